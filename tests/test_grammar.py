@@ -136,11 +136,11 @@ def _is_constant(value: ast.expr) -> bool:
         ("pods", 16_000, "16000"),
     ],
 )
-def test_19_amounts_are_in_the_units_of_people(resource: str, amount: int, text: str) -> None:
+def test_amounts_are_in_the_units_of_people(resource: str, amount: int, text: str) -> None:
     assert amount_text(resource, amount) == text
 
 
-def test_19_the_details_of_a_reason_stay_numbers() -> None:
+def test_the_details_of_a_reason_stay_numbers() -> None:
     kind = ReasonKind("full", Stage.GANG, "{used} of the {limit} of {resource} are used", ("up to {free:#}",))
     full = kind(resource="cpu", used=16_000, limit=20_000, free=4_000, weight=3)
     assert full.message == "16 of the 20 of cpu are used"

@@ -326,7 +326,7 @@ DEVELOPERS = "set up -r requirements-dev.txt -e ./bench"
 
 
 @pytest.mark.parametrize("first", ["demo", "setup"])
-def test_26_the_demo_installs_what_users_run_and_setup_the_rest(first: str, tmp_path: Path) -> None:
+def test_the_demo_installs_what_users_run_and_setup_the_rest(first: str, tmp_path: Path) -> None:
     """In any order, and once: a target that is made again installs nothing."""
     (tmp_path / "tools").mkdir()
     (tmp_path / "bench").mkdir()

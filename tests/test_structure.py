@@ -118,7 +118,7 @@ def test_no_two_modules_import_each_other_in_a_circle() -> None:
     assert circles(imports()) == []
 
 
-def test_26_what_users_run_does_not_import_the_package_of_the_benchmarks() -> None:
+def test_what_users_run_does_not_import_the_package_of_the_benchmarks() -> None:
     """The contract of `make lint`, also for imports by name: the command finds it by its entry point."""
     contracts = project()["tool"]["importlinter"]["contracts"]
     assert {"source_modules": ["ringwise"], "forbidden_modules": ["ringwise_bench"]}.items() <= next(

@@ -60,7 +60,7 @@ def test_lower_priority_is_evicted_its_chips_are_reserved_and_the_job_starts_whe
     assert rig.machine.view.reservation_of("default/boss") is None
 
 
-def test_12_the_preemptor_is_nominated_until_it_gives_up() -> None:
+def test_the_preemptor_is_nominated_until_it_gives_up() -> None:
     rig = rig_of(2, grace_over_time=30)
     fill_with(rig, 8, 8)
     rig.submit("boss", pods=2, chips=8, priority="high")
@@ -78,7 +78,7 @@ def test_12_the_preemptor_is_nominated_until_it_gives_up() -> None:
     assert told()[-2:] == [("boss-0", ""), ("boss-1", "")]
 
 
-def test_10_a_host_port_that_comes_free_is_kept_for_the_preemptor() -> None:
+def test_a_host_port_that_comes_free_is_kept_for_the_preemptor() -> None:
     rig = Rig(deaf=True, actions=PREEMPT, tiers=gangs_may_end())
     rig.priority("low", 10)
     rig.priority("high", 100)
@@ -102,7 +102,7 @@ def test_10_a_host_port_that_comes_free_is_kept_for_the_preemptor() -> None:
     assert rig.reason("v1") == "no-node-fits"
 
 
-def test_12_a_nomination_of_an_earlier_leader_is_taken_back() -> None:
+def test_a_nomination_of_an_earlier_leader_is_taken_back() -> None:
     rig = rig_of(1)
     fill_with(rig, 8)
     rig.submit("boss", chips=8)

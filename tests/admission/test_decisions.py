@@ -72,7 +72,7 @@ def test_a_job_that_can_run_some_day_is_allowed(object: dict[str, Any]) -> None:
     assert respond(object)["allowed"] is True
 
 
-def test_13_unknown_fields_are_warnings() -> None:
+def test_unknown_fields_are_warnings() -> None:
     response = respond(vcjob(8, minAvailble=1))
     assert response["allowed"] is True
     assert response["warnings"] == [
@@ -91,7 +91,7 @@ def test_13_unknown_fields_are_warnings() -> None:
     ]
 
 
-def test_8_a_priority_class_that_the_namespace_may_not_use_is_a_warning() -> None:
+def test_a_priority_class_that_the_namespace_may_not_use_is_a_warning() -> None:
     only = "only the namespaces kube-system, mindx-dl, volcano-system may use it"
     for made in (vcjob(8, priorityClassName="system-node-critical"), group()):
         made["spec"]["priorityClassName"] = "system-node-critical"
@@ -115,7 +115,7 @@ def test_8_a_priority_class_that_the_namespace_may_not_use_is_a_warning() -> Non
     assert "warnings" not in answered["response"]
 
 
-def test_12_a_job_of_0_replicas_is_allowed_and_its_missing_replicas_are_told() -> None:
+def test_a_job_of_0_replicas_is_allowed_and_its_missing_replicas_are_told() -> None:
     job = vcjob(8, 0)
     assert "warnings" not in respond(job)
     del job["spec"]["tasks"][0]["replicas"]
@@ -126,7 +126,7 @@ def test_12_a_job_of_0_replicas_is_allowed_and_its_missing_replicas_are_told() -
     ]
 
 
-def test_11_ignored_arguments_of_job_plugins_are_warnings() -> None:
+def test_ignored_arguments_of_job_plugins_are_warnings() -> None:
     response = respond(vcjob(8, plugins={"ssh": ["--no-root"], "svc": ["--enable-networking"]}))
     assert response["allowed"] is True
     ssh, svc = response["warnings"]
@@ -247,7 +247,7 @@ def test_only_the_size_and_the_priority_of_a_job_can_change() -> None:
     assert respond(old, operation="UPDATE", old=spelled)["allowed"] is True
 
 
-def test_18_a_job_whose_queue_was_closed_is_changed_by_the_same_rules() -> None:
+def test_a_job_whose_queue_was_closed_is_changed_by_the_same_rules() -> None:
     old = vcjob(8, 2, queue="closed")
     smaller = copy.deepcopy(old)
     smaller["spec"]["minAvailable"] = 1
@@ -303,7 +303,7 @@ def test_a_job_that_is_suspended_or_waits_can_go_to_another_queue(status: Any, a
     ],
     ids=lambda one: str(one["kind"]),
 )
-def test_18_a_name_that_the_api_server_makes_is_not_missing(object: dict[str, Any]) -> None:
+def test_a_name_that_the_api_server_makes_is_not_missing(object: dict[str, Any]) -> None:
     made = copy.deepcopy(object)
     made["metadata"]["generateName"] = f"{made['metadata'].pop('name')}-"
     answered = respond(made)
@@ -391,18 +391,18 @@ def test_other_names_for_our_pods() -> None:
         (operator_job("MPIJob", {"Launcher": role(0), "Worker": role(8, 2)}), True),
     ],
 )
-def test_15_owners_of_pods_are_judged_like_their_pods(object: dict[str, Any], allowed: bool) -> None:
+def test_owners_of_pods_are_judged_like_their_pods(object: dict[str, Any], allowed: bool) -> None:
     assert respond(object)["allowed"] is allowed
 
 
-def test_15_what_an_operator_would_refuse_is_only_told() -> None:
+def test_what_an_operator_would_refuse_is_only_told() -> None:
     response = respond(ascend_job({"Wroker": role(8)}))
     assert response["allowed"] is True
     (warning,) = response["warnings"]
     assert "spec.replicaSpecs.Wroker: must be one of Master, Scheduler, Chief, Worker" in warning
 
 
-def test_15_a_huge_operator_job_is_not_expanded() -> None:
+def test_a_huge_operator_job_is_not_expanded() -> None:
     response = respond(operator_job("JAXJob", {"Worker": role(8, 2_000_000_000)}))
     assert response["allowed"] is True
     assert response["warnings"][0].startswith("not checked at submission (2000000000 pods")
@@ -538,13 +538,13 @@ def decided(body: bytes, known: KnownCluster) -> tuple[bool, str]:
         ({"capability": {"huawei.com/Ascend910": "1.5"}}, "must be a whole number of 0 or more"),
     ],
 )
-def test_18_new_queues(spec: dict[str, Any], said: str) -> None:
+def test_new_queues(spec: dict[str, Any], said: str) -> None:
     allowed, message = decided(review(queue_object(**spec)), queue_world())
     assert allowed is (not said)
     assert said in message
 
 
-def test_18_a_changed_queue_is_refused_for_what_the_change_makes_wrong() -> None:
+def test_a_changed_queue_is_refused_for_what_the_change_makes_wrong() -> None:
     known = queue_world()
     old = queue_object("dept", deserved={"cpu": "4"}, guarantee={"resource": {"cpu": "9"}})
     assert decided(review({**old, "spec": {**old["spec"], "weight": 2}}, "UPDATE", old), known)[0] is True
@@ -557,11 +557,11 @@ def test_18_a_changed_queue_is_refused_for_what_the_change_makes_wrong() -> None
     assert decided(review(looped, "UPDATE", old), known)[0] is True
 
 
-def test_18_before_queues_are_reported_no_parent_is_unknown() -> None:
+def test_before_queues_are_reported_no_parent_is_unknown() -> None:
     assert decided(review(queue_object(parent="gone")), KnownCluster(CATALOG))[0] is True
 
 
-def test_18_deletion_of_queues_with_others_below() -> None:
+def test_deletion_of_queues_with_others_below() -> None:
     known = queue_world()
     allowed, message = decided(deletion("Queue", "dept"), known)
     assert not allowed
@@ -585,7 +585,7 @@ def test_18_deletion_of_queues_with_others_below() -> None:
         ("odd", "", None),
     ],
 )
-def test_18_a_queue_with_jobs_can_be_deleted_only_when_it_is_closed(
+def test_a_queue_with_jobs_can_be_deleted_only_when_it_is_closed(
     status: object, why: str, why_strict: str | None
 ) -> None:
     known = queue_world()
@@ -597,7 +597,7 @@ def test_18_a_queue_with_jobs_can_be_deleted_only_when_it_is_closed(
 
 
 @pytest.mark.parametrize("status", ["odd", None, {"running": "many"}])
-def test_18_an_unreadable_status_does_not_open_what_is_protected(status: object) -> None:
+def test_an_unreadable_status_does_not_open_what_is_protected(status: object) -> None:
     assert decided(deletion("Queue", "dept", status), queue_world())[0] is False
 
 
@@ -612,7 +612,7 @@ def test_18_an_unreadable_status_does_not_open_what_is_protected(status: object)
         ),
     ],
 )
-def test_18_a_pod_group_has_one_limit_of_tiers(spec: dict[str, Any], allowed: bool) -> None:
+def test_a_pod_group_has_one_limit_of_tiers(spec: dict[str, Any], allowed: bool) -> None:
     made = group()
     made["spec"] |= spec
     assert respond(made)["allowed"] is allowed
@@ -629,6 +629,6 @@ def test_18_a_pod_group_has_one_limit_of_tiers(spec: dict[str, Any], allowed: bo
         ({"volcano.sh/jdb-min-available": "1", "volcano.sh/jdb-max-unavailable": "1"}, False),
     ],
 )
-def test_18_disruption_budgets_of_pods(annotations: dict[str, str], allowed: bool) -> None:
+def test_disruption_budgets_of_pods(annotations: dict[str, str], allowed: bool) -> None:
     assert respond(pod(8, annotations=annotations))["allowed"] is allowed
     assert respond(pod(8, annotations=annotations, scheduler="default-scheduler"))["allowed"] is True

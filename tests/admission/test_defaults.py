@@ -48,7 +48,7 @@ def bare(**spec: Any) -> dict[str, Any]:
     return {"kind": "Job", "metadata": {"name": "train", "namespace": "team"}, "spec": spec}
 
 
-def test_12_replicas_that_are_missing_are_0() -> None:
+def test_replicas_that_are_missing_are_0() -> None:
     spec = patched(bare(tasks=[{"template": TEMPLATE}, {"template": TEMPLATE, "replicas": 2}]))["spec"]
     assert [task["minAvailable"] for task in spec["tasks"]] == [0, 2]
     assert spec["minAvailable"] == 2
@@ -172,7 +172,7 @@ GATE = "scheduling.volcano.sh/queue-allocation-gate"
         ({GATE: "true"}, {"nodeName": "n1"}, []),
     ],
 )
-def test_17_a_pod_that_asks_for_it_gets_the_gate_of_its_queue(
+def test_a_pod_that_asks_for_it_gets_the_gate_of_its_queue(
     annotations: dict[str, str] | None, spec: dict[str, Any], gates: list[str]
 ) -> None:
     pod = {"metadata": {"annotations": annotations}, "spec": {"schedulerName": "volcano", **spec}}
@@ -204,16 +204,16 @@ def group_in(queue: str | None, namespace: str = "team") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("queue", [None, "", "default"])
-def test_15_a_pod_group_in_the_default_queue_gets_that_of_its_namespace(queue: str | None) -> None:
+def test_a_pod_group_in_the_default_queue_gets_that_of_its_namespace(queue: str | None) -> None:
     assert group_in(queue)["queue"] == "research"
     assert group_in(queue, "others").get("queue") == queue
 
 
-def test_15_a_queue_that_is_named_stays() -> None:
+def test_a_queue_that_is_named_stays() -> None:
     assert group_in("own")["queue"] == "own"
 
 
-def test_15_the_queues_of_namespaces_are_read() -> None:
+def test_the_queues_of_namespaces_are_read() -> None:
     queues: dict[str, str] = {}
     reader = NamespaceReader(queues)
 

@@ -255,7 +255,7 @@ QUEUES = [
 
 
 @pytest.mark.parametrize(("object", "words", "ours"), [*JOBS, *PODS, *QUEUES], ids=lambda one: str(one)[:40])
-def test_15_a_refusal_has_the_words_of_volcano_and_then_ours(
+def test_a_refusal_has_the_words_of_volcano_and_then_ours(
     object: dict[str, Any], words: str, ours: str
 ) -> None:
     said = refusal(review(object))
@@ -263,7 +263,7 @@ def test_15_a_refusal_has_the_words_of_volcano_and_then_ours(
     assert ours in said[said.index(words) + len(words) :]
 
 
-def test_15_refusals_of_changes() -> None:
+def test_refusals_of_changes() -> None:
     old = {**vcjob(8), "status": {"state": {"phase": "Running"}, "running": 1}}
     more, moved, larger = (copy.deepcopy(old) for _ in range(3))
     more["spec"]["tasks"].append(task("more"))
@@ -291,5 +291,5 @@ def test_15_refusals_of_changes() -> None:
         ("busy", {"allocated": {"pods": "2"}}, "queue busy cannot be deleted because it has allocated Pods"),
     ],
 )
-def test_15_refusals_of_deletions(name: str, status: Any, words: str) -> None:
+def test_refusals_of_deletions(name: str, status: Any, words: str) -> None:
     assert refusal(deletion("Queue", name, status)).startswith(words)

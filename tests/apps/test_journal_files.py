@@ -293,7 +293,7 @@ def test_a_folder_that_cannot_be_written_costs_no_decision(
 
 
 @pytest.mark.parametrize("what", ["folder", "file", "replaced"])
-def test_11_a_journal_that_is_deleted_is_told_and_made_anew(
+def test_a_journal_that_is_deleted_is_told_and_made_anew(
     what: str, tmp_path: Path, component: Callable[..., Component], log: io.StringIO
 ) -> None:
     path = tmp_path / "folder" / "journal.jsonl"

@@ -88,15 +88,15 @@ def completed(shell: str, line: str, lab: Path) -> list[str]:
         ("ringwise completion ", set(SHELLS)),
     ],
 )
-def test_21_values_are_completed(shell: str, line: str, values: set[str], lab: Path) -> None:
+def test_values_are_completed(shell: str, line: str, values: set[str], lab: Path) -> None:
     assert set(completed(shell, line, lab)) == values
 
 
-def test_21_without_a_lab_nothing_is_completed_and_nothing_is_said(tmp_path: Path) -> None:
+def test_without_a_lab_nothing_is_completed_and_nothing_is_said(tmp_path: Path) -> None:
     assert completed("bash", "ringwise describe job t", tmp_path) == []
 
 
-def test_21_all_commands_are_completed(lab: Path) -> None:
+def test_all_commands_are_completed(lab: Path) -> None:
     assert isinstance(cli, LazyGroup)
     assert completed("bash", "ringwise ", lab) == sorted(cli.entries)
 
@@ -111,7 +111,7 @@ def test_21_all_commands_are_completed(lab: Path) -> None:
         ("ringwise boards show", "310p-duo-card", {name for name in shipped_boards() if "duo-card" in name}),
     ],
 )
-def test_21_the_script_works_in_its_shell(
+def test_the_script_works_in_its_shell(
     shell: str, words: str, incomplete: str, values: set[str], lab: Path, tmp_path: Path
 ) -> None:
     program = shutil.which(shell)
@@ -135,7 +135,7 @@ def test_21_the_script_works_in_its_shell(
     assert set(ran.stdout.split()) == values
 
 
-def test_21_the_page_shows_how_to_turn_it_on() -> None:
+def test_the_page_shows_how_to_turn_it_on() -> None:
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     for shell in SHELLS:
         assert f"ringwise completion {shell}" in page

@@ -31,7 +31,7 @@ def test_the_configmap_is_named_with_its_namespace(command: str, wrong: str) -> 
 
 
 @pytest.mark.parametrize("command", ["scheduler", "admission"])
-def test_19_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_path: Path) -> None:
+def test_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_path: Path) -> None:
     file = tmp_path / "board.toml"
     file.write_text("chips_per_node = 4\n", encoding="utf-8")
     config = kubeconfig(tmp_path, "http://127.0.0.1:9")
@@ -47,7 +47,7 @@ def test_19_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_pa
 
 @pytest.mark.parametrize("command", ["scheduler", "controller", "install"])
 @pytest.mark.parametrize("name", ["", "Team", "a/b", "**", "default,team"])
-def test_9_the_namespaces_of_commands_are_names(command: str, name: str) -> None:
+def test_the_namespaces_of_commands_are_names(command: str, name: str) -> None:
     result = CliRunner().invoke(cli, [command, f"--queue-command-namespace={name}"])
     assert result.exit_code == 2
     assert f"no namespace: {name!r}" in result.output

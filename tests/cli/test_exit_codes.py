@@ -31,7 +31,7 @@ def exits(tree: ast.AST) -> list[ast.expr]:
     return found
 
 
-def test_21_every_exit_code_is_in_the_table() -> None:
+def test_every_exit_code_is_in_the_table() -> None:
     assert set(MEANINGS) == set(ExitCode)
     assert all(MEANINGS.values())
     numbers = []
@@ -53,7 +53,7 @@ def test_21_every_exit_code_is_in_the_table() -> None:
     assert watchdog._EXIT_CODE == ExitCode.INTERNAL_ERROR
 
 
-def test_21_the_page_has_the_table() -> None:
+def test_the_page_has_the_table() -> None:
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     for code, meaning in MEANINGS.items():
         assert f"| {int(code)} | {meaning} |" in page

@@ -46,19 +46,19 @@ def printed(command: str, objects: list[Plain]) -> str:
     ],
     ids=["leaf switches", "SuperPoDs", "racks"],
 )
-def test_14_a_faulty_chip_is_seen(objects: list[Plain], line: str, legend: str) -> None:
+def test_a_faulty_chip_is_seen(objects: list[Plain], line: str, legend: str) -> None:
     shown = printed("topology show -f -", objects).replace("~", ".")
     assert line in shown
     assert legend in shown
 
 
-def test_14_a_faulty_chip_inside_a_block_is_seen() -> None:
+def test_a_faulty_chip_inside_a_block_is_seen() -> None:
     drawn = draw_superpods([superpod(0, free=1, blocks=[("job", 0, 4)], faulty=["job-0-2"])])
     assert "|AAA!|.|" in drawn.plain
     assert "! has a faulty chip" in drawn.plain
 
 
-def test_14_class_score_and_group_have_a_legend() -> None:
+def test_class_score_and_group_have_a_legend() -> None:
     examples = "-f examples/cluster.yaml -f examples/jobs"
     assert "score: the board's own score" in printed(f"place {examples} --scores", [])
     why = printed(f"why default/gang {examples}", [])

@@ -356,7 +356,7 @@ def test_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("typed", ["version", "events", "drian", "delet", "submti", "instal", "suspnd"])
-def test_18_no_command_that_changes_something_is_suggested(typed: str) -> None:
+def test_no_command_that_changes_something_is_suggested(typed: str) -> None:
     said = CliRunner().invoke(cli, [typed]).stderr
     assert f"'{typed}'" in said
     suggested = re.findall(r"did you mean '([a-z-]+)'", said)
@@ -368,7 +368,7 @@ def test_nothing_is_suggested_for_a_misspelled_command_that_changes_something(ty
     assert "did you mean" not in CliRunner().invoke(cli, [typed]).stderr
 
 
-def test_18_the_commands_that_change_something() -> None:
+def test_the_commands_that_change_something() -> None:
     changing = {name for name, entry in cli.entries.items() if entry.changes}
     assert {"delete", "drain", "submit", "cordon", "install", "uninstall", "run", "fault"} <= changing
     assert not changing & {"why", "get", "describe", "top", "doctor", "place", "capacity", "report"}

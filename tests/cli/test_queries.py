@@ -69,7 +69,7 @@ def run(command: str, width: int = 120) -> Result:
     ],
 )
 @pytest.mark.parametrize("width", WIDTHS)
-def test_16_the_examples_print_what_is_kept(name: str, command: str, width: int) -> None:
+def test_the_examples_print_what_is_kept(name: str, command: str, width: int) -> None:
     ran = run(command, width)
     assert ran.exit_code == 0, ran.stderr
     same_as_golden(f"{width}/{name}", f"$ ringwise {command}\n{ran.stdout}")
@@ -172,14 +172,14 @@ def test_the_doctor_names_pods_that_choose_their_chips(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["place", "why x", "capacity", "doctor", "topology show", "submit"])
 @pytest.mark.parametrize("content", ["", "# nothing\n", "---\n---\n"])
-def test_17_an_empty_file_is_named(tmp_path: Path, command: str, content: str) -> None:
+def test_an_empty_file_is_named(tmp_path: Path, command: str, content: str) -> None:
     empty = tmp_path / "empty.yaml"
     empty.write_text(content)
     ran = run(f"{command} -f {empty}")
     assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"{empty}: holds no objects\n")
 
 
-def test_17_an_empty_file_among_others_is_a_note(tmp_path: Path) -> None:
+def test_an_empty_file_among_others_is_a_note(tmp_path: Path) -> None:
     empty = tmp_path / "empty.yaml"
     empty.write_text("")
     ran = run(f"place -f {empty} {CLUSTER}")
@@ -187,7 +187,7 @@ def test_17_an_empty_file_among_others_is_a_note(tmp_path: Path) -> None:
     assert f"note: {empty}: holds no objects\n" in ran.stderr
 
 
-def test_17_the_doctor_says_that_there_are_no_nodes() -> None:
+def test_the_doctor_says_that_there_are_no_nodes() -> None:
     ran = run("doctor -f examples/jobs/01-one-chip.yaml")
     assert ran.exit_code == 1
     assert ran.stdout.startswith("error cluster: has no nodes: no job can start [no-nodes]\n")
@@ -207,7 +207,7 @@ def test_17_the_doctor_says_that_there_are_no_nodes() -> None:
         (f"why gang {CLUSTER} --exit-code", 4),
     ],
 )
-def test_17_the_exit_code_tells_of_refused_and_pending_jobs(command: str, code: int) -> None:
+def test_the_exit_code_tells_of_refused_and_pending_jobs(command: str, code: int) -> None:
     assert run(command).exit_code == code
 
 
@@ -227,7 +227,7 @@ def test_the_sample_cluster_is_what_its_maker_makes() -> None:
     assert (ROOT / "examples" / "cluster.yaml").read_text() == cluster()
 
 
-def test_06_after_two_seconds_a_command_says_how_long_it_waits() -> None:
+def test_after_two_seconds_a_command_says_how_long_it_waits() -> None:
     now = [100.0]
     shown = WaitingText("querying the lab", clock=lambda: now[0])
     console = Console(width=60, file=io.StringIO())

@@ -46,7 +46,7 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 @given(tables(), st.integers(40, 200))
-def test_16_every_cell_is_there_and_every_line_fits(table: Table, width: int) -> None:
+def test_every_cell_is_there_and_every_line_fits(table: Table, width: int) -> None:
     lines = plain(table, width)
     assert [line for line in lines if len(line) > width] == []
     drawn = re.sub(r"\s", "", "".join(lines))
@@ -58,7 +58,7 @@ def test_16_every_cell_is_there_and_every_line_fits(table: Table, width: int) ->
 
 
 @given(SENTENCE, st.integers(0, 6), st.integers(30, 100))
-def test_16_a_long_line_goes_on_below_with_all_its_words(sentence: str, indent: int, width: int) -> None:
+def test_a_long_line_goes_on_below_with_all_its_words(sentence: str, indent: int, width: int) -> None:
     lines = [line.plain for line in wrapped(Text(" " * indent + sentence), width)]
     assert [line for line in lines if len(line) > width] == []
     assert re.sub(r"\s", "", "".join(lines)) == re.sub(r"\s", "", sentence)
@@ -72,7 +72,7 @@ def nodes(name: str) -> Table:
     return table
 
 
-def test_16_sentences_get_lines_of_their_own_where_the_column_would_be_narrow() -> None:
+def test_sentences_get_lines_of_their_own_where_the_column_would_be_narrow() -> None:
     assert plain(nodes("node-2"), 70) == [
         "node     state      chips         board    pods",
         "───────────────────────────────────────────────",
@@ -83,7 +83,7 @@ def test_16_sentences_get_lines_of_their_own_where_the_column_would_be_narrow() 
     ]
 
 
-def test_16_columns_that_may_be_moved_are_told_once_where_they_are_all_alike() -> None:
+def test_columns_that_may_be_moved_are_told_once_where_they_are_all_alike() -> None:
     assert plain(nodes("node-2"), 38) == [
         "node    state     chips        pods",
         "───────────────────────────────────",
@@ -96,7 +96,7 @@ def test_16_columns_that_may_be_moved_are_told_once_where_they_are_all_alike() -
     ]
 
 
-def test_16_a_long_name_is_whole_on_a_line_of_its_own() -> None:
+def test_a_long_name_is_whole_on_a_line_of_its_own() -> None:
     assert plain(nodes("training-node-0123.rack-17.cluster.example.com"), 60) == [
         "node          state     chips        board   pods",
         "─────────────────────────────────────────────────",
@@ -108,7 +108,7 @@ def test_16_a_long_name_is_whole_on_a_line_of_its_own() -> None:
     ]
 
 
-def test_16_a_very_narrow_terminal_shows_one_cell_in_a_line() -> None:
+def test_a_very_narrow_terminal_shows_one_cell_in_a_line() -> None:
     assert plain(nodes("node-2"), 24)[-4:] == [
         "  state cordoned",
         "  chips [####|####]",

@@ -159,7 +159,7 @@ def test_impossible_job_is_rejected_with_its_reason(cluster: Cluster, port: int)
     assert "Warning: it will wait" in answer
 
 
-def test_4_an_oversized_field_is_refused_at_apply_and_in_the_way_of_nothing_else(
+def test_an_oversized_field_is_refused_at_apply_and_in_the_way_of_nothing_else(
     cluster: Cluster, port: int
 ) -> None:
     """A pod that waits gets more tolerations; one that was too large before stays editable."""
@@ -288,7 +288,7 @@ def test_what_volcano_refuses_is_refused(
     assert problem in answer
 
 
-def test_11_ignored_arguments_are_warnings_and_missing_replicas_are_0(cluster: Cluster, port: int) -> None:
+def test_ignored_arguments_are_warnings_and_missing_replicas_are_0(cluster: Cluster, port: int) -> None:
     start(cluster, port)
     refused(cluster)
     job = vcjob("tolerant", 1, 8)
@@ -302,7 +302,7 @@ def test_11_ignored_arguments_are_warnings_and_missing_replicas_are_0(cluster: C
     assert cluster.api.get(f"{JOBS}/tolerant")["spec"]["tasks"][0]["minAvailable"] == 0
 
 
-def test_15_a_pod_group_gets_the_queue_of_its_namespace(cluster: Cluster, port: int) -> None:
+def test_a_pod_group_gets_the_queue_of_its_namespace(cluster: Cluster, port: int) -> None:
     start(cluster, port)
     refused(cluster)
     namespace, annotation = f"/api/v1/namespaces/{NAMESPACE}", "scheduling.volcano.sh/queue-name"
@@ -451,7 +451,7 @@ def bundle_size(cluster: Cluster) -> int:
     return base64.b64decode(bundle).decode().count("BEGIN CERTIFICATE")
 
 
-def test_18_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: int) -> None:
+def test_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: int) -> None:
     def queue(name: str, **spec: Any) -> Object:
         meta = {"name": name}
         return {
@@ -499,7 +499,7 @@ def test_18_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: i
     cluster.wait(lambda: '"area" deleted' in deleted("area"), "the parent is empty")
 
 
-def test_17_the_gate_of_a_queue_is_added_where_it_is_asked_for_and_removed_with_the_admission(
+def test_the_gate_of_a_queue_is_added_where_it_is_asked_for_and_removed_with_the_admission(
     cluster: Cluster, port: int
 ) -> None:
     gate = "scheduling.volcano.sh/queue-allocation-gate"

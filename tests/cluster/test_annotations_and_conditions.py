@@ -24,7 +24,7 @@ def scheduled(pod: Object) -> Object:
     return next((one for one in conditions if one["type"] == "PodScheduled"), {})
 
 
-def test_9_a_rank_table_is_written_only_where_the_addresses_are_known(cluster: Cluster) -> None:
+def test_a_rank_table_is_written_only_where_the_addresses_are_known(cluster: Cluster) -> None:
     infos = {f"Ascend910-{chip}": {"IP": f"192.168.100.{chip}"} for chip in range(8)}
     without = {name: {**info, "IP": ""} for name, info in infos.items()}
     cluster.apply(
@@ -63,7 +63,7 @@ def exists(cluster: Cluster, namespace: str) -> bool:
     return any(one["metadata"]["name"] == namespace for one in cluster.api.items("/api/v1/namespaces"))
 
 
-def test_19_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Cluster, leaving: str) -> None:
+def test_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Cluster, leaving: str) -> None:
     """Its controller deletes the pods, and waits for them before it deletes anything else."""
     cluster.apply(nodes(5))
     # While this pod ends, the job is there, and its pods are missing.
@@ -95,7 +95,7 @@ def test_19_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Cl
     assert scheduler.log().count(TOLD) <= 1
 
 
-def test_19_gated_pods_are_named_as_gated(cluster: Cluster) -> None:
+def test_gated_pods_are_named_as_gated(cluster: Cluster) -> None:
     cluster.apply(nodes(2))
     cluster.run("scheduler")
     gated = pod("gang-1", 8, group="gang")
@@ -126,7 +126,7 @@ def test_19_gated_pods_are_named_as_gated(cluster: Cluster) -> None:
     cluster.wait(lambda: cluster.condition("gang", "Scheduled"), "the PodGroup is scheduled")
 
 
-def test_19_a_running_pod_keeps_no_stale_condition(cluster: Cluster) -> None:
+def test_a_running_pod_keeps_no_stale_condition(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     cluster.run("scheduler")
     cluster.apply([pod("first-0", 8)])

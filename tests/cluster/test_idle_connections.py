@@ -42,7 +42,7 @@ def idle(address: str, port: int, count: int, *, tls: bool = True, path: str = "
 
 
 @pytest.mark.skipif(not ADDRESS, reason="this machine has no address but loopback")
-def test_7_a_job_is_reviewed_beside_idle_connections_to_the_webhook(cluster: Cluster, port: int) -> None:
+def test_a_job_is_reviewed_beside_idle_connections_to_the_webhook(cluster: Cluster, port: int) -> None:
     webhook = start(cluster, port)
     # They come from the address of the API server, as where all are behind one, and they were there first.
     with (
@@ -56,7 +56,7 @@ def test_7_a_job_is_reviewed_beside_idle_connections_to_the_webhook(cluster: Clu
     assert "idle connections are closed to make room" in webhook.log()
 
 
-def test_7_a_dashboard_and_its_health_answer_beside_idle_connections(
+def test_a_dashboard_and_its_health_answer_beside_idle_connections(
     cluster: Cluster, exposed: Exposed, reader: Account
 ) -> None:
     cluster.apply(nodes(2))
@@ -82,7 +82,7 @@ def reason_of(web: Dashboard, path: str, token: str) -> str | None:
     return answered.document["reason"] if answered.status == 200 else None
 
 
-def test_6_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
+def test_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
     cluster: Cluster, exposed: Exposed, reader: Account
 ) -> None:
     cluster.apply(nodes(2))

@@ -295,7 +295,7 @@ def of_class(thing: Object, name: str) -> Object:
     return thing
 
 
-def test_8_nobody_gives_its_own_jobs_a_priority_that_the_namespace_may_not_use(cluster: Cluster) -> None:
+def test_nobody_gives_its_own_jobs_a_priority_that_the_namespace_may_not_use(cluster: Cluster) -> None:
     """Four tricks and an honest job compete for the only node; the honest one is the youngest."""
     made = [
         priority_class("high", 1000),

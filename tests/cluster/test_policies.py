@@ -153,7 +153,7 @@ def test_N8_only_listed_accounts_write_owned_annotations(
 
 
 @pytest.mark.parametrize("install", [by_helm, by_install])
-def test_10_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs_to_its_node(
+def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs_to_its_node(
     empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(empty, monkeypatch, without="annotation")
@@ -289,7 +289,7 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
 
 
 @pytest.mark.parametrize("install", [by_helm, by_install])
-def test_9_a_command_for_a_queue_needs_the_right_to_update_it(
+def test_a_command_for_a_queue_needs_the_right_to_update_it(
     empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(empty, monkeypatch)

@@ -78,7 +78,7 @@ def has_used(cluster: Cluster, name: str, amounts: dict[str, str]) -> bool:
     return all(allocated.get(resource) == amount for resource, amount in amounts.items())
 
 
-def test_08_commands_open_and_close_queues_with_those_below(cluster: Cluster) -> None:
+def test_commands_open_and_close_queues_with_those_below(cluster: Cluster) -> None:
     cluster.apply([*nodes(1), queue("dept"), queue("team", parent="dept"), queue("own", parent="dept")])
     cluster.run()
     names = ("dept", "team", "own")
@@ -120,7 +120,7 @@ def test_08_commands_open_and_close_queues_with_those_below(cluster: Cluster) ->
         cluster.api.delete(f"{QUEUES}/{name}")
 
 
-def test_9_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(cluster: Cluster) -> None:
+def test_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(cluster: Cluster) -> None:
     cluster.apply([queue("blue")])
     cluster.run("controller")
     cluster.wait(lambda: states(cluster, "blue") == {"blue": "Open"}, "the queue is open")

@@ -109,7 +109,7 @@ def test_commands_without_effect_in_this_phase_change_nothing(action: str) -> No
         ("Dance", (), "Command Dance has no effect: for a job as a whole there are AbortJob, "),
     ],
 )
-def test_8_a_command_without_effect_says_so(action: str, problems: tuple[str, ...], said: str) -> None:
+def test_a_command_without_effect_says_so(action: str, problems: tuple[str, ...], said: str) -> None:
     commands = Controller().handle(
         [VcJobSeen(job_of(problems=problems)), JobCommand("default/train", action)], 0
     )

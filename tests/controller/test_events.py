@@ -131,7 +131,7 @@ def test_actions_are_events_on_the_job() -> None:
     ]
 
 
-def test_11_ignored_arguments_of_job_plugins_are_told_once() -> None:
+def test_ignored_arguments_of_job_plugins_are_told_once() -> None:
     job = job_of(plugins={"ssh": ("--no-root",), "svc": tuple(f"--x{number}" for number in range(9))})
     controller = Controller()
     (told,) = [one for one in controller.handle([VcJobSeen(job)], 1) if isinstance(one, RecordVcJobEvent)]
@@ -144,7 +144,7 @@ def test_11_ignored_arguments_of_job_plugins_are_told_once() -> None:
     assert [one for one in said if isinstance(one, RecordVcJobEvent)] == []
 
 
-def test_15_a_pod_group_keeps_the_queue_that_a_webhook_gave_it() -> None:
+def test_a_pod_group_keeps_the_queue_that_a_webhook_gave_it() -> None:
     """Its job names none; the namespace of both does."""
     job = job_of()
     controller, group = Controller(), replace(pod_group_of(job), queue="of-the-namespace", phase="Inqueue")
@@ -156,7 +156,7 @@ def test_15_a_pod_group_keeps_the_queue_that_a_webhook_gave_it() -> None:
         assert (changed.queue, changed.min_member) == ("of-the-namespace", 3)
 
 
-def test_15_a_job_that_is_moved_takes_its_pod_group_along() -> None:
+def test_a_job_that_is_moved_takes_its_pod_group_along() -> None:
     for before, after in (("closed", "other"), ("closed", "default")):
         job = job_of(queue=before)
         controller, group = Controller(), replace(pod_group_of(job), phase="Inqueue")

@@ -196,7 +196,7 @@ def test_unknown_plugins_and_missing_tasks_are_refused(plugins: Plugins, words: 
         ({"svc": ("--enable-networking",)}, ["svc has no argument --enable-networking"]),
     ],
 )
-def test_11_an_argument_that_cannot_be_read_is_ignored_and_told(plugins: Plugins, words: list[str]) -> None:
+def test_an_argument_that_cannot_be_read_is_ignored_and_told(plugins: Plugins, words: list[str]) -> None:
     assert problems_of(job_of(task_of("worker", 1), plugins=plugins)) == ()
     (note,) = ignored_arguments(plugins)
     assert all(word in note for word in words), note
@@ -205,12 +205,12 @@ def test_11_an_argument_that_cannot_be_read_is_ignored_and_told(plugins: Plugins
     assert arguments_of(plugin, arguments).values == defaults
 
 
-def test_11_an_ignored_argument_hides_no_other_one() -> None:
+def test_an_ignored_argument_hides_no_other_one() -> None:
     read = arguments_of("ssh", ("--no-root", "--ssh-port=2222"))
     assert (read.number("ssh-port"), len(read.ignored)) == (2222, 1)
 
 
-def test_11_long_arguments_are_told_shortly() -> None:
+def test_long_arguments_are_told_shortly() -> None:
     (note,) = ignored_arguments({"ssh": ("--" + "x" * 100_000,)})
     assert len(note) < 300
 

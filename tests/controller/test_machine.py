@@ -94,7 +94,7 @@ def test_a_job_that_cannot_run_stays_pending_with_the_reason_and_gets_nothing() 
     assert len(lab.cluster.all(PodGroup)) == 1
 
 
-def test_6_a_running_job_that_is_changed_into_an_impossible_one_goes_on_and_hurts_no_other() -> None:
+def test_a_running_job_that_is_changed_into_an_impossible_one_goes_on_and_hurts_no_other() -> None:
     controller = Controller()
     job, other = job_of(name="train"), job_of(name="other")
     groups = [replace(pod_group_of(one), phase="Inqueue") for one in (job, other)]
@@ -119,7 +119,7 @@ def test_6_a_running_job_that_is_changed_into_an_impossible_one_goes_on_and_hurt
     assert [made.pod.name for made in commands if isinstance(made, CreatePod)] == ["train-worker-0"]
 
 
-def test_6_a_job_that_raises_is_told_once_and_the_others_go_on() -> None:
+def test_a_job_that_raises_is_told_once_and_the_others_go_on() -> None:
     controller = Controller()
     # No reader lets it through.
     bad, good = job_of(name="bad", plugins={"ssx": ()}), job_of(name="good")

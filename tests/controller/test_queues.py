@@ -334,7 +334,7 @@ def test_a_queue_that_is_gone_is_not_asked_for_again() -> None:
     assert controller.next_deadline() is None
 
 
-def test_9_commands_are_obeyed_in_named_namespaces_alone() -> None:
+def test_commands_are_obeyed_in_named_namespaces_alone() -> None:
     """Queues have no namespace, so a right in one's own says nothing about them."""
     blue = Queue("blue", uid="q1")
     asked = QueueCommand("blue", "CloseQueue", "team", "mine", "c1")

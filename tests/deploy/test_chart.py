@@ -343,7 +343,7 @@ def test_pods_that_choose_their_chips_are_refused_unless_a_value_says_otherwise(
 
 
 @needs_helm
-def test_10_the_device_plugin_s_policy_has_a_switch_of_its_own() -> None:
+def test_the_device_plugin_s_policy_has_a_switch_of_its_own() -> None:
     own_node = ("ValidatingAdmissionPolicy", "", "ringwise-device-plugin-node")
     made = rendered({})[own_node]["spec"]
     account = "system:serviceaccount:volcano-system:ringwise-device-plugin"
@@ -395,7 +395,7 @@ def test_the_controller_s_policy_names_its_account_and_the_namespaces_of_the_sys
 
 
 @needs_helm
-def test_9_commands_of_every_namespace_are_obeyed_only_with_the_policy() -> None:
+def test_commands_of_every_namespace_are_obeyed_only_with_the_policy() -> None:
     """The policy and the argument of the controller come together, or neither does."""
     policy = ("ValidatingAdmissionPolicy", "", "ringwise-queue-commands")
 

@@ -219,7 +219,7 @@ def test_the_annotation_policy_lets_the_device_plugin_s_account_write() -> None:
         assert any(f"'{name}'" in expression for expression in expressions)
 
 
-def test_10_each_policy_has_a_switch_of_its_own() -> None:
+def test_each_policy_has_a_switch_of_its_own() -> None:
     """The one of the annotations says nothing about the device plugin, nor about Commands."""
 
     def policies(*options: str) -> set[str]:
@@ -242,7 +242,7 @@ def test_10_each_policy_has_a_switch_of_its_own() -> None:
     assert policies("--shadow") == policies(*WITHOUT_POLICIES) == set()
 
 
-def test_9_commands_of_every_namespace_are_obeyed_only_with_the_policy() -> None:
+def test_commands_of_every_namespace_are_obeyed_only_with_the_policy() -> None:
     def obeyed(choices: Choices) -> list[str]:
         (controller,) = [
             one
@@ -344,7 +344,7 @@ BOARDS = tuple((name, BOARD_FILE.read_text(encoding="utf-8")) for name in ("othe
 _BOARD_VALUES = [f"boards.{name}={BOARD_FILE}" for name, _ in BOARDS]
 
 
-def test_19_boards_reach_scheduler_and_webhook_and_a_change_starts_them_anew() -> None:
+def test_boards_reach_scheduler_and_webhook_and_a_change_starts_them_anew() -> None:
     def pods(boards: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
         made = objects(Choices(with_admission=True, boards=boards))
         return {
@@ -370,7 +370,7 @@ def test_19_boards_reach_scheduler_and_webhook_and_a_change_starts_them_anew() -
         (BOARDS[0][1].replace('name = "pair-x4"', 'name = "pair/x4"'), "cannot be a key of a ConfigMap", 1),
     ],
 )
-def test_19_install_refuses_a_board_that_the_scheduler_would_refuse(
+def test_install_refuses_a_board_that_the_scheduler_would_refuse(
     tmp_path: Path, text: str | None, complaint: str, lines: int
 ) -> None:
     file = tmp_path / "board.toml"
@@ -383,13 +383,13 @@ def test_19_install_refuses_a_board_that_the_scheduler_would_refuse(
     assert all(line.startswith("ringwise: --boards: ") for line in answer.stderr.splitlines())
 
 
-def test_19_install_prints_the_board() -> None:
+def test_install_prints_the_board() -> None:
     answer = CliRunner().invoke(cli, ["install", "--print", "-o", "json", "--boards", str(BOARD_FILE)])
     items = {(one["kind"], one["metadata"]["name"]): one for one in json.loads(answer.stdout)["items"]}
     assert items["ConfigMap", "ringwise-boards"]["data"] == {"pair-x4.toml": BOARDS[1][1]}
 
 
-def test_18_the_dashboard_is_served_by_the_scheduler_with_the_certificate_of_a_secret() -> None:
+def test_the_dashboard_is_served_by_the_scheduler_with_the_certificate_of_a_secret() -> None:
     plain = {_key(one): one for one in objects(Choices(namespace="chips", boards=BOARDS))}
     choices = Choices(
         namespace="chips", boards=BOARDS, dashboard=Dashboard("web-tls", ("npu.example.com", "ringwise-web"))
@@ -446,14 +446,14 @@ def _key(one: dict[str, Any]) -> tuple[str, str]:
         (["--web-host", "npu.example.com"], "--web-host goes with --web-tls-secret"),
     ],
 )
-def test_18_install_refuses_a_dashboard_that_would_not_start(options: list[str], complaint: str) -> None:
+def test_install_refuses_a_dashboard_that_would_not_start(options: list[str], complaint: str) -> None:
     answer = CliRunner().invoke(cli, ["install", "--print", *options])
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert complaint in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
 
 
-def test_18_install_prints_the_dashboard() -> None:
+def test_install_prints_the_dashboard() -> None:
     options = [*WITHOUT_POLICIES, "--web-tls-secret", "web-tls", "--web-host", "npu.example.com"]
     answer = CliRunner().invoke(cli, ["install", "--print", "-o", "json", *options])
     choices = Choices(dashboard=Dashboard("web-tls", ("npu.example.com",)))

@@ -31,7 +31,7 @@ def says(sentence: str) -> bool:
     return sentence in TEXT
 
 
-def test_11_every_port_is_on_the_page_and_none_else() -> None:
+def test_every_port_is_on_the_page_and_none_else() -> None:
     (sentence,) = re.findall(r"outside a pod on loopback: (.*?)\. `--metrics-address`", TEXT)
     named = {int(port) for port in re.findall(r"\b(\d{4,5})\b", sentence)}
     used = {
@@ -49,7 +49,7 @@ def test_11_every_port_is_on_the_page_and_none_else() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
-def test_11_only_the_device_plugin_has_privileges(name: str) -> None:
+def test_only_the_device_plugin_has_privileges(name: str) -> None:
     spec, plugin = SPECS[name], "device-plugin" in name
     (container,) = spec["containers"]
     context = {**spec.get("securityContext", {}), **container["securityContext"]}
@@ -63,7 +63,7 @@ def test_11_only_the_device_plugin_has_privileges(name: str) -> None:
     assert says("no host network, process or IPC namespace")
 
 
-def test_11_who_reads_secrets() -> None:
+def test_who_reads_secrets() -> None:
     readers = {
         role
         for role, rules in RIGHTS.items()
@@ -77,7 +77,7 @@ def test_11_who_reads_secrets() -> None:
     assert says("The webhook reads the Secret `ringwise-admission` of its own namespace")
 
 
-def test_11_the_systems_namespaces_and_the_length_of_texts() -> None:
+def test_the_systems_namespaces_and_the_length_of_texts() -> None:
     assert says("the namespaces `kube-system`, `volcano-system`, `mindx-dl`")
     assert says("outside `kube-system`, `volcano-system` and `mindx-dl`")
     assert {"kube-system", "volcano-system", "mindx-dl"} == SYSTEM_NAMESPACES

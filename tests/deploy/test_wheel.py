@@ -49,7 +49,7 @@ def files_of(package: Path) -> set[str]:
     return {path.as_posix() for path in found if "__pycache__" not in path.parts}
 
 
-def test_26_the_wheel_has_what_users_run_and_nothing_else(tmp_path: Path) -> None:
+def test_the_wheel_has_what_users_run_and_nothing_else(tmp_path: Path) -> None:
     names = built(ROOT, tmp_path)
     assert names == files_of(PACKAGE)
     assert {name.partition("/")[0] for name in names} == {"ringwise"}
@@ -66,7 +66,7 @@ def test_26_the_wheel_has_what_users_run_and_nothing_else(tmp_path: Path) -> Non
     assert [name for name in names if re.match(developed, name)] == []
 
 
-def test_26_the_other_wheel_has_the_benchmarks(tmp_path: Path) -> None:
+def test_the_other_wheel_has_the_benchmarks(tmp_path: Path) -> None:
     names = built(ROOT / "bench", tmp_path)
     assert names == files_of(BENCH)
     assert {
@@ -76,21 +76,21 @@ def test_26_the_other_wheel_has_the_benchmarks(tmp_path: Path) -> None:
     } <= names
 
 
-def test_26_both_packages_have_one_version() -> None:
+def test_both_packages_have_one_version() -> None:
     """The benchmarks measure the insides of one version."""
     described = tomllib.loads((ROOT / "bench" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert described["version"] == ringwise.__version__
     assert described["dependencies"] == [f"ringwise[device]=={ringwise.__version__}"]
 
 
-def test_26_bench_works_where_its_package_is() -> None:
+def test_bench_works_where_its_package_is() -> None:
     done = CliRunner().invoke(cli, ["bench", "--help"])
     assert done.exit_code == 0, done.output
     assert "superpods" in "".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("arguments", [["decide", "--full"], ["--help"], []], ids=["run", "help", "bare"])
-def test_26_without_its_package_bench_says_what_to_install(
+def test_without_its_package_bench_says_what_to_install(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "entry_points", lambda **_: ())

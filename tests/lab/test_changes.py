@@ -51,7 +51,7 @@ def test_advance_goes_to_the_next_event(terminal: Terminal) -> None:
     assert terminal.json("get pods")["pods"][0]["phase"] == "Running"
 
 
-def test_18_queues_that_a_cluster_refuses_are_refused(terminal: Terminal) -> None:
+def test_queues_that_a_cluster_refuses_are_refused(terminal: Terminal) -> None:
     below = queue("team").replace("weight: 1", "weight: 1, parent: dept")
     said = terminal.refused("submit -", below)
     assert "queue team: failed to get parent queue: its parent dept does not exist" in said
@@ -76,7 +76,7 @@ def test_delete(terminal: Terminal) -> None:
     assert len(terminal.json("get nodes")["nodes"]) == 3
 
 
-def test_17_delete_takes_several_names_and_deletes_all_or_none(terminal: Terminal) -> None:
+def test_delete_takes_several_names_and_deletes_all_or_none(terminal: Terminal) -> None:
     terminal.submit(*(job(name) for name in ("a", "b", "c")))
     said = terminal.refused("delete job a absent other")
     assert said == "ringwise: there is no job absent\nringwise: there is no job other\n"
@@ -87,7 +87,7 @@ def test_17_delete_takes_several_names_and_deletes_all_or_none(terminal: Termina
     assert terminal.ok("get jobs") == "there are no jobs\n"
 
 
-def test_17_delete_of_a_file(terminal: Terminal, tmp_path: Path) -> None:
+def test_delete_of_a_file(terminal: Terminal, tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text("---\n".join([queue("spare"), job("inside", 1, 1, queue="spare"), pod("alone", 1)]))
     terminal.submit(file.read_text(), job("other"))
@@ -103,7 +103,7 @@ def test_17_delete_of_a_file(terminal: Terminal, tmp_path: Path) -> None:
     assert terminal.ok(f"delete -f {file} --ignore-not-found") == "there is nothing to delete\n"
 
 
-def test_17_delete_all_of_a_kind(terminal: Terminal) -> None:
+def test_delete_all_of_a_kind(terminal: Terminal) -> None:
     elsewhere = job("far").replace("namespace: lab", "namespace: far")
     terminal.submit(queue("spare"), job("a"), job("b"), elsewhere)
     assert terminal.ok("delete jobs --all -n lab") == "job lab/a deleted\njob lab/b deleted\n"
@@ -122,11 +122,11 @@ def test_17_delete_all_of_a_kind(terminal: Terminal) -> None:
         ("submit x.yaml --dry-run --wait", "give one of them"),
     ],
 )
-def test_17_what_is_not_said_clearly_changes_nothing(asked: Terminal, command: str, words: str) -> None:
+def test_what_is_not_said_clearly_changes_nothing(asked: Terminal, command: str, words: str) -> None:
     assert words in asked.refused(command)
 
 
-def test_17_a_dry_run_says_what_submit_would_and_changes_nothing(terminal: Terminal) -> None:
+def test_a_dry_run_says_what_submit_would_and_changes_nothing(terminal: Terminal) -> None:
     terminal.submit(job("busy", 2, 8))
     documents = "---\n".join([job("fits", 2, 8), job("waits", 3, 8), job("never", 1, 3), queue("new")])
     state = [terminal.json(f"get {kind}") for kind in ("jobs", "pods", "nodes", "queues")]
@@ -137,7 +137,7 @@ def test_17_a_dry_run_says_what_submit_would_and_changes_nothing(terminal: Termi
     assert terminal.run("submit - --dry-run", pod("x", 1, node="node-99")).exit_code == 2
 
 
-def test_17_wait_ends_when_the_jobs_run(terminal: Terminal) -> None:
+def test_wait_ends_when_the_jobs_run(terminal: Terminal) -> None:
     terminal.submit(job("first", 4, 8, minutes=10))
     said = terminal.ok("submit - --wait", job("second", 3, 8))
     assert said.startswith("lab/second: running on node-0, node-1, node-2")
@@ -159,14 +159,14 @@ def test_17_wait_ends_when_the_jobs_run(terminal: Terminal) -> None:
         ("--wait --timeout 30m", [job("waits", 4, 8)], 0),
     ],
 )
-def test_17_exit_codes_of_jobs_that_do_not_start(
+def test_exit_codes_of_jobs_that_do_not_start(
     terminal: Terminal, options: str, documents: list[str], code: int
 ) -> None:
     terminal.submit(job("busy", 1, 8, minutes=10))
     assert terminal.run(f"submit - {options}", "---\n".join(documents)).exit_code == code
 
 
-def test_17_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal) -> None:
+def test_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal) -> None:
     group = (
         "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"
         "metadata: {name: band, namespace: lab}\nspec: {minMember: 1}\n"
@@ -187,7 +187,7 @@ def test_17_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal)
     assert lost["placed"] == ("pending", "Pending")
 
 
-def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
+def test_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
     elastic = job("elastic", 2, 8).replace("minAvailable: 2", "minAvailable: 1")
     terminal.submit(job("gang", 2, 8), elastic)
     node = terminal.seats()["lab/gang-worker-0"][0]
@@ -224,7 +224,7 @@ def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
         ("99999999999h", "is too long: at most 100 years"),
     ],
 )
-def test_17_advance_with_a_nonsense_span(terminal: Terminal, span: str, words: str) -> None:
+def test_advance_with_a_nonsense_span(terminal: Terminal, span: str, words: str) -> None:
     before = terminal.json("top --once")["status"]["now"]
     assert words in terminal.refused(f"advance {span}")
     assert terminal.json("top --once")["status"]["now"] == before
@@ -256,7 +256,7 @@ target: {{kind: {kind}, name: {name}}}
 """
 
 
-def test_08_commands_close_and_open_queues_and_suspend_jobs(terminal: Terminal) -> None:
+def test_commands_close_and_open_queues_and_suspend_jobs(terminal: Terminal) -> None:
     team = queue("team").replace("weight: 1", "weight: 1, parent: dept")
     terminal.submit(queue("dept"), team, job("runs", 1, 8, queue="team"))
     terminal.ok("advance 5s")

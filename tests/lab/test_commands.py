@@ -157,7 +157,7 @@ def test_all_or_nothing(terminal: Terminal) -> None:
     assert [found["name"] for found in terminal.json("get jobs")["jobs"]] == ["here"]
 
 
-def test_15_other_kinds_of_jobs_are_submitted_and_deleted(terminal: Terminal, tmp_path: Path) -> None:
+def test_other_kinds_of_jobs_are_submitted_and_deleted(terminal: Terminal, tmp_path: Path) -> None:
     """The lab has no operators: it gets the PodGroup and the pods that they would create."""
     documents = [
         ascend_job({"Master": role(8), "Worker": role(8, 2)}),

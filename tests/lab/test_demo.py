@@ -34,7 +34,7 @@ def test_the_demo_tells_its_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("/usr/lib/pytest", False, "ringwise"),
     ],
 )
-def test_21_the_hint_names_a_command_that_works(
+def test_the_hint_names_a_command_that_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: str, on_path: bool, shown: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.lab.rig import Terminal, job, running
 
 
-def test_12_a_job_of_0_replicas_runs_and_can_be_scaled(tmp_path: Path) -> None:
+def test_a_job_of_0_replicas_runs_and_can_be_scaled(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
 
     def state() -> tuple[str, str, int]:

@@ -368,7 +368,7 @@ def test_what_a_person_does_happens_now(tmp_path: Path, monkeypatch: pytest.Monk
     folder.leave()
 
 
-def test_11_a_folder_that_is_deleted_is_told_and_made_anew(
+def test_a_folder_that_is_deleted_is_told_and_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = io.StringIO()

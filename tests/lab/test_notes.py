@@ -26,7 +26,7 @@ def text(*objects: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("command", ["place -f -", "why job -f -", "capacity -f -", "doctor -f -"])
-def test_13_every_command_that_reads_files_tells_unknown_fields(command: str, tmp_path: Path) -> None:
+def test_every_command_that_reads_files_tells_unknown_fields(command: str, tmp_path: Path) -> None:
     wrong = vcjob("job", [("worker", 1, pod_spec(1))], minAvailble=2)
     ran = Terminal(tmp_path).run(command, text(node("n1", devices=range(8)), wrong))
     assert ran.exit_code == 0, ran.output
@@ -34,7 +34,7 @@ def test_13_every_command_that_reads_files_tells_unknown_fields(command: str, tm
     assert "note:" not in ran.stdout
 
 
-def test_13_unknown_priority_classes_are_told_by_submit_and_for_bare_pods(tmp_path: Path) -> None:
+def test_unknown_priority_classes_are_told_by_submit_and_for_bare_pods(tmp_path: Path) -> None:
     wrong = pod("alone", {**pod_spec(1), "priorityClassName": "hihg"})
     told = "priorityClassName: there is no PriorityClass hihg (did you mean 'high'?); its priority is 0"
     terminal = Terminal(tmp_path)
@@ -53,7 +53,7 @@ def test_13_unknown_priority_classes_are_told_by_submit_and_for_bare_pods(tmp_pa
     "command",
     ["get nodes", "get jobs", "top", "why job", "describe job job", "capacity", "doctor", "cordon node-0"],
 )
-def test_20_clients_of_a_lab_repeat_what_is_wrong_with_its_plugins(
+def test_clients_of_a_lab_repeat_what_is_wrong_with_its_plugins(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal(tmp_path)
@@ -91,7 +91,7 @@ def test_an_error_names_the_option_that_skips_it(tmp_path: Path) -> None:
     assert said.splitlines()[-1].endswith(" (--keep-going goes on without it)")
 
 
-def test_8_a_priority_class_that_is_not_obeyed_is_told_by_place_why_describe_and_doctor(
+def test_a_priority_class_that_is_not_obeyed_is_told_by_place_why_describe_and_doctor(
     tmp_path: Path,
 ) -> None:
     quota = {

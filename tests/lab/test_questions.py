@@ -34,7 +34,7 @@ LISTS = (
 
 
 @pytest.mark.parametrize("command", LISTS)
-def test_06_a_list_tries_nothing_in_the_process_that_decides(
+def test_a_list_tries_nothing_in_the_process_that_decides(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal(tmp_path)
@@ -57,7 +57,7 @@ def test_06_a_list_tries_nothing_in_the_process_that_decides(
         assert sessions
 
 
-def test_06_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
+def test_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(1)):
         terminal.submit(job("runs", 1, 8), job("waits", 1, 8), job("bad", 1, 3))
@@ -92,7 +92,7 @@ def test_a_list_says_when_jobs_start_as_why_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_06_a_client_is_told_of_the_progress_of_a_long_question(
+def test_a_client_is_told_of_the_progress_of_a_long_question(
     refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer, or the refusal, is the same as without."""
@@ -157,7 +157,7 @@ def test_submit_is_acknowledged_before_the_jobs_are_explained(
         gate.open()
 
 
-def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
+def test_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, terminal = Gate(), Terminal(tmp_path)
@@ -175,7 +175,7 @@ def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
             terminal.ok("get nodes")
 
 
-def test_06_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(1)) as server:
         server._aside._most = server._aside._free = 0
@@ -188,7 +188,7 @@ def test_06_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> No
         assert len(terminal.json("get jobs")["jobs"]) == 2
 
 
-def test_06_questions_leave_the_journal_and_the_store_of_the_lab_alone(tmp_path: Path) -> None:
+def test_questions_leave_the_journal_and_the_store_of_the_lab_alone(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(2, leaf_size=1)) as server:
         terminal.submit(job("runs", 1, 8, minutes=5), job("waits", 2, 8))
@@ -212,7 +212,7 @@ def test_06_questions_leave_the_journal_and_the_store_of_the_lab_alone(tmp_path:
 # -- budgets -----------------------------------------------------------------------------------------
 
 
-def test_06_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(4)):
         terminal.submit(*(job(f"runs-{n}", 1, 8) for n in range(4)), job("waits", 4, 8))
@@ -226,7 +226,7 @@ def test_06_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: py
         assert "not looked at: further cures" in terminal.ok("why waits")
 
 
-def test_06_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(4)):
         (whole,) = terminal.json("capacity")["boards"]
@@ -239,7 +239,7 @@ def test_06_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pyt
         assert "not looked at: some numbers are too low" in terminal.ok("capacity")
 
 
-def test_06_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(2)):
         terminal.submit(job("short", 1, 8, minutes=30))
@@ -257,7 +257,7 @@ def test_06_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pyte
         assert "not looked at: what happens after" in terminal.ok(f"drain {where} --plan")
 
 
-def test_06_a_plan_leaves_out_a_large_backlog_and_says_so(
+def test_a_plan_leaves_out_a_large_backlog_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal(tmp_path)

@@ -430,7 +430,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_09_one_outcome_and_one_reason_in_every_command(code: str, folders: Path) -> None:
+def test_one_outcome_and_one_reason_in_every_command(code: str, folders: Path) -> None:
     case = CASES[code]
     text = "\n---\n".join(json.dumps(one) for one in (*case.cluster, case.wanted, *case.more))
     terminal = Terminal(folders / code)
@@ -488,7 +488,7 @@ def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
         assert placed["reason"]["message"] in response["status"]["message"]
 
 
-def test_09_every_code_has_a_case_or_is_no_reason_of_a_job_alone() -> None:
+def test_every_code_has_a_case_or_is_no_reason_of_a_job_alone() -> None:
     codes = {kind.code for kind in all_kinds()}
     others = OF_ONE_NODE | OF_THE_TOPOLOGY | OF_MOVES | OF_A_HISTORY
     assert codes - set(CASES) - others == set()
@@ -496,7 +496,7 @@ def test_09_every_code_has_a_case_or_is_no_reason_of_a_job_alone() -> None:
     assert not set(CASES) & others
 
 
-def test_09_a_job_that_the_controller_finds_invalid_is_known_until_it_is_gone(tmp_path: Path) -> None:
+def test_a_job_that_the_controller_finds_invalid_is_known_until_it_is_gone(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(1)):
         terminal.submit(json.dumps(job(2, minAvailable=3)))

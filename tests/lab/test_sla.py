@@ -22,7 +22,7 @@ tiers:
 
 
 @pytest.mark.parametrize("key", ["sla-waiting-time", "volcano.sh/sla-waiting-time"])
-def test_10_a_job_that_waited_as_long_as_it_may_is_admitted(tmp_path: Path, key: str) -> None:
+def test_a_job_that_waited_as_long_as_it_may_is_admitted(tmp_path: Path, key: str) -> None:
     """It asks for more than the cluster has: no other plugin lets it in."""
     terminal = Terminal(tmp_path)
     text = job("large", 9, 8).replace("namespace: lab}", f"namespace: lab, annotations: {{{key}: 30s}}}}")

@@ -61,14 +61,14 @@ SELECTING = "spec:\n        nodeSelector: {accelerator-type: module-910b-16}\n  
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_16_a_lab_can_be_read(folder: Path, name: str, width: int) -> None:
+def test_a_lab_can_be_read(folder: Path, name: str, width: int) -> None:
     command = COMMANDS[name]
     printed = Terminal(folder, columns=width).ok(command)
     same_as_golden(f"{width}/{name}", f"$ ringwise {command}\n{printed}")
 
 
 @pytest.mark.parametrize("height", [12, 24, 50])
-def test_16_a_frame_of_top_fits_the_terminal(folder: Path, height: int) -> None:
+def test_a_frame_of_top_fits_the_terminal(folder: Path, height: int) -> None:
     drawn = io.StringIO()
     draw_top(Console(file=drawn, width=80), LabClient(folder).ask("top"), height)
     frame = drawn.getvalue()

@@ -30,7 +30,7 @@ def test_defaults() -> None:
     assert job.problems == ()
 
 
-def test_12_replicas_that_are_missing_are_0() -> None:
+def test_replicas_that_are_missing_are_0() -> None:
     bare = task()
     del bare["replicas"]
     job = read(vcjob(tasks=[bare, task("ps", 2)]))
@@ -42,7 +42,7 @@ def test_12_replicas_that_are_missing_are_0() -> None:
     assert (group.min_member, any(group.min_resources.values())) == (0, False)
 
 
-def test_12_a_task_without_replicas_is_told() -> None:
+def test_a_task_without_replicas_is_told() -> None:
     bare = task()
     del bare["replicas"]
     document = vcjob(tasks=[task("a"), bare])
@@ -53,7 +53,7 @@ def test_12_a_task_without_replicas_is_told() -> None:
 
 
 @pytest.mark.parametrize("key", ["sla-waiting-time", "volcano.sh/sla-waiting-time"])
-def test_10_the_limit_of_the_plugin_sla_reaches_the_pod_group(key: str) -> None:
+def test_the_limit_of_the_plugin_sla_reaches_the_pod_group(key: str) -> None:
     document = vcjob()
     document["metadata"]["annotations"] = {key: "3s"}
     assert pod_group_of(read(document)).annotations == {key: "3s"}

@@ -96,7 +96,7 @@ spec:
         ),
     ],
 )
-def test_8_the_scopes_of_a_quota(
+def test_the_scopes_of_a_quota(
     spec: str, scopes: tuple[ClassScope, ...], others: bool, limited: tuple[str, ...]
 ) -> None:
     bundle = read_bundle(["-"], stdin=(QUOTA % spec).encode())
@@ -106,7 +106,7 @@ def test_8_the_scopes_of_a_quota(
     assert tuple(name for name in ("", "high", "low") if quota.limits_class(name)) == limited
 
 
-def test_8_an_unknown_operator_is_an_error_of_the_quota() -> None:
+def test_an_unknown_operator_is_an_error_of_the_quota() -> None:
     spec = "scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Is, values: [a]}]}"
     bundle = read_bundle(["-"], stdin=(QUOTA % spec).encode())
     (error,) = bundle.errors

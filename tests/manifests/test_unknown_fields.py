@@ -41,7 +41,7 @@ def hyper_node(selector: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def test_13_right_manifests_have_no_notes() -> None:
+def test_right_manifests_have_no_notes() -> None:
     whole = job(
         policies=[{"event": "PodFailed", "action": "RestartJob"}],
         partitionPolicy={
@@ -120,17 +120,17 @@ def test_13_right_manifests_have_no_notes() -> None:
         ),
     ],
 )
-def test_13_a_mistake_is_a_note_with_the_nearest_word(wanted: dict[str, Any], note: str) -> None:
+def test_a_mistake_is_a_note_with_the_nearest_word(wanted: dict[str, Any], note: str) -> None:
     assert notes(wanted) == [note]
 
 
-def test_13_what_the_api_server_stored_is_not_looked_at() -> None:
+def test_what_the_api_server_stored_is_not_looked_at() -> None:
     stored = job(replcas=4)
     stored["metadata"]["uid"] = "1"
     assert notes(stored) == []
 
 
-def test_13_an_unknown_priority_class_is_told_where_the_cluster_is_known() -> None:
+def test_an_unknown_priority_class_is_told_where_the_cluster_is_known() -> None:
     wanted = vcjob("job", [("worker", 1, pod_spec(1))], priorityClassName="hihg")
     high = {
         "apiVersion": "scheduling.k8s.io/v1",

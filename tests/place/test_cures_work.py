@@ -222,7 +222,7 @@ def outcome(objects: Objects, rules: dict[str, str]) -> Plain:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(clusters(), jobs(), st.sampled_from([{}, V2]))
-def test_10_every_printed_cure_starts_the_job(cluster: Objects, job: Plain, rules: dict[str, str]) -> None:
+def test_every_printed_cure_starts_the_job(cluster: Objects, job: Plain, rules: dict[str, str]) -> None:
     objects = [*cluster, job]
     before = outcome(objects, rules)
     if before["outcome"] == "placed":

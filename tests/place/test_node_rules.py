@@ -329,7 +329,7 @@ RANK_TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
         ({f"Ascend910-{chip}": {"IP": "", "SuperDeviceID": chip + 1} for chip in range(8)}, True),
     ],
 )
-def test_9_a_rank_table_is_written_only_with_addresses(
+def test_a_rank_table_is_written_only_with_addresses(
     operator: bool, infos: dict[str, Any] | None, written: bool
 ) -> None:
     """Without them the device plugin writes both annotations; it skips a pod that has them (D1, D2)."""

@@ -8,7 +8,7 @@ from ringwise.cli.commands import cli
 from tests.lab.rig import pod, queue
 
 
-def test_18_new_queues_that_a_cluster_refuses_are_told() -> None:
+def test_new_queues_that_a_cluster_refuses_are_told() -> None:
     wrong = queue("team").replace("weight: 1", "weight: 1, parent: dept")
     ran = CliRunner().invoke(cli, ["place", "-f", "-"], input=wrong)
     assert ran.exit_code == 0
@@ -18,7 +18,7 @@ def test_18_new_queues_that_a_cluster_refuses_are_told() -> None:
     assert "its parent" not in CliRunner().invoke(cli, ["place", "-f", "-"], input=known).stderr
 
 
-def test_18_a_wrong_disruption_budget_of_a_new_pod_is_an_error() -> None:
+def test_a_wrong_disruption_budget_of_a_new_pod_is_an_error() -> None:
     wrong = pod("alone", 1).replace(
         "metadata: {", "metadata: {annotations: {volcano.sh/jdb-min-available: 0%}, ", 1
     )

@@ -44,7 +44,7 @@ def notes(*objects: Plain) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
-def test_15_every_kind_of_kubernetes_is_placed(kind: str) -> None:
+def test_every_kind_of_kubernetes_is_placed(kind: str) -> None:
     job = job_of(ask([*NODES, replicated(kind, 8, 2)]), "app")
     assert job["outcome"] == "placed"
     assert [(pod["name"], pod["rank"], len(pod["chips"])) for pod in job["pods"]] == [
@@ -53,7 +53,7 @@ def test_15_every_kind_of_kubernetes_is_placed(kind: str) -> None:
     ]
 
 
-def test_15_a_name_that_the_api_server_makes_is_made_here_too() -> None:
+def test_a_name_that_the_api_server_makes_is_made_here_too() -> None:
     made = replicated("Job", 8)
     made["metadata"]["generateName"] = f"{made['metadata'].pop('name')}-"
     assert job_of(ask([*NODES, made]), "app-0")["outcome"] == "placed"
@@ -61,7 +61,7 @@ def test_15_a_name_that_the_api_server_makes_is_made_here_too() -> None:
     assert "app-0 is already defined" in twice
 
 
-def test_15_the_podgroup_follows_owner_and_pod() -> None:
+def test_the_podgroup_follows_owner_and_pod() -> None:
     bundle = read(
         replicated(
             "Deployment",
@@ -100,7 +100,7 @@ def test_15_the_podgroup_follows_owner_and_pod() -> None:
         ({}, {"huawei.com/schedule_minAvailable": "3", "scheduling.volcano.sh/queue-name": "research"}),
     ],
 )
-def test_4_a_manifest_gets_the_podgroup_that_the_controller_creates(
+def test_a_manifest_gets_the_podgroup_that_the_controller_creates(
     kind: str, of_owner: dict[str, str], of_pod: dict[str, str]
 ) -> None:
     wanted = replicated(
@@ -122,7 +122,7 @@ def test_4_a_manifest_gets_the_podgroup_that_the_controller_creates(
     assert create.group.name == "podgroup-u"
 
 
-def test_4_pods_of_an_owner_that_is_not_in_the_input_share_a_podgroup() -> None:
+def test_pods_of_an_owner_that_is_not_in_the_input_share_a_podgroup() -> None:
     """As on a cluster: the ranks of a Deployment are counted over its pods."""
     pods = [owned("ReplicaSet", "app-5d59d", f"app-5d59d-{end}") for end in ("ab", "cd")]
     bundle = read(*pods, pod("bare", pod_spec(8)))
@@ -141,20 +141,20 @@ def test_4_pods_of_an_owner_that_is_not_in_the_input_share_a_podgroup() -> None:
     assert [one.replicas for one in whole.pod_groups] == [3]
 
 
-def test_4_indexed_jobs_number_their_pods() -> None:
+def test_indexed_jobs_number_their_pods() -> None:
     job = job_of(ask([*NODES, replicated("Job", 8, 2, completions=2, completionMode="Indexed")]), "app")
     assert [pod["rank"] for pod in job["pods"]] == [0, 1]
     assert all("hccl/rankIndex" not in pod["annotations"] for pod in job["pods"])
 
 
-def test_15_a_gang_of_a_statefulset_waits_for_all_its_pods() -> None:
+def test_a_gang_of_a_statefulset_waits_for_all_its_pods() -> None:
     gang = {"annotations": {"huawei.com/schedule_minAvailable": "7"}}
     whole = replicated("StatefulSet", 8, 7, pod_metadata=gang, podManagementPolicy="Parallel")
     assert job_of(ask([*NODES, whole]), "app")["outcome"] == "pending"
     assert job_of(ask([*NODES, node("node-7"), whole]), "app")["outcome"] == "placed"
 
 
-def test_15_a_job_places_as_many_pods_as_run_at_once() -> None:
+def test_a_job_places_as_many_pods_as_run_at_once() -> None:
     assert len(read(replicated("Job", 8, 3, completions=2)).pods) == 2
     assert len(read(replicated("Job", 8, 3, completions=20)).pods) == 3
     assert len(read(replicated("Job", 8, None)).pods) == 1
@@ -163,12 +163,12 @@ def test_15_a_job_places_as_many_pods_as_run_at_once() -> None:
     assert bundle.notes == ["stdin: document 1: Job vcjob/app gets no pods: it is suspended"]
 
 
-def test_15_ordinals_of_a_statefulset_are_its_ranks() -> None:
+def test_ordinals_of_a_statefulset_are_its_ranks() -> None:
     bundle = read(replicated("StatefulSet", 8, 2, ordinals={"start": 5}))
     assert [(pod.name, pod.rank) for pod in bundle.pods] == [("app-5", 5), ("app-6", 6)]
 
 
-def test_15_pods_that_name_a_podgroup_get_no_other() -> None:
+def test_pods_that_name_a_podgroup_get_no_other() -> None:
     named = {"annotations": {"scheduling.k8s.io/group-name": "gang"}}
     bundle = read(replicated("Deployment", 8, 2, pod_metadata=named), pod_group("gang", 2))
     assert [group.name for group in bundle.pod_groups] == ["gang"]
@@ -177,7 +177,7 @@ def test_15_pods_that_name_a_podgroup_get_no_other() -> None:
     )["outcome"] == ("placed")
 
 
-def test_15_pods_of_another_scheduler_are_told_or_left_out() -> None:
+def test_pods_of_another_scheduler_are_told_or_left_out() -> None:
     theirs = {"schedulerName": "default-scheduler"}
     bundle = read(replicated("Deployment", 0, 2, pod=theirs))
     assert bundle.pods == []
@@ -188,7 +188,7 @@ def test_15_pods_of_another_scheduler_are_told_or_left_out() -> None:
     assert (job["outcome"], job["reason"]["code"]) == ("refused", "other-scheduler")
 
 
-def test_15_equal_names_of_different_kinds_do_not_mix() -> None:
+def test_equal_names_of_different_kinds_do_not_mix() -> None:
     kinds = ["Deployment", "StatefulSet", "Job"]
     answer = ask([*NODES, *(replicated(kind, 8, 1) for kind in kinds)])
     assert sorted(job["name"] for job in answer["jobs"]) == ["app", "app-deployment", "app-job"]
@@ -199,7 +199,7 @@ def test_15_equal_names_of_different_kinds_do_not_mix() -> None:
     }
 
 
-def test_15_the_podgroup_of_a_replica_set_has_what_its_owner_says() -> None:
+def test_the_podgroup_of_a_replica_set_has_what_its_owner_says() -> None:
     """As Huawei's scheduler reads it; what the pods say comes first, and a gang is asked for by the pods."""
     owner = {"annotations": {"sp-block": "16", "huawei.com/schedule_policy": "chip8-node8-sp"}}
     inside = {"annotations": {"sp-block": "8"}}
@@ -263,7 +263,7 @@ def test_15_the_podgroup_of_a_replica_set_has_what_its_owner_says() -> None:
         ),
     ],
 )
-def test_15_what_has_no_effect_is_a_note(wanted: Plain, note: str) -> None:
+def test_what_has_no_effect_is_a_note(wanted: Plain, note: str) -> None:
     assert notes(wanted) == [note]
 
 
@@ -276,7 +276,7 @@ def owned(kind: str, owner: str, name: str, **more: Any) -> Plain:
     return made
 
 
-def test_15_a_dump_has_its_pods_already() -> None:
+def test_a_dump_has_its_pods_already() -> None:
     deployment = replicated("Deployment", 8, 2, metadata={"uid": "d"})
     replica_set = replicated("ReplicaSet", 8, 2, "app-5d59d")
     replica_set["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "app", "uid": "d"}]
@@ -291,7 +291,7 @@ def test_15_a_dump_has_its_pods_already() -> None:
     assert len(part.pod_groups) == 1
 
 
-def test_15_the_missing_pods_of_an_operator_job_join_its_podgroup() -> None:
+def test_the_missing_pods_of_an_operator_job_join_its_podgroup() -> None:
     job = ascend_job({"Master": role(8), "Worker": role(8, 2)}, metadata={"uid": "j"})
     group = pod_group("train-j", 3)
     group["metadata"]["ownerReferences"] = [{"kind": "AscendJob", "name": "train", "uid": "j"}]
@@ -305,7 +305,7 @@ def test_15_the_missing_pods_of_an_operator_job_join_its_podgroup() -> None:
 
 
 @pytest.mark.parametrize(("kind", "condition"), [("Job", "Complete"), ("AscendJob", "Succeeded")])
-def test_15_what_has_ended_gets_no_pods(kind: str, condition: str) -> None:
+def test_what_has_ended_gets_no_pods(kind: str, condition: str) -> None:
     made = replicated("Job", 8, 1) if kind == "Job" else ascend_job({"Master": role(8)})
     assert len(read(made).pods) == 1
     made["status"] = {"conditions": [{"type": condition, "status": "True"}]}
@@ -338,7 +338,7 @@ OPERATOR_JOBS = [
 
 
 @pytest.mark.parametrize(("wanted", "pods"), OPERATOR_JOBS, ids=[job["kind"] for job, _ in OPERATOR_JOBS])
-def test_15_jobs_of_operators_are_placed_as_gangs(wanted: Plain, pods: list[str]) -> None:
+def test_jobs_of_operators_are_placed_as_gangs(wanted: Plain, pods: list[str]) -> None:
     assert notes(wanted) == []
     job = job_of(ask([*NODES, wanted]), "train")
     assert job["outcome"] == "placed"
@@ -349,7 +349,7 @@ def test_15_jobs_of_operators_are_placed_as_gangs(wanted: Plain, pods: list[str]
     assert few["outcome"] == "pending"
 
 
-def test_15_ranks_are_those_of_huaweis_operator() -> None:
+def test_ranks_are_those_of_huaweis_operator() -> None:
     """The leader is rank 0 where it has chips; without chips it counts apart, and the workers begin at 0."""
     led = read(ascend_job({"Master": role(8), "Worker": role(8, 2)})).pods
     assert [pod.annotations["hccl/rankIndex"] for pod in led] == ["0", "1", "2"]
@@ -364,7 +364,7 @@ def test_15_ranks_are_those_of_huaweis_operator() -> None:
     assert all("hccl/rankIndex" not in pod["annotations"] for pod in job["pods"])
 
 
-def test_15_the_scheduling_policy_makes_the_podgroup() -> None:
+def test_the_scheduling_policy_makes_the_podgroup() -> None:
     policy = {"minAvailable": 2, "queue": "research", "priorityClass": "high", "minResources": {"cpu": "3"}}
     metadata = {"annotations": {"sp-block": "16"}, "labels": {"tor-affinity": "null"}}
     (group,) = read(
@@ -376,7 +376,7 @@ def test_15_the_scheduling_policy_makes_the_podgroup() -> None:
     assert group.labels["tor-affinity"] == "null"
 
 
-def test_15_pods_have_the_labels_that_anti_affinities_select() -> None:
+def test_pods_have_the_labels_that_anti_affinities_select() -> None:
     apart = {
         "podAntiAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -401,7 +401,7 @@ def test_15_pods_have_the_labels_that_anti_affinities_select() -> None:
     assert sorted(pod["node"] for pod in job["pods"]) == ["node-1", "node-2"]
 
 
-def test_15_a_scheduler_that_is_not_ours() -> None:
+def test_a_scheduler_that_is_not_ours() -> None:
     theirs = ascend_job({"Master": role(8)}, schedulerName="default-scheduler")
     assert job_of(ask([*NODES, theirs]), "train")["reason"]["code"] == "other-scheduler"
     beside = operator_job("PyTorchJob", {"Master": role(8, schedulerName="default-scheduler")})
@@ -455,7 +455,7 @@ def test_15_a_scheduler_that_is_not_ours() -> None:
         ),
     ],
 )
-def test_15_a_bad_field_is_an_error_that_says_what_is_allowed(wanted: Plain, error: str) -> None:
+def test_a_bad_field_is_an_error_that_says_what_is_allowed(wanted: Plain, error: str) -> None:
     assert errors(wanted) == [error]
 
 
@@ -505,11 +505,11 @@ def test_15_a_bad_field_is_an_error_that_says_what_is_allowed(wanted: Plain, err
         ),
     ],
 )
-def test_15_what_the_operator_refuses_is_a_note(wanted: Plain, note: str) -> None:
+def test_what_the_operator_refuses_is_a_note(wanted: Plain, note: str) -> None:
     assert notes(wanted) == [note]
 
 
-def test_15_every_kind_is_listed() -> None:
+def test_every_kind_is_listed() -> None:
     """What the builders know is what the reader knows."""
     from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 

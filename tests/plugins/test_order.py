@@ -84,7 +84,7 @@ def test_conformance_spares_critical_pods_and_the_system_namespace(
 
 
 @pytest.mark.parametrize(("namespace", "safe"), [("team", False), ("kube-system", True), ("mindx-dl", True)])
-def test_8_conformance_a_critical_class_makes_no_job_with_chips_safe_outside_the_system(
+def test_conformance_a_critical_class_makes_no_job_with_chips_safe_outside_the_system(
     namespace: str, safe: bool
 ) -> None:
     lab = cluster().node("n1", chips=8).job("new")

@@ -34,13 +34,13 @@ def gated(name: str, group: str | None = None) -> dict[str, object]:
         ),
     ],
 )
-def test_19_gated_pods_are_named_as_gated(objects: list[dict[str, object]], name: str, message: str) -> None:
+def test_gated_pods_are_named_as_gated(objects: list[dict[str, object]], name: str, message: str) -> None:
     job = job_of(ask([node("n-0"), *objects], {"multi-pod-requests": "vendor"}), name)
     assert (job["outcome"], job["reason"]["code"]) == ("pending", "pods-gated")
     assert job["reason"]["message"] == message
 
 
-def test_19_a_gated_pod_keeps_the_condition_of_the_api_server() -> None:
+def test_a_gated_pod_keeps_the_condition_of_the_api_server() -> None:
     """It says SchedulingGated; Unschedulable would be wrong."""
     rig = Rig(2)
     rig.submit("train", pods=2, chips=8, min_available=2)
@@ -54,7 +54,7 @@ def test_19_a_gated_pod_keeps_the_condition_of_the_api_server() -> None:
     assert rig.reason("train") is None
 
 
-def test_19_a_pod_without_chips_says_what_it_asks_for() -> None:
+def test_a_pod_without_chips_says_what_it_asks_for() -> None:
     rig = Rig()
     for name in ("n1", "n2"):
         rig.node(name, cpu_milli=10_000, memory=8 << 30)

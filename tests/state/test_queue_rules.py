@@ -62,7 +62,7 @@ PODS = {"busy": 2, "dept": 7}
         path("new", "root/sci/dev/a", "1/2/3/1"),
     ],
 )
-def test_18_queues_that_are_allowed(queue: Queue) -> None:
+def test_queues_that_are_allowed(queue: Queue) -> None:
     assert queue_problems(queue, KNOWN, PODS) == ()
 
 
@@ -93,12 +93,12 @@ def test_18_queues_that_are_allowed(queue: Queue) -> None:
         (path("new", "root/sci/dev", "1/2/3"), "queue sci has the path root/sci/dev"),
     ],
 )
-def test_18_queues_that_are_refused(queue: Queue, said: str) -> None:
+def test_queues_that_are_refused(queue: Queue, said: str) -> None:
     (problem,) = queue_problems(queue, KNOWN, PODS)
     assert said in problem
 
 
-def test_18_levels_are_counted_with_the_queues_below() -> None:
+def test_levels_are_counted_with_the_queues_below() -> None:
     assert queue_problems(Queue("new", parent=f"q{MAX_LEVELS - 1}"), chain(MAX_LEVELS - 1)) == ()
     (problem,) = queue_problems(Queue("new", parent=f"q{MAX_LEVELS}"), chain(MAX_LEVELS))
     assert "depth of 5: the queues would be below each other in 6 levels" in problem
@@ -108,7 +108,7 @@ def test_18_levels_are_counted_with_the_queues_below() -> None:
     assert "6 levels" in problem
 
 
-def test_18_parents_in_a_circle() -> None:
+def test_parents_in_a_circle() -> None:
     queues = chain(3)
     (problem,) = queue_problems(replace(queues["q1"], parent="q3"), queues, before=queues["q1"])
     assert "its parents lead back to it: q1 -> q3 -> q2 -> q1" in problem
@@ -122,12 +122,12 @@ def test_18_parents_in_a_circle() -> None:
         ({"guarantee": cpu(2)}, "3 of cpu together in spec.guarantee"),
     ],
 )
-def test_18_a_parent_stays_above_its_children(change: dict[str, dict[str, int]], said: str) -> None:
+def test_a_parent_stays_above_its_children(change: dict[str, dict[str, int]], said: str) -> None:
     problems = queue_problems(replace(KNOWN["dept"], **change), KNOWN, before=KNOWN["dept"])  # type: ignore[arg-type]
     assert any(said in problem for problem in problems)
 
 
-def test_18_only_what_a_change_makes_wrong_is_refused() -> None:
+def test_only_what_a_change_makes_wrong_is_refused() -> None:
     wrong = Queue("old", guarantee=cpu(5), parent="gone")
     queues = {**KNOWN, "old": wrong}
     assert queue_problems(wrong, queues) != ()
@@ -139,7 +139,7 @@ def test_18_only_what_a_change_makes_wrong_is_refused() -> None:
     assert "deserved[cpu] must be <= capability[cpu]: spec.deserved is 6 of cpu" in problem
 
 
-def test_18_the_resources_of_the_root_are_fixed() -> None:
+def test_the_resources_of_the_root_are_fixed() -> None:
     root = KNOWN["root"]
     assert queue_problems(replace(root, weight=2), KNOWN, before=root) == ()
     for field in ("capability", "deserved", "guarantee"):
@@ -162,7 +162,7 @@ def test_18_the_resources_of_the_root_are_fixed() -> None:
         ("unknown", 0, ""),
     ],
 )
-def test_18_which_queues_must_stay(name: str, pods: int, why: str) -> None:
+def test_which_queues_must_stay(name: str, pods: int, why: str) -> None:
     assert deletion_problem(name, KNOWN, pods=pods) == why
 
 
@@ -178,7 +178,7 @@ ANY_QUEUE = st.builds(
 
 
 @given(st.lists(ANY_QUEUE, max_size=8), ANY_QUEUE)
-def test_18_queues_that_are_allowed_form_a_tree(known: list[Queue], wanted: Queue) -> None:
+def test_queues_that_are_allowed_form_a_tree(known: list[Queue], wanted: Queue) -> None:
     """Queues that come one by one, each allowed, lead to the root, and children have no more than parents."""
     queues: dict[str, Queue] = {}
     queue_problems(wanted, table(*known), {"a": 1})

@@ -33,17 +33,17 @@ def shown(out: io.StringIO, text: str = SAID, code: int = 0) -> str:
     return out.getvalue()
 
 
-def test_22_the_packages_of_the_pinned_requirements_are_counted() -> None:
+def test_the_packages_of_the_pinned_requirements_are_counted() -> None:
     text = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
     assert TOOL["packages_of"](ROOT / "requirements-dev.txt") == len(re.findall("^\\S+==", text, re.M)) > 20
 
 
-def test_22_progress_is_shown_while_pip_works() -> None:
+def test_progress_is_shown_while_pip_works() -> None:
     assert re.fullmatch(r"(   .* s\n)*   installing 2 packages, \d+ s\n", shown(io.StringIO()))
     assert re.search(r"\r\x1b\[K   installing 2 packages, \d+ s.*\r\x1b\[K$", shown(Terminal()), re.DOTALL)
 
 
-def test_22_a_failure_shows_what_pip_said() -> None:
+def test_a_failure_shows_what_pip_said() -> None:
     with pytest.raises(SystemExit) as ended:
         shown(io.StringIO(), "ERROR: No matching distribution found for click==99\n", 1)
     assert str(ended.value) == (
@@ -52,7 +52,7 @@ def test_22_a_failure_shows_what_pip_said() -> None:
     )
 
 
-def test_22_the_readme_says_how_long_it_takes() -> None:
+def test_the_readme_says_how_long_it_takes() -> None:
     said = (ROOT / "tools" / "set_up.py").read_text(encoding="utf-8")
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "up to three minutes" in said

@@ -119,7 +119,7 @@ async def test_a_refused_pod_gives_an_event_on_its_job() -> None:
         assert (event["reason"], event["involvedObject"]["name"]) == ("FailedCreate", "train")
 
 
-async def test_18_a_refused_pod_group_gives_an_event_on_its_job() -> None:
+async def test_a_refused_pod_group_gives_an_event_on_its_job() -> None:
     async with executing() as one:
         uid = JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB))).uid
         one.api.fault(f"POST {GROUPS.replace('/podgroups', '/namespaces/default/podgroups')}", status=400)
@@ -396,7 +396,7 @@ async def test_a_command_object_is_deleted_before_it_is_executed_and_only_by_the
         await job_commands.stop()
 
 
-async def test_9_a_refused_command_is_told_in_its_own_namespace() -> None:
+async def test_a_refused_command_is_told_in_its_own_namespace() -> None:
     """Its author sees it there, and fills no other namespace with events."""
     async with executing() as one:
         asked = ev.QueueCommand("blue", "CloseQueue", "team", "mine", "uid-7")

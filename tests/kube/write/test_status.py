@@ -62,7 +62,7 @@ def events(api: FakeApiServer) -> list[tuple[str, str, str]]:
     return [(one["involvedObject"]["kind"], one["reason"], one["message"]) for one in api.all(EVENTS)]
 
 
-def test_10_the_text_of_a_reason_has_only_cures_that_were_tried() -> None:
+def test_the_text_of_a_reason_has_only_cures_that_were_tried() -> None:
     assert reason().cures == ("wait for 8 chips",)
     assert reason_text(reason(), "default") == "1 of 8 chips are free"
     tried = reason().with_cures(["with 1 chip it would start"]).with_hints(["the node is old"])
@@ -232,7 +232,7 @@ async def test_a_status_that_others_wait_for_is_not_overtaken_by_the_next_one() 
         await one.writer.finish()
 
 
-async def test_12_a_nomination_is_written_kept_and_removed() -> None:
+async def test_a_nomination_is_written_kept_and_removed() -> None:
     async with writer_setup() as one:
         uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
         for nominated, written in (("node-1", "node-1"), (None, "node-1"), ("", None)):
@@ -249,7 +249,7 @@ async def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> N
         assert "conditions" not in one.api.get(PODS, "default/train")["status"]
 
 
-async def test_19_a_condition_that_overtakes_the_binding_is_corrected() -> None:
+async def test_a_condition_that_overtakes_the_binding_is_corrected() -> None:
     """It was being written when the pod was bound, and came after the binding."""
     async with writer_setup() as one:
         uid = one.api.get(PODS, "default/train")["metadata"]["uid"]

@@ -22,7 +22,7 @@ LONG = ReasonKind("long", Stage.GANG, "{problem}")
 
 
 @pytest.mark.parametrize("text", ["", "short", "x" * MAX_TEXT])
-def test_11_short_text_is_as_it_is(text: str) -> None:
+def test_short_text_is_as_it_is(text: str) -> None:
     assert cut_text(text) == text
 
 
@@ -37,7 +37,7 @@ def test_11_short_text_is_as_it_is(text: str) -> None:
         "; ".join(["one sentence of several words"] * 90),
     ],
 )
-def test_11_long_text_ends_with_a_word_and_says_that_it_was_cut(text: str) -> None:
+def test_long_text_ends_with_a_word_and_says_that_it_was_cut(text: str) -> None:
     found = cut_text(text)
     assert len(found.encode(errors="replace")) <= MAX_TEXT
     assert found.endswith(" ... [cut]")
@@ -47,19 +47,19 @@ def test_11_long_text_ends_with_a_word_and_says_that_it_was_cut(text: str) -> No
     assert not begin.endswith((" ", ",", ";"))
 
 
-def test_11_a_list_is_cut_between_its_items() -> None:
+def test_a_list_is_cut_between_its_items() -> None:
     found = cut_text(", ".join(f"name-{number}" for number in range(50_000)))
     assert found.removesuffix(" ... [cut]").split(", ")[-1] == f"name-{found.count(', ')}"
 
 
-def test_11_a_message_names_some_of_a_long_list_and_counts_the_others() -> None:
+def test_a_message_names_some_of_a_long_list_and_counts_the_others() -> None:
     known = [f"queue-{number:05}" for number in range(10_000)]
     reason = UNKNOWN_QUEUE(queue="q", known=known, nearest="queue-00000")
     assert reason.message.endswith("queue-00049 and 9950 more")
     assert len(reason.details["known"]) == 10_000
 
 
-def test_11_everything_that_is_written_is_cut() -> None:
+def test_everything_that_is_written_is_cut() -> None:
     long = "word " * 100_000
     event = ObjectEvent(ObjectReference.to(POD_GROUPS, "team", "a"), EventReason.UNSCHEDULABLE, long)
     job = SetJobStatus("team/a", "Failed", "why", long)
@@ -83,7 +83,7 @@ def test_11_everything_that_is_written_is_cut() -> None:
     ],
     ids=lambda reason: reason.code,
 )
-def test_11_no_object_of_another_namespace_is_named(reason: Reason) -> None:
+def test_no_object_of_another_namespace_is_named(reason: Reason) -> None:
     """`why` and `doctor` name it (N7)."""
     assert "rival/secret-0" in reason.message
     told = reason_text(reason, "team")
@@ -94,7 +94,7 @@ def test_11_no_object_of_another_namespace_is_named(reason: Reason) -> None:
         assert reason_text(reason, "rival") == reason.message
 
 
-def test_11_there_is_one_way_to_the_text_of_a_condition() -> None:
+def test_there_is_one_way_to_the_text_of_a_condition() -> None:
     """A message that is written beside it would have no limit."""
     for module in (event_recorder, executor, status):
         source = inspect.getsource(module)

@@ -12,7 +12,7 @@ from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.retry import GivenUpError
 
 
-async def test_19_a_namespace_that_is_being_deleted_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_namespace_that_is_being_deleted_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     async def refuse(namespace: str, pod: int) -> None:
         raise GivenUpError(
             f'pods "p-{pod}" is forbidden: unable to create new content in namespace {namespace} because it '

@@ -48,7 +48,7 @@ def priorities(rig: Rig, namespace: str = "default") -> dict[str, int]:
 
 @pytest.mark.parametrize("namespace", ["team", "default", "kube-public"])
 @pytest.mark.parametrize("name", ["system-cluster-critical", "system-node-critical"])
-def test_8_a_system_class_means_nothing_outside_the_system(namespace: str, name: str) -> None:
+def test_a_system_class_means_nothing_outside_the_system(namespace: str, name: str) -> None:
     lab = rig()
     lab.tell(ev.PodGroupSeen(group("a", name, namespace=namespace)))
     commands = lab.step()
@@ -60,7 +60,7 @@ def test_8_a_system_class_means_nothing_outside_the_system(namespace: str, name:
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "volcano-system", "mindx-dl"])
-def test_8_the_system_uses_its_classes(namespace: str) -> None:
+def test_the_system_uses_its_classes(namespace: str) -> None:
     lab = rig()
     lab.tell(ev.PodGroupSeen(group("a", "system-node-critical", namespace=namespace)))
     commands = lab.step()
@@ -68,7 +68,7 @@ def test_8_the_system_uses_its_classes(namespace: str) -> None:
     assert not any(isinstance(command, RecordJobEvent) for command in commands)
 
 
-def test_8_the_pods_of_a_vcjob_do_not_bring_a_refused_class_back() -> None:
+def test_the_pods_of_a_vcjob_do_not_bring_a_refused_class_back() -> None:
     """Its controller gives its class to the pods, and Kubernetes lets every namespace use these two."""
     lab = rig()
     lab.priority("usual", 5, default=True)
@@ -83,7 +83,7 @@ def test_8_the_pods_of_a_vcjob_do_not_bring_a_refused_class_back() -> None:
     assert told == {"default/a", "default/b"}
 
 
-def test_8_the_next_to_start_is_the_one_with_the_highest_priority_that_is_obeyed() -> None:
+def test_the_next_to_start_is_the_one_with_the_highest_priority_that_is_obeyed() -> None:
     lab = rig()
     lab.tell(quota({"pods": 0}))
     lab.submit("greedy", chips=8, priority="system-node-critical")
@@ -110,7 +110,7 @@ def test_8_the_next_to_start_is_the_one_with_the_highest_priority_that_is_obeyed
         ({}, True),
     ],
 )
-def test_8_a_class_needs_room_for_all_pods_of_the_job_in_every_quota_for_it(
+def test_a_class_needs_room_for_all_pods_of_the_job_in_every_quota_for_it(
     hard: dict[str, int], allowed: bool
 ) -> None:
     lab = rig()
@@ -133,7 +133,7 @@ def test_8_a_class_needs_room_for_all_pods_of_the_job_in_every_quota_for_it(
         ((ClassScope("Exists"), ClassScope("NotIn", ("high",))), True),
     ],
 )
-def test_8_every_operator_of_a_scope(scopes: tuple[ClassScope, ...], allowed: bool) -> None:
+def test_every_operator_of_a_scope(scopes: tuple[ClassScope, ...], allowed: bool) -> None:
     lab = rig()
     lab.tell(quota({"pods": 0}, scopes))
     lab.submit("a", priority="high")
@@ -141,7 +141,7 @@ def test_8_every_operator_of_a_scope(scopes: tuple[ClassScope, ...], allowed: bo
     assert priorities(lab) == {"a": 1000 if allowed else 0}
 
 
-def test_8_a_quota_with_other_scopes_forbids_no_class_as_a_whole() -> None:
+def test_a_quota_with_other_scopes_forbids_no_class_as_a_whole() -> None:
     lab = rig()
     scoped = ResourceQuota("default", "q", {"pods": 0}, class_scopes=HIGH, other_scopes=True)
     lab.tell(ev.QuotaSeen(scoped), ev.QuotaSeen(replace(scoped, namespace="other", other_scopes=False)))
@@ -150,7 +150,7 @@ def test_8_a_quota_with_other_scopes_forbids_no_class_as_a_whole() -> None:
     assert priorities(lab) == {"a": 1000}
 
 
-def test_8_many_small_jobs_do_not_get_around_a_quota() -> None:
+def test_many_small_jobs_do_not_get_around_a_quota() -> None:
     """Their pods name no class, so that the API server counts none of them."""
     lab = rig()
     lab.tell(quota({"pods": 3}))
@@ -160,7 +160,7 @@ def test_8_many_small_jobs_do_not_get_around_a_quota() -> None:
     assert priorities(lab) == {f"j{number}": 1000 if number < 3 else 0 for number in range(6)}
 
 
-def test_8_what_an_older_job_leaves_a_smaller_one_may_use() -> None:
+def test_what_an_older_job_leaves_a_smaller_one_may_use() -> None:
     lab = rig()
     lab.tell(quota({"pods": 3}))
     for number, pods in enumerate((2, 2, 1)):
@@ -169,7 +169,7 @@ def test_8_what_an_older_job_leaves_a_smaller_one_may_use() -> None:
     assert priorities(lab) == {"j0": 1000, "j1": 0, "j2": 1000}
 
 
-def test_8_a_quota_that_changes_or_a_job_that_ends_lets_the_next_one_use_the_class() -> None:
+def test_a_quota_that_changes_or_a_job_that_ends_lets_the_next_one_use_the_class() -> None:
     lab = Rig(1)
     lab.priority("high", 1000)
     lab.tell(quota({"pods": 1}))
@@ -198,7 +198,7 @@ def _events() -> list[ev.Event]:
     return [quota({"pods": 3}), quota({"count/pods": 4}, name="r"), *map(ev.PodGroupSeen, groups)]
 
 
-def test_8_the_order_in_which_objects_arrive_does_not_matter() -> None:
+def test_the_order_in_which_objects_arrive_does_not_matter() -> None:
     def answer(events: Iterable[ev.Event], *, at_once: bool) -> dict[str, int]:
         lab = rig()
         for event in events:
@@ -217,7 +217,7 @@ def test_8_the_order_in_which_objects_arrive_does_not_matter() -> None:
         assert answer(events, at_once=False) == expected
 
 
-def test_8_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
+def test_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
     lab = rig()
     lab.tell(quota({"pods": 0}))
     lab.submit("a", chips=8, priority="high")
@@ -247,7 +247,7 @@ def test_8_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
     ]
 
 
-def test_8_a_job_that_starts_at_once_is_told_and_one_that_runs_is_not_told_again() -> None:
+def test_a_job_that_starts_at_once_is_told_and_one_that_runs_is_not_told_again() -> None:
     lab = Rig(1)
     lab.submit("a", chips=8, priority="system-node-critical")
     lab.run()
@@ -260,7 +260,7 @@ def test_8_a_job_that_starts_at_once_is_told_and_one_that_runs_is_not_told_again
     assert not any(isinstance(command, RecordJobEvent) for command in again.commands)
 
 
-def test_8_what_the_quota_counts_as_used_changes_nothing() -> None:
+def test_what_the_quota_counts_as_used_changes_nothing() -> None:
     """It follows the pods with a delay; the jobs are shared out by their objects alone."""
     lab = rig()
     lab.tell(quota({"pods": 1}))
@@ -271,7 +271,7 @@ def test_8_what_the_quota_counts_as_used_changes_nothing() -> None:
     assert priorities(lab) == {"a": 1000}
 
 
-def test_8_after_any_changes_the_quotas_are_shared_as_by_a_scheduler_that_starts() -> None:
+def test_after_any_changes_the_quotas_are_shared_as_by_a_scheduler_that_starts() -> None:
     rng = random.Random(5)
     lab = rig()
     lab.tell(quota({"pods": 4}), quota({"count/pods": 6}, (ClassScope("Exists"),), name="all"))
@@ -293,7 +293,7 @@ def test_8_after_any_changes_the_quotas_are_shared_as_by_a_scheduler_that_starts
         assert priorities(lab) == priorities(fresh), turn
 
 
-def test_8_a_job_that_waits_in_vain_costs_no_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_waits_in_vain_costs_no_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     judged = 0
     judge = priority_rights._Namespace._judge
 

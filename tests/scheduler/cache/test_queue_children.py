@@ -9,7 +9,7 @@ from tests.scheduler.rig import Rig
 PLAIN = ("enqueue", "allocate", "backfill")
 
 
-def test_08_a_job_of_a_parent_waits_with_the_leaves_and_starts_when_it_is_a_leaf() -> None:
+def test_a_job_of_a_parent_waits_with_the_leaves_and_starts_when_it_is_a_leaf() -> None:
     rig = Rig(1, actions=PLAIN)
     for name, parent in (("dept", "root"), ("team", "dept"), ("deep", "team"), ("side", "dept")):
         rig.queue(name, parent=parent)
@@ -27,7 +27,7 @@ def test_08_a_job_of_a_parent_waits_with_the_leaves_and_starts_when_it_is_a_leaf
     assert rig.groups["default/job"].phase == "Running"
 
 
-def test_08_without_enqueue_too_and_jobs_that_run_stay() -> None:
+def test_without_enqueue_too_and_jobs_that_run_stay() -> None:
     rig = Rig(1, actions=("allocate",))
     rig.queue("dept", parent="root")
     rig.submit("runs", chips=2, queue="dept")
@@ -43,7 +43,7 @@ def test_08_without_enqueue_too_and_jobs_that_run_stay() -> None:
     assert [pod.node for pod in rig.pods.values()].count(None) == 1
 
 
-def test_08_the_root_takes_no_jobs() -> None:
+def test_the_root_takes_no_jobs() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("root")
     rig.submit("job", chips=2, queue="root")
@@ -53,7 +53,7 @@ def test_08_the_root_takes_no_jobs() -> None:
     assert (reason.code, reason.cures) == ("queue-not-a-leaf", ("use one of the queues default",))
 
 
-def test_08_many_queues_are_not_all_named_and_circles_end() -> None:
+def test_many_queues_are_not_all_named_and_circles_end() -> None:
     tree = QueueChildren(Queue(f"q{number:02}", parent="dept") for number in range(13))
     reason = tree.refusal("dept")
     assert reason is not None

@@ -259,7 +259,7 @@ def lose(rig: Rig, name: str) -> None:
     rig.gone(*(f"{name}-{index}" for index in range(2)))
 
 
-def test_14_a_job_that_lost_all_its_pods_is_pending_when_another_took_its_place() -> None:
+def test_a_job_that_lost_all_its_pods_is_pending_when_another_took_its_place() -> None:
     """While pods terminate, `preempt` lets another job in on what they leave."""
     rig = two_gangs_of_a_full_cluster()
     terminate(rig, "first")
@@ -276,7 +276,7 @@ def test_14_a_job_that_lost_all_its_pods_is_pending_when_another_took_its_place(
     assert rig.nodes_of("first") == ["n1", "n2"]
 
 
-def test_14_a_job_that_lost_all_its_pods_comes_before_later_jobs() -> None:
+def test_a_job_that_lost_all_its_pods_comes_before_later_jobs() -> None:
     rig = two_gangs_of_a_full_cluster()
     terminate(rig, "first")
     lose(rig, "first")
@@ -288,7 +288,7 @@ def test_14_a_job_that_lost_all_its_pods_comes_before_later_jobs() -> None:
 
 
 @pytest.mark.parametrize("owner", [Owner("Job", "first", "1"), Owner("PyTorchJob", "first", "1")])
-def test_14_a_job_is_admitted_again_though_only_some_of_its_pods_were_made_again(owner: Owner) -> None:
+def test_a_job_is_admitted_again_though_only_some_of_its_pods_were_made_again(owner: Owner) -> None:
     """Its controller made one before it saw that the PodGroup is Pending, and waits with the others."""
     rig = two_gangs_of_a_full_cluster()
     group = replace(rig.groups["default/first"], owner=owner)
@@ -304,7 +304,7 @@ def test_14_a_job_is_admitted_again_though_only_some_of_its_pods_were_made_again
     assert phase(rig, "first") == "Running"
 
 
-def test_14_a_job_that_lost_some_pods_stays_admitted() -> None:
+def test_a_job_that_lost_some_pods_stays_admitted() -> None:
     rig = two_gangs_of_a_full_cluster()
     rig.change("first-1", deleting=True)
     rig.run()

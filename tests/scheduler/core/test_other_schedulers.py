@@ -66,7 +66,7 @@ def test_of_a_mixed_gang_only_our_pods_are_placed() -> None:
     assert all(command.pod != "mixed-1" for command in rig.commands if isinstance(command, SetPodCondition))
 
 
-def test_12_a_pod_that_another_scheduler_nominates_counts_on_its_node_until_it_is_taken_back() -> None:
+def test_a_pod_that_another_scheduler_nominates_counts_on_its_node_until_it_is_taken_back() -> None:
     rig = Rig()
     rig.node("n1", cpu_milli=8000)
     theirs = Pod(
@@ -81,7 +81,7 @@ def test_12_a_pod_that_another_scheduler_nominates_counts_on_its_node_until_it_i
     assert rig.nodes_of("ours") == ["n1"]
 
 
-def test_12_a_nominated_pod_counts_where_it_is_bound_and_over_the_return_of_its_node() -> None:
+def test_a_nominated_pod_counts_where_it_is_bound_and_over_the_return_of_its_node() -> None:
     rig = Rig()
     rig.node("n1", cpu_milli=8000)
     rig.node("n2", cpu_milli=8000)
@@ -109,7 +109,7 @@ def test_12_a_nominated_pod_counts_where_it_is_bound_and_over_the_return_of_its_
     assert rig.nodes_of("third") == ["n3"]
 
 
-def test_12_a_nomination_to_an_unknown_node_counts_nowhere() -> None:
+def test_a_nomination_to_an_unknown_node_counts_nowhere() -> None:
     rig = Rig(1)
     rig.put(Pod("u1", "default", "theirs", PodClass(None, 0, cpu_milli=1), scheduler="other", nominated="n9"))
     rig.step()

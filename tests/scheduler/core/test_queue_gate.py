@@ -34,7 +34,7 @@ def ungated(rig: Rig) -> list[str]:
 
 
 @pytest.mark.parametrize("tiers", [default_tiers(), with_capacity()], ids=["proportion", "capacity"])
-def test_17_the_gate_is_removed_with_the_admission_and_what_the_job_needs_is_kept(
+def test_the_gate_is_removed_with_the_admission_and_what_the_job_needs_is_kept(
     tiers: tuple[Tier, ...],
 ) -> None:
     rig = Rig(2, actions=PLAIN, tiers=tiers)
@@ -51,7 +51,7 @@ def test_17_the_gate_is_removed_with_the_admission_and_what_the_job_needs_is_kep
     assert rig.groups["default/second"].phase == "Running"
 
 
-def test_17_it_is_asked_for_once_and_gates_of_others_stay() -> None:
+def test_it_is_asked_for_once_and_gates_of_others_stay() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("small")
     gated_job(rig, "ours", "small")

@@ -315,7 +315,7 @@ def test_what_is_reserved_for_the_job_is_its_own() -> None:
 # -- the same in every command ----------------------------------------------------------------------
 
 
-def test_10_a_reason_of_a_cycle_is_renewed_with_the_cures_of_why() -> None:
+def test_a_reason_of_a_cycle_is_renewed_with_the_cures_of_why() -> None:
     view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), pod("new", 8))
     job = view.jobs["default/pod:new"]
     found = reasons_now(view, [job], NOW).of[job.key]
@@ -324,7 +324,7 @@ def test_10_a_reason_of_a_cycle_is_renewed_with_the_cures_of_why() -> None:
     assert any("old" in text for text in found.cures)
 
 
-def test_10_jobs_of_one_command_share_a_budget_and_all_have_reasons_as_of_now(
+def test_jobs_of_one_command_share_a_budget_and_all_have_reasons_as_of_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ringwise.scheduler.explain.cure_search.SHARED_BUDGET", 1500)
@@ -344,7 +344,7 @@ def test_10_jobs_of_one_command_share_a_budget_and_all_have_reasons_as_of_now(
         assert bool(reason.cures) == (number < searched) or number == searched - 1
 
 
-def test_10_no_cure_is_named_that_was_not_tried() -> None:
+def test_no_cure_is_named_that_was_not_tried() -> None:
     """A reason has cures of its kind; they are in the reference, not in an answer."""
     view = told(node("node-1"), pod("new", 8, annotations={"sp-block": "many"}))
     reason = why(view, "new").reason

@@ -296,7 +296,7 @@ def test_hot_switch_the_word_of_clusterd_is_enough() -> None:
     assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
 
 
-def test_14_a_pod_that_returns_to_its_node_while_others_run_says_so() -> None:
+def test_a_pod_that_returns_to_its_node_while_others_run_says_so() -> None:
     rig = Rig(4, prefer_previous_node=True)
     labels = {**POD_LEVEL, "fault-retry-times": "3"}
     rig.submit("train", pods=4, chips=8, labels=labels, owner=Owner("AscendJob", "train", "u"))
@@ -312,7 +312,7 @@ def test_14_a_pod_that_returns_to_its_node_while_others_run_says_so() -> None:
     assert all("reschedule-in-place" not in pod.annotations for pod in others)
 
 
-def test_14_a_whole_job_that_returns_is_not_in_place() -> None:
+def test_a_whole_job_that_returns_is_not_in_place() -> None:
     rig = Rig(4, prefer_previous_node=True)
     labels = {"fault-scheduling": "force", "fault-retry-times": "3"}
     rig.submit("train", pods=4, chips=8, labels=labels, owner=Owner("AscendJob", "train", "u"))
