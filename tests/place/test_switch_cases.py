@@ -47,6 +47,7 @@ def check(case: Plain, answer: Plain) -> None:
     assert job["class"] == CLASSES[case["job_type"]]
     if not expect["scheduled"]:
         assert job["outcome"] == "pending", job
+        assert job["reason"]["message"]
         assert all(one["node"] is None for one in job["pods"])
         return
     assert job["outcome"] == "placed", job["reason"]
