@@ -1,7 +1,7 @@
 """Settings that hold for every test.
 
-The default profile draws the same examples on every run, so that a change passes
-or fails for its own sake. `HYPOTHESIS_PROFILE=search` looks for new examples.
+The profiles `quick` and `full` draw the same examples on every run, so that a change passes or fails for its
+own sake. `HYPOTHESIS_PROFILE=search` looks for new examples.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ringwise.cli import output as printing
 from tests import invariants
 from tests.checkout import tree_of
 from tests.event_loop import run
+from tests.examples import PROFILE, examples
 
 # A golden file that differs is shown with its lines.
 pytest.register_assert_rewrite("tests.golden_files")
@@ -27,9 +28,9 @@ pytest.register_assert_rewrite("tests.golden_files")
 # A shared machine may be slow at any moment: time never decides a test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 
-settings.register_profile("repeatable", _PATIENT, derandomize=True, max_examples=50)
-settings.register_profile("search", _PATIENT, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+for name in ("quick", "full", "search"):
+    settings.register_profile(name, _PATIENT, derandomize=name != "search", max_examples=examples(50))
+settings.load_profile(PROFILE)
 
 # Modules and collected tests stay to the end: looking through them for garbage again and again took a sixth
 # of the processor time of all tests.

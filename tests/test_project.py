@@ -302,7 +302,7 @@ def test_the_check_before_a_change_goes_in_is_make_test() -> None:
     lines = script.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in lines
-    assert "make test" in lines
+    assert "HYPOTHESIS_PROFILE=full make test" in lines
 
 
 def test_the_makefile_has_the_promised_targets() -> None:

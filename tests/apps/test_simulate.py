@@ -268,7 +268,7 @@ def test_in_strict_order_no_job_starts_before_the_bound(
         assert start >= soonest
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(
         st.tuples(st.integers(0, 300), st.integers(1, 200), st.sampled_from([1, 1, 1, 2, 4, 8, 16])),

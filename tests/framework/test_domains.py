@@ -9,6 +9,7 @@ from ringwise.framework.domains.filled import FULL, FilledDomains, tier_shares
 from ringwise.framework.domains.loads import DomainLoads
 from ringwise.state.node_labels import members_of
 from tests.builders import CHIP, Lab, cluster
+from tests.examples import examples
 
 NAMES = ("cpu", "memory", CHIP, "example.com/x")
 WEIGHTS = {"cpu": 2, "memory": 1, CHIP: 1}
@@ -33,7 +34,7 @@ def fresh(made: Lab) -> tuple[dict[str, float], dict[int, int]]:
     return {name: loads.fill(name, dict(ASKED), WEIGHTS) for name in "abcp"}, nodes
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 6), st.integers(0, 3), st.sampled_from(["place", "undo", "end", "cordon"])),

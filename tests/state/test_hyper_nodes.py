@@ -11,6 +11,7 @@ from ringwise.state.hyper_nodes import NO_TIER, Forest
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology, Node, Requirement
 from ringwise.state.name_patterns import NamePattern, PatternTooCostly, SearchableNames
 from ringwise.state.node_labels import members_of
+from tests.examples import examples
 
 
 def leaf(name: str, *nodes: str, tier: int = 1, tier_name: str = "") -> HyperNode:
@@ -273,7 +274,7 @@ _MEMBER = st.builds(HyperNodeMember, st.just(True), st.sampled_from(_NAMES)) | s
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.builds(

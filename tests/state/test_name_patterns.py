@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.state.name_patterns import BadPattern, NamePattern, PatternTooCostly, SearchableNames
+from tests.examples import examples
 
 ATOMS = [
     "a",
@@ -39,7 +40,7 @@ def _larger(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.recursive(st.sampled_from(ATOMS), _larger, max_leaves=6), st.text("ab-0.", min_size=1, max_size=7))
 def test_it_finds_what_the_standard_library_finds(pattern: str, name: str) -> None:
     assert NamePattern(pattern).found_in(name) == bool(re.search(pattern, name, re.ASCII))
@@ -106,7 +107,7 @@ def test_names_that_contain_a_part() -> None:
     assert list(SearchableNames([]).containing("")) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.recursive(st.sampled_from(ATOMS), _larger, max_leaves=5),
     st.sets(st.text("ab-0", min_size=1, max_size=5), min_size=65, max_size=90),

@@ -38,6 +38,7 @@ from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.natural import natural_key
 from ringwise.views.explain import explanation_document
 from ringwise.views.place import place_document
+from tests.examples import examples
 
 CATALOG = shipped_catalog(())
 CHIP = "huawei.com/Ascend910"
@@ -275,7 +276,7 @@ def _without_origins(document: Any) -> Any:
     return json.loads(re.sub(r"[^\"]*cluster\.json[^\"]*", "", json.dumps(document)))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(8)))
 def test_place_why_and_replay_give_the_same_answers_under_other_names(seed: int, tmp_path: Path) -> None:
     text = _Cluster(seed).text
     journal = tmp_path / "journal.jsonl"
@@ -320,7 +321,7 @@ def _random_name(chance: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_natural_order_equality_and_joints_stay(seed: int) -> None:
     chance = random.Random(seed)
     texts = [_random_name(chance) for _ in range(60)]

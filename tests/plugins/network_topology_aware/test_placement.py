@@ -18,6 +18,7 @@ from ringwise.reasons import Trigger
 from ringwise.state.model import NetworkTopology, Pod, PodTerm, Requirement
 from ringwise.wellknown import SP_BLOCK, TOR_AFFINITY
 from tests.builders import Lab, cluster, option, pod_class_of
+from tests.examples import examples
 from tests.fingerprint import fingerprint
 
 PLUGINS = ("gang", "topology910", "predicates", "network-topology-aware")
@@ -350,7 +351,7 @@ def test_a_savepoint_keeps_what_was_decided_before_it() -> None:
 FREE = st.lists(st.integers(0, 8), min_size=8, max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     used=FREE,
     pods=st.integers(1, 6),

@@ -39,9 +39,10 @@ from ringwise.wellknown import (
     TASK_PRIORITY,
     TOR_AFFINITY,
 )
+from tests.examples import PROFILE
 from tests.scheduler.rig import CHIP, SECOND, configuration
 
-SEARCHES = os.environ.get("HYPOTHESIS_PROFILE") == "search"
+SEARCHES = PROFILE == "search"
 STEPS = int(os.environ.get("RINGWISE_HOSTILE_STEPS", "200000" if SEARCHES else "2000"))
 SEED = int(os.environ.get("RINGWISE_HOSTILE_SEED", str(random.randrange(10**6)) if SEARCHES else "13"))
 #: Of the queue `limited`.

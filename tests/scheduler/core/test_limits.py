@@ -19,6 +19,7 @@ from ringwise.messages.commands import Bind, Evict, EvictionCause, Publish, SetQ
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.limits import Limits, NamespaceLimits
 from ringwise.state.model import PodClass, Queue
+from tests.examples import examples
 from tests.scheduler.rig import CHIP, SECOND, Rig, gangs_may_end
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -853,5 +854,5 @@ class Life(RuleBasedStateMachine):
                 assert self._in_use()[1] >= self.most["running"]
 
 
-Life.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+Life.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)
 TestLife = Life.TestCase

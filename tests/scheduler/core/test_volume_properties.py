@@ -14,6 +14,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, BindVolume, Command, SelectNode
 from ringwise.state.model import Requirement
 from ringwise.state.volumes import CsiDriver, StorageCapacity
+from tests.examples import examples
 from tests.scheduler.volume_rig import GIB, VolumeRig, on_node
 
 NODES = 3
@@ -161,7 +162,7 @@ def bind(rig: Checked, name: str, how: str) -> None:
         rig.provision(name, node_terms=on_node(where) if where else ())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(happenings, st.booleans()), min_size=4, max_size=24))
 def test_nothing_is_given_twice_and_gangs_start_as_a_whole(
     story: list[tuple[tuple[str, str, str], bool]],

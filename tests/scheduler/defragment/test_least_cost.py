@@ -16,9 +16,10 @@ from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.state.model import Owner, PodClass, PodGroup
+from tests.examples import examples
 from tests.scheduler.clusters import CHIP, NOW, node, pod, told
 
-COUNT = int(os.environ.get("RINGWISE_PLANS", "240"))
+COUNT = int(os.environ.get("RINGWISE_PLANS", examples(240)))
 OWNER = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
 SECOND = 1_000_000_000
 #: Annotation -> seconds.

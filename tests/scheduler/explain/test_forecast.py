@@ -20,6 +20,7 @@ from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Queue, Tolerati
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.views.explain import explanation_document
 from ringwise.wellknown import BATCH_API
+from tests.examples import examples
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, told
 from tests.scheduler.rig import Rig
@@ -333,7 +334,7 @@ def test_a_run_counts_once_and_only_if_it_ended_by_itself() -> None:
 # -- what happens then ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(40)))
 def test_with_exact_durations_every_job_starts_when_it_was_expected(seed: int) -> None:
     """In strict order, while no other job comes: asked at the beginning, and again after each end."""
     random = Random(seed)
@@ -404,7 +405,7 @@ def test_many_nodes_and_jobs_cost_bounded_steps() -> None:
 
 
 @pytest.mark.parametrize("discipline", ["strict", "best-effort"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_with_several_queues_every_job_starts_when_it_was_expected(seed: int, discipline: str) -> None:
     """What queues deserve follows what their jobs ask for: it is shared out again at every end."""
     random = Random(seed)
