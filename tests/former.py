@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-#: The last commit before accounting, limits, reservations and suspended jobs.
-FORMER = "3f5bd5454b3d81ff6acc0aee61e79b5d76ad8915"
+#: The first commit with the present formats; from version 0.1.0 on, the release.
+FORMER = "cac8df271d0d1bd8354ff1639ba2a02479619757"
 _ROOT = Path(__file__).parents[1]
 
 

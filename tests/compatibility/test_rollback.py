@@ -25,7 +25,7 @@ terminal = Terminal(folder)
 with running(folder, nodes(6)):
     terminal.ok("advance 1m")
     print(json.dumps(terminal.seats()))
-print(terminal.refused(f"replay {folder / 'journal.1.jsonl'}"))
+print(terminal.ok(f"replay {folder / 'journal.1.jsonl'}"))
 """
 
 
@@ -54,8 +54,7 @@ def test_a_lab_goes_back_and_returns(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     known, replayed = done.stdout.split("\n", 1)
     assert {pod: (node, tuple(chips)) for pod, (node, chips) in json.loads(known).items()} == seats
-    # An event that is new is refused with its line.
-    assert "journal.1.jsonl: line 2: there is no event AccountsRead" in replayed
+    assert "identical" in replayed
     with running(folder, nodes(6)):
         terminal.ok("advance 1m")
         assert terminal.seats() == seats

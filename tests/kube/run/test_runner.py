@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,6 +20,7 @@ from ringwise.kube.run.runner import CoreFailedError, Runner
 from ringwise.kubeclient.client import MAX_RETRY_AFTER, Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access
+from ringwise.log import Logger
 from ringwise.messages.commands import Command, Evict
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.metrics.prometheus import Metrics
@@ -148,6 +151,24 @@ async def test_F1_what_the_previous_leader_wrote_is_read_before_the_first_decisi
             await until(lambda: len(bound(api)) == 1)
     assert known_at_decisions
     assert all(known_at_decisions)
+
+
+async def test_F1_a_record_of_another_version_is_reported_and_ignored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Threads write to it while it is read, which the capture of pytest does not allow.
+    log = io.StringIO()
+    monkeypatch.setattr(Logger, "_stream", log)
+    async with server() as (api, client):
+        meta = {"name": "ringwise-rescheduling", "namespace": "volcano-system"}
+        api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": '{"version":2,"plans":[]}'}})
+        api.put(NODES, node("node-1", 8))
+        api.put(PODS, pod("train", 1))
+        async with running(client):
+            await until(lambda: len(bound(api)) == 1)
+    (line,) = [one for one in map(json.loads, log.getvalue().splitlines()) if one.get("record")]
+    assert (line["level"], line["record"]) == ("error", "moves.json")
+    assert line["why"] == "unsupported version 2: this Ringwise reads version 1"
 
 
 async def test_a_gang_waits_as_a_whole_with_a_reason() -> None:
