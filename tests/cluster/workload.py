@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ringwise_bench.control_plane import ApiAnswer
@@ -127,11 +128,8 @@ class Workload:
             self.suspensions += 1
 
     def _delete_pod(self, name: str) -> None:
-        try:
+        with _may_be_gone():
             self._cluster.api.delete(f"{PODS}/{name}")
-        except ApiAnswer as answer:
-            if answer.status != 404:
-                raise
 
     def update(self) -> None:
         """Update every job: end pods, create evicted ones again, and record the state."""
@@ -181,7 +179,18 @@ class Workload:
         for one in pods:
             if ENDS not in one["metadata"].get("annotations", {}):
                 path = f"{PODS}/{one['metadata']['name']}"
-                self._cluster.api.patch(path, {"metadata": {"annotations": {ENDS: "succeeds"}}})
+                with _may_be_gone():
+                    self._cluster.api.patch(path, {"metadata": {"annotations": {ENDS: "succeeds"}}})
+
+
+@contextmanager
+def _may_be_gone() -> Iterator[None]:
+    """A component may delete a pod between the list and the request."""
+    try:
+        yield
+    except ApiAnswer as answer:
+        if answer.status != 404:
+            raise
 
 
 def send_command(cluster: Cluster, job: str, action: str) -> None:
