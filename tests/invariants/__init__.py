@@ -88,7 +88,7 @@ def watching() -> Iterator[None]:
         ledger = _ledgers.get(self)
         if ledger is None:
             ledger = _ledgers[self] = Ledger()
-        ledger.turn(batch, now, commands)
+        ledger.turn(batch, now, commands, decide)
         ledger.note_queues(self.view.job_of)
         if decide is not Decide.NOTHING:
             check(self)

@@ -50,6 +50,7 @@ class Ledger:
     commands: Sequence[Command] = ()
     binds: list[Bind] = field(default_factory=list)
     turns: int = 0
+    decide: ev.Decide = ev.Decide.ALL
     #: By uid, of pods with a node: the queue in which they got it.
     queue_of: dict[str, str] = field(default_factory=dict)
     #: Keys of jobs that lost a pod that had a node.
@@ -57,8 +58,10 @@ class Ledger:
     #: When each PodGroup was seen first.
     first_seen: dict[str, int] = field(default_factory=dict)
 
-    def turn(self, events: Sequence[ev.Event], now: int, commands: Sequence[Command]) -> None:
-        self.now = now
+    def turn(
+        self, events: Sequence[ev.Event], now: int, commands: Sequence[Command], decide: ev.Decide
+    ) -> None:
+        self.now, self.decide = now, decide
         self.turns += 1
         self.events, self.commands = events, commands
         for event in events:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ringwise.messages.commands import RemoveQueueGate, SetGroupStatus
+from ringwise.messages.events import Decide
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.limits import Limits
 from ringwise.state.model import Pod, PodGroup, Queue
@@ -76,7 +77,10 @@ def queues_admit_no_more_than_they_may(ledger: Ledger, scheduler: Scheduler) -> 
     A pod behind a gate of its user cannot use its part yet; the gate of the queue itself counts as none. What
     a job uses beyond its promise can be reclaimed. A job that others are evicted for, or that waited long,
     may be admitted before there is room; what is reserved for a job that waited long is not promised to it.
+    Questions about manifests suppose that a job is admitted.
     """
+    if ledger.decide is not Decide.ALL:
+        return
     actions = scheduler.view.configuration.actions
     if not _sharing_plugin(scheduler) or "enqueue" not in actions or _EVICTING & set(actions):
         return

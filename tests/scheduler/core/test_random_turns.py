@@ -79,9 +79,14 @@ class Cluster:
         if names := sorted({pod.group for pod in self.rig.pods.values() if pod.group}):
             self.rig.end(self.random.choice(names))
 
-    def delete_pod(self) -> None:
-        if names := sorted(name for name, pod in self.rig.pods.items() if pod.node is not None):
-            self.rig.change(self.random.choice(names), deleting=True)
+    def delete_pods(self) -> None:
+        """One or more of a job, which then end one after the other."""
+        if running := sorted(name for name, pod in self.rig.pods.items() if pod.node is not None):
+            chosen = self.random.choice(running)
+            for name in running:
+                same = self.rig.pods[name].group == self.rig.pods[chosen].group
+                if name == chosen or (same and self.random.random() < 0.7):
+                    self.rig.change(name, deleting=True)
 
     def leave(self) -> None:
         """Pods that are being deleted end with any exit code, or are gone at once; some are created again."""
@@ -142,7 +147,7 @@ class Cluster:
             (self.submit, 20),
             (self.submit_gated, 4),
             (self.end_job, 6),
-            (self.delete_pod, 6),
+            (self.delete_pods, 6),
             (self.fail_pod, 2),
             (self.node, 5),
             (self.report, 8),
