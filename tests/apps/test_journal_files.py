@@ -370,11 +370,28 @@ def test_turns_that_the_writer_cannot_keep_up_with_are_left_out(
     ]
 
 
-@pytest.mark.parametrize("content", ["hello\n", "root:x:0:0:root:/root:/bin/bash\n", '{"format":"other"}\n'])
-def test_a_file_that_is_no_journal_is_not_overwritten(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("hello\n", "is not a journal file"),
+        ("root:x:0:0:root:/root:/bin/bash\n", "is not a journal file"),
+        ('{"format":"other"}\n', "is not a journal file"),
+        (
+            '{"format":"ringwise-journal","version":2,"x":1}\n',
+            "is a journal of another version than 1; use another file",
+        ),
+        (
+            '{"format":"ringwise-journal","version":12,"x":1}\n',
+            "is a journal of another version than 1; use another file",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_continued_is_not_overwritten(
+    tmp_path: Path, content: str, problem: str
+) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_text(content)
-    with pytest.raises(JournalError, match=r"is no journal, and is not overwritten"):
+    with pytest.raises(JournalError, match=problem):
         JournalFiles(path, Metrics())
     assert path.read_text() == content
     with pytest.raises(JournalError, match=r"is a folder"):

@@ -23,6 +23,8 @@ from queue import SimpleQueue
 
 from ringwise.apps.journal.format import (
     HEADER_START,
+    VERSION,
+    VERSION_START,
     JournalError,
     batch_line,
     header_line,
@@ -247,7 +249,7 @@ class _Output:
         """Raises JournalError when the file exists and is something else."""
         try:
             with self.path.open("rb") as file:
-                begin = file.read(len(HEADER_START))
+                begin = file.read(len(VERSION_START))
         except FileNotFoundError:
             return
         except OSError as problem:
@@ -256,8 +258,13 @@ class _Output:
             _LOG.warning("the journal cannot be read", file=str(self.path), why=problem.strerror)
             return
         # A header may be cut off.
-        if not HEADER_START.startswith(begin):
-            raise JournalError(f"{self.path}: is no journal, and is not overwritten: give another file")
+        if VERSION_START.startswith(begin):
+            return
+        if begin.startswith(HEADER_START):
+            raise JournalError(
+                f"{self.path}: is a journal of another version than {VERSION}; use another file"
+            )
+        raise JournalError(f"{self.path}: is not a journal file; refusing to overwrite it")
 
     def check_present(self) -> None:
         """Raises _DeletedError where somebody deleted or replaced the file, or its folder."""

@@ -182,6 +182,8 @@ def header_line(
 
 #: How every header begins.
 HEADER_START = b'{"format":"' + FORMAT.encode() + b'",'
+#: How a header of this version begins.
+VERSION_START = HEADER_START + b'"version":' + str(VERSION).encode() + b","
 
 
 def snapshot_line(first: int, now: int, events: Iterable[ev.Event]) -> bytes:
