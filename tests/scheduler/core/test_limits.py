@@ -109,7 +109,11 @@ def test_a_burst_lets_no_more_jobs_run(of: str) -> None:
         limit_namespace(made, {"default": Limits(chips=8, burst=16, running=1)})
     else:
         more = "_per_user" if of == "user" else ""
-        limits = {f"max_chips{more}": 8, f"burst_chips{more}": 16, f"max_running_jobs{more}": 1}
+        limits: dict[str, Any] = {
+            f"max_chips{more}": 8,
+            f"burst_chips{more}": 16,
+            f"max_running_jobs{more}": 1,
+        }
         limit_queue(made, **limits)
     made.submit("a", chips=4, preemptable=True, annotations=user("ann"))
     made.run()

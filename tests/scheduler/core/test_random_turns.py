@@ -20,8 +20,7 @@ from ringwise.state.model import DeviceReport, Isolation, Isolations, Owner
 from ringwise.topology.chips import chip_names
 from tests.examples import examples
 from tests.scheduler.faults.fault_rig import POD_LEVEL
-from tests.scheduler.faults.test_kept_shares import with_capacity
-from tests.scheduler.rig import ACTIONS, CHIP, Rig, gangs_may_end
+from tests.scheduler.rig import ACTIONS, CHIP, Rig, gangs_may_end, with_capacity
 
 PLAIN = ("enqueue", "allocate", "backfill")
 #: Milli-cores that the queue `gated` may use.

@@ -79,9 +79,11 @@ def _fill_mixed(lab: DashboardLab) -> None:
 
 
 def _fill_superpods(lab: DashboardLab) -> None:
-    def blocks(name: str, pods: int, **more: int) -> str:
+    def blocks(name: str, pods: int, minutes: int = 0) -> str:
         policy = "annotations: {huawei.com/schedule_policy: chip2-node16-sp, sp-block: '32'}"
-        return job(name, pods, 16, **more).replace("namespace: lab}", f"namespace: lab, {policy}}}", 1)
+        return job(name, pods, 16, minutes=minutes).replace(
+            "namespace: lab}", f"namespace: lab, {policy}}}", 1
+        )
 
     lab.terminal.submit(blocks("ended", 2, minutes=1), blocks("paused", 2), blocks("train", 4))
     lab.terminal.ok("advance 5s")
