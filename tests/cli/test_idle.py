@@ -85,7 +85,7 @@ def test_a_lab_and_csv(tmp_path: Path) -> None:
         terminal.ok("advance 1m")
         said = terminal.ok("report --idle")
         assert "of 8 chips that jobs hold, 0 idle: used less than 5 % on average" in said
-        assert "unknown: 8; no driver tells how much they are used" in said
+        assert "unknown: 8; no driver reports how much they are used" in said
         lines = terminal.ok("report --idle -o csv").splitlines()
         assert lines[0] == "namespace,name,queue,user,verified,chips,idle_chips,unknown_chips,percent"
         assert lines[1] == "lab,runs,default,,false,8,0,8,"

@@ -133,7 +133,8 @@ def test_a_dry_run_says_what_submit_would_and_changes_nothing(terminal: Terminal
     ran = terminal.run("submit - --dry-run", documents)
     assert "dry run: nothing was submitted" in ran.stderr
     assert [terminal.json(f"get {kind}") for kind in ("jobs", "pods", "nodes", "queues")] == state
-    assert terminal.ok("submit -", documents) == ran.stdout
+    assert "Queue new created (dry run)" in ran.stdout
+    assert terminal.ok("submit -", documents) == ran.stdout.replace(" (dry run)", "")
     assert terminal.run("submit - --dry-run", pod("x", 1, node="node-99")).exit_code == 2
 
 

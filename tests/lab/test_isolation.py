@@ -91,10 +91,10 @@ def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> 
     with running(tmp_path, nodes(2)) as server:
         start = server.live.now
         said = terminal.ok("drain node-0 --at 1h")
-        assert said.splitlines()[1] == "then: ringwise drain node-0"
-        assert f"instead: ringwise release node-0 --reason TEXT --lab {tmp_path}" in " ".join(said.split())
+        assert said.splitlines()[1] == "to drain it then: ringwise drain node-0"
+        assert f"later: ringwise release node-0 --reason TEXT --lab {tmp_path}" in " ".join(said.split())
         given = " ".join(terminal.ok(f"drain node-0 --at 1h --lab {tmp_path}").split())
-        assert f"then: ringwise drain node-0 --lab {tmp_path} afterwards" in given
+        assert f"to drain it then: ringwise drain node-0 --lab {tmp_path}" in given
         terminal.submit(job("short", 1, 8, minutes=30), job("long", 1, 8, minutes=90))
         terminal.submit(job("silent", 1, 8))
         terminal.submit(job("estimate", 1, 1).replace("  queue:", "  runningEstimate: 20m\n  queue:"))

@@ -85,7 +85,7 @@ def test_board_is_found_N1(
         (NPU, {POLICY: "chip8-nod8"}, {TYPE: "half"}, "unknown-schedule-policy", "did you mean chip8-node8?"),
         (NPU, {}, {TYPE: "half"}, "schedule-policy-needed", "chip8-node8-sp"),
         (NPU, {"sp-block": "8"}, {}, "schedule-policy-needed", "chip8-node8-sp"),
-        (A910, {}, {TYPE: "module-910b-9"}, "unknown-accelerator-type", "did you mean module-910b-8?"),
+        (A910, {}, {TYPE: "module-910-8"}, "unknown-accelerator-type", "did you mean module-910b-8?"),
         (A910, {POLICY: "multilevel"}, {TYPE: "half"}, "policy-not-supported", "chip4-node4"),
         ("huawei.com/npu-core", {}, {}, "virtual-chips-not-supported", "huawei.com/npu"),
         ("huawei.com/Ascend910-4c", {}, {}, "virtual-chips-not-supported", "huawei.com/Ascend910"),

@@ -28,11 +28,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 def _nearest(word: str, known: tuple[str, ...]) -> str | None:
     by_lower: dict[str, str] = {}
     for candidate in known:
-        if _is_another_number(word.lower(), candidate.lower()):
-            continue
         by_lower.setdefault(candidate.lower(), candidate)
     found = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.5)
-    return by_lower[found[0]] if found else None
+    return by_lower[found[0]] if found and not _is_another_number(word.lower(), found[0]) else None
 
 
 def _is_another_number(word: str, candidate: str) -> bool:
