@@ -211,7 +211,7 @@ class Api:
             connection.request(method, path, data, dict(headers))
             with connection.getresponse() as answer:
                 text = answer.read()
-        except (ConnectionError, BadStatusLine):
+        except (ConnectionError, BadStatusLine, ssl.SSLEOFError):
             connection.close()
             if fresh:
                 raise
