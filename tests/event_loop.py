@@ -19,7 +19,9 @@ def run(test: Coroutine[Any, Any, None]) -> None:
         # Run the callbacks of closed connections.
         for _ in range(5):
             await asyncio.sleep(0)
-        left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        # A task that ends by itself, for example with the thread it waits for, is not left running.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        left = [task.get_name() for task in (await asyncio.wait(tasks, timeout=5))[1]] if tasks else []
         assert not left, f"tasks still running: {left}"
         threads = [thread.name for thread in threading.enumerate() if thread.name == "core"]
         assert not threads, f"threads still running: {threads}"

@@ -204,13 +204,13 @@ def test_a_cut_off_last_line_is_left_out(journal: bytes, tmp_path: Path) -> None
     ("data", "error"),
     [
         (b"", "ringwise: FILE: line 1: is empty\n"),
-        (b"hello\n", "ringwise: FILE: line 1: is no journal: "),
+        (b"hello\n", "ringwise: FILE: line 1: is not a journal: "),
         (
             b'{"format":"x","version":1,"ringwise":"","configuration":1,"scheduler_names":[]}\n',
-            "ringwise: FILE: line 1: is no journal: ",
+            "ringwise: FILE: line 1: is not a journal: ",
         ),
-        (b"\xff\xfe\n", "ringwise: FILE: line 1: is no journal: "),
-        (b"[" * 100_000 + b"\n", "ringwise: FILE: line 1: is no journal: "),
+        (b"\xff\xfe\n", "ringwise: FILE: line 1: is not a journal: "),
+        (b"[" * 100_000 + b"\n", "ringwise: FILE: line 1: is not a journal: "),
     ],
 )
 def test_a_file_that_is_no_journal_is_rejected_in_one_line(data: bytes, error: str, tmp_path: Path) -> None:

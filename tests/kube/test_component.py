@@ -345,7 +345,7 @@ async def test_the_controller_alone_reads_no_nodes() -> None:
         (["scheduler", "--kubeconfig", "{tmp}/config", "--lease-duration", "12"], "5s earlier"),
         (["controller", "--kubeconfig", "{tmp}/config", "--retry-period", "9"], "two attempts must fit"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--scheduler-conf", "{tmp}/absent"], "No such file"),
-        (["scheduler", "--kubeconfig", "{tmp}/config", "--journal", "{tmp}/config"], "is no journal"),
+        (["scheduler", "--kubeconfig", "{tmp}/config", "--journal", "{tmp}/config"], "is not a journal"),
     ],
 )
 def test_a_failed_start_prints_one_line_and_exits_with_2(

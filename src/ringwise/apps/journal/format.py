@@ -51,7 +51,7 @@ EVENT_TYPES: Mapping[str, type[ev.Event]] = {
 
 
 class JournalError(ValueError):
-    """A file that is no journal, or a broken one: where, and what is wrong."""
+    """A file that is not a journal, or a broken one: where, and what is wrong."""
 
 
 class _Header(msgspec.Struct):
@@ -310,7 +310,7 @@ def _batches(reading: _Reading, others: list[Path], journal: JournalFile) -> Gen
 
 
 class _Reading:
-    """One file. Raises JournalError when it is no journal."""
+    """One file. Raises JournalError if it is not a journal."""
 
     def __init__(self, path: Path, only: frozenset[type] | None) -> None:
         self.path = path
@@ -357,7 +357,7 @@ class _Reading:
             configuration = _configuration(header.configuration)
         except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as problem:
             raise JournalError(
-                f"{where}: " + (f"is no journal: {_one(problem)}" if text else "is empty")
+                f"{where}: " + (f"is not a journal: {_one(problem)}" if text else "is empty")
             ) from None
         if header.format != FORMAT:
             raise JournalError(f"{where}: is not a journal: its format is {one_line(header.format)}")
