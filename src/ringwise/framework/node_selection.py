@@ -193,7 +193,7 @@ class NodeSelection:
         Nodes that a filter refuses are suspended from the view and added to `hidden`. Those of a `SetFilter`
         are not: they may be open to the next pod.
         """
-        if preferred is None and any(isinstance(one, SetFilter) for one in filters):
+        if filters and preferred is None and any(isinstance(one, SetFilter) for one in filters):
             preferred = PreferredNodes((), self._state.labels.known, self.budget)
         if preferred is not None:
             return self._choose_preferred(hidden, filters, preferred, avoided)

@@ -68,11 +68,6 @@ class PodRecord:
     #: It has its node, and is bound when the claims of its gang are.
     reserved: bool = False
 
-    @property
-    def unnamed_chips(self) -> int:
-        """N7: how many of the chips that it uses are not known."""
-        return max(0, self.pod.cls.chips - self.chips.bit_count())
-
 
 class NodePosition(NamedTuple):
     superpod: int | None
@@ -897,7 +892,7 @@ class ClusterState:
         if cls.resource is not None and cls.chips:
             fleet = self.fleets[cls.resource]
             tables.append(fleet.extra_claims)
-            if placement.unnamed_chips:
+            if cls.chips > placement.chips.bit_count():
                 tables += [fleet.unknown_holders, fleet.unknown_holders[number]]
         return tables
 
@@ -954,7 +949,8 @@ class ClusterState:
                 if node is not None and node.devices is None and fleet.reported[number] is not None:
                     # A report lists free chips only; this one is held, so it exists.
                     fleet.listed[number] |= mask
-            if unnamed := placement.unnamed_chips:
+            unnamed = cls.chips - mask.bit_count()
+            if unnamed > 0:
                 fleet.unknown_holders.setdefault(number, {})[pod.key] = unnamed
             if placement.doubtful:
                 self._withhold(fleet, number)
@@ -977,7 +973,7 @@ class ClusterState:
             fleet.requested[number] -= cls.chips
             if placement.chips:
                 fleet.unclaim(number, placement.chips)
-            if placement.unnamed_chips:
+            if cls.chips > placement.chips.bit_count():
                 holders = fleet.unknown_holders.get(number, {})
                 holders.pop(pod.key, None)
                 if not holders:

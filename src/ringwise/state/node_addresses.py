@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from ringwise.state.model import Node
 from ringwise.topology.natural import natural_key
 
-#: Age and, of nodes that are equally old, natural order.
-_Rank = tuple[int, tuple[object, ...]]
-
 
 class NodeAddresses:
     def __init__(self) -> None:
-        self._claims: dict[str, dict[str, _Rank]] = {}
+        #: By address: when its nodes were created, and their names. Tuples, because most have one node.
+        self._claims: dict[str, tuple[tuple[int, str], ...]] = {}
         self._duplicates: dict[str, tuple[str, ...]] = {}
         #: Counts the changes of `duplicates`.
         self.version = 0
@@ -36,24 +34,25 @@ class NodeAddresses:
         """Update the addresses after a node was added, changed or deleted."""
         if old is not None and new is not None and _claim(old) == _claim(new):
             return
-        for node in (old, new):
-            if node is not None:
-                address = _address(node)
-                claims = self._claims.setdefault(address, {})
-                if node is new:
-                    claims[node.name] = (node.created, natural_key(node.name))
-                else:
-                    claims.pop(node.name, None)
-                self._count(address, claims)
+        if old is not None:
+            address = _address(old)
+            self._set(address, tuple(claim for claim in self._claims[address] if claim[1] != old.name))
+        if new is not None:
+            address = _address(new)
+            self._set(address, (*self._claims.get(address, ()), (new.created, new.name)))
 
-    def _count(self, address: str, claims: dict[str, _Rank]) -> None:
+    def _set(self, address: str, claims: tuple[tuple[int, str], ...]) -> None:
+        if claims:
+            self._claims[address] = claims
+        else:
+            del self._claims[address]
         if len(claims) > 1:
-            self._duplicates[address] = tuple(sorted(claims, key=claims.__getitem__))
+            # Of nodes that are equally old, the first in natural order.
+            ranked = sorted(claims, key=lambda claim: (claim[0], natural_key(claim[1])))
+            self._duplicates[address] = tuple(name for _, name in ranked)
             self.version += 1
         elif self._duplicates.pop(address, None) is not None:
             self.version += 1
-        if not claims:
-            del self._claims[address]
 
 
 def _address(node: Node) -> str:

@@ -52,7 +52,8 @@ class NodeFilters:
 
     def evenly(self, job: Job, pod: Pod) -> NodeFilter | None:
         """For pods with required spread constraints."""
-        if self._spread is None or not any(constraint.required for constraint in pod.cls.spread):
+        spread = pod.cls.spread
+        if not spread or self._spread is None or not any(constraint.required for constraint in spread):
             return None
         return Evenly(self._session, self._spread, job, pod)
 
