@@ -15,7 +15,7 @@ from tests.device.test_commands import kubeconfig
 @pytest.mark.parametrize("names", [[""], [" "], ["volcano", ""]], ids=str)
 def test_an_empty_scheduler_name_is_refused(command: str, names: list[str]) -> None:
     options = [f"--scheduler-name={name}" for name in names]
-    result = CliRunner().invoke(cli, [command, *options])
+    result = CliRunner().invoke(cli, ["run", command, *options])
     assert result.exit_code == 2
     assert "a schedulerName is never empty" in result.output
 
@@ -23,7 +23,7 @@ def test_an_empty_scheduler_name_is_refused(command: str, names: list[str]) -> N
 @pytest.mark.parametrize("command", ["scheduler", "admission"])
 @pytest.mark.parametrize("wrong", ["a", "/b", "a/", "a/b/c"])
 def test_the_configmap_is_named_with_its_namespace(command: str, wrong: str) -> None:
-    result = CliRunner().invoke(cli, [command, f"--scheduler-configmap={wrong}"])
+    result = CliRunner().invoke(cli, ["run", command, f"--scheduler-configmap={wrong}"])
     assert (result.exit_code, result.output) == (
         2,
         f"--scheduler-configmap: must be NAMESPACE/NAME, got {wrong!r}\n",
@@ -35,7 +35,7 @@ def test_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_path:
     file = tmp_path / "board.toml"
     file.write_text("chips_per_node = 4\n", encoding="utf-8")
     config = kubeconfig(tmp_path, "http://127.0.0.1:9")
-    result = CliRunner().invoke(cli, [command, f"--board-file={file}", f"--kubeconfig={config}"])
+    result = CliRunner().invoke(cli, ["run", command, f"--board-file={file}", f"--kubeconfig={config}"])
     assert result.exit_code == 2
     assert result.output.splitlines()[-4:] == [
         f"{file}: rule: is missing: a [rule] table is needed",
@@ -45,9 +45,9 @@ def test_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_path:
     ]
 
 
-@pytest.mark.parametrize("command", ["scheduler", "controller", "install"])
+@pytest.mark.parametrize("command", ["run scheduler", "run controller", "install"])
 @pytest.mark.parametrize("name", ["", "Team", "a/b", "**", "default,team"])
 def test_the_namespaces_of_commands_are_names(command: str, name: str) -> None:
-    result = CliRunner().invoke(cli, [command, f"--queue-command-namespace={name}"])
+    result = CliRunner().invoke(cli, [*command.split(), f"--queue-command-namespace={name}"])
     assert result.exit_code == 2
     assert f"no namespace: {name!r}" in result.output

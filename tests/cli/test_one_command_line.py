@@ -21,7 +21,7 @@ from ringwise.apps.sources.cluster import ClusterSource
 from ringwise.apps.sources.files import FilesSource
 from ringwise.apps.sources.lab import LabSource
 from ringwise.apps.sources.protocol import QuerySource
-from ringwise.cli.commands import ALIASES, LazyGroup, cli, plugin
+from ringwise.cli.commands import cli, plugin
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.bundle import Bundle
 from ringwise.scheduler.defaults import default_configuration
@@ -83,14 +83,10 @@ def test_no_command_is_defined_twice() -> None:
     assert len(callbacks) == len(set(callbacks))
 
 
-@pytest.mark.parametrize("alias", ALIASES)
-def test_older_names_are_the_same_commands_and_stand_on_no_page(alias: str) -> None:
-    assert isinstance(cli, LazyGroup)
-    help_page = CliRunner().invoke(cli, ["--help"]).stdout
-    assert f"\n  {alias} " not in help_page
-    meant = ["--help"] if len(ALIASES[alias]) == 1 else [*ALIASES[alias], "--help"]
-    older, newer = (CliRunner().invoke(cli, words) for words in ([*alias.split(), "--help"], meant))
-    assert (older.exit_code, older.stdout) == (0, newer.stdout)
+@pytest.mark.parametrize("name", ["scheduler", "controller", "admission", "device-plugin", "chips list"])
+def test_a_command_has_one_name(name: str) -> None:
+    ran = CliRunner().invoke(cli, [*name.split(), "--help"])
+    assert (ran.exit_code, f"No such command '{name.split()[0]}'" in ran.stderr) == (2, True)
 
 
 def test_every_command_on_a_cluster_takes_what_kubectl_takes() -> None:
@@ -265,8 +261,8 @@ CHANGES = (
     *("cordon node-0", "uncordon node-0"),
     *("reserve node-0 --for queue=default --to 1h --name r --yes", "unreserve r"),
     *("drain node-0 --yes", "drain node-0 --at 1h"),
+    *("isolate node-0 --reason 'x y'", "release node-0 --reason 'x y'"),
 )
-ISOLATIONS = ("isolate node-0 --reason 'x y'", "release node-0 --reason 'x y'")
 
 
 def one_node(api: FakeApiServer) -> None:
@@ -275,8 +271,8 @@ def one_node(api: FakeApiServer) -> None:
 
 def test_a_kubeconfig_that_is_only_there_is_no_target(tmp_path: Path) -> None:
     """Who practises in a shell with a kubeconfig changed production: nothing is even asked there."""
-    results, api = on_cluster(tmp_path, one_node, *CHANGES, *ISOLATIONS, root=cli, by_option=False)
-    for command, ran in zip((*CHANGES, *ISOLATIONS), results, strict=True):
+    results, api = on_cluster(tmp_path, one_node, *CHANGES, root=cli, by_option=False)
+    for command, ran in zip(CHANGES, results, strict=True):
         assert (ran.exit_code, ran.stdout) == (2, "")
         assert f"kubectl ringwise {command}" in ran.stderr
     assert api.requests == []
@@ -298,9 +294,7 @@ def test_a_cluster_that_was_chosen_is_the_target_and_is_named(
 ) -> None:
     lab = tmp_path / "lab"
     with running(lab, nodes(1)):
-        results, api = on_cluster(
-            tmp_path, one_node, *CHANGES, *ISOLATIONS, root=root, by_option=by_option, lab=lab
-        )
+        results, api = on_cluster(tmp_path, one_node, *CHANGES, root=root, by_option=by_option, lab=lab)
         assert Terminal(lab).json("get nodes")["nodes"][0]["state"] == "ready"
     for ran in results:
         assert ran.exit_code == 0, ran.output

@@ -169,8 +169,8 @@ main()
         ("ringwise.cli.ask.place", ["place", "-f", EXAMPLE]),
         ("ringwise.scheduler", ["place", "-f", EXAMPLE]),
         ("ringwise.cli.drawing.tables", ["place", "-f", EXAMPLE]),
-        ("ringwise.apps.kube_scheduler", ["scheduler", "--no-leader-elect"]),
-        ("aiohttp", ["scheduler", "--no-leader-elect"]),
+        ("ringwise.apps.kube_scheduler", ["run", "scheduler", "--no-leader-elect"]),
+        ("aiohttp", ["run", "scheduler", "--no-leader-elect"]),
     ],
 )
 def test_ctrl_c_inside_an_import_prints_no_traceback(module: str, arguments: list[str]) -> None:

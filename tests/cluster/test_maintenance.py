@@ -272,6 +272,7 @@ def start_plugin(cluster: Cluster, node: str, folder: Path) -> Process:
     chips = folder / "chips.json"
     chips.write_text(json.dumps({"count": 8}))
     command = ringwise_command(
+        "run",
         "device-plugin",
         f"--kubeconfig={cluster.plane.kubeconfig(f'{node}-plugin', cluster.plane.admin_token)}",
         f"--node-name={node}",

@@ -110,7 +110,8 @@ _VALUES = {"device-plugin": "devicePlugin"}
 
 def understood(arguments: list[str]) -> dict[str, Any]:
     """What the command makes of its arguments, without running."""
-    name, *rest = arguments
+    run_word, name, *rest = arguments
+    assert run_word == "run"
     command = run.get_command(click.Context(run), name)
     assert command is not None
     # As the DaemonSet sets it.
@@ -129,7 +130,7 @@ def test_every_component_accepts_its_arguments(values: dict[str, Any]) -> None:
     for component, deployment in components.items():
         container = _container(deployment)
         params = understood(container["args"])
-        assert container["args"][0] == component
+        assert container["args"][:2] == ["run", component]
         if component in ("scheduler", "admission"):
             assert params["scheduler_names"] == names
             assert params["configuration_map"] == ("volcano-system", "volcano-scheduler-configmap")
@@ -178,7 +179,7 @@ def test_limits_of_requests_reach_the_components() -> None:
 
 def test_wrong_arguments_would_be_noticed() -> None:
     with pytest.raises(click.UsageError, match="No such option"):
-        understood(["scheduler", "--shaddow"])
+        understood(["run", "scheduler", "--shaddow"])
 
 
 @needs_helm

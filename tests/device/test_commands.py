@@ -1,4 +1,4 @@
-"""`ringwise device-plugin`, `chips`, `isolate` and `release` as a person types them."""
+"""`ringwise run device-plugin`, `get chips`, `isolate` and `release` as a person types them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def invoke(*arguments: str) -> Result:
     ],
 )
 def test_wrong_options_are_named_with_what_is_allowed(arguments: list[str], says: str) -> None:
-    result = invoke("device-plugin", "--node-name=node-1", *arguments)
+    result = invoke("run", "device-plugin", "--node-name=node-1", *arguments)
     assert result.exit_code == 2
     assert says in result.output
 
@@ -134,7 +134,7 @@ def test_all_options_of_the_vendor_s_plugin_are_taken_with_one_dash_and_two(
     given = [f"{dashes}{name}={value}" for name, (value, _) in VENDOR_OPTIONS.items()]
     config = kubeconfig(tmp_path, "http://127.0.0.1:1")
     chips = f"--simulated-chips={tmp_path}/none.json"
-    result = invoke("device-plugin", "--node-name=node-1", f"--kubeconfig={config}", chips, *given)
+    result = invoke("run", "device-plugin", "--node-name=node-1", f"--kubeconfig={config}", chips, *given)
     *logged, last = result.output.splitlines()
     # All of them were taken: the missing chips are what stops it.
     assert (result.exit_code, "none.json: cannot be read" in last) == (2, True)
@@ -145,13 +145,14 @@ def test_all_options_of_the_vendor_s_plugin_are_taken_with_one_dash_and_two(
 @pytest.mark.parametrize("option", ["-version", "--version", "-version=true", "--version=1"])
 def test_the_version_needs_nothing_else(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NODE_NAME", raising=False)
-    result = invoke("device-plugin", option)
+    result = invoke("run", "device-plugin", option)
     assert (result.exit_code, result.output) == (0, f"ringwise device-plugin, version {__version__}\n")
 
 
 def test_a_machine_without_chips_gets_a_clear_message(tmp_path: Path) -> None:
     config = kubeconfig(tmp_path, "http://127.0.0.1:1")
     result = invoke(
+        "run",
         "device-plugin",
         "--node-name=node-1",
         f"--kubeconfig={config}",
@@ -196,6 +197,7 @@ async def test_the_process_serves_kubelet_and_ends_on_a_signal() -> None:
                 sys.executable,
                 "-c",
                 "from ringwise.cli.main import main; main()",
+                "run",
                 "device-plugin",
                 f"--kubeconfig={kubeconfig(folder, api.url)}",
                 f"--kubelet-dir={folder}",

@@ -317,7 +317,7 @@ def test_a_cold_start_with_an_unreadable_file_prints_every_error_and_ends_with_2
     conf = tmp_path / "conf"
     conf.write_text("actions: dance\nsettings: none\n")
     answer = CliRunner().invoke(
-        cli, ["scheduler", "--kubeconfig", str(tmp_path / "config"), "--scheduler-conf", str(conf)]
+        cli, ["run", "scheduler", "--kubeconfig", str(tmp_path / "config"), "--scheduler-conf", str(conf)]
     )
     assert answer.exit_code == 2
     first, second = answer.stderr.splitlines()
@@ -352,7 +352,7 @@ def test_a_failed_start_prints_one_line_and_exits_with_2(
     tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
-    result = CliRunner().invoke(cli, [text.replace("{tmp}", str(tmp_path)) for text in arguments])
+    result = CliRunner().invoke(cli, ["run", *(text.replace("{tmp}", str(tmp_path)) for text in arguments)])
     assert result.exit_code == 2
     assert expected in result.output
     assert len(result.output.strip().splitlines()) == 1

@@ -1,4 +1,4 @@
-"""`ringwise chips list --lab`: the chips of a lab, as the command shows those of a cluster."""
+"""`ringwise get chips --lab`: the chips of a lab, as the command shows those of a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
         terminal.ok("fault inject chip node-1 7")
         terminal.ok(f"isolate {lab} node-1 Ascend910-5 --reason test --by me")
         terminal.ok("advance 1s")
-        chips = {(one["node"], one["chip"]): one for one in terminal.json(f"chips list {lab}")["chips"]}
+        chips = {(one["node"], one["chip"]): one for one in terminal.json(f"get chips {lab}")["chips"]}
         assert len(chips) == 8 * len({node for node, _ in chips})
         holders = [one["pod"] for one in chips.values() if one["state"] == "used"]
         assert holders == ["lab/train-worker-0"] * 4
@@ -25,11 +25,11 @@ def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
         isolated = chips["node-1", "Ascend910-5"]
         assert isolated["state"] == "isolated"
         assert isolated["note"].startswith("test (by me, ")
-        table = terminal.ok(f"chips list {lab} --node node-1")
+        table = terminal.ok(f"get chips {lab} --node node-1")
         assert "Ascend910-5" in table
         assert "node-2" not in table
-        assert "there is no node nowhere" in terminal.refused(f"chips list {lab} --node nowhere")
-        both = terminal.refused(f"chips list {lab} --context other")
+        assert "there is no node nowhere" in terminal.refused(f"get chips {lab} --node nowhere")
+        both = terminal.refused(f"get chips {lab} --context other")
         assert "--lab names a lab and --context a cluster: give one of them" in both
 
 

@@ -125,6 +125,7 @@ class Machine:
         self._starts += 1
         config = self.plane.kubeconfig(f"{self.name}-plugin", self.plane.admin_token, server)
         command = ringwise_command(
+            "run",
             "device-plugin",
             f"--kubeconfig={config}",
             f"--node-name={self.name}",

@@ -291,6 +291,7 @@ async def _plugin(folder: Path, kubeconfig: str) -> AsyncIterator[asyncio.subpro
     chips.write_text(json.dumps(_CHIPS), encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
         *ringwise_command(
+            "run",
             "device-plugin",
             f"--node-name={_NODE}",
             f"--simulated-chips={chips}",

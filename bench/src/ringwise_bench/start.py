@@ -83,7 +83,7 @@ def _commands(folder: Path, kubeconfig: Path, environment: dict[str, str]) -> di
     manifests = folder / "manifests.yaml"
     manifests.write_text(_MANIFESTS, encoding="utf-8")
     addresses = ("--metrics-address=127.0.0.1:0", "--healthz-address=127.0.0.1:0")
-    scheduler = [_MAIN, "scheduler", f"--kubeconfig={kubeconfig}", *addresses]
+    scheduler = [_MAIN, "run", "scheduler", f"--kubeconfig={kubeconfig}", *addresses]
     return {
         "click and msgspec": lambda: _until_exit(["import click, msgspec"], environment),
         "help": lambda: _until_exit([_MAIN, "--help"], environment),

@@ -39,13 +39,11 @@ class LazyGroup(click.Group):
         self,
         *args: Any,
         sections: Mapping[str, Mapping[str, CommandEntry]],
-        aliases: Mapping[str, tuple[str, ...]] | None = None,
         **options: Any,
     ) -> None:
-        """`sections`: heading of the help page -> its commands. `aliases`: older name -> what is meant."""
+        """`sections`: heading of the help page -> its commands."""
         super().__init__(*args, **options)
         self.sections = sections
-        self.aliases = aliases or {}
         self.entries = {name: entry for entries in sections.values() for name, entry in entries.items()}
 
     def make_context(
@@ -70,7 +68,6 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        args = self.without_aliases(args)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -81,14 +78,6 @@ class LazyGroup(click.Group):
             name = nearest(args[0], self.list_commands(ctx))
             suggested = f" (did you mean '{name}'?)" if name and not self.entries[name].changes else ""
             raise click.UsageError(error.message.rstrip(".") + suggested, ctx) from None
-
-    def without_aliases(self, args: list[str]) -> list[str]:
-        """The same command by its present name."""
-        for words in (2, 1):
-            meant = self.aliases.get(" ".join(args[:words]))
-            if meant is not None:
-                return [*meant, *args[words:]]
-        return args
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """From the table, so that no command is imported for it."""
@@ -336,12 +325,6 @@ SECTIONS = {
         ),
     },
 }
-#: Older names; they stay, and no page shows them.
-ALIASES = {
-    **{name: ("run", name) for name in COMPONENTS},
-    "chips": ("get", "chips"),
-    "chips list": ("get", "chips"),
-}
 
 
 @click.group("run", cls=LazyGroup, sections={"Components": COMPONENTS})
@@ -352,7 +335,6 @@ def run() -> None:
 @click.group(
     cls=LazyGroup,
     sections=SECTIONS,
-    aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="ringwise")
@@ -368,7 +350,6 @@ def cli() -> None:
     "kubectl-ringwise",
     cls=LazyGroup,
     sections=SECTIONS,
-    aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="kubectl-ringwise")

@@ -440,7 +440,7 @@ def _workloads(choices: Choices) -> Iterator[Object]:
     pod_groups = [] if choices.with_pod_groups else ["--no-pod-groups"]
     # Where we run the controller it has an account of its own: the scheduler need not read Secrets.
     configured = f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}"
-    arguments = ["scheduler", "--no-controller", configured, *pod_groups]
+    arguments = ["run", "scheduler", "--no-controller", configured, *pod_groups]
     if choices.dashboard is not None:
         arguments += choices.dashboard.arguments(choices.namespace, _replicas(choices))
     arguments += ["--shadow"] if choices.shadow else []
@@ -451,7 +451,7 @@ def _workloads(choices: Choices) -> Iterator[Object]:
             metadata = _meta(DASHBOARD_REPLICAS, choices.namespace, "scheduler")
             yield replicas_service(metadata, _selected("scheduler"))
     if choices.with_controller:
-        arguments = ["controller", *pod_groups, *_obeyed(choices)]
+        arguments = ["run", "controller", *pod_groups, *_obeyed(choices)]
         if choices.with_discovery:
             arguments.append(f"--controller-configmap={choices.namespace}/{CONTROLLER_CONFIG_MAP}")
         yield from _workload(choices, "controller", arguments, {"cpu": "100m", "memory": "256Mi"}, "1Gi")
@@ -560,7 +560,7 @@ def _probe(path: str, period: int, failures: int) -> Object:
 
 
 def _admission(choices: Choices) -> Iterator[Object]:
-    arguments = ["admission", f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}"]
+    arguments = ["run", "admission", f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}"]
     yield from _workload(choices, "admission", arguments, {"cpu": "50m", "memory": "128Mi"}, "512Mi")
     yield {
         "apiVersion": "v1",
@@ -588,6 +588,7 @@ def _device_plugin(choices: Choices) -> Iterator[Object]:
         "control-groups": (str(CONTROL_GROUPS), "Directory", True),
     }
     arguments = [
+        "run",
         component,
         f"--metrics-address=$(POD_IP):{METRICS_PORT}",
         f"--healthz-address={HEALTH_PORT}",

@@ -316,8 +316,7 @@ _isolating = with_options(
 def isolate_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
     """Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.
 
-    Pods that use it keep it; no new pod gets it. In this release the command asks for its target: --lab,
-    --kubeconfig or --context, or `kubectl ringwise isolate`.
+    Pods that use it keep it; no new pod gets it.
     """
     what = _what(target, chip)
     changed = _isolate("isolate", target, chip, by, reason, options)
@@ -327,20 +326,16 @@ def isolate_command(target: str, chip: str, reason: str, by: str, **options: Any
 @click.command("release")
 @_isolating
 def release_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
-    """Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.
-
-    In this release the command asks for its target: --lab, --kubeconfig or --context, or `kubectl ringwise
-    release`.
-    """
+    """Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD."""
     what = _what(target, chip)
     changed = _isolate("release", target, chip, by, reason, options)
     click.echo(f"{what} released" if changed else f"{what} is not isolated")
 
 
 def _isolate(action: str, target: str, chip: str, by: str, reason: str, options: dict[str, Any]) -> bool:
-    access = target_cluster(options, must_choose=True)
+    access = target_cluster(options)
     if access is None:
-        with lab_client(options["lab"], "asking the lab") as client:
+        with lab_client(options["lab"], "asking the lab", hint=in_cluster_hint()) as client:
             answer = client.do(action, target=target, chip=chip, by=by, reason=reason)
             return bool(answer["changed"])
     from ringwise.apps.chips import isolate, release

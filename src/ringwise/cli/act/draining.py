@@ -17,7 +17,6 @@ from ringwise.cli.ask.queries import (
     cluster_source,
     in_cluster_hint,
     lab_client,
-    lab_folder,
     namespace_options,
     show,
     show_text,
@@ -217,11 +216,11 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
         answer = client.do("isolate", target=target, chip="", by=getpass.getuser(), reason="drain", at=at)
         when = time_text(answer["start"])
         if not wait:
-            here = f"--lab {shlex.quote(str(lab_folder(lab)))}"
-            release = f"ringwise release {answer['target']} --reason TEXT {here}"
+            here = f" --lab {shlex.quote(str(lab))}" if lab else ""
+            release = f"ringwise release {answer['target']} --reason TEXT{here}"
             lines = [
                 f"{answer['title']} takes only jobs that end before {when}",
-                f"to drain it then: ringwise drain {answer['target']}{f' {here}' if lab else ''}",
+                f"to drain it then: ringwise drain {answer['target']}{here}",
                 f"to cancel that, or to undo it later: {release}",
             ]
             show_text(answer, output, "\n".join(lines))

@@ -355,11 +355,10 @@ def lab_client(lab: Path | None, text: str | None, hint: str = "") -> Iterator[L
 # -- the target of a change ----------------------------------------------------------------------
 
 
-def target_cluster(options: dict[str, Any], *, must_choose: bool = False) -> Access | None:
+def target_cluster(options: dict[str, Any]) -> Access | None:
     """The cluster that a command changes; None: the lab. The first line of the command names it.
 
     A kubeconfig that is only there is not enough: who practises in a lab would change production.
-    `must_choose`: a lab that runs is not enough either.
     """
     from ringwise.apps.lab.folder import LabFolder
 
@@ -373,13 +372,6 @@ def target_cluster(options: dict[str, Any], *, must_choose: bool = False) -> Acc
             f"cluster {access.context} ({access.server})" if access.context else f"cluster {access.server}"
         )
         return access
-    if lab is None and must_choose:
-        name = click.get_current_context().info_name
-        raise stop(
-            f"ringwise: {name} needs a target; in the lab, or in the cluster of the kubeconfig:",
-            f"  ringwise {typed()} --lab {shlex.quote(str(lab_folder(None)))}",
-            f"  kubectl ringwise {typed()}",
-        )
     folder = lab_folder(lab)
     if LabFolder(folder).socket.exists():
         complain(f"lab {folder}")

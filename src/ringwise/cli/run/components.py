@@ -1,4 +1,4 @@
-"""The components on a Kubernetes cluster: `ringwise scheduler`, `ringwise controller`, `ringwise admission`.
+"""The components on a Kubernetes cluster: `ringwise run scheduler`, `run controller`, `run admission`.
 
 Each imports its component when it is called.
 """

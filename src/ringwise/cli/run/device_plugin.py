@@ -1,4 +1,4 @@
-"""`ringwise device-plugin`: the kubelet device plugin of one node.
+"""`ringwise run device-plugin`: the kubelet device plugin of one node.
 
 The options of Huawei's plugin keep their names and their ranges, with one dash or two. What this plugin does
 not do is refused by name; what needs no option here is accepted, with a line in the log.
