@@ -146,9 +146,9 @@ async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fa
         isolate(node, "")
         everything = ",".join(f"Ascend910-{chip}" for chip in range(8))
         await node.until(lambda: node.report()["RingwiseIsolation"] == everything)
+        await node.until(lambda: json.loads(node.report()["RingwiseMountedChips"]))
         report = read(node)
         assert (report.free, report.unhealthy, report.faults) == (0, 0, ())
-        assert json.loads(node.report()["RingwiseMountedChips"])
         await node.devices(8)
         # A fault of an isolated chip counts as any other.
         node.driver.change(0, [0x80E18402])
