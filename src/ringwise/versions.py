@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-#: Of every record in a ConfigMap of ours: those of a leader for the next one (F1), and plans of moves (M1).
+#: Of every record in a ConfigMap of ours: those of a leader for the next one (F1), plans of moves (M1),
+#: isolations and reservations.
 RECORD_VERSION = 1
 #: Of every JSON document.
 DOCUMENT_VERSION = "v1"
@@ -35,6 +36,11 @@ def read_record(text: str) -> tuple[dict[str, Any], str]:
     if found.get("version") != RECORD_VERSION:
         return {}, unsupported(found.get("version"), RECORD_VERSION)
     return found, ""
+
+
+def entry_problem(version: int) -> str:
+    """Return why an entry of an operator is not read; one without a version (0) was written by hand."""
+    return "" if version in (0, RECORD_VERSION) else unsupported(version, RECORD_VERSION)
 
 
 def document_problem(schema: object) -> str:

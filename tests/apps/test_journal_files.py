@@ -378,11 +378,11 @@ def test_turns_that_the_writer_cannot_keep_up_with_are_left_out(
         ('{"format":"other"}\n', "is not a journal file"),
         (
             '{"format":"ringwise-journal","version":2,"x":1}\n',
-            "is a journal of another version than 1; use another file",
+            "unsupported version 2: this Ringwise reads version 1; use another file",
         ),
         (
             '{"format":"ringwise-journal","version":12,"x":1}\n',
-            "is a journal of another version than 1; use another file",
+            "unsupported version 12: this Ringwise reads version 1; use another file",
         ),
     ],
 )

@@ -9,22 +9,34 @@ make them: with RINGWISE_WRITE_GOLDEN, `check_document` keeps the first one of e
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from ringwise.apps.journal.format import header_line, snapshot_line
 from ringwise.device.ledger_file import LedgerFile
+from ringwise.manifests.config_maps.isolation import entry_of
 from ringwise.manifests.config_maps.move_plan import move_plan_data
+from ringwise.manifests.config_maps.node_reservations import reservation_entry
+from ringwise.messages.events import ReschedulingRead
 from ringwise.messages.move_plan import MovePlan
+from ringwise.scheduler.faults import document as fault_document
+from ringwise.state.model import Isolation, NodeReservation
 from ringwise.wellknown import MOVE_PLAN_KEY
 from tests.actions.test_victims import fill, rig_of
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, job, nodes, running
+from tests.scheduler.core import test_limits
 from tests.scheduler.core.test_reservation import lent
 from tests.scheduler.core.test_run_time_limits import MINUTE, limit
+from tests.scheduler.core.test_turns import Burning, slow_flood
 from tests.scheduler.defragment.test_moves import apply, fragmented
+from tests.scheduler.defragment.test_moves import finish as finish_moves
+from tests.scheduler.faults import fault_rig
+from tests.scheduler.faults.test_fault_edges import masked_fault
+from tests.scheduler.faults.test_rejected_pods import ASCEND_JOB, reject, rig_with, turn
 from tests.scheduler.faults.test_reschedule_clock import waiting_for_a_node
 from tests.scheduler.rig import Rig
 from tests.tools.schemas import SAMPLES
@@ -62,7 +74,65 @@ def moved() -> Rig:
     return rig
 
 
-SCENES: tuple[Callable[[], Rig], ...] = (rescheduled, limited, preempted, moved, lent)
+def ended() -> Rig:
+    """A plan of moves that is done."""
+    rig = moved()
+    rig.run()
+    finish_moves(rig)
+    rig.run()
+    rig.run()
+    return rig
+
+
+def deleting() -> Rig:
+    """A pod on a faulty chip terminates."""
+    rdma = (("example.com/rdma", 1),)
+    rig = Rig()
+    for number in range(4):
+        rig.node(f"n{number}", extended=rdma)
+    labels = {**fault_rig.POD_LEVEL, "fault-scheduling": "grace"}
+    rig.submit("train", pods=3, chips=8, labels=labels, extended=rdma)
+    rig.run()
+    rig.sick(str(rig.pods["train-1"].node), 1)
+    rig.step()
+    return rig
+
+
+def retried() -> Rig:
+    rig = fault_rig.running({"fault-scheduling": "grace", "pod-rescheduling": "on", "fault-retry-times": "1"})
+    rig.change("train-2", phase="Failed", exit_code=1)
+    rig.step()
+    return rig
+
+
+def tolerated() -> Rig:
+    return masked_fault()[0]
+
+
+def rejected() -> Rig:
+    """Kubelet rejected a pod at admission."""
+    rig = rig_with(ASCEND_JOB)
+    reject(rig)
+    turn(rig)
+    return rig
+
+
+def borrowed() -> Rig:
+    """Job b uses chips beyond the limit of its queue, and job a has left it; users are known."""
+    rig = test_limits.rig(6, test_limits.WITH_RECLAIM, user_annotation="guarded")
+    for queue in ("one", "two"):
+        test_limits.limit_queue(rig, queue, max_chips=8, burst_chips=8)
+    for name in ("a", "b"):
+        rig.submit(name, chips=8, queue="one", preemptable=True, annotations=test_limits.user("ana"))
+        rig.run()
+    test_limits.move(rig, "a", "two")
+    return rig
+
+
+SCENES: tuple[Callable[[], Rig], ...] = (
+    *(rescheduled, limited, preempted, moved, lent),
+    *(ended, deleting, retried, tolerated, rejected, borrowed),
+)
 
 
 def records() -> Iterator[bytes]:
@@ -101,6 +171,55 @@ def move_plan() -> bytes:
     return move_plan_data(plan)[MOVE_PLAN_KEY].encode()
 
 
+HOUR = 3_600_000_000_000
+START = 500_000 * HOUR
+AT = "2026-01-31T08:00:00Z"
+#: In the order of their data keys.
+ISOLATIONS = (
+    Isolation("node-0", "Ascend910-3", by="ana", at=AT, reason="optics", number=3),
+    Isolation("node-1", by="ana", at=AT, reason="drain", start=START),
+    Isolation("", by="ana", at=AT, reason="power", superpod="4"),
+    Isolation("", by="ana", at=AT, reason="fan", switch="10.0.0.1:7"),
+)
+RESERVATIONS = (
+    NodeReservation("course", ("node-2", "node-3"), START, START + HOUR, queue="research", by="ana", at=AT),
+    NodeReservation("demo", ("node-4",), START, START + HOUR, namespace="team-a", by="ana", at=AT),
+)
+
+
+def entries(found: Iterable[tuple[str, str]]) -> bytes:
+    """The data of a ConfigMap."""
+    return json.dumps(dict(found), indent=1).encode() + b"\n"
+
+
+def throttled() -> bytes:
+    """The record of reservations while a namespace is throttled."""
+    burning = Burning(slow_flood)
+    burning.submit("flood", *(f"never{number}" for number in range(45)), fits=False)
+    burning.turn()
+    burning.submit("quiet", "job")
+    burning.turn(1)
+    (record,) = (one for one in burning.rig.machine.view.known_events() if isinstance(one, ReschedulingRead))
+    return record.reservations.encode()
+
+
+def compressed_record() -> bytes:
+    """The record of many faults, compressed."""
+    jobs = deleting().machine._faults.jobs.values()
+    return fault_document.write(jobs, {}, {}, [], largest=600).text.encode()
+
+
+def support_bundle() -> bytes:
+    with tempfile.TemporaryDirectory() as path:
+        folder, file = Path(path, "lab"), Path(path, "bundle.tar.gz")
+        terminal = Terminal(folder)
+        with running(folder, nodes(3)):
+            terminal.submit(job("train", 2, 8), job("waits", 2, 8))
+            terminal.ok("advance 1m")
+            terminal.ok(f"support-bundle {file}")
+        return file.read_bytes()
+
+
 def lab_files() -> bytes:
     """The database, the journal and the accounting documents of a lab."""
     with tempfile.TemporaryDirectory() as path:
@@ -122,6 +241,11 @@ FILES: dict[str, Callable[[], bytes]] = {
     "records-v1.jsonl": lambda: b"".join(records()),
     "mounts-v1.jsonl": mounts,
     "move-plan-v1.json": move_plan,
+    "isolations-v1.json": lambda: entries(map(entry_of, ISOLATIONS)),
+    "reservations-v1.json": lambda: entries(map(reservation_entry, RESERVATIONS)),
+    "compressed-record-v1.json": compressed_record,
+    "throttled-v1.json": throttled,
+    "support-bundle-v1.tar.gz": support_bundle,
 }
 
 

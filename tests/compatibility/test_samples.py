@@ -5,10 +5,12 @@ The samples are those of `record.py`; docs/develop/testing.md says how a new for
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import sqlite3
 import tarfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -19,6 +21,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.journal.files import JournalFiles
 from ringwise.apps.journal.format import JournalError, Recorded, open_journal
 from ringwise.apps.lab.client import RefusedByLabError
 from ringwise.apps.sources.lab import LabSource
@@ -26,14 +29,19 @@ from ringwise.cli.commands import cli
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.embed.store import Store, StoreError
 from ringwise.manifests.accounts.document import NotAnAccountError, read_document
+from ringwise.manifests.config_maps.isolation import isolations_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
+from ringwise.manifests.config_maps.node_reservations import node_reservations_from_data
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
+from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.faults import document as fault_document
 from ringwise.versions import read_record
 from ringwise.views.lists import EVERYTHING
 from ringwise.views.schemas import DOCUMENTS, DocumentKind, find_kind, shipped_text
 from ringwise.wellknown import MOVE_PLAN_KEY
+from tests.compatibility.record import ISOLATIONS, RESERVATIONS
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.schemas import SAMPLES, document_file
@@ -103,6 +111,43 @@ def test_there_is_a_sample_of_every_record() -> None:
     assert {field.name for field in fields(ev.ReschedulingRead)} == {*RECORDS, *others}
 
 
+def containers(value: Any, path: str) -> Iterator[tuple[str, bool]]:
+    """Every list and object in a record, and whether it is filled. Keys with digits are names or ranks."""
+    if isinstance(value, dict):
+        yield path, bool(value)
+        for key, item in value.items():
+            yield from containers(item, f"{path}.{'*' if re.search(r'[0-9]', key) else key}")
+    elif isinstance(value, list):
+        yield path, bool(value)
+        for item in value:
+            yield from containers(item, f"{path}[]")
+
+
+def test_no_list_of_a_record_is_empty_in_every_sample() -> None:
+    """The format of what no sample holds could be changed without a failing test."""
+    found = [
+        one
+        for batch in recorded()
+        for name, record in records_in(batch.events).items()
+        for one in containers(record, name)
+    ]
+    empty = {path for path, _ in found} - {path for path, is_filled in found if is_filled}
+    # Amounts of extended resources: in `document` the pods of one scene request some.
+    assert empty == {
+        "document.placements[].ranks.*[][]",
+        "moves.plans[].jobs[].pods.*[][]",
+        "moves.plans[].roomLoads.*[]",
+        "reservations.reservations[][][][][]",
+    }
+
+
+def test_throttled_namespaces_of_a_leader_are_known_to_the_next_one() -> None:
+    scheduler = new_scheduler(default_configuration())
+    record = (SAMPLES / "throttled-v1.json").read_text()
+    scheduler.handle([ev.ReschedulingRead(reservations=record, takes_over=False)], 0, ev.Decide.NOTHING)
+    assert list(scheduler.view.throttled_namespaces) == ["flood"]
+
+
 def test_accounting_documents_are_read(lab: Path) -> None:
     (file,) = (lab / "accounting").iterdir()
     assert {job.name for job in read_document(file.read_text()).jobs} >= {"train", "small"}
@@ -111,6 +156,29 @@ def test_accounting_documents_are_read(lab: Path) -> None:
 def test_mounts_of_the_device_plugin_are_read() -> None:
     found = LedgerFile(SAMPLES / "mounts-v1.jsonl").load()
     assert (found.mounts, found.claims) == (book("a", "b").mounts, book("a", "b").claims)
+
+
+def test_a_compressed_record_is_read() -> None:
+    found = fault_document.read((SAMPLES / "compressed-record-v1.json").read_text())
+    assert ([one.key for one in found.jobs], found.problem) == (["default/train"], "")
+
+
+def test_isolations_and_reservations_are_read() -> None:
+    found = Findings("ConfigMap")
+    assert isolations_from_data(entries("isolations-v1.json"), found).entries == ISOLATIONS
+    assert node_reservations_from_data(entries("reservations-v1.json"), found).entries == RESERVATIONS
+    assert not found.errors
+
+
+def entries(name: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads((SAMPLES / name).read_text())
+    return found
+
+
+def test_a_support_bundle_is_read() -> None:
+    bundle = str(SAMPLES / "support-bundle-v1.tar.gz")
+    ran = CliRunner().invoke(cli, ["get", "jobs", "-f", bundle, "-o", "json"])
+    assert sorted(one["outcome"] for one in json.loads(ran.stdout)["jobs"]) == ["pending", "placed"]
 
 
 def test_a_plan_of_moves_is_read() -> None:
@@ -134,18 +202,31 @@ def test_no_field_of_a_document_is_removed_and_none_has_another_type(kind: Docum
 
 
 def refused_journal(lab: Path) -> str:
+    """Whatever else its header has."""
     file = lab / JOURNAL
-    file.write_bytes(file.read_bytes().replace(b'"version":1', b'"version":2', 1))
+    file.write_bytes(b'{"format":"ringwise-journal","version":2,"configuration":[]}\n')
     with pytest.raises(JournalError) as refused:
         open_journal(file)
+    return str(refused.value)
+
+
+def refused_journal_to_continue(lab: Path) -> str:
+    file = lab / JOURNAL
+    file.write_bytes(file.read_bytes().replace(b'"version":1', b'"version":2', 1))
+    content = file.read_bytes()
+    with pytest.raises(JournalError) as refused:
+        JournalFiles(file, Metrics())
+    assert file.read_bytes() == content
     return str(refused.value)
 
 
 def refused_lab(lab: Path) -> str:
     with closing(sqlite3.connect(lab / "lab.db")) as base:
         base.execute("PRAGMA user_version = 2")
+    content = (lab / "lab.db").read_bytes()
     with pytest.raises(StoreError) as refused:
         Store(lab / "lab.db")
+    assert (lab / "lab.db").read_bytes() == content
     return str(refused.value)
 
 
@@ -168,8 +249,40 @@ def refused_fault_record(_: Path) -> str:
     return fault_document.read('{"version":2}').problem
 
 
+def refused_reservation(_: Path) -> str:
+    found = Findings("ConfigMap")
+    assert not node_reservations_from_data({"r": '{"version":2,"nodes":3}'}, found).entries
+    (error,) = found.errors
+    return str(error)
+
+
+def refused_isolation(_: Path) -> str:
+    """Its node is isolated at once: what else it says is not known."""
+    value = '{"version":2,"from":"2099-01-31T08:00:00Z"}'
+    (one,) = isolations_from_data({"node-1": value}, Findings("ConfigMap")).entries
+    assert (one.node, one.start) == ("node-1", None)
+    return one.reason
+
+
+def refused_bundle(tmp_path: Path) -> str:
+    bundle = tmp_path / "bundle.tar.gz"
+    with tarfile.open(SAMPLES / "support-bundle-v1.tar.gz") as sample, tarfile.open(bundle, "w:gz") as other:
+        for entry in sample:
+            file = sample.extractfile(entry)
+            assert file is not None
+            content = file.read().replace(b'journal","version":1', b'journal","version":2')
+            other.addfile(entry, io.BytesIO(content))
+    ran = CliRunner().invoke(cli, ["get", "jobs", "-f", str(bundle)])
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    return ran.stderr
+
+
 @pytest.mark.parametrize(
-    "refused", [refused_journal, refused_lab, refused_accounts, refused_plan, refused_fault_record]
+    "refused",
+    [
+        *(refused_journal, refused_journal_to_continue, refused_lab, refused_accounts, refused_bundle),
+        *(refused_plan, refused_fault_record, refused_reservation, refused_isolation),
+    ],
 )
 def test_another_version_is_refused_with_both_versions(refused: Callable[[Path], str], lab: Path) -> None:
     assert "unsupported version 2: this Ringwise reads version 1" in refused(lab)
@@ -178,11 +291,25 @@ def test_another_version_is_refused_with_both_versions(refused: Callable[[Path],
 def test_mounts_of_another_version_are_refused_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (SAMPLES / "mounts-v1.jsonl").read_text().replace('"version":1', '"version":2', 1)
+    """Whatever else it has."""
     file = LedgerFile(tmp_path / "mounts.jsonl")
-    file.path.write_text(text)
+    file.path.write_text('{"version":2,"chips":{}}\n')
     assert (file.load().mounts, file.failures) == ([], 1)
     assert "unsupported version 2: this Ringwise reads version 1" in "".join(capsys.readouterr())
+
+
+def test_accounting_documents_of_another_version_stay_as_they_are(lab: Path) -> None:
+    (file,) = (lab / "accounting").iterdir()
+    file.write_text(file.read_text().replace('"version":1', '"version":2', 1))
+    content = file.read_bytes()
+    terminal = Terminal(lab)
+    with running(lab, nodes(3)):
+        terminal.ok("advance 1h")
+        (problem,) = terminal.json("report")["unreadable"]
+        terminal.ok("advance 2d")
+    assert problem.endswith("unsupported version 2: this Ringwise reads version 1")
+    assert file.read_bytes() == content
+    assert len(list((lab / "accounting").glob("*.json"))) > 1
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.name)

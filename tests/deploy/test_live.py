@@ -175,11 +175,21 @@ def test_place_answers_for_what_is_submitted_only(asked: Any) -> None:
     assert asked("place", "-f", str(EXAMPLE), "--scores").exit_code == 0
 
 
-async def test_place_says_that_the_records_of_the_scheduler_are_not_known() -> None:
+@pytest.mark.parametrize(
+    ("forbidden", "why"),
+    [
+        (True, "you need the verb get on configmaps in namespace volcano-system"),
+        (False, "moves.json: unsupported version 2: this Ringwise reads version 1"),
+    ],
+)
+async def test_place_says_that_the_records_of_the_scheduler_are_not_known(forbidden: bool, why: str) -> None:
     read: list[LiveCluster] = []
     async with server() as (api, client):
         small_cluster(api)
-        api.fault("/configmaps/ringwise-rescheduling", status=403)
+        if forbidden:
+            api.fault("/configmaps/ringwise-rescheduling", status=403)
+        meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
+        api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": '{"version":2,"plans":[]}'}})
         read.append(await read_cluster(client))
         await read_records(client, read[0])
     told: list[str] = []
@@ -191,7 +201,7 @@ async def test_place_says_that_the_records_of_the_scheduler_are_not_known() -> N
     source.place(read_bundle([str(EXAMPLE)]))
     (note,) = (line for line in told if line.startswith("note: "))
     assert note.startswith("note: chips and quota that the scheduler holds for other jobs are not known; ")
-    assert "you need the verb get on configmaps in namespace volcano-system" in note
+    assert why in note
 
 
 def test_doctor_lists_what_could_not_be_read(asked: Any) -> None:

@@ -134,6 +134,7 @@ BROKEN = {
     "no time": json.dumps(ENTRY | {"to": "tomorrow"}),
     "a time that is none": json.dumps(ENTRY | {"from": "2026-13-31T08:00:00Z"}),
     "backwards": json.dumps(ENTRY | {"from": "2026-02-01T08:00:00Z"}),
+    "of another version": json.dumps(ENTRY | {"version": 2, "nodes": {"names": []}}),
     "for ever": json.dumps(ENTRY | {"to": "2999-01-01T00:00:00Z"}),
 }
 
@@ -146,6 +147,22 @@ def test_a_broken_entry_is_told_and_the_others_count(case: str) -> None:
     assert len(read.problems) == len(found.errors) == 1
     assert read.problems[0].startswith("bad: ")
     assert len(read.problems[0]) < 300
+
+
+def test_an_entry_of_another_version_is_not_overwritten(tmp_path: Path) -> None:
+    later = BROKEN["of another version"]
+    (listed, made, gone), api = on_cluster(
+        tmp_path,
+        lambda api: stored(api, night=later),
+        "get reservations -o json",
+        "reserve node-1 --for queue=default --to 1h --name night --yes",
+        "unreserve night",
+    )
+    (problem,) = json.loads(listed.stdout)["problems"]
+    assert problem == "night: unsupported version 2: this Ringwise reads version 1"
+    assert made.exit_code == 2
+    assert "there is a reservation night already, which cannot be read" in made.stderr
+    assert (gone.exit_code, entries(api)) == (0, {})
 
 
 @pytest.mark.parametrize("name", ["a b", "", "x" * 64, "-a", "a/b", "ä"])

@@ -187,8 +187,10 @@ def test_an_unusable_file_is_rejected_with_path_reason_and_cure(
     store.close()
     assert callable(damage)
     damage(path)
+    content = path.read_bytes()
     with pytest.raises(StoreError, match=why) as refused:
         reopened(path)
+    assert path.read_bytes() == content
     assert str(path) in str(refused.value)
     assert ";" in str(refused.value)
 

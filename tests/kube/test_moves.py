@@ -190,12 +190,23 @@ async def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) 
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["{", "[]", '{"ended":[3]}', '{"plans":[{}]}', '{"ended":[{"id":"plan-1","at":1e999}]}', "[" * 100_000],
+    ("text", "problem"),
+    [
+        ("{", ": is not JSON"),
+        ("[" * 100_000, ": is not JSON"),
+        ("[]", ": is not a JSON object"),
+        ('{"version":2,"ended":[]}', ": unsupported version 2: this Ringwise reads version 1"),
+        ('{"version":1,"ended":[3]}', " is no record of a scheduler"),
+        ('{"version":1,"plans":[{}]}', " is no record of a scheduler"),
+        ('{"version":1,"ended":[{"id":"plan-1","at":1e999}]}', " is no record of a scheduler"),
+    ],
 )
-def test_a_record_that_cannot_be_read_is_one_clear_error(text: str) -> None:
-    with pytest.raises(NoSchedulerAnswersError, match="is no record of a scheduler"):
+def test_a_record_that_cannot_be_read_is_one_clear_error(text: str, problem: str) -> None:
+    with pytest.raises(NoSchedulerAnswersError) as refused:
         state_in(text, "plan-1")
+    assert str(refused.value).endswith(
+        f"moves.json of ConfigMap volcano-system/ringwise-rescheduling{problem}"
+    )
 
 
 async def test_a_plan_that_is_not_in_the_record_any_more_is_not_followed_for_ever() -> None:

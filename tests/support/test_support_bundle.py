@@ -454,6 +454,10 @@ def test_a_journal_without_its_beginning_tells_no_names_in_details(tmp_path: Pat
         (b"", "is empty"),
         (b"no journal\n", "is no journal"),
         (b'{"format":"ringwise-journal","version":1}\n', "line 1 and what follows: cannot be read"),
+        (
+            b'{"format":"ringwise-journal","version":2,"ringwise":"9"}\n',
+            "line 1 and what follows: unsupported version 2: this Ringwise reads version 1",
+        ),
     ],
 )
 def test_what_is_no_journal_is_left_out_and_listed(tmp_path: Path, content: bytes, told: str) -> None:

@@ -7,7 +7,6 @@ What became of it stands in the record that the scheduler keeps for the next lea
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.live_plan import EndedPlan, LivePlan, read_ended, read_live
+from ringwise.versions import read_record
 from ringwise.views.documents.changes import AppliedPlanFields
 from ringwise.wellknown import (
     KUBE_SYSTEM,
@@ -34,6 +34,7 @@ from ringwise.wellknown import (
 POLL_SECONDS, ACCEPT_SECONDS = 2.0, 120.0
 NOT_TAKEN = "no scheduler has taken the plan: does one of this version run, with your time?"
 _RECORD = f"ConfigMap {VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
+_NOT_READ = "the plan is sent, and what becomes of it cannot be read"
 NOT_KNOWN = f"what became of the plan does not stand in {_RECORD} any more; the events of the jobs say it"
 
 _FORBIDDEN = (
@@ -134,13 +135,14 @@ async def _state_elsewhere(
 
 def state_in(text: str, plan: str) -> tuple[EndedPlan | None, LivePlan | None]:
     """Of a plan, in the record of the scheduler. Raises NoSchedulerAnswersError where that is no record."""
+    record, problem = read_record(text)
+    if problem:
+        raise NoSchedulerAnswersError(f"{_NOT_READ}: {MOVES_KEY} of {_RECORD}: {problem}")
     try:
-        record = json.loads(text) if text else {}
         ended = next((one for one in record.get("ended", ()) if one["id"] == plan), None)
         live = next((one for one in record.get("plans", ()) if one["plan"]["id"] == plan), None)
         return (None if ended is None else read_ended(ended)), (None if live is None else read_live(live))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         raise NoSchedulerAnswersError(
-            f"the plan is sent, and what becomes of it cannot be read: {MOVES_KEY} of {_RECORD} is no record "
-            "of a scheduler"
+            f"{_NOT_READ}: {MOVES_KEY} of {_RECORD} is no record of a scheduler"
         ) from None

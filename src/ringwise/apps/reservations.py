@@ -151,4 +151,8 @@ def changed_data(
             raise unknown_reservation(name, sorted(data))
         return patch | {name: None}
     check_new(one, [other for other in known if other.end > now])
+    if name in data and name not in patch:
+        raise NotReservableError(
+            f"there is a reservation {name} already, which cannot be read; delete it with unreserve"
+        )
     return patch | dict([reservation_entry(one)])

@@ -24,8 +24,11 @@ VERSION = 1
 LONGEST = 256 << 10
 
 
-class _Kept(msgspec.Struct):
+class _Version(msgspec.Struct):
     version: int
+
+
+class _Kept(_Version):
     mounts: list[Mount]
     claims: dict[str, Claim]
 
@@ -52,9 +55,11 @@ class LedgerFile:
         # The last line may be cut off: the disk was full.
         for line in reversed(content.splitlines()):
             with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                # Before the rest, which another version may have changed.
+                found = msgspec.json.decode(line, type=_Version).version
+                if found != VERSION:
+                    return self._unread(unsupported(found, VERSION))
                 kept = msgspec.json.decode(line, type=_Kept)
-                if kept.version != VERSION:
-                    return self._unread(unsupported(kept.version, VERSION))
                 return Ledger(kept.mounts, kept.claims)
         return self._unread("no line of it is whole") if content.strip() else Ledger()
 

@@ -78,24 +78,30 @@ class Store:
         base = self._base
         # Locked until it is closed: a second lab on this file gets an error at once.
         base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        # Before the journal mode, which is written to the file: one that is refused stays as it is.
+        is_new = self._check()
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = NORMAL")
         base.execute("BEGIN EXCLUSIVE")
-        application = self._number("PRAGMA application_id")
-        tables = self._number("SELECT count(*) FROM sqlite_master")
-        if application == 0 and tables == 0:
+        if is_new:
             for statement in filter(str.strip, _SCHEMA.split(";\n")):
                 base.execute(statement)
             base.execute(f"PRAGMA application_id = {APPLICATION}")
             base.execute(f"PRAGMA user_version = {VERSION}")
-        elif application != APPLICATION:
-            raise StoreError(self.path, "is a database of another program", "name another file")
-        else:
-            found = self._number("PRAGMA user_version")
-            if found != VERSION:
-                advice = "use the Ringwise that wrote it, or name another file"
-                raise StoreError(self.path, unsupported(found, VERSION), advice)
         base.execute("COMMIT")
+
+    def _check(self) -> bool:
+        """Return whether the file is empty. Raises StoreError if it is not a lab's file of this version."""
+        application = self._number("PRAGMA application_id")
+        if application == 0 and self._number("SELECT count(*) FROM sqlite_master") == 0:
+            return True
+        if application != APPLICATION:
+            raise StoreError(self.path, "is a database of another program", "name another file")
+        found = self._number("PRAGMA user_version")
+        if found != VERSION:
+            advice = "use the Ringwise that wrote it, or name another file"
+            raise StoreError(self.path, unsupported(found, VERSION), advice)
+        return False
 
     def load(self) -> tuple[ObjectTable, int]:
         """The table and the time of the lab as they were saved last."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import re
 import threading
 import time
 import uuid
@@ -40,6 +41,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.scheduler.view import SchedulerView
+from ringwise.versions import unsupported
 
 _LOG = Logger()
 
@@ -55,6 +57,8 @@ _CLOSE_SECONDS = 5.0
 _SNAPSHOT_EVENTS = 500
 #: Bytes that are read at once when the end of a torn file is searched.
 _BLOCK = 1 << 16
+#: The version in the header of a journal.
+_HEADER_VERSION = re.compile(re.escape(HEADER_START) + rb'"version":(\d+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +253,7 @@ class _Output:
         """Raises JournalError when the file exists and is something else."""
         try:
             with self.path.open("rb") as file:
-                begin = file.read(len(VERSION_START))
+                line = file.read(2 * len(VERSION_START))
         except FileNotFoundError:
             return
         except OSError as problem:
@@ -258,12 +262,10 @@ class _Output:
             _LOG.warning("the journal cannot be read", file=str(self.path), why=problem.strerror)
             return
         # A header may be cut off.
-        if VERSION_START.startswith(begin):
+        if VERSION_START.startswith(line[: len(VERSION_START)]):
             return
-        if begin.startswith(HEADER_START):
-            raise JournalError(
-                f"{self.path}: is a journal of another version than {VERSION}; use another file"
-            )
+        if found := _HEADER_VERSION.match(line):
+            raise JournalError(f"{self.path}: {unsupported(int(found[1]), VERSION)}; use another file")
         raise JournalError(f"{self.path}: is not a journal file; refusing to overwrite it")
 
     def check_present(self) -> None:

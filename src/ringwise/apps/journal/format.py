@@ -54,9 +54,12 @@ class JournalError(ValueError):
     """A file that is not a journal, or a broken one: where, and what is wrong."""
 
 
-class _Header(msgspec.Struct):
+class _Kind(msgspec.Struct):
     format: str
     version: int
+
+
+class _Header(_Kind):
     ringwise: str
     configuration: msgspec.Raw
     scheduler_names: list[str]
@@ -353,16 +356,20 @@ class _Reading:
     def _section(self, text: bytes, number: int) -> Section:
         where = f"{self.path}: line {number}"
         try:
+            kind = msgspec.json.decode(text, type=_Kind)
+            if kind.format != FORMAT:
+                raise JournalError(f"{where}: is not a journal: its format is {one_line(kind.format)}")
+            # Before the rest, which another version may have changed.
+            if kind.version != VERSION:
+                raise JournalError(f"{where}: {unsupported(kind.version, VERSION)}")
             header = msgspec.json.decode(text, type=_Header)
             configuration = _configuration(header.configuration)
+        except JournalError:
+            raise
         except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as problem:
             raise JournalError(
                 f"{where}: " + (f"is not a journal: {_one(problem)}" if text else "is empty")
             ) from None
-        if header.format != FORMAT:
-            raise JournalError(f"{where}: is not a journal: its format is {one_line(header.format)}")
-        if header.version != VERSION:
-            raise JournalError(f"{where}: {unsupported(header.version, VERSION)}")
         unknown = _not_installed(configuration) if self.only is None else None
         if unknown is not None:
             raise JournalError(f"{where}: {unknown}")

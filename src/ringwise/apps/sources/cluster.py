@@ -33,6 +33,7 @@ from ringwise.messages.job_expansion import group_name
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.topology.boards import BoardCatalog
+from ringwise.versions import read_record
 from ringwise.views.documents.cluster import JobDocument, JobsDocument
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.place import PlaceDocument
@@ -194,6 +195,8 @@ async def read_records(client: Client, live: LiveCluster) -> None:
             raise
         return
     live.bundle.written = {key: text for key, text in (found.data or {}).items() if text}
+    problems = ((key, read_record(text)[1]) for key, text in sorted(live.bundle.written.items()))
+    live.records_missing = "; ".join(f"{key}: {problem}" for key, problem in problems if problem)
 
 
 async def _budgets(access: Access) -> list[DisruptionBudget]:

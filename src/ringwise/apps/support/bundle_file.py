@@ -26,6 +26,7 @@ from ringwise.apps.journal.format import (
     FORMAT,
     HEADER_START,
     MAX_LINE_BYTES,
+    VERSION,
     JournalError,
     open_journal,
     rotated_files,
@@ -40,6 +41,7 @@ from ringwise.messages.events import Decide
 from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodClass
 from ringwise.topology.boards import BoardCatalog
+from ringwise.versions import unsupported
 from ringwise.views.documents.reference import SupportBundleDocument
 
 OBJECTS, JOURNAL, MANIFEST, README = "objects.jsonl", "journal.jsonl", "MANIFEST.json", "README.txt"
@@ -221,6 +223,9 @@ def _rewrite_lines(
                 events += len(done["events"])
                 if name == OBJECTS:
                     counts.kinds.update(_kind_of(found[0]) for found in done["events"])
+        except JournalError as problem:
+            counts.missing.append(f"{name}: line {number} and what follows: {problem}")
+            break
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             rest = (
                 "is cut off and left out" if not text.endswith(b"\n") else "and what follows: cannot be read"
@@ -236,6 +241,9 @@ def _rewrite_lines(
 def _header(line: dict[str, Any], texts: Texts) -> dict[str, Any]:
     if line["format"] != FORMAT:
         raise ValueError("no journal")
+    if line["version"] != VERSION:
+        # Its names could not be replaced reliably.
+        raise JournalError(unsupported(line["version"], VERSION))
     done = {key: line[key] for key in ("format", "version", "ringwise")}
     done["configuration"] = rewrite_configuration(line["configuration"], texts)
     done["scheduler_names"] = [texts.name(name) for name in line["scheduler_names"]]

@@ -16,6 +16,7 @@ from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds, rfc3339
 from ringwise.state.model import Isolation, Isolations
+from ringwise.versions import RECORD_VERSION, entry_problem
 
 SWITCH, SUPERPOD = "switch", "superpod"
 #: What a data key may hold beside an underscore.
@@ -23,6 +24,7 @@ _PLAIN = re.compile(r"[^-.a-zA-Z0-9]")
 
 
 class _Entry(msgspec.Struct, omit_defaults=True):
+    version: int = 0
     by: str = ""
     at: str = ""
     reason: str = ""
@@ -38,17 +40,19 @@ def entry_of(one: Isolation) -> tuple[str, str]:
         # Each other character as its number: different names have different keys.
         key = f"{kind}__" + _PLAIN.sub(lambda found: f"_{ord(found[0]):x}_", name)
     start = "" if one.start is None else rfc3339(one.start)
-    return key, msgspec.json.encode(_Entry(one.by, one.at, one.reason, name, start)).decode()
+    return key, msgspec.json.encode(_Entry(RECORD_VERSION, one.by, one.at, one.reason, name, start)).decode()
 
 
 def read_isolations(data: Mapping[str, str | None]) -> list[Isolation]:
-    """All entries. One whose value cannot be read still isolates: its key says what."""
+    """All entries. One that cannot be read, or of another version, isolates now: its key says what."""
     found = []
     for key, value in sorted(data.items()):
         try:
             entry = msgspec.json.decode(value or "{}", type=_Entry)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             entry = _Entry(reason=value or "")
+        if problem := entry_problem(entry.version):
+            entry = _Entry(reason=problem, name=entry.name)
         found.append(_isolation(key, entry))
     return found
 

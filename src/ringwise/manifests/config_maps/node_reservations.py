@@ -15,6 +15,7 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds, rfc3339
 from ringwise.state.model import NodeReservation, NodeReservations
 from ringwise.topology.natural import natural_key
+from ringwise.versions import RECORD_VERSION, entry_problem
 
 #: Whoever may write the ConfigMap writes no more than this; its size is at most 1 MiB in any case.
 MAX_RESERVATIONS = 1_000
@@ -27,7 +28,11 @@ MAX_SPAN = MAX_DAYS * 86_400 * 1_000_000_000
 NAME = re.compile(r"[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?")
 
 
-class _Entry(msgspec.Struct, omit_defaults=True):
+class _Version(msgspec.Struct, omit_defaults=True):
+    version: int = 0
+
+
+class _Entry(_Version, omit_defaults=True):
     nodes: list[str] = msgspec.field(default_factory=list)
     start: str = msgspec.field(default="", name="from")
     end: str = msgspec.field(default="", name="to")
@@ -39,9 +44,8 @@ class _Entry(msgspec.Struct, omit_defaults=True):
 
 def reservation_entry(one: NodeReservation) -> tuple[str, str]:
     """Key and value of an entry."""
-    entry = _Entry(
-        list(one.nodes), rfc3339(one.start), rfc3339(one.end), one.queue, one.namespace, one.by, one.at
-    )
+    times = rfc3339(one.start), rfc3339(one.end)
+    entry = _Entry(RECORD_VERSION, list(one.nodes), *times, one.queue, one.namespace, one.by, one.at)
     return one.name, msgspec.json.encode(entry).decode()
 
 
@@ -83,6 +87,9 @@ def problem_of(one: NodeReservation) -> str:
 def _reservation(name: str, value: str) -> NodeReservation | str:
     """What it says, or what is wrong with it."""
     try:
+        # Before the rest, which another version may have changed.
+        if problem := entry_problem(msgspec.json.decode(value, type=_Version).version):
+            return problem
         entry = msgspec.json.decode(value, type=_Entry)
         start, end = nanoseconds(entry.start), nanoseconds(entry.end)
     except NotReadableError:
