@@ -9,7 +9,7 @@ import click
 from ringwise.views.lists import sort_keys_of, states_of
 from ringwise_bench.docs.parts import table
 
-LISTED = ("jobs", "pods", "nodes", "chips", "queues")
+LISTED = ("jobs", "pods", "nodes", "chips", "queues", "reservations", "hypernodes")
 #: Usage lines are folded here, however wide the writer's terminal is.
 _WIDTH = 100
 
