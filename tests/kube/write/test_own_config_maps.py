@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
@@ -20,6 +22,15 @@ async def test_F1_what_is_written_is_read_back_and_other_keys_stay() -> None:
         await maps.write(USUAL, NAME, {"records": "1"})
         assert await maps.read(USUAL, NAME) == {"records": "1", "other": "kept"}
         assert await maps.read(USUAL, "missing") == {}
+
+
+async def test_F1_keys_that_are_written_at_the_same_time_to_a_new_config_map_are_all_kept() -> None:
+    async with server() as (_, client):
+        maps = OwnConfigMaps(client, OWN)
+        await asyncio.gather(
+            *(maps.write(OWN, NAME, {key: "1"}) for key in ("records", "moves", "evictions"))
+        )
+        assert await maps.read(OWN, NAME) == {"records": "1", "moves": "1", "evictions": "1"}
 
 
 @pytest.mark.parametrize("status", [403, 404])

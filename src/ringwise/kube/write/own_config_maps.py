@@ -33,14 +33,22 @@ class OwnConfigMaps:
             await self._write_in(self._namespace, name, data)
 
     async def _write_in(self, namespace: str, name: str, data: Mapping[str, str]) -> None:
+        patch = {"data": dict(data)}
         try:
-            await self._client.patch(CONFIG_MAPS, namespace, name, {"data": dict(data)})
+            await self._client.patch(CONFIG_MAPS, namespace, name, patch)
+            return
         except ApiError as error:
             if error.status != 404:
                 raise
-            meta = {"name": name, "namespace": namespace, "labels": {APP_MANAGED_BY: "ringwise"}}
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
+        meta = {"name": name, "namespace": namespace, "labels": {APP_MANAGED_BY: "ringwise"}}
+        try:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **patch}
             await self._client.create(CONFIG_MAPS, namespace, body)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            # Another part of the scheduler has created it meanwhile, with other keys.
+            await self._client.patch(CONFIG_MAPS, namespace, name, patch)
 
     async def read(self, namespace: str, name: str) -> dict[str, str]:
         """Its data; empty where there is none. Other errors than a missing object are raised."""
