@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 #: The first commit with the present formats; from version 0.1.0 on, the release.
-FORMER = "cac8df271d0d1bd8354ff1639ba2a02479619757"
+FORMER = "71b37dc3364d1f3273832dc2f6987ac811249783"
 _ROOT = Path(__file__).parents[1]
 
 
