@@ -105,3 +105,23 @@ def test_decisions_that_cannot_be_carried_out_are_found(
     monkeypatch.setattr(public_names, "read_decided", lambda: decided)
     with pytest.raises(ValueError, match=problem):
         names_parts()
+
+
+def glossary() -> list[list[str]]:
+    """The cells of every row."""
+    text = (Path(__file__).parents[2] / "docs" / "develop" / "vocabulary.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"
+    ]
+    return [row for row in rows if row[0] != "term" and not row[0].startswith("---")]
+
+
+def test_the_glossary_has_one_term_for_one_thing() -> None:
+    terms = [term for row in glossary() for term in row[0].split(", ")]
+    replaced = [word for row in glossary() for word in row[3].split(", ") if word]
+    assert all(len(row) == 4 for row in glossary())
+    assert sorted(set(terms)) == sorted(terms)
+    assert sorted(set(replaced)) == sorted(replaced)
+    assert set(terms) & set(replaced) == set()
+    words = {word.partition(" (")[0] for word in replaced}
+    assert {"told", "hurt", "wish", "aside", "cure", "waiter", "kept share", "way", "burst", "story"} <= words
