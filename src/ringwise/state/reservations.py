@@ -16,7 +16,8 @@ from typing import NamedTuple
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import Load, ReservedLoad, load_of
-from ringwise.state.model import PodClass
+from ringwise.state.model import Node, PodClass
+from ringwise.state.node_health import NodeStatus
 
 
 @dataclass(slots=True)
@@ -139,8 +140,24 @@ class Reservations:
         if chips:
             again.chips[node] = again.chips.get(node, 0) | chips
         again.loads[node] = again.loads.get(node, Load()) + load_of((cls,))
-        self.make(again)
-        self._used[owner] = used
+        if self.is_sound(again):
+            self.make(again)
+            self._used[owner] = used
+
+    def is_sound(self, reservation: Reservation) -> bool:
+        """Whether its owner could use all of it if no other pod did."""
+        state, fleet = self._state, self._state.fleets[reservation.resource]
+        for number in reservation.nodes:
+            node = state.nodes[number]
+            good = fleet.listed[number] & ~fleet.unhealthy[number] & ~fleet.recovering[number]
+            good &= ~fleet.isolated[number] & ~fleet.pre_separated[number]
+            if node is None or not node.ready or node.unschedulable or number in state.isolated_nodes:
+                return False
+            if state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE:
+                return False
+            if reservation.chips.get(number, 0) & ~good or not _holds(node, reservation.loads.get(number)):
+                return False
+        return True
 
     def expired(self, now: int) -> list[Reservation]:
         for owner in [owner for owner, used in self._used.items() if used.until <= now]:
@@ -178,3 +195,16 @@ class Reservations:
                 self._state.reserve_load(node, reservation.number, reserved)
             else:
                 self._state.unreserve_load(node, reservation.number)
+
+
+def _holds(node: Node, load: Load | None) -> bool:
+    """Whether the node, if it were empty, would hold this; an amount of 0 is no limit (see `predicates`)."""
+    if load is None:
+        return True
+    extended = dict(node.extended)
+    return (
+        (not node.cpu_milli or load.cpu_milli <= node.cpu_milli)
+        and (not node.memory or load.memory <= node.memory)
+        and (not node.max_pods or load.pods <= node.max_pods)
+        and all(amount <= extended.get(name, 0) for name, amount in load.extended)
+    )

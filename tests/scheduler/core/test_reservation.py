@@ -14,9 +14,9 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import budget
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, Evict, EvictionCause, Publish, RecordJobEvent
+from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publish, RecordJobEvent
 from ringwise.messages.events import Decide
-from ringwise.scheduler.core import reservation
+from ringwise.scheduler.core import job_backoff, reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.cluster import ClusterState
@@ -190,7 +190,7 @@ def test_a_job_too_large_for_the_empty_cluster_gets_no_reservation_and_the_next_
     assert [kept.owner for kept in rig.machine.view.reservations] == ["default/big"]
 
 
-@pytest.mark.parametrize(
+UNUSABLE = pytest.mark.parametrize(
     "happens",
     [
         ev.NodeSeen(Node("n1", ready=False, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8})),
@@ -202,6 +202,9 @@ def test_a_job_too_large_for_the_empty_cluster_gets_no_reservation_and_the_next_
     ],
     ids=["not ready", "cordoned", "unhealthy", "recovering", "isolated node", "isolated chip"],
 )
+
+
+@UNUSABLE
 def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found(happens: ev.Event) -> None:
     rig = rig_of(2)
     rig.submit("old0", chips=8, expected="1h")
@@ -215,6 +218,29 @@ def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found(happens:
     rig.tell(happens)
     rig.run()
     assert nodes_kept(rig, "big") == ["n2"]
+
+
+@UNUSABLE
+def test_what_a_failed_binding_gives_back_is_reserved_again_if_it_can_be_used(happens: ev.Event) -> None:
+    for before, reserved in ((), ["n1"]), ((happens,), []):
+        rig = rig_of(1)
+        rig.submit("old", chips=8)
+        rig.run()
+        rig.submit("big", chips=8)
+        rig.run()
+        rig.step(600)
+        rig.deaf = True
+        rig.end("old")
+        rig.step()
+        for _ in range(job_backoff.AT_ONCE):
+            rig.tell(ev.BindFailed(rig.pods["big-0"].uid, "refused by the test"))
+            assert any(isinstance(command, Bind) for command in rig.step())
+        # In a turn before that of the failure: nothing about the node changes then.
+        rig.tell(*before)
+        rig.step()
+        rig.tell(ev.BindFailed(rig.pods["big-0"].uid, "refused by the test"))
+        rig.step()
+        assert nodes_kept(rig, "big") == reserved
 
 
 def test_the_reservation_of_a_deleted_job_goes_to_pending_jobs() -> None:

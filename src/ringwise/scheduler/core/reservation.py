@@ -43,9 +43,6 @@ from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
-from ringwise.state.loads import Load
-from ringwise.state.model import Node
-from ringwise.state.node_health import NodeStatus
 from ringwise.state.reservations import Reservation, Reservations
 
 WHY = "waited long"
@@ -312,7 +309,9 @@ class StarvationGuard(Component):
         job = session.jobs.get(reservation.owner)
         if job is None or job.waiting_since is None or self._book.refusal(job) is not None:
             return False
-        if not has_pending_pods(session, job) or (self._recheck and not self._is_sound(reservation)):
+        if not has_pending_pods(session, job):
+            return False
+        if self._recheck and not session.reservations.is_sound(reservation):
             return False
         if job_ahead(session, job) is not None or waits_for_limit(job.reason) or gave_nodes_back(job.reason):
             return False
@@ -323,20 +322,6 @@ class StarvationGuard(Component):
         if not reservation.awaited or not any(job is tried for tried in session.pending):
             return False
         return not awaited_pods(self._state, reservation)
-
-    def _is_sound(self, reservation: Reservation) -> bool:
-        fleet = self._state.fleets[reservation.resource]
-        for number in reservation.nodes:
-            node = self._state.nodes[number]
-            good = fleet.listed[number] & ~fleet.unhealthy[number] & ~fleet.recovering[number]
-            good &= ~fleet.isolated[number] & ~fleet.pre_separated[number]
-            if node is None or not node.ready or node.unschedulable or number in self._state.isolated_nodes:
-                return False
-            if self._state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE:
-                return False
-            if reservation.chips.get(number, 0) & ~good or not _holds(node, reservation.loads.get(number)):
-                return False
-        return True
 
     def _is_tried(self, session: Session, job: Job, attempt: Callable[[Job], bool]) -> bool:
         """Whether the attempt succeeds. If it does not, the job is tried again when resources change."""
@@ -588,19 +573,6 @@ def running_jobs(session: Session) -> list[RunningJob]:
 
 def _is_admitted(session: Session, job: Job) -> bool:
     return job.inqueue or "enqueue" not in session.configuration.actions
-
-
-def _holds(node: Node, load: Load | None) -> bool:
-    """Whether the node, if it were empty, would hold this; an amount of 0 is no limit (see `predicates`)."""
-    if load is None:
-        return True
-    extended = dict(node.extended)
-    return (
-        (not node.cpu_milli or load.cpu_milli <= node.cpu_milli)
-        and (not node.memory or load.memory <= node.memory)
-        and (not node.max_pods or load.pods <= node.max_pods)
-        and all(amount <= extended.get(name, 0) for name, amount in load.extended)
-    )
 
 
 def _needs_nodes(session: Session, job: Job) -> bool:
