@@ -101,8 +101,12 @@ def test_a_gang_that_stays_partly_bound_is_evicted(running: bool) -> None:
     assert rig.evictions() == []
     rig.step(1)
     assert rig.evictions() == ["gang-0"]
+    # Its status changes while the eviction is under way: it is none of the pods that complete the gang.
+    rig.change("gang-0", phase="Running")
+    rig.node(lost.node)
     rig.step(1)
     assert rig.evictions() == ["gang-0"]
+    assert [command.pod for command in rig.commands if isinstance(command, Bind)] == ["gang-0", "gang-1"]
 
 
 def test_a_gang_that_was_complete_keeps_its_pods_when_one_is_lost() -> None:

@@ -17,7 +17,7 @@ class AssumedPods:
         self._state = state
         #: Pods as they were before a binding that is not confirmed yet, by uid.
         self._before_binding: dict[str, Pod] = {}
-        #: Pods that we evicted and that the API server has not reported since.
+        #: Pods that we evicted and that the API server has not reported as terminating since.
         self._evicting: set[str] = set()
 
     def bind(self, job: Job, pod: Pod, bound: Pod) -> None:
@@ -64,7 +64,7 @@ class AssumedPods:
         return pod
 
     def evict_failed(self, job: Job, uid: str) -> bool:
-        """The pod stays. False when it was not evicted by us, or was reported since."""
+        """The pod stays. False when it was not evicted by us, or was reported as terminating."""
         if uid not in self._evicting:
             return False
         self._evicting.discard(uid)

@@ -18,7 +18,6 @@ from ringwise.scheduler.view import as_bound
 from ringwise.state.cluster import ClusterState
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.reservations import Reservations
-from ringwise.wellknown import EVICTED
 
 #: Node and chips of a pod that has none.
 _NOT_PLACED = (-1, 0)
@@ -64,9 +63,10 @@ class PodEvents:
 
     def _pod_seen(self, event: ev.PodSeen, now: int) -> None:
         pod = event.pod if event.pod.node is not None else without_stray(event.pod)
-        warned = EVICTED in pod.annotations and self._assumed.is_evicted(pod)
-        if warned:
-            # The warning before its eviction was written: the eviction itself is under way.
+        evicted = self._assumed.is_evicted(pod)
+        if evicted:
+            # Its status or its annotations changed while the eviction is under way, which succeeds, or fails
+            # with an event.
             pod = replace(pod, deleting=True)
         before = self._state.pods.get(pod.uid)
         placed = (before.node, before.chips) if before is not None else _NOT_PLACED
@@ -82,7 +82,7 @@ class PodEvents:
             # It got a PodGroup. No job ended, and what its own one held is held by the other.
             self._left(job_before, now)
         placement = self._state.pods[pod.uid]
-        if placement.pod is pod and not warned:
+        if placement.pod is pod and not evicted:
             self._assumed.forget(pod.uid)
         lost = placed[0] >= 0 and placement.node < 0
         if lost:
