@@ -71,8 +71,9 @@ class Ledger:
 
     def note_queues(self, job_of: Callable[[str], Job | None]) -> None:
         """Pods count for the queue in which they were bound; pods of other schedulers for none."""
-        for uid in self.placed():
-            if uid not in self.queue_of and (job := job_of(uid)) is not None:
+        bound = {bind.uid for bind in self.binds if bind.uid in self.pods}
+        for uid in (self.held.keys() | bound) - self.queue_of.keys():
+            if (job := job_of(uid)) is not None:
                 self.queue_of[uid] = job.queue
 
     def apply(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from ringwise.messages.commands import Evict, EvictionCause
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.core.reservation import WHY
@@ -81,6 +82,27 @@ def gangs_start_whole(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]:
                 if tasks[task] < needed:
                     yield f"task {task} of {key} has {tasks[task]} of {needed} pods"
         yield from _torn_sub_groups(group, there, bound)
+
+
+def evictions_leave_whole_gangs(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]:
+    """docs/preemption.md: of a gang that loses pods to another job, minMember pods stay, or none."""
+    evicted = {
+        command.uid
+        for command in ledger.commands
+        if isinstance(command, Evict) and command.cause in (EvictionCause.PREEMPT, EvictionCause.RECLAIM)
+    }
+    keys = {_group_key(ledger.pods[uid]) for uid in evicted & ledger.pods.keys()}
+    bound = {bind.uid for bind in ledger.binds} if keys else set()
+    for key in sorted(keys & ledger.groups.keys()):
+        needed, pods = ledger.groups[key].min_member, list(ledger.pods_of(key))
+        backups = ledger.backups(pods)
+        there = [
+            pod.uid
+            for pod in pods
+            if pod.uid not in evicted | backups and _counts(pod) and _is_there(ledger, pod, bound)
+        ]
+        if any(ledger.is_bound(uid) for uid in there) and len(there) < needed:
+            yield f"{key} has {len(there)} of {needed} pods after others were evicted"
 
 
 def _torn_sub_groups(group: PodGroup, there: list[Pod], bound: set[str]) -> Iterator[str]:

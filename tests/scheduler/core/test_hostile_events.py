@@ -39,6 +39,7 @@ from ringwise.wellknown import (
     TASK_PRIORITY,
     TOR_AFFINITY,
 )
+from tests import invariants
 from tests.examples import PROFILE
 from tests.scheduler.rig import CHIP, SECOND, configuration
 
@@ -301,6 +302,7 @@ class Hostile:
         self.now += self.rng.choice((SECOND // 10, SECOND, 40 * SECOND))
         empty = {group.name for group in self.groups.values() if not self.placed(group.name)}
         self.check(self.scheduler.handle(events, self.now))
+        invariants.check(self.scheduler, invariants.SAMPLED)
         for group in self.groups.values():
             if group.name in empty and (count := self.placed(group.name)):
                 assert count >= group.min_member, f"{group.name} started with {count} of {group.min_member}"

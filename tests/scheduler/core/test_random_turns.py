@@ -18,6 +18,7 @@ from ringwise.messages.commands import Command, RemoveQueueGate
 from ringwise.scheduler.defragment.search import find_plans
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Owner
 from ringwise.topology.chips import chip_names
+from tests import invariants
 from tests.examples import examples
 from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import ACTIONS, CHIP, Rig, gangs_may_end, with_capacity
@@ -161,6 +162,7 @@ class Cluster:
         failing = [name for name, pod in self.rig.pods.items() if pod.node is None][:1]
         seconds = self.random.choice((0, 1, 1, 5, 21, 40))
         self._after(self.rig.step(seconds, fail=failing if self.random.random() < 0.1 else ()))
+        invariants.check(self.rig.machine, invariants.SAMPLED)
 
     def _after(self, commands: list[Command]) -> None:
         view = self.rig.machine.view
