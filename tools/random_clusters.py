@@ -1,20 +1,23 @@
-"""Random clusters as manifests: nodes of every board, leaf switches, SuperPoDs, queues, running and new jobs.
+"""Random clusters as manifests, and random steps: jobs, faults, drains, moves, reservations, restarts.
 
-The same seed gives the same scenario. Most of what it holds is valid; some of it is not, because a refusal is
-a decision, too.
+The clusters have nodes of every board, leaf switches, SuperPoDs, racks, HyperNodes, volumes, queues, limits
+and running jobs. The same seed gives the same cluster. Some of what it holds is not valid, because a
+refusal is a decision, too.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tests.place.objects import (
     ASCEND,
     Plain,
     cluster_report,
+    config_map,
     filler,
     node,
     node_report,
@@ -28,7 +31,7 @@ from tests.place.objects import (
 
 POLICY = "huawei.com/schedule_policy"
 TYPE = "accelerator-type"
-KINDS = ("boards", "switches", "superpods", "queues", "mixed")
+KINDS = ("boards", "switches", "superpods", "queues", "mixed", "racks", "hypernodes", "volumes")
 QUEUES = ("research", "production", "batch", "research-vision", "research-speech")
 CLASSES = {"high": 1000, "middle": 100, "low": -5}
 
@@ -89,6 +92,7 @@ BOARDS = (
         labels=(("duo", "true"), ("npu-310-strategy", "chip")),
     ),
 )
+RACKS = Board("950-x8-rack", 8, (1, 2, 4, 8), (8,), "huawei.com/npu", policy="chip8-node8-ra64-sp")
 SUPERPOD_BOARDS = (
     Board("a3-x16-superpod", 16, (1, 2, 8, 16), (16,)),
     Board("a3-x16-superpod", 16, (1, 2, 8, 16), (16,), policy="chip2-node16-sp"),
@@ -97,28 +101,15 @@ SUPERPOD_BOARDS = (
 )
 
 
-@dataclass
-class Scenario:
-    name: str
-    configuration: str
-    #: Nodes, reports, topology, queues, priority classes and what runs.
-    cluster: list[Plain] = field(default_factory=list)
-    #: New jobs: each is the list of objects that arrive together.
-    jobs: list[list[Plain]] = field(default_factory=list)
-
-    @property
-    def objects(self) -> list[Plain]:
-        return [*self.cluster, *(one for job in self.jobs for one in job)]
-
-    def manifest(self, objects: list[Plain] | None = None) -> str:
-        items = self.objects if objects is None else objects
-        return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+#: Steps after the first jobs.
+STEPS = 20
 
 
-def scenario(seed: int) -> Scenario:
-    """The scenario of this seed; kinds take turns."""
+def random_cluster(seed: int) -> Plain:
+    """The configuration and the steps of this seed; kinds of clusters take turns."""
     maker = _Maker(random.Random(seed), KINDS[seed % len(KINDS)])
-    return Scenario(f"{seed}-{maker.kind}", maker.configuration(), maker.cluster(), maker.jobs())
+    configuration = maker.configuration()
+    return {"configuration": configuration, "steps": maker.steps()}
 
 
 class _Maker:
@@ -136,6 +127,11 @@ class _Maker:
         self.free: dict[str, tuple[str, set[int]]] = {}
         self.superpods: dict[int, list[str]] = {}
         self.made = 0
+        if kind == "racks":
+            self.superpod_board = RACKS
+            self.superpod_size = 16
+        if kind in ("hypernodes", "volumes"):
+            self.boards = [BOARDS[0]]
 
     def often(self, share: float) -> bool:
         return self.rng.random() < share
@@ -158,6 +154,10 @@ class _Maker:
         arguments = "".join(f'    {key}: "{value}"\n' for key, value in settings.items())
         first = ["priority", "gang", "conformance", "topology910"]
         second = ["drf", "predicates", "proportion", "nodeorder", "binpack"]
+        if self.kind == "hypernodes":
+            second.append("network-topology-aware")
+        if self.has_queues and not self.hierarchy and self.often(0.3):
+            second[second.index("proportion")] = "capacity"
         if self.hierarchy and self.often(0.5):
             # Hierarchical drf takes the place of proportion.
             second.remove("proportion")
@@ -201,7 +201,7 @@ class _Maker:
         rng = self.rng
         settings: dict[str, str] = {}
         choices = {
-            "multi-pod-requests": ("document", "field"),
+            "multi-pod-requests": ("document", "vendor"),
             "score-combination": ("strict", "sum"),
             "single-switch-first": ("true", "false"),
             "superpod-packing": ("whole-job", "per-block"),
@@ -212,6 +212,12 @@ class _Maker:
             "reservation-after": ("0", "30", "600"),
             "hold-healthy-nodes": ("0", "120"),
             "gang-recovery-limit": ("0", "30"),
+            "queue-discipline": ("best-effort", "strict"),
+            "ring-packing": ("document", "tight-node"),
+            "defragment": ("plan", "auto", "off"),
+            "fault-cool-down": ("0", "60"),
+            "preempt-again-after": ("0", "60"),
+            "expected-duration-grace": ("0", "30"),
         }
         for name, values in choices.items():
             if self.often(0.3):
@@ -219,7 +225,7 @@ class _Maker:
         if self.kind in ("switches", "mixed"):
             settings["nslb-version"] = rng.choice(("1.0", "2.0", "2.0"))
             settings["shared-tor-num"] = rng.choice(("1", "2", "2"))
-        if self.kind in ("superpods", "mixed"):
+        if self.kind in ("superpods", "mixed", "racks"):
             settings["super-pod-size"] = str(self.superpod_size)
             if self.often(0.7):
                 settings["reserve-nodes"] = str(rng.randint(0, min(3, self.superpod_size - 1)))
@@ -240,14 +246,23 @@ class _Maker:
         ]
         if self.has_queues:
             objects += self.queues()
-        if self.kind in ("boards", "queues", "mixed"):
+        if self.kind in ("boards", "queues", "mixed", "hypernodes", "volumes"):
             for place, board in enumerate(self.boards):
                 for number in range(self.rng.randint(2, 8)):
                     objects += self.node(f"n{place}-{number}", board)
         if self.kind in ("switches", "mixed"):
             objects += self.switches()
-        if self.kind in ("superpods", "mixed"):
+        if self.kind in ("superpods", "mixed", "racks"):
             objects += self.superpod_nodes()
+        if self.kind == "hypernodes":
+            objects += self.hyper_nodes()
+        if self.kind == "volumes":
+            objects += self.volumes()
+        if self.often(0.3):
+            chips, jobs = self.rng.choice((8, 16, 24)), self.rng.randint(1, 4)
+            limits = {"max-chips": chips, "burst-chips": 8, "max-running-jobs": jobs}
+            text = json.dumps({"namespaces": {"default": limits}})
+            objects.append(config_map("kube-system", "ringwise-limits", {"limits.yaml": text}))
         objects += self.fillers()
         for _ in range(self.rng.randint(0, 4)):
             objects += self.running_job()
@@ -277,6 +292,11 @@ class _Maker:
                     "volcano.sh/hierarchy": path,
                     "volcano.sh/hierarchy-weights": weights,
                 }
+            elif self.often(0.3):
+                limits = (("max-chips", "16"), ("max-running-jobs", "2"), ("longest-run-time", "5m"))
+                metadata["annotations"] = {
+                    f"ringwise.io/{key}": value for key, value in rng.sample(limits, rng.randint(1, 2))
+                }
             made.append(
                 {
                     "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -288,7 +308,9 @@ class _Maker:
             )
         return made
 
-    def node(self, name: str, board: Board, *, ip: str = "", superpod: int | None = None) -> list[Plain]:
+    def node(
+        self, name: str, board: Board, *, ip: str = "", superpod: int | None = None, rack: int | None = None
+    ) -> list[Plain]:
         """A node with its report, its labels and its faults."""
         rng = self.rng
         chips = set(range(board.chips))
@@ -321,6 +343,8 @@ class _Maker:
                 notes["superPodID"] = str(superpod)
             if way == "label":
                 labels["huawei.com/topotree.superpodid"] = str(superpod)
+        if rack is not None:
+            notes["rackID"] = str(rack)
         objects = [
             node(
                 name,
@@ -342,6 +366,7 @@ class _Maker:
             recovering=sorted(recovering),
             resource=board.resource,
             superpod=superpod,
+            rack=rack,
         )
         if way == "report":
             objects.append(node_report(name, told))
@@ -375,9 +400,68 @@ class _Maker:
         for superpod in rng.sample(range(20), rng.randint(2, 5)):
             for place in range(rng.randint(self.superpod_size // 2, self.superpod_size)):
                 name = f"p{superpod}-{place}"
-                objects += self.node(name, self.superpod_board, superpod=superpod)
+                rack = place // 4 if self.kind == "racks" else None
+                objects += self.node(name, self.superpod_board, superpod=superpod, rack=rack)
                 self.superpods.setdefault(superpod, []).append(name)
         return objects
+
+    def hyper_nodes(self) -> list[Plain]:
+        """Leaves of a few nodes each below one or two spines."""
+        leaf = self.rng.randint(2, 3)
+        names = sorted(self.free)
+        leaves = [names[start : start + leaf] for start in range(0, len(names), leaf)]
+        made = [_hyper_node(f"leaf-{number}", 1, "Node", members) for number, members in enumerate(leaves)]
+        spines = self.rng.randint(1, 2)
+        for spine in range(spines):
+            below = [f"leaf-{number}" for number in range(spine, len(leaves), spines)]
+            if below:
+                made.append(_hyper_node(f"spine-{spine}", 2, "HyperNode", below))
+        return made
+
+    def volumes(self) -> list[Plain]:
+        """Local volumes of some nodes, a class that waits for the pod, and claims."""
+        rng = self.rng
+        made: list[Plain] = [
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": "local"},
+                "provisioner": "kubernetes.io/no-provisioner",
+                "volumeBindingMode": "WaitForFirstConsumer",
+            }
+        ]
+        for name in sorted(self.free):
+            if self.often(0.6):
+                where = {"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}
+                terms = {"nodeSelectorTerms": [{"matchExpressions": [where]}]}
+                made.append(
+                    {
+                        "apiVersion": "v1",
+                        "kind": "PersistentVolume",
+                        "metadata": {"name": f"disk-{name}"},
+                        "spec": {
+                            "capacity": {"storage": f"{rng.choice((1, 2))}Ti"},
+                            "accessModes": ["ReadWriteOnce"],
+                            "storageClassName": "local",
+                            "local": {"path": "/mnt/disk"},
+                            "nodeAffinity": {"required": terms},
+                        },
+                    }
+                )
+        made += [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": f"claim-{number}", "namespace": "default"},
+                "spec": {
+                    "storageClassName": "local",
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": f"{rng.choice((1, 2))}Ti"}},
+                },
+            }
+            for number in range(4)
+        ]
+        return made
 
     # -- what runs ---------------------------------------------------------------------------
 
@@ -472,6 +556,79 @@ class _Maker:
             objects.append(self.dated(held))
         return objects
 
+    # -- steps -------------------------------------------------------------------------------
+
+    def steps(self) -> list[Plain]:
+        """First the cluster, then jobs that come and go, faults, maintenance and time."""
+        rng = self.rng
+        made: list[Plain] = [{"do": "submit", "objects": self.cluster()}]
+        coming: list[Plain] = [{"do": "submit", "objects": objects} for objects in self.jobs()]
+        jobs = [str(step["objects"][0]["metadata"]["name"]) for step in coming]
+        nodes = sorted(self.free)
+        made += coming[: len(coming) // 2]
+        coming = coming[len(coming) // 2 :]
+        #: How to undo what was done: faults, drains, isolations, reservations, suspensions.
+        undo: list[Plain] = []
+
+        def fault() -> Plain:
+            node, kind = rng.choice(nodes), rng.choice(("chip", "chip", "network", "node"))
+            if kind == "node":
+                undo.append({"do": "clear", "kind": kind, "node": node, "chips": []})
+                return {"do": "fault", "kind": kind, "node": node, "status": "not-ready"}
+            chips = [rng.randrange(4)]
+            undo.append({"do": "clear", "kind": kind, "node": node, "chips": chips})
+            made = {"do": "fault", "kind": kind, "node": node, "chips": chips}
+            if kind == "chip":
+                made["level"] = rng.choice(("RestartNPU", "SeparateNPU", "RestartRequest"))
+            return made
+
+        def drain() -> Plain:
+            undo.append({"do": "uncordon", "node": rng.choice(nodes)})
+            return {"do": "drain", "node": undo[-1]["node"]}
+
+        def isolate() -> Plain:
+            undo.append({"do": "isolate", "node": rng.choice(nodes), "on": False})
+            return {**undo[-1], "on": True}
+
+        def reserve() -> Plain:
+            name = f"kept-{len(undo)}"
+            undo.append({"do": "unreserve", "name": name})
+            node, seconds = rng.choice(nodes), rng.choice((60, 600))
+            return {"do": "reserve", "node": node, "queue": self.queue(), "seconds": seconds, "name": name}
+
+        def suspend() -> Plain:
+            undo.append({"do": "change", "job": rng.choice(jobs), "action": "resume"})
+            return {**undo[-1], "action": "suspend"}
+
+        def requeue() -> Plain:
+            return {"do": "change", "job": rng.choice(jobs), "action": "requeue", "queue": self.queue()}
+
+        def advance() -> Plain:
+            return {"do": "advance", "seconds": rng.choice((3, 40, 180, 480))}
+
+        def delete() -> Plain:
+            return {"do": "delete", "kind": "job", "name": rng.choice(jobs)}
+
+        def restart() -> Plain:
+            return {"do": rng.choice(("restart", "restart", "restart_controller"))}
+
+        def ask() -> Plain:
+            queries = ("capacity", "doctor", "topology", "defrag-plan", "limits")
+            return {"do": "ask", "query": rng.choice(queries)}
+
+        actions: tuple[Callable[[], Plain], ...]
+        actions = (fault, drain, isolate, reserve, suspend, requeue, delete, restart, ask, advance)
+        for _ in range(STEPS):
+            if coming and self.often(0.3):
+                made.append(coming.pop(0))
+            elif undo and self.often(0.3):
+                made.append(undo.pop(rng.randrange(len(undo))))
+            elif self.often(0.1):
+                made.append({"do": "move"})
+            else:
+                made.append(rng.choices(actions, (3, 1, 1, 1, 1, 1, 1, 2, 1, 4))[0]())
+        return [*made, *coming, *undo, {"do": "advance", "seconds": 240}, {"do": "advance", "seconds": 1800}]
+
     # -- new jobs ----------------------------------------------------------------------------
 
     def jobs(self) -> list[list[Plain]]:
@@ -484,6 +641,9 @@ class _Maker:
                 "switches": ("switch", "switch", "switch", "chips"),
                 "superpods": ("block", "block", "block", "chips"),
                 "mixed": ("chips", "switch", "block", "plain"),
+                "racks": ("rack", "rack", "chips"),
+                "hypernodes": ("tier", "tier", "chips"),
+                "volumes": ("volume", "chips"),
             }[self.kind]
             made.append(getattr(self, f"_{self.rng.choice(kinds)}_job")(name))
         if self.often(0.3):
@@ -495,7 +655,7 @@ class _Maker:
         board = rng.choice(self.boards)
         if self.kind == "switches":
             board = BOARDS[0]
-        elif self.kind == "superpods":
+        elif self.kind in ("superpods", "racks"):
             board = self.superpod_board
         pods = rng.choice((1, 1, 1, 2, 3, 4))
         sizes = board.one if pods == 1 else board.many
@@ -520,6 +680,28 @@ class _Maker:
             pods += 1
         labels = {"super-pod-affinity": rng.choice(("soft", "hard"))}
         return self.job(name, board, pods, board.chips, labels=labels, sp_block=block * board.chips)
+
+    def _rack_job(self, name: str) -> list[Plain]:
+        pods = self.rng.choice((2, 4, 8))
+        made = self.job(name, RACKS, pods, 8, labels={"super-pod-affinity": "hard"}, sp_block=8 * pods)
+        _annotate(made, "ra-block", str(8 * self.rng.choice((1, 2))))
+        return made
+
+    def _tier_job(self, name: str) -> list[Plain]:
+        made = self.job(name, BOARDS[0], self.rng.randint(2, 4), 8)
+        if made[0]["kind"] in ("Job", "PodGroup"):
+            mode, tier = self.rng.choice(("hard", "hard", "soft")), self.rng.randint(1, 2)
+            made[0]["spec"]["networkTopology"] = {"mode": mode, "highestTierAllowed": tier}
+        return made
+
+    def _volume_job(self, name: str) -> list[Plain]:
+        """Pods with a claim, each with one of its own or all with one."""
+        spec = pod_spec(self.rng.choice((1, 2, 4, 8)))
+        claim = {"claimName": f"claim-{self.rng.randrange(5)}"}
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+        if self.often(0.5):
+            return [self.dated(pod(name, spec))]
+        return [self.finished(vcjob(name, [("worker", self.rng.randint(1, 2), spec)]))]
 
     def _plain_job(self, name: str) -> list[Plain]:
         """Pods that ask for cpu and memory only, or for nothing."""
@@ -552,6 +734,12 @@ class _Maker:
         if board.kind and (not board.policy or self.often(0.3)):
             spec["nodeSelector"] = {TYPE: board.kind}
         spec = self.placed(spec)
+        if self.often(0.3):
+            labels["fault-scheduling"] = rng.choice(("grace", "force"))
+            if self.often(0.5):
+                labels["pod-rescheduling"] = "on"
+        if self.often(0.2):
+            notes["volcano.sh/preemptable"] = "true"
         if self.often(0.25):
             notes["ringwise.io/expected-duration"] = f"{rng.randint(1, 60)}m"
         shape = rng.choice(("vcjob", "vcjob", "template", "group", "members"))
@@ -664,3 +852,25 @@ _AFFINITIES: tuple[dict[str, Any], ...] = (
         }
     },
 )
+
+
+def _hyper_node(name: str, tier: int, kind: str, members: list[str]) -> Plain:
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {
+            "tier": tier,
+            "members": [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in members],
+        },
+    }
+
+
+def _annotate(objects: list[Plain], key: str, value: str) -> None:
+    """Set an annotation wherever the job has annotations of its block."""
+    for one in objects:
+        places = [one["metadata"]]
+        places += [task["template"]["metadata"] for task in one.get("spec", {}).get("tasks", ())]
+        for place in places:
+            if "sp-block" in place.get("annotations", {}):
+                place["annotations"][key] = value
