@@ -487,6 +487,20 @@ def test_every_rule_is_found_on_a_page() -> None:
     assert [rule for rule in RULES if not re.search(rf"\b{rule}\b", pages)] == []
 
 
+def builders_in(path: Path) -> dict[str, str]:
+    """The functions of a module, with what they return."""
+    functions = [
+        one for one in tree_of(path.read_text(encoding="utf-8")).body if isinstance(one, ast.FunctionDef)
+    ]
+    return {one.name: ast.unparse(one.returns) for one in functions if one.returns is not None}
+
+
+def test_values_of_the_core_are_built_in_one_place() -> None:
+    shared = builders_in(ROOT / "tests/builders/values.py").items()
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    assert [str(path) for path in tests if shared & builders_in(path).items()] == []
+
+
 def test_durations_are_written_in_one_place() -> None:
     """`{seconds} s`, `counted(n, "minute")` and the like would be another format than `duration_text`."""
     own = re.compile(

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.place.objects import (
-    ASCEND,
+from tests.builders.objects import (
     Plain,
     cluster_report,
     config_map,
@@ -28,6 +27,7 @@ from tests.place.objects import (
     topology,
     vcjob,
 )
+from tests.builders.values import CHIP
 
 POLICY = "huawei.com/schedule_policy"
 TYPE = "accelerator-type"
@@ -44,7 +44,7 @@ class Board:
     chips: int
     one: tuple[int, ...]
     many: tuple[int, ...] = ()
-    resource: str = ASCEND
+    resource: str = CHIP
     policy: str = ""
     kind: str = ""
     labels: tuple[tuple[str, str], ...] = ()
@@ -194,7 +194,7 @@ class _Maker:
             ]
         if name == "binpack" and self.often(0.4):
             lines.append(f"    arguments:\n      binpack.weight: {rng.randint(0, 9)}\n")
-            lines.append(f"      binpack.resources: {ASCEND}\n      binpack.resources.{ASCEND}: 4\n")
+            lines.append(f"      binpack.resources: {CHIP}\n      binpack.resources.{CHIP}: 4\n")
         return "".join(lines)
 
     def settings(self) -> dict[str, str]:
@@ -276,9 +276,9 @@ class _Maker:
                 continue
             spec: Plain = {"weight": rng.randint(1, 8)}
             if self.often(0.4):
-                spec["capability"] = {ASCEND: rng.choice((8, 16, 32, 64)), "cpu": "400"}
+                spec["capability"] = {CHIP: rng.choice((8, 16, 32, 64)), "cpu": "400"}
             if self.often(0.3):
-                spec["guarantee"] = {"resource": {ASCEND: rng.choice((1, 4, 8))}}
+                spec["guarantee"] = {"resource": {CHIP: rng.choice((1, 4, 8))}}
             if self.often(0.2):
                 spec["reclaimable"] = False
             if self.often(0.2):
@@ -511,7 +511,7 @@ class _Maker:
         whole = [
             name
             for name, (resource, free) in self.free.items()
-            if resource == ASCEND and free == set(range(len(free))) and len(free) >= 4
+            if resource == CHIP and free == set(range(len(free))) and len(free) >= 4
         ]
         rng.shuffle(whole)
         self.made += 1

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from ringwise.framework.configuration import Configuration
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.session import Session
-from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
+from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.defaults import BUILT_IN, default_tiers
-from ringwise.state.model import Node, Owner, Pod, PodClass, PodGroup
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
-from tests.scheduler.rig import Rig
+from ringwise.state.model import Pod
+from tests.builders.values import job_of, node, seen, task_of
+from tests.scheduler.rig import Rig, configuration
 
 
 def test_a_job_that_can_never_run_takes_no_share_from_others() -> None:
@@ -32,13 +31,9 @@ def test_a_job_that_can_never_run_takes_no_share_from_others() -> None:
 
 def vcjob(*actions: str) -> tuple[Scheduler, list[str]]:
     """A scheduler with these actions, and the phases it writes to the PodGroup of a new vcjob."""
-    scheduler = Scheduler(Configuration(actions, default_tiers()), registry=BUILT_IN)
-    task = Task("main", 2, 2, PodTemplate(PodClass(cpu_milli=1_000)))
-    job = VcJob("default", "job", "u1", tasks=(task,), min_available=2)
-    group = PodGroup("default", "job-u1", min_member=2, owner=Owner("Job", "job", "u1"))
-    commands = scheduler.handle(
-        [ev.NodeSeen(Node("n1", cpu_milli=9_000)), ev.VcJobSeen(job), ev.PodGroupSeen(group)], 1
-    )
+    scheduler = new_scheduler(configuration(actions))
+    job = job_of(task_of(chips=0, cpu=1_000), name="job", uid="u1")
+    commands = scheduler.handle(seen(node("n1", cpu_milli=9_000), job, pod_group_of(job)), 1)
     return scheduler, [command.phase for command in commands if isinstance(command, SetGroupStatus)]
 
 

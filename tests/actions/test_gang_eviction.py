@@ -25,8 +25,9 @@ from ringwise.records import dataclass
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology, Pod, SubGroupPolicy
 from ringwise.wellknown import COOLDOWN_TIME, EVICTED
+from tests.builders.values import CHIP, hyper_node
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, Rig, configuration
+from tests.scheduler.rig import Rig, configuration
 
 ACTIONS = ("allocate", "backfill", "gangreclaim", "gangpreempt")
 PRIORITIES = {"low": 10, "middle": 50, "high": 100}
@@ -109,8 +110,7 @@ def submit(rig: Rig, job: Gang) -> None:
 
 
 def _put(rig: Rig, job: str, **fields: Any) -> None:
-    group = rig.groups[f"default/{job}"] = replace(rig.groups[f"default/{job}"], **fields)
-    rig.tell(ev.PodGroupSeen(group))
+    rig.change_group(job, **fields)
 
 
 def left(rig: Rig, job: str) -> list[Pod]:
@@ -320,8 +320,8 @@ def hyper_rig(nodes: int = 4, **settings: Any) -> Rig:
     names = [f"s{number}" for number in range(nodes // 2)]
     for number, name in enumerate(names):
         pair = (HyperNodeMember(name=f"n{2 * number + 1}"), HyperNodeMember(name=f"n{2 * number + 2}"))
-        rig.tell(ev.HyperNodeSeen(HyperNode(name, 1, pair)))
-    rig.tell(ev.HyperNodeSeen(HyperNode("top", 2, tuple(HyperNodeMember(True, name) for name in names))))
+        rig.tell(HyperNode(name, 1, pair))
+    rig.tell(hyper_node("top", 2, *names))
     return rig
 
 
@@ -363,7 +363,7 @@ def test_so_many_hyper_nodes_are_searched(most: int, starts: bool) -> None:
     rig = hyper_rig()
     given = configuration(ACTIONS, tiers=tiers(more=("network-topology-aware",)))
     arguments = {"gangpreempt": {"maxDomains": most}}
-    rig.tell(ev.ConfigurationSeen(replace(given, action_arguments=arguments)))
+    rig.tell(replace(given, action_arguments=arguments))
     rig.queue("q")
     for name, node, preemptable in (
         ("keeps", "n1", False),
@@ -462,7 +462,7 @@ def test_the_gang_plugin_does_not_keep_bundles_from_going() -> None:
 
 def test_whole_jobs_stay_where_they_may_not_be_evicted_and_why_says_so() -> None:
     rig = rig_of(2)
-    rig.tell(ev.ConfigurationSeen(with_arguments({"allowWholeBundle": False})))
+    rig.tell(with_arguments({"allowWholeBundle": False}))
     rig.queue("q")
     submit(rig, Gang("a", 2, 2))
     rig.run()
@@ -489,7 +489,7 @@ def test_a_job_for_which_nobody_can_go_keeps_the_reason_that_it_was_not_admitted
     rig = rig_of(2)
     actions = configuration(("enqueue", "allocate", "gangpreempt"), tiers=tiers())
     arguments = {"gangpreempt": {"allowWholeBundle": False}}
-    rig.tell(ev.ConfigurationSeen(replace(actions, action_arguments=arguments)))
+    rig.tell(replace(actions, action_arguments=arguments))
     rig.queue("q")
     submit(rig, Gang("a", 2, 2))
     rig.run()
@@ -606,8 +606,7 @@ def test_two_jobs_that_may_reclaim_from_each_other_do_so_in_turns() -> None:
     for minute in range(180):
         began = len(rig.evictions())
         for name in [name for name, pod in rig.pods.items() if pod.deleting]:
-            rig.tell(ev.PodGone(rig.pods[name].uid))
-            rig.replacement(name)
+            rig.recreate(name)
         rig.step(60)
         if len(rig.evictions()) > began:
             evicted_after.append(minute)
@@ -874,8 +873,7 @@ def test_evictions_end_start_those_they_are_for_and_tear_no_gang(
     def turn(seconds: int) -> None:
         rig.step(seconds)
         for name in [name for name, pod in rig.pods.items() if pod.deleting]:
-            rig.tell(ev.PodGone(rig.pods[name].uid))
-            rig.replacement(name)
+            rig.recreate(name)
 
     for number in range(random.randint(2, 8)):
         pods = random.randint(1, min(3, nodes))

@@ -15,11 +15,10 @@ from ringwise.framework.extension_points import JOB_PIPELINED, Vote
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetPodCondition
-from ringwise.state.model import Pod, PodClass
-from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from tests.builders import cluster, option
+from tests.builders.session_lab import cluster, option
+from tests.builders.values import SECOND, pod
 from tests.examples import examples
-from tests.scheduler.rig import SECOND, Rig, gangs_may_end
+from tests.scheduler.rig import Rig, gangs_may_end
 
 PREEMPT = ("enqueue", "allocate", "preempt", "backfill")
 
@@ -290,14 +289,7 @@ def test_the_reservation_expires_when_the_victims_stay() -> None:
 def test_s3_a_padding_job_evicts_pods_under_one_switch() -> None:
     """A padding job never crosses switches: victims under two of them would go in vain."""
     rig = rig_of(0)
-    leaves = []
-    for position, name in enumerate(("A", "B")):
-        servers = tuple(Server(f"10.0.0.{2 * position + index + 1}", 0, index) for index in range(2))
-        leaves.append(LeafSwitch(name, position, servers))
-    for number in range(1, 5):
-        rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
-        rig.sick(f"n{number}", 0)
-    rig.topology(SwitchTopology(tuple(leaves), 2))
+    rig.switches(2, 2)
     for number, priority in enumerate(("low", "high", "low", "middle")):
         rig.submit(f"v{number}", chips=8, priority=priority, preemptable=True)
         rig.run()
@@ -413,16 +405,10 @@ def test_pods_are_evicted_only_for_a_job_that_is_pipelined_then(
 # -- cpu, memory and other resources --------------------------------------------------------------
 
 
-def cpu_cluster(nodes: int, cpu: int = 16_000) -> Rig:
-    rig = rig_of(0)
-    for number in range(1, nodes + 1):
-        rig.node(f"n{number}", chips=0, cpu_milli=cpu, memory=64 << 30, max_pods=110)
-    return rig
-
-
 def test_freed_cpu_is_kept_for_the_preemptor_while_the_victims_come_back() -> None:
     """The controller creates each victim again as soon as it is gone; the gang starts all the same."""
-    rig = cpu_cluster(4)
+    rig = rig_of(0)
+    rig.nodes(4, chips=0, cpu_milli=16_000)
     rig.submit("low", chips=0, pods=8, min_available=1, cpu_milli=8_000, priority="low", preemptable=True)
     rig.run()
     assert len(rig.places("low")) == 8
@@ -432,7 +418,7 @@ def test_freed_cpu_is_kept_for_the_preemptor_while_the_victims_come_back() -> No
     assert len(rig.evictions()) == 8
     for victim in list(rig.evictions()):
         rig.gone(victim)
-        rig.put(Pod(f"{victim}.again", "default", f"{victim}-again", PodClass(cpu_milli=8_000), group="low"))
+        rig.put(pod(f"{victim}-again", 0, uid=f"{victim}.again", cpu_milli=8_000, group="low"))
         rig.run()
     assert len(rig.places("boss")) == 8
     assert rig.places("low") == {}
@@ -441,7 +427,8 @@ def test_freed_cpu_is_kept_for_the_preemptor_while_the_victims_come_back() -> No
 
 def test_no_more_cpu_pods_are_evicted_than_are_needed_in_a_large_cluster() -> None:
     """More victims than are spared one by one: those on nodes that the gang does not get stay."""
-    rig = cpu_cluster(50)
+    rig = rig_of(0)
+    rig.nodes(50, chips=0, cpu_milli=16_000)
     for number in range(100):
         rig.submit(f"low{number}", chips=0, cpu_milli=8_000, priority="low", preemptable=True)
     rig.run()
@@ -451,7 +438,8 @@ def test_no_more_cpu_pods_are_evicted_than_are_needed_in_a_large_cluster() -> No
 
 
 def test_a_preemptor_that_does_not_fit_after_all_tries_again_at_once() -> None:
-    rig = cpu_cluster(2)
+    rig = rig_of(0)
+    rig.nodes(2, chips=0, cpu_milli=16_000)
     for name in ("n1", "n2"):
         rig.node(name, chips=0, cpu_milli=16_000, labels={"zone": "a"})
     fill = [f"low{number}" for number in range(2)]
@@ -461,8 +449,7 @@ def test_a_preemptor_that_does_not_fit_after_all_tries_again_at_once() -> None:
     rig.submit("boss", chips=0, cpu_milli=16_000, priority="high", node_selector=(("zone", "a"),))
     rig.run()
     (victim,) = rig.evictions()
-    node = rig.pods[victim].node
-    assert node is not None
+    node = rig.node_of(victim)
     rig.node(node, chips=0, cpu_milli=16_000, labels={"zone": "b"})
     rig.gone(victim)
     rig.run()

@@ -6,7 +6,7 @@ from ringwise.actions.shuffle import shuffle
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import VICTIMS
 from ringwise.framework.session import Session
-from tests.builders import cluster
+from tests.builders.session_lab import cluster
 
 
 class Names:

@@ -30,8 +30,9 @@ from ringwise.wellknown import (
     LONGEST_COOLDOWN,
     PREEMPTIONS_KEY,
 )
+from tests.builders.values import SECOND
 from tests.examples import examples
-from tests.scheduler.rig import SECOND, Rig, gangs_may_end
+from tests.scheduler.rig import Rig, gangs_may_end
 
 HOUR = 3600
 START = 1_800_000_000
@@ -59,9 +60,7 @@ def fill(rig: Rig, *jobs: tuple[str, int], **more: Any) -> None:
 
 def queue(rig: Rig, **annotations: str) -> None:
     names = {"longest": LONGEST_COOLDOWN, "believe": BELIEVE_CHECKPOINTS}
-    rig.tell(
-        ev.QueueSeen(Queue("default", annotations={names[key]: one for key, one in annotations.items()}))
-    )
+    rig.tell(Queue("default", annotations={names[key]: one for key, one in annotations.items()}))
 
 
 # -- lost work ---------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-CHIP = "huawei.com/Ascend910"
+from tests.builders.values import CHIP
+
 GROUPS = {
     "Job": "batch.volcano.sh",
     "PodGroup": "scheduling.volcano.sh",

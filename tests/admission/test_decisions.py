@@ -17,6 +17,7 @@ from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import ClassScope, Queue, ResourceQuota
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, deletion, group, pod, review, vcjob
+from tests.builders import objects
 from tests.place.workloads import ascend_job, operator_job, replicated, role
 
 CATALOG = shipped_catalog()
@@ -504,10 +505,6 @@ def test_another_queue_for_a_running_pod_group_is_allowed_with_a_warning(
 # -- queues, and what Volcano refuses of PodGroups and pods
 
 
-def queue_object(name: str = "new", **spec: Any) -> dict[str, Any]:
-    return {"kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
-
-
 def queue_world() -> KnownCluster:
     known = world()
     for queue in (Queue("dept", deserved={"cpu": 4000}), Queue("team", parent="dept"), Queue("busy")):
@@ -539,16 +536,16 @@ def decided(body: bytes, known: KnownCluster) -> tuple[bool, str]:
     ],
 )
 def test_new_queues(spec: dict[str, Any], said: str) -> None:
-    allowed, message = decided(review(queue_object(**spec)), queue_world())
+    allowed, message = decided(review(objects.queue("new", **spec)), queue_world())
     assert allowed is (not said)
     assert said in message
 
 
 def test_a_changed_queue_is_refused_for_what_the_change_makes_wrong() -> None:
     known = queue_world()
-    old = queue_object("dept", deserved={"cpu": "4"}, guarantee={"resource": {"cpu": "9"}})
+    old = objects.queue("dept", deserved={"cpu": "4"}, guarantee={"resource": {"cpu": "9"}})
     assert decided(review({**old, "spec": {**old["spec"], "weight": 2}}, "UPDATE", old), known)[0] is True
-    looped = queue_object("dept", deserved={"cpu": "4"}, parent="team")
+    looped = objects.queue("dept", deserved={"cpu": "4"}, parent="team")
     allowed, message = decided(review(looped, "UPDATE", old), known)
     assert not allowed
     assert "its parents lead back to it: dept -> team -> dept" in message
@@ -558,7 +555,7 @@ def test_a_changed_queue_is_refused_for_what_the_change_makes_wrong() -> None:
 
 
 def test_before_queues_are_reported_no_parent_is_unknown() -> None:
-    assert decided(review(queue_object(parent="gone")), KnownCluster(CATALOG))[0] is True
+    assert decided(review(objects.queue("new", parent="gone")), KnownCluster(CATALOG))[0] is True
 
 
 def test_deletion_of_queues_with_others_below() -> None:

@@ -10,21 +10,12 @@ from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import review
+from tests.builders.objects import hyper_node
 
 WORLD = KnownCluster(shipped_catalog())
 EXACT = {"exactMatch": {"name": "node-1"}}
 REGEX = {"regexMatch": {"pattern": "node-[0-9]+"}}
 LABEL = {"labelMatch": {"matchLabels": {"topology-rack": "rack1"}}}
-
-
-def hyper_node(*selectors: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    members = [{"type": "Node", "selector": selector} for selector in selectors]
-    return {
-        "apiVersion": "topology.volcano.sh/v1alpha1",
-        "kind": "HyperNode",
-        "metadata": {"name": "rack"},
-        "spec": {"tier": 1, "members": members, **spec},
-    }
 
 
 def answered(made: dict[str, Any], operation: str = "CREATE", old: dict[str, Any] | None = None) -> str:
@@ -38,35 +29,43 @@ def answered(made: dict[str, Any], operation: str = "CREATE", old: dict[str, Any
 
 #: The cases of Volcano's own suite: what is sent, what it was before, and Volcano's words.
 UPSTREAM = {
-    "exactMatch": (hyper_node(EXACT), None, ""),
-    "regexMatch": (hyper_node(REGEX), None, ""),
-    "labelMatch": (hyper_node(LABEL), None, ""),
-    "no name": (hyper_node({"exactMatch": {"name": ""}}), None, "member exactMatch name is required"),
+    "exactMatch": (hyper_node("rack", EXACT), None, ""),
+    "regexMatch": (hyper_node("rack", REGEX), None, ""),
+    "labelMatch": (hyper_node("rack", LABEL), None, ""),
+    "no name": (hyper_node("rack", {"exactMatch": {"name": ""}}), None, "member exactMatch name is required"),
     "no pattern": (
-        hyper_node({"regexMatch": {"pattern": ""}}),
+        hyper_node("rack", {"regexMatch": {"pattern": ""}}),
         None,
         "member regexMatch pattern is required",
     ),
     "no expression": (
-        hyper_node({"regexMatch": {"pattern": "a(b"}}),
+        hyper_node("rack", {"regexMatch": {"pattern": "a(b"}}),
         None,
         "member regexMatch pattern is invalid",
     ),
-    "two selectors": (hyper_node({**EXACT, **REGEX}), None, "cannot specify more than one selector type"),
-    "two others": (hyper_node({**EXACT, **LABEL}), None, "cannot specify more than one selector type"),
+    "two selectors": (
+        hyper_node("rack", {**EXACT, **REGEX}),
+        None,
+        "cannot specify more than one selector type",
+    ),
+    "two others": (
+        hyper_node("rack", {**EXACT, **LABEL}),
+        None,
+        "cannot specify more than one selector type",
+    ),
     "no selector": (
-        hyper_node({}),
+        hyper_node("rack", {}),
         None,
         "member selector must have one of exactMatch, regexMatch, or labelMatch",
     ),
-    "no members": (hyper_node(), None, "member must have at least one member"),
+    "no members": (hyper_node("rack"), None, "member must have at least one member"),
     "no DNS name": (
-        hyper_node({"exactMatch": {"name": "Node_with_invalid@characters"}}),
+        hyper_node("rack", {"exactMatch": {"name": "Node_with_invalid@characters"}}),
         None,
         "member exactMatch validate failed",
     ),
-    "valid change": (hyper_node(REGEX), hyper_node(EXACT), ""),
-    "invalid change": (hyper_node(), hyper_node(EXACT), "member must have at least one member"),
+    "valid change": (hyper_node("rack", REGEX), hyper_node("rack", EXACT), ""),
+    "invalid change": (hyper_node("rack"), hyper_node("rack", EXACT), "member must have at least one member"),
 }
 
 
@@ -82,17 +81,23 @@ def test_what_volcano_allows_and_refuses_in_its_words(name: str) -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (hyper_node(EXACT, tier=-1), "spec.tier: must be a whole number of 0 or more, got -1"),
-        (hyper_node(*[EXACT] * 16_385), "spec.members: has 16,385 members; at most 16,384 are allowed"),
-        (hyper_node({"regexMatch": {"pattern": "a" * 513}}), "at most 512 are allowed"),
-        (hyper_node({"exactMatch": {"name": "a..b"}}), '"a..b" is no name; allowed: up to 253 small letters'),
-        (hyper_node({"exactMatch": {"name": "a" * 254}}), "(254 characters) is no name"),
-        (hyper_node({"exactMatch": {"name": "a\n"}}), "is no name"),
+        (hyper_node("rack", EXACT, tier=-1), "spec.tier: must be a whole number of 0 or more, got -1"),
         (
-            hyper_node(members=[{"type": "Rack", "selector": EXACT}]),
+            hyper_node("rack", *[EXACT] * 16_385),
+            "spec.members: has 16,385 members; at most 16,384 are allowed",
+        ),
+        (hyper_node("rack", {"regexMatch": {"pattern": "a" * 513}}), "at most 512 are allowed"),
+        (
+            hyper_node("rack", {"exactMatch": {"name": "a..b"}}),
+            '"a..b" is no name; allowed: up to 253 small letters',
+        ),
+        (hyper_node("rack", {"exactMatch": {"name": "a" * 254}}), "(254 characters) is no name"),
+        (hyper_node("rack", {"exactMatch": {"name": "a\n"}}), "is no name"),
+        (
+            hyper_node("rack", members=[{"type": "Rack", "selector": EXACT}]),
             'must be one of Node, HyperNode, got "Rack"',
         ),
-        (hyper_node(EXACT, {}), "spec.members[1].selector: member selector must have one of"),
+        (hyper_node("rack", EXACT, {}), "spec.members[1].selector: member selector must have one of"),
     ],
 )
 def test_what_else_cannot_be_used(made: dict[str, Any], message: str) -> None:
@@ -100,21 +105,21 @@ def test_what_else_cannot_be_used(made: dict[str, Any], message: str) -> None:
 
 
 def test_every_error_is_told_at_once() -> None:
-    told = answered(hyper_node({"exactMatch": {"name": "A"}}, {"regexMatch": {"pattern": "("}}))
+    told = answered(hyper_node("rack", {"exactMatch": {"name": "A"}}, {"regexMatch": {"pattern": "("}}))
     assert "spec.members[0].selector.exactMatch.name" in told
     assert "; also: " in told
     assert "spec.members[1].selector.regexMatch.pattern" in told
 
 
 def test_one_that_is_wrong_already_can_be_changed_labelled_and_deleted() -> None:
-    wrong = hyper_node({"regexMatch": {"pattern": "("}})
+    wrong = hyper_node("rack", {"regexMatch": {"pattern": "("}})
     labelled = {**wrong, "metadata": {"name": "rack", "labels": {"a": "b"}}}
     assert answered(labelled, "UPDATE", wrong) == ""
-    assert answered(hyper_node(), "UPDATE", wrong) == ""
-    going = {**hyper_node(), "metadata": {"name": "rack", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert answered(going, "UPDATE", hyper_node(EXACT)) == ""
+    assert answered(hyper_node("rack"), "UPDATE", wrong) == ""
+    going = {**hyper_node("rack"), "metadata": {"name": "rack", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert answered(going, "UPDATE", hyper_node("rack", EXACT)) == ""
 
 
 def test_an_expression_that_is_slow_elsewhere_is_judged_at_once() -> None:
-    assert answered(hyper_node({"regexMatch": {"pattern": "(a+)+$"}})) == ""
-    assert "invalid" in answered(hyper_node({"regexMatch": {"pattern": "(" * 400}}))
+    assert answered(hyper_node("rack", {"regexMatch": {"pattern": "(a+)+$"}})) == ""
+    assert "invalid" in answered(hyper_node("rack", {"regexMatch": {"pattern": "(" * 400}}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -14,16 +13,8 @@ from ringwise.kubeclient.client import Client
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import deletion, group, review, vcjob
+from tests.builders.objects import queue
 from tests.kube.harness import QUEUES, InstantClock, server
-
-
-def queue(name: str, state: str = "Open", **spec: Any) -> dict[str, Any]:
-    return {
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": {"weight": 1, **spec},
-        "status": {"state": state},
-    }
 
 
 def known(*queues: Queue) -> KnownCluster:
@@ -70,7 +61,7 @@ async def test_a_review_is_refused_only_for_what_the_api_server_has(
     objects = {
         "dept": queue("dept"),
         "team": queue("team", parent="dept"),
-        "closed": queue("closed", "Closed"),
+        "closed": queue("closed", state="Closed"),
         "opened": queue("closed"),
     }
     async with server() as (api, client):

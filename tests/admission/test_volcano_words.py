@@ -13,6 +13,7 @@ from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, deletion, group, pod, review, vcjob
+from tests.builders.objects import queue
 
 CATALOG = shipped_catalog()
 FAILED, EVICTED = "PodFailed", "PodEvicted"
@@ -61,8 +62,8 @@ def partitions(replicas: int = 4, **policy: int) -> dict[str, Any]:
 
 
 def new_queue(spec: dict[str, Any] | None = None, **annotations: str) -> dict[str, Any]:
-    meta = {"name": "new", "annotations": {f"volcano.sh/{key}": value for key, value in annotations.items()}}
-    return {"kind": "Queue", "metadata": meta, "spec": {"weight": 1, **(spec or {})}}
+    notes = {f"volcano.sh/{key}": value for key, value in annotations.items()}
+    return queue("new", annotations=notes, **(spec or {}))
 
 
 def tiers() -> dict[str, Any]:

@@ -16,7 +16,8 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.journal.files import JournalFiles
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
-from tests.scheduler.clusters import NOW, node, pod
+from tests.builders.values import node, pod, seen
+from tests.scheduler.rig import NOW
 
 
 async def here(fork: Callable[[], list[Copy]]) -> list[Copy]:
@@ -179,7 +180,7 @@ async def test_a_copy_says_how_many_placements_it_has_tried(monkeypatch: pytest.
     """Whatever the question: every try is a statement. What the original tried before does not count."""
     monkeypatch.setattr(module, "REPORT_EVERY", 0.01)
     scheduler: Scheduler = new_scheduler()
-    scheduler.handle([node("node-1"), pod("placed", 1)], NOW)
+    scheduler.handle(seen(node("node-1"), pod("placed", 1)), NOW)
     gate, told = Gate(), list[int]()
 
     def work() -> bytes:
@@ -236,14 +237,14 @@ def test_a_copy_writes_nothing_to_the_journal(tmp_path: Path) -> None:
     journal = JournalFiles(path, Metrics())
     scheduler: Scheduler = new_scheduler()
     journal.follow(scheduler)
-    scheduler.handle([node("node-1")], NOW)
+    scheduler.handle(seen(node("node-1")), NOW)
 
     def work() -> bytes:
-        scheduler.handle([pod("of-the-copy", 1)], NOW + 1)
+        scheduler.handle(seen(pod("of-the-copy", 1)), NOW + 1)
         return b"decided"
 
     assert one_copy(work).collect() == b"decided"
-    scheduler.handle([pod("of-the-original", 1)], NOW + 2)
+    scheduler.handle(seen(pod("of-the-original", 1)), NOW + 2)
     journal.close()
     written = path.read_text()
     assert "of-the-original" in written

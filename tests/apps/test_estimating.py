@@ -21,7 +21,8 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.dashboard import DashboardRows
-from tests.scheduler.rig import SECOND, Rig
+from tests.builders.values import SECOND
+from tests.scheduler.rig import Rig
 from tests.timeouts import TEST_TIMEOUT
 
 if TYPE_CHECKING:

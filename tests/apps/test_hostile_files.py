@@ -28,9 +28,10 @@ from ringwise.manifests.config_maps.isolation import read_isolations
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.journal import Batch
-from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass
+from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import review
+from tests.builders.values import pod
 from tests.manifests.builders import pod_group, priority_class, queue, real_node, real_pod, text_of, vcjob
 from tests.manifests.hostile_values import COUNT, changed_documents
 
@@ -212,7 +213,7 @@ def test_changed_isolations_are_read_or_skipped() -> None:
         Submission(StoredObjects(Node=[Node("a", chips_allocatable={"huawei.com/Ascend910": 10**15})])),
         Submission(StoredObjects(Node=[Node("a", devices=(Device(10**15),))])),
         Submission(StoredObjects(DeviceReport=[DeviceReport("a", "huawei.com/Ascend910", free=1 << 5000)])),
-        Submission(StoredObjects(Pod=[Pod("u", "team", "p", PodClass(), holds=(10**15,))])),
+        Submission(StoredObjects(Pod=[pod("p", 0, uid="u", namespace="team", holds=(10**15,))])),
     ],
 )
 def test_a_lab_refuses_numbers_that_do_not_fit_in_memory(wrong: Submission) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -28,12 +29,10 @@ from ringwise.messages.commands import Bind
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch
-from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.topology.boards import shipped_catalog
-from ringwise.wellknown import ASCEND910, HOSTNAME
+from tests.builders.values import SECOND, gang, node, seen
 from tests.timeouts import TEST_TIMEOUT
 
-SECOND = 1_000_000_000
 NOW = 1_800_000_000 * SECOND
 
 
@@ -61,14 +60,14 @@ class Component:
     def start(self) -> Scheduler:
         self.scheduler = new_scheduler()
         self.journal.follow(self.scheduler)
-        self.scheduler.handle(nodes(), self.now, ev.Decide.NOTHING)
+        self.scheduler.handle(seen([node(f"node-{at}") for at in range(3)]), self.now, ev.Decide.NOTHING)
         return self.scheduler
 
-    def turn(self, *events: ev.Event) -> dict[str, Bind]:
+    def turn(self, *known: object) -> dict[str, Bind]:
         """One turn, after all before are written; the bindings by pod."""
         self.written()
         self.now += SECOND
-        commands = self.scheduler.handle(events, self.now)
+        commands = self.scheduler.handle(seen(*known), self.now)
         return {command.pod: command for command in commands if isinstance(command, Bind)}
 
     def written(self) -> None:
@@ -77,37 +76,16 @@ class Component:
             assert time.monotonic() < deadline
             time.sleep(0.001)
 
+    def new_job(self, name: str) -> list[Any]:
+        return gang(name, 1, 8, uid=name, phase="Inqueue", created=self.now)
+
     def run_job(self, name: str) -> Bind:
         """A job of one pod that gets its node, runs and ends."""
-        group, seen = job(name, self.now)
-        bind = self.turn(group, seen)[f"{name}-0"]
-        pod = replace(seen.pod, node=bind.node, phase="Running", annotations=dict(bind.annotations))
-        self.turn(ev.PodSeen(pod))
-        self.turn(ev.PodGone(pod.uid), ev.PodGroupGone(f"default/{name}"))
+        made = self.new_job(name)
+        bind = self.turn(*made)[f"{name}-0"]
+        self.turn(replace(made[1], node=bind.node, phase="Running", annotations=dict(bind.annotations)))
+        self.turn(ev.PodGone(f"{name}-0"), ev.PodGroupGone(f"default/{name}"))
         return bind
-
-
-def job(name: str, created: int) -> tuple[ev.PodGroupSeen, ev.PodSeen]:
-    group = PodGroup("default", name, uid=name, min_member=1, phase="Inqueue", created=created)
-    cls = PodClass(resource=ASCEND910, chips=8, cpu_milli=4_000, memory=1 << 30)
-    pod = Pod(f"uid-{name}", "default", f"{name}-0", cls, created=created, group=name, chip_containers=1)
-    return ev.PodGroupSeen(group), ev.PodSeen(pod)
-
-
-def nodes() -> list[ev.Event]:
-    return [
-        ev.NodeSeen(
-            Node(
-                f"node-{number}",
-                labels={HOSTNAME: f"node-{number}"},
-                chips_allocatable={ASCEND910: 8},
-                cpu_milli=96_000,
-                memory=1 << 39,
-                max_pods=110,
-            )
-        )
-        for number in range(3)
-    ]
 
 
 @pytest.fixture
@@ -161,7 +139,7 @@ def test_the_files_are_bounded_and_the_reader_says_from_when_it_knows(
 ) -> None:
     path = tmp_path / "journal.jsonl"
     one = component(most_bytes=20_000, files=3)
-    one.turn(*job("long", one.now))
+    one.turn(*one.new_job("long"))
     for number in range(30):
         one.run_job(f"job-{number}")
     one.journal.close()
@@ -237,7 +215,7 @@ def test_a_full_disk_costs_turns_of_the_journal_and_no_decision(
 ) -> None:
     path = tmp_path / "journal.jsonl"
     one = component()
-    one.turn(*job("long", one.now))
+    one.turn(*one.new_job("long"))
     one.written()
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     # The next line does not fit: a part of it is written.
@@ -283,7 +261,7 @@ def test_a_folder_that_cannot_be_written_costs_no_decision(
     assert log.getvalue().count("the journal is not written") == 1
     folder.unlink()
     one.monotonic += journal_files.RETRY_SECONDS
-    one.turn(*job("long", one.now))
+    one.turn(*one.new_job("long"))
     one.turn()
     one.journal.close()
     assert [entry.kind for entry in story_of("long", [folder / "journal.jsonl"]).story.entries] == [
@@ -306,7 +284,7 @@ def test_a_journal_that_is_deleted_is_told_and_made_anew(
         path.unlink()
         if what == "replaced":
             path.write_bytes(b"")
-    one.turn(*job("long", one.now))
+    one.turn(*one.new_job("long"))
     one.turn()
     one.turn()
     one.written()
@@ -326,7 +304,7 @@ def test_of_two_processes_with_one_file_one_writes_and_the_other_takes_over(
     leader.written()
     standby = component()
     leader.run_job("first")
-    standby.turn(*job("second", standby.now))
+    standby.turn(*standby.new_job("second"))
     standby.written()
     assert standby.dropped.turns == 2
     assert "another process writes it" in log.getvalue()

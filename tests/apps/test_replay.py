@@ -35,8 +35,9 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.journal import Batch, Journal
-from ringwise.state.model import Owner, Pod, PodClass
+from ringwise.state.model import Owner
 from ringwise.topology.boards import shipped_catalog
+from tests.builders.values import pod, seen
 from tests.examples import examples
 
 ROOT = Path(__file__).parents[2]
@@ -159,8 +160,8 @@ def test_whether_pods_wait_for_pod_groups_is_recorded(awaits_groups: bool, tmp_p
     )
     cluster = cluster_events(read_bundle([str(ROOT / "examples/cluster.yaml")]))
     owner = Owner("ReplicaSet", "chat", "rs", "apps/v1")
-    pod = Pod("p", "default", "chat-0", PodClass("huawei.com/Ascend910", 1), owner=owner, chip_containers=1)
-    bound = [one for one in scheduler.handle([*cluster, ev.PodSeen(pod)], 1) if isinstance(one, Bind)]
+    replica = pod("chat-0", owner=owner)
+    bound = [one for one in scheduler.handle(seen(*cluster, replica), 1) if isinstance(one, Bind)]
     assert bool(bound) is not awaits_groups
     file = tmp_path / "journal"
     file.write_bytes(b"".join(lines))

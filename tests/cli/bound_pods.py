@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
 from ringwise.wellknown import PARTITION_ID, TASK_SPEC
-
-CHIP = "huawei.com/Ascend910"
+from tests.builders.values import CHIP
 
 
 def write_bound_pods(file: Path, arguments: Sequence[str], partition: int = 0) -> list[str]:

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
 from ringwise.cli.drawing.topology import draw_superpods
+from tests.builders.objects import Plain, filler, node, node_report, report, topology
 from tests.cli.superpods import superpod
-from tests.place.objects import Plain, filler, node, node_report, report, topology
 
 SWITCHES = topology([("leaf", [(f"10.0.0.{n}", n) for n in range(4)])], 4)
 LARGE = {"tor-affinity": "large-model-schema"}

@@ -10,22 +10,17 @@ from rich.console import Console
 
 from ringwise.cli.drawing.report import draw_idle
 from ringwise.framework.configuration import Settings
-from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.state.model import DeviceReport
 from ringwise.views.idle import idle_document
-from ringwise.wellknown import ASCEND910, USER
+from ringwise.wellknown import USER
+from tests.builders.values import gang, report
 from tests.lab.rig import Terminal, job, running
-from tests.scheduler.clusters import NOW, gang
+from tests.scheduler.rig import NOW
 from tests.tools.schemas import check_document
 from tests.web.rig import TestCore
 
 HOUR = 3600
 GUARDED = Settings(user_annotation="guarded")
-
-
-def reported(node: str, *means: tuple[int, float, int]) -> ev.Event:
-    return ev.ReportSeen(DeviceReport(node, ASCEND910, free=0, utilization=means))
 
 
 def core() -> TestCore:
@@ -45,7 +40,12 @@ def test_without_figures_everything_is_unknown() -> None:
 def test_chips_below_the_limit_for_long_enough_are_idle() -> None:
     made = core()
     of_first = [(chip, 80.0, HOUR) for chip in range(6)] + [(6, 4.9, HOUR), (7, 0.0, 599)]
-    made.tell([reported("n1", *of_first), reported("n2", *((chip, 1.0, HOUR) for chip in range(8)))])
+    made.tell(
+        [
+            report("n1", utilization=tuple(of_first)),
+            report("n2", utilization=tuple((chip, 1.0, HOUR) for chip in range(8))),
+        ]
+    )
     (row,) = idle_document(made.scheduler.view, NOW)["jobs"]
     assert (row["namespace"], row["name"], row["queue"]) == ("default", "runs", "default")
     # The last chip of the first node is measured for less than ten minutes.
@@ -55,13 +55,8 @@ def test_chips_below_the_limit_for_long_enough_are_idle() -> None:
 
 def test_the_user_is_told_as_accounting_tells_him() -> None:
     made = core()
-    made.tell([ev.ConfigurationSeen(replace(default_configuration(), settings=GUARDED))])
-    for event in gang("named", 1, 1):
-        if isinstance(event, ev.PodGroupSeen):
-            event = ev.PodGroupSeen(
-                replace(event.group, annotations={**event.group.annotations, USER: "ana"})
-            )
-        made.tell([event])
+    made.tell(replace(default_configuration(), settings=GUARDED))
+    made.tell(gang("named", 1, 1, annotations={USER: "ana"}))
     rows = {row["name"]: row for row in idle_document(made.scheduler.view, NOW)["jobs"]}
     assert (rows["named"]["user"], rows["named"]["verified"]) == ("ana", True)
     assert (rows["runs"]["user"], rows["runs"]["verified"]) == ("", False)
@@ -69,7 +64,7 @@ def test_the_user_is_told_as_accounting_tells_him() -> None:
 
 def test_jobs_with_idle_chips_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     made = core()
-    made.tell([reported("n1", *((chip, 1.0, HOUR) for chip in range(8)))])
+    made.tell([report("n1", utilization=tuple((chip, 1.0, HOUR) for chip in range(8)))])
     draw_idle(Console(width=100), idle_document(made.scheduler.view, NOW))
     assert [line.split() for line in capsys.readouterr().out.splitlines()[:3:2]] == [
         ["job", "user", "queue", "chips", "idle", "use"],

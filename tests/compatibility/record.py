@@ -33,7 +33,6 @@ from tests.scheduler.core.test_reservation import lent
 from tests.scheduler.core.test_run_time_limits import MINUTE, limit
 from tests.scheduler.core.test_turns import Burning, slow_flood
 from tests.scheduler.defragment.test_moves import apply, fragmented
-from tests.scheduler.defragment.test_moves import finish as finish_moves
 from tests.scheduler.faults import fault_rig
 from tests.scheduler.faults.test_fault_edges import masked_fault
 from tests.scheduler.faults.test_rejected_pods import ASCEND_JOB, reject, rig_with, turn
@@ -78,7 +77,7 @@ def ended() -> Rig:
     """A plan of moves that is done."""
     rig = moved()
     rig.run()
-    finish_moves(rig)
+    rig.finish()
     rig.run()
     rig.run()
     return rig
@@ -119,7 +118,7 @@ def rejected() -> Rig:
 
 def borrowed() -> Rig:
     """Job b uses chips beyond the limit of its queue, and job a has left it; users are known."""
-    rig = test_limits.rig(6, test_limits.WITH_RECLAIM, user_annotation="guarded")
+    rig = Rig(6, actions=test_limits.WITH_RECLAIM, user_annotation="guarded")
     for queue in ("one", "two"):
         test_limits.limit_queue(rig, queue, max_chips=8, burst_chips=8)
     for name in ("a", "b"):

@@ -7,7 +7,7 @@ from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
-from tests.embed.builders import lab_of
+from tests.embed.first_fit import lab_of
 
 FAST = SimulationSettings(start_delay=SECOND, grace=SECOND)
 FOREVER = {"ringwise.io/simulate": "forever"}

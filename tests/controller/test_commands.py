@@ -15,11 +15,12 @@ from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import ConfigMap
 from ringwise.messages.commands import Command, RecordVcJobEvent
-from ringwise.messages.events import Event, JobCommand, VcJobSeen
+from ringwise.messages.events import Event, JobCommand
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
+from tests.builders.values import job_of, seen, task_of
 from tests.controller.controller_lab import FOREVER, at, job_in, lab_with, pods_in
-from tests.embed.builders import FirstFit, job_of, task_of
+from tests.embed.first_fit import FirstFit
 
 
 class OneByOne(FirstFit):
@@ -110,9 +111,7 @@ def test_commands_without_effect_in_this_phase_change_nothing(action: str) -> No
     ],
 )
 def test_a_command_without_effect_says_so(action: str, problems: tuple[str, ...], said: str) -> None:
-    commands = Controller().handle(
-        [VcJobSeen(job_of(problems=problems)), JobCommand("default/train", action)], 0
-    )
+    commands = Controller().handle(seen(job_of(problems=problems), JobCommand("default/train", action)), 0)
     (told,) = [one for one in commands if isinstance(one, RecordVcJobEvent)]
     assert told.reason == "CommandIssued"
     assert told.message.startswith(said)

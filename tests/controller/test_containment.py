@@ -20,9 +20,9 @@ from ringwise.messages.commands import (
     UpdateQueue,
 )
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Queue
+from ringwise.state.model import Owner, Pod, PodClass, Queue
 from ringwise.state.workload import PodOwner
-from tests.embed.builders import job_of
+from tests.builders.values import group, job_of, pod, seen
 
 #: Where a mapping is expected.
 HOSTILE = cast(Any, 7)
@@ -37,12 +37,12 @@ def aside(commands: list[Command]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("event", "named"),
     [
-        (ev.PodSeen(Pod("u", "default", "bad", PodClass(), annotations=HOSTILE)), ("Pod", "default/bad")),
+        (ev.PodSeen(pod("bad", 0, uid="u", annotations=HOSTILE)), ("Pod", "default/bad")),
         (
             ev.VcJobSeen(replace(job_of(name="bad"), annotations=HOSTILE, tasks=HOSTILE)),
             ("Job", "default/bad"),
         ),
-        (ev.PodGroupSeen(PodGroup("default", "bad", queue=cast(Any, []))), ("PodGroup", "default/bad")),
+        (ev.PodGroupSeen(group("bad", queue=cast(Any, []))), ("PodGroup", "default/bad")),
         (ev.QueueSeen(Queue("bad", parent=cast(Any, []))), ("Queue", "bad")),
         (ev.QueueSeen(Queue("bad", annotations=HOSTILE)), ("Queue", "bad")),
         (
@@ -53,7 +53,7 @@ def aside(commands: list[Command]) -> list[tuple[str, str]]:
 )
 def test_an_event_that_raises_is_told_and_the_others_count(event: ev.Event, named: tuple[str, str]) -> None:
     controller = Controller(PodGroupController())
-    commands = controller.handle([event, ev.VcJobSeen(JOB), ADMITTED, ev.QueueSeen(Queue("blue"))], 0)
+    commands = controller.handle(seen(event, JOB, ADMITTED, Queue("blue")), 0)
     assert named in aside(commands)
     assert [made.job for made in commands if isinstance(made, CreatePod)] == ["default/good"] * 2
     asked = controller.handle([event, ev.QueueCommand("blue", "CloseQueue")], 1)
@@ -63,14 +63,14 @@ def test_an_event_that_raises_is_told_and_the_others_count(event: ev.Event, name
 def test_a_command_for_a_queue_that_raises_leaves_the_other_commands() -> None:
     controller = Controller()
     bad = Queue("bad", annotations=HOSTILE, uid="q7")
-    first = controller.handle([ev.QueueSeen(bad), ev.QueueSeen(Queue("blue"))], 0)
+    first = controller.handle(seen(bad, Queue("blue")), 0)
     assert [one.uid for one in first if isinstance(one, SetAside)] == ["q7"]
     commands = controller.handle(
         [ev.QueueCommand("bad", "CloseQueue"), ev.QueueCommand("blue", "CloseQueue")], 1
     )
     assert [one.name for one in commands if isinstance(one, UpdateQueue)] == ["blue"]
     # It is corrected: the same queue can be closed.
-    controller.handle([ev.QueueSeen(replace(bad, annotations={}))], 2)
+    controller.handle(seen(replace(bad, annotations={})), 2)
     commands = controller.handle([ev.QueueCommand("bad", "CloseQueue")], 3)
     assert [one.name for one in commands if isinstance(one, UpdateQueue)] == ["bad"]
 

@@ -17,8 +17,9 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
-from tests.embed.builders import job_of, lab_of, task_of
+from tests.builders.values import job_of, task_of
 from tests.embed.drains import drain
+from tests.embed.first_fit import lab_of
 from tests.examples import examples
 
 END = 400 * SECOND

@@ -20,17 +20,14 @@ from ringwise.messages.events import (
     JobCommand,
     PodGone,
     PodGroupGone,
-    PodGroupSeen,
-    PodSeen,
-    PriorityClassSeen,
     VcJobGone,
-    VcJobSeen,
 )
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Owner, Pod, PriorityClass
 from ringwise.state.vcjob import Policy, VcJob
 from ringwise.wellknown import JOB_CONTROLLER
-from tests.embed.builders import job_of, pod_of, task_of
+from tests.builders.values import job_of, pod, seen, task_of
+from tests.scheduler.rig import deleted_pods
 
 RESTART_EVICTED = Policy("RestartJob", ("PodEvicted",))
 
@@ -49,7 +46,7 @@ def with_pods(job: VcJob) -> tuple[Controller, list[Pod]]:
     controller = Controller()
     group = pod_group_of(job)
     group.phase = "Inqueue"
-    commands = controller.handle([VcJobSeen(job), PodGroupSeen(group)], 1)
+    commands = controller.handle(seen(job, group), 1)
     return controller, created_in(commands)
 
 
@@ -69,40 +66,40 @@ def with_pods(job: VcJob) -> tuple[Controller, list[Pod]]:
 def test_a_late_event_does_not_set_a_pod_back(
     known: tuple[str, bool], seen: tuple[str, bool], kept: str
 ) -> None:
-    before = replace(pod_of("p"), phase=known[0], deleting=known[1])
-    after = replace(pod_of("p"), phase=seen[0], deleting=seen[1])
+    before = pod("p", phase=known[0], deleting=known[1])
+    after = pod("p", phase=seen[0], deleting=seen[1])
     assert later(before, after) is (after if kept == "seen" else before)
     assert later(None, after) is after
 
 
 def test_a_late_event_does_not_bring_back_a_deleted_pod() -> None:
     controller, pods = with_pods(job_of())
-    controller.handle([PodSeen(pod) for pod in pods], 2)
-    made = created_in(controller.handle([PodGone(pods[0].uid), PodSeen(pods[0])], 3))
+    controller.handle(seen(*pods), 2)
+    made = created_in(controller.handle(seen(PodGone(pods[0].uid), pods[0]), 3))
     assert [pod.name for pod in made] == [pods[0].name]
 
 
 def test_a_pod_first_seen_terminating_was_evicted() -> None:
     controller, pods = with_pods(job_of(policies=[RESTART_EVICTED]))
-    commands = controller.handle([PodSeen(replace(pods[0], deleting=True)), PodSeen(pods[1])], 2)
+    commands = controller.handle(seen(replace(pods[0], deleting=True), pods[1]), 2)
     assert (status_in(commands).phase, status_in(commands).reason) == ("Restarting", "PodEvicted")
     assert [command.uid for command in commands if isinstance(command, DeletePod)] == [pods[1].uid]
 
 
 def test_a_pod_gone_without_a_deletion_timestamp_was_evicted() -> None:
     controller, pods = with_pods(job_of(policies=[RESTART_EVICTED]))
-    controller.handle([PodSeen(pod) for pod in pods], 2)
+    controller.handle(seen(*pods), 2)
     assert status_in(controller.handle([PodGone(pods[1].uid)], 3)).phase == "Restarting"
 
 
 def test_pods_that_the_controller_deletes_are_not_evicted() -> None:
     job = job_of(task_of(replicas=2, min_available=1), policies=[RESTART_EVICTED])
     controller, pods = with_pods(job)
-    controller.handle([PodSeen(pod) for pod in pods], 2)
+    controller.handle(seen(*pods), 2)
     smaller = replace(job, tasks=(replace(job.tasks[0], replicas=1),))
-    commands = controller.handle([VcJobSeen(smaller)], 3)
-    assert [command.pod for command in commands if isinstance(command, DeletePod)] == [pods[1].name]
-    gone = controller.handle([PodSeen(replace(pods[1], deleting=True)), PodGone(pods[1].uid)], 4)
+    commands = controller.handle(seen(smaller), 3)
+    assert deleted_pods(commands) == [pods[1].name]
+    gone = controller.handle(seen(replace(pods[1], deleting=True), PodGone(pods[1].uid)), 4)
     assert (status_in(gone).phase, status_in(gone).retries) == ("Pending", 0)
 
 
@@ -114,7 +111,7 @@ def test_pods_requested_before_a_restart_are_not_counted_after_it() -> None:
     assert controller.next_deadline() == 2
     assert status_in(controller.handle([], 2)).phase == "Pending"
     # One that comes all the same belongs to the old attempt and goes.
-    late = controller.handle([PodSeen(pods[0])], 3)
+    late = controller.handle(seen(pods[0]), 3)
     assert [command.uid for command in late if isinstance(command, DeletePod)] == [pods[0].uid]
 
 
@@ -134,13 +131,13 @@ def test_actions_are_events_on_the_job() -> None:
 def test_ignored_arguments_of_job_plugins_are_told_once() -> None:
     job = job_of(plugins={"ssh": ("--no-root",), "svc": tuple(f"--x{number}" for number in range(9))})
     controller = Controller()
-    (told,) = [one for one in controller.handle([VcJobSeen(job)], 1) if isinstance(one, RecordVcJobEvent)]
+    (told,) = [one for one in controller.handle(seen(job), 1) if isinstance(one, RecordVcJobEvent)]
     assert (told.key, told.warning) == ("default/train", True)
     assert told.message.startswith("job plugin ssh has no argument --no-root")
     assert told.message.endswith("; and 5 more")
-    said = controller.handle([VcJobSeen(replace(job, phase="Pending"))], 2)
+    said = controller.handle(seen(replace(job, phase="Pending")), 2)
     # Nor by a controller that starts later.
-    said += Controller().handle([VcJobSeen(replace(job, phase="Pending"))], 3)
+    said += Controller().handle(seen(replace(job, phase="Pending")), 3)
     assert [one for one in said if isinstance(one, RecordVcJobEvent)] == []
 
 
@@ -148,10 +145,10 @@ def test_a_pod_group_keeps_the_queue_that_a_webhook_gave_it() -> None:
     """Its job names none; the namespace of both does."""
     job = job_of()
     controller, group = Controller(), replace(pod_group_of(job), queue="of-the-namespace", phase="Inqueue")
-    controller.handle([VcJobSeen(job), PodGroupSeen(group)], 1)
+    controller.handle(seen(job, group), 1)
     larger = replace(job, tasks=(replace(job.tasks[0], replicas=3),), min_available=3)
     for one in (controller, Controller()):
-        said = one.handle([VcJobSeen(larger), PodGroupSeen(group)], 2)
+        said = one.handle(seen(larger, group), 2)
         (changed,) = [command.group for command in said if isinstance(command, CreateGroup)]
         assert (changed.queue, changed.min_member) == ("of-the-namespace", 3)
 
@@ -160,8 +157,8 @@ def test_a_job_that_is_moved_takes_its_pod_group_along() -> None:
     for before, after in (("closed", "other"), ("closed", "default")):
         job = job_of(queue=before)
         controller, group = Controller(), replace(pod_group_of(job), phase="Inqueue")
-        controller.handle([VcJobSeen(job), PodGroupSeen(group)], 1)
-        said = controller.handle([VcJobSeen(replace(job, queue=after))], 2)
+        controller.handle(seen(job, group), 1)
+        said = controller.handle(seen(replace(job, queue=after)), 2)
         assert [command.group.queue for command in said if isinstance(command, CreateGroup)] == [after]
 
 
@@ -172,7 +169,7 @@ def test_chips_that_a_job_holds_stay_in_the_queue_that_gave_them() -> None:
     placed = [replace(pod, node="node-1") for pod in pods]
     group = replace(pod_group_of(job), phase="Inqueue")
     changed = replace(job, queue="full")
-    said = controller.handle([PodGroupSeen(group), *map(PodSeen, placed), VcJobSeen(changed)], 2)
+    said = controller.handle(seen(group, *placed, changed), 2)
     assert "full" not in [command.group.queue for command in said if isinstance(command, CreateGroup)]
     said = controller.handle([PodGone(pod.uid) for pod in placed], 3)
     assert [command.group.queue for command in said if isinstance(command, CreateGroup)] == ["full"]
@@ -185,17 +182,17 @@ def test_the_pod_group_of_a_running_job_gets_its_queue_back(named: str) -> None:
     controller, pods = with_pods(job)
     placed = [replace(pod, node="node-1", phase="Running") for pod in pods]
     group = replace(pod_group_of(job), phase="Running", queue="small", labels={JOB_CONTROLLER: "true"})
-    assert _queues_written(controller.handle([PodGroupSeen(group), *map(PodSeen, placed)], 2)) == []
+    assert _queues_written(controller.handle(seen(group, *placed), 2)) == []
     moved = replace(group, queue="elsewhere")
-    assert _queues_written(controller.handle([PodGroupSeen(moved)], 3)) == ["small"]
+    assert _queues_written(controller.handle(seen(moved), 3)) == ["small"]
     # The answer, and again.
-    assert _queues_written(controller.handle([PodGroupSeen(group)], 4)) == []
-    assert _queues_written(controller.handle([PodGroupSeen(moved)], 5)) == ["small"]
+    assert _queues_written(controller.handle(seen(group), 4)) == []
+    assert _queues_written(controller.handle(seen(moved), 5)) == ["small"]
     # Deleted.
     assert _queues_written(controller.handle([PodGroupGone(group.key)], 6)) == ["small"]
     # A job that has no node any more keeps what was written last.
-    said = controller.handle([PodGroupSeen(group), *[PodGone(pod.uid) for pod in placed]], 7)
-    said += controller.handle([PodGroupSeen(moved)], 8)
+    said = controller.handle(seen(group, *[PodGone(pod.uid) for pod in placed]), 7)
+    said += controller.handle(seen(moved), 8)
     assert _queues_written(said) == []
 
 
@@ -206,18 +203,18 @@ def _queues_written(said: list[Command]) -> list[str]:
 def test_a_lost_status_is_written_again() -> None:
     controller, _ = with_pods(job_of())
     stale = job_of()
-    said = status_in(controller.handle([VcJobSeen(stale)], 2))
+    said = status_in(controller.handle(seen(stale), 2))
     assert (said.phase, said.counts["Pending"]) == ("Pending", 2)
     current = replace(stale, phase=said.phase, since=said.since, counts=dict(said.counts))
-    assert controller.handle([VcJobSeen(current)], 3) == []
+    assert controller.handle(seen(current), 3) == []
 
 
 def test_pods_of_others_are_left_alone() -> None:
     controller, pods = with_pods(job_of())
-    plain = replace(pod_of("plain"), uid="a")
+    plain = pod("plain", uid="a")
     # The name of our job, but another job of that name that was deleted before.
     former = replace(pods[0], uid="b", owner=Owner("Job", "train", "older"))
-    commands = controller.handle([PodSeen(plain), PodSeen(former)], 2)
+    commands = controller.handle(seen(plain, former), 2)
     assert [command for command in commands if isinstance(command, DeletePod)] == []
     # It had the name of a pod we asked for, which is asked for again when the name is free.
     freed = controller.handle([PodGone("a"), PodGone("b"), PodGone("never seen")], 3)
@@ -227,13 +224,13 @@ def test_pods_of_others_are_left_alone() -> None:
 def test_a_job_that_is_gone_is_forgotten() -> None:
     controller, pods = with_pods(job_of(ttl_seconds=1))
     assert controller.handle([VcJobGone("default/train"), VcJobGone("default/train")], 2) == []
-    assert controller.handle([PodSeen(pods[0]), PodGone(pods[0].uid)], 3) == []
+    assert controller.handle(seen(pods[0], PodGone(pods[0].uid)), 3) == []
     assert controller.next_deadline() is None
 
 
 def test_a_job_being_deleted_gets_nothing_new() -> None:
     controller = Controller()
-    assert controller.handle([VcJobSeen(replace(job_of(), deleting=True))], 1) == []
+    assert controller.handle(seen(replace(job_of(), deleting=True)), 1) == []
 
 
 def test_priorities_decide_whose_resources_the_smallest_gang_counts() -> None:
@@ -241,6 +238,6 @@ def test_priorities_decide_whose_resources_the_smallest_gang_counts() -> None:
     named = replace(high, template=replace(high.template, priority_class="urgent"))
     job = job_of(low, named, min_available=1)
     for value, chips in ((10, 8), (-10, 1)):
-        commands = Controller().handle([PriorityClassSeen(PriorityClass("urgent", value)), VcJobSeen(job)], 1)
+        commands = Controller().handle(seen(PriorityClass("urgent", value), job), 1)
         (group,) = [command.group for command in commands if isinstance(command, CreateGroup)]
         assert group.min_resources["huawei.com/Ascend910"] == chips

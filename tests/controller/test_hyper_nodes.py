@@ -24,6 +24,7 @@ from ringwise.messages.events import (
 )
 from ringwise.state.model import HyperNode, HyperNodeMember, Node
 from ringwise.state.topology_discovery import NO_DISCOVERY, TopologyDiscovery, TopologyType
+from tests.builders.values import seen
 from tests.controller.turns import settle
 from tests.examples import examples
 
@@ -320,8 +321,8 @@ def test_a_name_that_another_object_has_is_not_used() -> None:
     # Also where it comes while ours is being made.
     late = Controller()
     setting = TopologyDiscoverySeen(discovery(A3))
-    late.handle([setting, NodeSeen(Node("n0", labels=world.nodes["n0"]))], 0)
-    commands = late.handle([HyperNodeSeen(taken)], 0)
+    late.handle(seen(setting, Node("n0", labels=world.nodes["n0"])), 0)
+    commands = late.handle(seen(taken), 0)
     names = {one.hyper_node.name for one in commands if isinstance(one, PutHyperNode)}
     assert name not in names
     assert len(names) == 1
@@ -342,11 +343,11 @@ def test_every_type_and_value_makes_a_dns_name(kind: str, value: str) -> None:
 def test_one_request_for_an_object_is_out_at_a_time_and_one_without_effect_is_repeated() -> None:
     controller = Controller()
     setting = TopologyDiscoverySeen(discovery(A2))
-    (first,) = controller.handle([setting, NodeSeen(Node("n0", labels={TOR: "r"}))], 0)
+    (first,) = controller.handle(seen(setting, Node("n0", labels={TOR: "r"})), 0)
     assert isinstance(first, PutHyperNode)
-    assert controller.handle([NodeSeen(Node("n1", labels={TOR: "r"}))], 1) == []
+    assert controller.handle(seen(Node("n1", labels={TOR: "r"})), 1) == []
     # It is seen: now the node that came meanwhile is added.
-    (second,) = controller.handle([HyperNodeSeen(first.hyper_node)], 2)
+    (second,) = controller.handle(seen(first.hyper_node), 2)
     assert isinstance(second, PutHyperNode)
     assert [member.name for member in second.hyper_node.members] == ["n0", "n1"]
     waits, now = [], 2
@@ -368,8 +369,8 @@ def test_one_that_loses_our_label_while_it_is_deleted_is_another_s_from_then_on(
     controller = Controller()
     setting = TopologyDiscoverySeen(discovery(A2))
     ours = HyperNode("hypernode-a2-tier1-aaaaa", 1, labels={TOR: "r", SOURCE: "label", MARK: "A2"})
-    assert controller.handle([setting, HyperNodeSeen(ours)], 0) == [DeleteHyperNode(ours.name)]
-    controller.handle([HyperNodeSeen(replace(ours, labels={}))], 1)
+    assert controller.handle(seen(setting, ours), 0) == [DeleteHyperNode(ours.name)]
+    controller.handle(seen(replace(ours, labels={})), 1)
     assert controller.handle([], RETRY_AFTER) == []
     assert controller.next_deadline() is None
 

@@ -14,7 +14,7 @@ from ringwise.messages.job_expansion import pods_of
 from ringwise.state.job_plugins import JOB_PLUGINS, arguments_of, ignored_arguments, plugin_problems
 from ringwise.state.job_rules import problems_of
 from ringwise.state.vcjob import Task, VcJob
-from tests.embed.builders import job_of, task_of
+from tests.builders.values import job_of, task_of
 
 Plugins = Mapping[str, tuple[str, ...]]
 

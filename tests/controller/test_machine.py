@@ -23,8 +23,8 @@ from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Partitions, Policy, VcJob
 from ringwise.wellknown import PARTITION_ID
+from tests.builders.values import job_of, seen, task_of
 from tests.controller.controller_lab import FAILS, FOREVER, TEN, at, job_in, lab_with, pods_in
-from tests.embed.builders import job_of, task_of
 from tests.embed.drains import drain
 
 
@@ -51,14 +51,14 @@ def test_a_job_runs_and_completes_and_its_group_is_deleted() -> None:
 def test_pods_are_created_only_when_the_group_is_neither_empty_nor_pending() -> None:
     controller = Controller()
     job = job_of()
-    first = controller.handle([VcJobSeen(job)], 5)
+    first = controller.handle(seen(job), 5)
     assert [group.group.min_member for group in first if isinstance(group, CreateGroup)] == [2]
     group = pod_group_of(job)
     for phase in ("", "Pending"):
         group.phase = phase
-        assert of_kind(controller.handle([PodGroupSeen(group)], 6), CreatePod) == []
+        assert of_kind(controller.handle(seen(group), 6), CreatePod) == []
     group.phase = "Inqueue"
-    made = controller.handle([PodGroupSeen(group)], 7)
+    made = controller.handle(seen(group), 7)
     assert [made.pod.name for made in made if isinstance(made, CreatePod)] == [
         "train-worker-0",
         "train-worker-1",
@@ -68,19 +68,19 @@ def test_pods_are_created_only_when_the_group_is_neither_empty_nor_pending() -> 
     assert isinstance(status, SetJobStatus)
     assert status.counts["Pending"] == 2
     assert status.tasks == {"worker": {"Pending": 2}}
-    assert controller.handle([PodGroupSeen(group), PodGroupSeen(group)], 8) == []
+    assert controller.handle(seen(group, group), 8) == []
 
 
 def test_a_request_without_effect_is_repeated() -> None:
     controller = Controller()
     job = job_of()
-    assert of_kind(controller.handle([VcJobSeen(job)], 0), CreateGroup)
+    assert of_kind(controller.handle(seen(job), 0), CreateGroup)
     due = controller.next_deadline()
     assert due == 10 * SECOND
     assert of_kind(controller.handle([], due), CreateGroup)
     group = pod_group_of(job)
     group.phase = "Inqueue"
-    assert len(of_kind(controller.handle([PodGroupSeen(group)], due), CreatePod)) == 2
+    assert len(of_kind(controller.handle(seen(group), due), CreatePod)) == 2
     assert controller.next_deadline() == 20 * SECOND
     assert len(of_kind(controller.handle([], 20 * SECOND), CreatePod)) == 2
 
@@ -399,14 +399,12 @@ def test_a_job_whose_objects_are_in_the_way_says_so_until_its_first_pod() -> Non
     job = job_of(task_of("w", 1))
     group = replace(pod_group_of(job), phase="Inqueue")
     controller = Controller()
-    (create,) = [
-        c for c in controller.handle([VcJobSeen(job), PodGroupSeen(group)], 0) if isinstance(c, CreatePod)
-    ]
+    (create,) = [c for c in controller.handle(seen(job, group), 0) if isinstance(c, CreatePod)]
     why = "NetworkPolicy train belongs to an earlier job of the same name and is not deleted yet"
     told = controller.handle([JobHeldUp(job.key, job.uid, why)], SECOND)
     (status,) = [command for command in told if isinstance(command, SetJobStatus)]
     assert (status.phase, status.reason, status.message) == ("Pending", "PodsNotCreated", why)
     assert not controller.handle([JobHeldUp(job.key, "an earlier one", "other")], SECOND)
-    after = controller.handle([PodSeen(create.pod)], 2 * SECOND)
+    after = controller.handle(seen(create.pod), 2 * SECOND)
     (status,) = [command for command in after if isinstance(command, SetJobStatus)]
     assert (status.phase, status.reason, status.message) == ("Pending", "", "")

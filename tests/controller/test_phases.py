@@ -9,7 +9,7 @@ from ringwise.controller.phases import is_allowed, must_delete, next_phase, star
 from ringwise.messages.job_expansion import pods_of
 from ringwise.state.failures import policy_for
 from ringwise.state.vcjob import Policy, VcJob
-from tests.embed.builders import job_of, task_of
+from tests.builders.values import job_of, task_of
 
 TWO = job_of(task_of("w", 2))
 #: Four pods, two of them enough.

@@ -16,19 +16,19 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
 from ringwise.messages.containment import Containment
 from ringwise.messages.ordinary_groups import group_for, is_as_wanted
-from ringwise.state.model import NetworkTopology, Owner, Pod, PodClass, PodGroup
+from ringwise.state.model import NetworkTopology, Owner, Pod, PodGroup
 from ringwise.state.workload import PodOwner
 from ringwise.wellknown import GROUP_NAME
+from tests.builders.values import CHIP, group, pod, pod_class
 from tests.examples import examples
 
-CHIP = "huawei.com/Ascend910"
 SET = Owner("ReplicaSet", "chat-1", "rs", "apps/v1")
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 
 
 def pod_of(uid: str = "p0", owner: Owner | None = SET, **more: Any) -> Pod:
-    cls = PodClass(CHIP, 2, cpu_milli=500)
-    return Pod(uid, "default", f"pod-{uid}", cls, owner=owner, **more)
+    cls = pod_class(2, cpu_milli=500)
+    return pod(f"pod-{uid}", uid=uid, cls=cls, owner=owner, **more)
 
 
 def owner_of(kind: str = "ReplicaSet", replicas: int = 2) -> PodOwner:
@@ -184,9 +184,9 @@ def test_the_next_leader_finishes_the_group_of_a_pod_without_an_owner() -> None:
     """Bound meanwhile or not; a group that the pod names is there again at once."""
     lab = Lab()
     lab.put(group_for(pod_of("p0", None), None))
-    lab.put(pod_of("p0", None, node="node-1"))
+    lab.put(pod_of("p0", None, on="node-1", phase="Pending"))
     lab.put(pod_of("p1", None, group="podgroup-p1"))
-    lab.put(pod_of("p2", None, node="node-1"))
+    lab.put(pod_of("p2", None, on="node-1", phase="Pending"))
     lab.restart()
     told, made = lab.turn()
     assert isinstance(told, AnnotatePod)
@@ -341,7 +341,7 @@ def test_at_0_replicas_the_group_is_deleted_once_its_pods_are_gone() -> None:
 def test_a_group_of_that_name_with_another_owner_is_not_touched() -> None:
     lab = Lab()
     lab.put(owner_of(replicas=0))
-    lab.put(PodGroup("default", "podgroup-rs", owner=Owner("Other", "x", "other")))
+    lab.put(group("podgroup-rs", owner=Owner("Other", "x", "other")))
     assert lab.turn() == []
 
 
@@ -427,9 +427,7 @@ def test_the_group_of_a_job_says_whether_it_is_suspended() -> None:
 def test_a_wish_that_is_lost_is_repeated_and_a_foreign_group_is_left_alone() -> None:
     lab = Lab()
     lab.put(PodOwner("Job", "default", "chat-1", "rs", 0, suspended=True))
-    foreign = PodGroup(
-        "default", "podgroup-rs", owner=Owner("Job", "other", "another", "batch/v1"), ordinary=True
-    )
+    foreign = group("podgroup-rs", owner=Owner("Job", "other", "another", "batch/v1"), ordinary=True)
     lab.put(foreign)
     assert lab.turn() == []
     lab.put(replace(foreign, owner=Owner("Job", "chat-1", "rs", "batch/v1")))

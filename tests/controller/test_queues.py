@@ -18,18 +18,17 @@ from ringwise.messages.events import (
     Event,
     PodGone,
     PodGroupGone,
-    PodGroupSeen,
     PodSeen,
     QueueCommand,
     QueueGone,
     QueueSeen,
 )
-from ringwise.state.model import Pod, PodClass, PodGroup, Queue
+from ringwise.state.model import Queue
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import SCHEDULING_QUEUE_NAME
+from tests.builders.values import group, job_of, pod, seen, task_of
 from tests.controller.controller_lab import FOREVER, lab_with
 from tests.controller.turns import settle
-from tests.embed.builders import job_of, task_of
 from tests.examples import examples
 
 MARK = "volcano.sh/closed-by-parent"
@@ -45,8 +44,8 @@ class World:
         self.told: list[RecordQueueEvent] = []
         self.turn(*map(QueueSeen, self.queues.values()))
 
-    def turn(self, *events: Event) -> None:
-        settle(self.controller, self.now, events, self.done)
+    def turn(self, *known: object) -> None:
+        settle(self.controller, self.now, seen(*known), self.done)
 
     def done(self, command: Command) -> list[Event]:
         if isinstance(command, RecordQueueEvent):
@@ -70,19 +69,15 @@ class World:
         return {name: queue.state for name, queue in self.queues.items()}
 
 
-def group(name: str, queue: str) -> PodGroupSeen:
-    return PodGroupSeen(PodGroup("default", name, queue=queue))
-
-
 def test_a_queue_is_closing_until_no_pod_group_names_it() -> None:
     world = World(blue="root")
-    world.turn(group("a", "blue"), group("b", "blue"))
+    world.turn(group("a", queue="blue"), group("b", queue="blue"))
     world.ask("blue", "CloseQueue")
     assert world.states == {"blue": "Closing"}
     world.turn(PodGroupGone("default/a"))
     assert world.states == {"blue": "Closing"}
     # A PodGroup that moves to another queue leaves it, too.
-    world.turn(group("b", "green"))
+    world.turn(group("b", queue="green"))
     assert world.states == {"blue": "Closed"}
     world.ask("blue", "OpenQueue")
     assert world.states == {"blue": "Open"}
@@ -95,7 +90,7 @@ def test_a_queue_is_closing_until_no_pod_group_names_it() -> None:
 def test_a_queue_is_closing_until_the_last_pod_that_is_a_job_of_its_own_is_gone() -> None:
     world = World(blue="root")
     pods = [
-        Pod(uid, "default", uid, PodClass(), node="node-1", annotations={SCHEDULING_QUEUE_NAME: "blue"})
+        pod(uid, 0, on="node-1", phase="Pending", annotations={SCHEDULING_QUEUE_NAME: "blue"})
         for uid in ("a", "b")
     ]
     world.turn(*map(PodSeen, pods))
@@ -104,7 +99,7 @@ def test_a_queue_is_closing_until_the_last_pod_that_is_a_job_of_its_own_is_gone(
     assert world.states == {"blue": "Closing"}
     # Its PodGroup counts from now on.
     named = replace(pods[1], group="podgroup-b")
-    world.turn(group("podgroup-b", "blue"), PodSeen(named))
+    world.turn(group("podgroup-b", queue="blue"), named)
     world.turn(PodGone("b"))
     assert world.states == {"blue": "Closing"}
     world.turn(PodGroupGone("default/podgroup-b"))
@@ -113,7 +108,7 @@ def test_a_queue_is_closing_until_the_last_pod_that_is_a_job_of_its_own_is_gone(
 
 def test_a_queue_without_pod_groups_is_closed_at_once_and_a_closing_one_can_be_opened() -> None:
     world = World(blue="root", green="root")
-    world.turn(group("a", "green"))
+    world.turn(group("a", queue="green"))
     world.ask("blue", "CloseQueue")
     world.ask("green", "CloseQueue")
     assert world.states == {"blue": "Closed", "green": "Closing"}
@@ -135,7 +130,7 @@ def test_every_state_can_be_opened_and_closed(state: str, action: str, after: st
 
 def test_closing_descends_and_opening_opens_what_was_closed_with_it() -> None:
     world = World(dept="root", team="dept", deep="team", own="dept", other="root")
-    world.turn(group("a", "deep"))
+    world.turn(group("a", queue="deep"))
     world.ask("own", "CloseQueue")
     world.ask("dept", "CloseQueue")
     assert world.states == {
@@ -197,20 +192,20 @@ def test_a_queue_that_users_close_in_the_object_closes_what_is_below_it() -> Non
 def test_what_a_new_object_leaves_out_is_written_once() -> None:
     controller = Controller()
     new = Queue("blue", parent="root", missing=("state", "parent"))
-    assert controller.handle([QueueSeen(new)], 0) == [UpdateQueue("blue", "Open", None, "root")]
-    assert controller.handle([QueueSeen(new)], 1) == []
-    assert controller.handle([QueueSeen(replace(new, missing=()))], 2) == []
+    assert controller.handle(seen(new), 0) == [UpdateQueue("blue", "Open", None, "root")]
+    assert controller.handle(seen(new), 1) == []
+    assert controller.handle(seen(replace(new, missing=())), 2) == []
     assert controller.next_deadline() is None
 
 
 def test_a_late_event_does_not_undo_a_command_and_a_lost_write_is_repeated() -> None:
     controller = Controller()
     blue = Queue("blue", parent="root")
-    controller.handle([QueueSeen(blue), group("a", "blue")], 0)
+    controller.handle(seen(blue, group("a", queue="blue")), 0)
     closing = UpdateQueue("blue", "Closing")
     assert closing in controller.handle([QueueCommand("blue", "CloseQueue")], 1)
     # Written before the command: it must not open the queue again.
-    assert controller.handle([QueueSeen(replace(blue, weight=2))], 2) == []
+    assert controller.handle(seen(replace(blue, weight=2)), 2) == []
     assert controller.next_deadline() == 1 + RETRY_AFTER
     # Nobody has written it: it is sent again, for the Command that asked for it is deleted.
     assert controller.handle([], 1 + RETRY_AFTER) == [UpdateQueue("blue", "Closing", False)]
@@ -223,7 +218,7 @@ def test_a_new_controller_continues_from_the_objects() -> None:
     """The parent was closed, and the controller ended before it closed the queue below."""
     dept = Queue("dept", parent="root", state="Closed")
     team = Queue("team", parent="dept")
-    first = Controller().handle([QueueSeen(team), QueueSeen(dept), group("a", "team")], 0)
+    first = Controller().handle(seen(team, dept, group("a", queue="team")), 0)
     assert UpdateQueue("team", "Closing", True) in first
 
 
@@ -266,13 +261,13 @@ def test_whatever_is_done_no_queue_is_open_below_one_that_is_not(steps: list[tup
             world.turn(QueueSeen(world.queues[name]))
         elif what == "join":
             groups[name] = other
-            world.turn(group(name, other))
+            world.turn(group(name, queue=other))
         elif what == "leave":
             groups.pop(name, None)
             world.turn(PodGroupGone(f"default/{name}"))
         elif what == "restart":
             world.controller = Controller()
-            seen = [group(key, queue) for key, queue in groups.items()]
+            seen = [group(key, queue=queue) for key, queue in groups.items()]
             world.turn(*map(QueueSeen, world.queues.values()), *seen)
         else:
             world.ask(name, what)
@@ -291,7 +286,7 @@ def test_what_a_user_asked_for_is_sent_until_it_is_done_and_told_then(action: st
     """The Command object is deleted: when the write fails, nothing else would bring it back."""
     before = Queue("blue", uid="q1", state="Open" if state == "Closed" else "Closed")
     controller = Controller()
-    controller.handle([QueueSeen(before)], 0)
+    controller.handle(seen(before), 0)
     commands = controller.handle([QueueCommand("blue", action)], 1)
     assert [(one.name, one.state) for one in commands if isinstance(one, UpdateQueue)] == [("blue", state)]
     assert not [one for one in commands if isinstance(one, RecordQueueEvent)]
@@ -299,9 +294,9 @@ def test_what_a_user_asked_for_is_sent_until_it_is_done_and_told_then(action: st
         due = controller.next_deadline()
         assert due == 1 + round_ * RETRY_AFTER
         # An event with the old state is late, or shows that the write failed.
-        again = controller.handle([QueueSeen(before)], due)
+        again = controller.handle(seen(before), due)
         assert again == [UpdateQueue("blue", state, False, uid="q1")]
-    done = controller.handle([QueueSeen(replace(before, state=state))], 5 * RETRY_AFTER)
+    done = controller.handle(seen(replace(before, state=state)), 5 * RETRY_AFTER)
     assert [(one.name, one.reason) for one in done if isinstance(one, RecordQueueEvent)] == [("blue", action)]
     assert controller.next_deadline() is None
 
@@ -309,7 +304,7 @@ def test_what_a_user_asked_for_is_sent_until_it_is_done_and_told_then(action: st
 def test_the_last_of_two_wishes_counts_while_none_of_them_is_written() -> None:
     blue = Queue("blue", uid="q1")
     controller = Controller()
-    controller.handle([QueueSeen(blue), group("a", "blue")], 0)
+    controller.handle(seen(blue, group("a", queue="blue")), 0)
     controller.handle([QueueCommand("blue", "CloseQueue")], 1)
     controller.handle([QueueCommand("blue", "OpenQueue")], 2)
     later = controller.handle([], 2 + RETRY_AFTER)
@@ -319,16 +314,16 @@ def test_the_last_of_two_wishes_counts_while_none_of_them_is_written() -> None:
 def test_a_closing_queue_that_becomes_empty_before_it_is_written_is_told_when_it_is_closed() -> None:
     blue = Queue("blue", uid="q1")
     controller = Controller()
-    controller.handle([QueueSeen(blue), group("a", "blue")], 0)
+    controller.handle(seen(blue, group("a", queue="blue")), 0)
     controller.handle([QueueCommand("blue", "CloseQueue")], 1)
     controller.handle([PodGroupGone("default/a")], 2)
-    done = controller.handle([QueueSeen(replace(blue, state="Closed", annotations={MARK: "false"}))], 3)
+    done = controller.handle(seen(replace(blue, state="Closed", annotations={MARK: "false"})), 3)
     assert [one.message for one in done if isinstance(one, RecordQueueEvent)] == ["Close queue succeed"]
 
 
 def test_a_queue_that_is_gone_is_not_asked_for_again() -> None:
     controller = Controller()
-    controller.handle([QueueSeen(Queue("blue", uid="q1"))], 0)
+    controller.handle(seen(Queue("blue", uid="q1")), 0)
     controller.handle([QueueCommand("blue", "CloseQueue")], 1)
     assert controller.handle([QueueGone("blue")], 2) == []
     assert controller.next_deadline() is None
@@ -345,11 +340,11 @@ def test_commands_are_obeyed_in_named_namespaces_alone() -> None:
     ):
         for namespace in obeyed:
             controller = Controller(queue_command_namespaces=namespaces)
-            controller.handle([QueueSeen(blue)], 0)
+            controller.handle(seen(blue), 0)
             commands = controller.handle([replace(asked, namespace=namespace)], 1)
             assert [one.state for one in commands if isinstance(one, UpdateQueue)] == ["Closed"]
     controller = Controller()
-    controller.handle([QueueSeen(blue)], 0)
+    controller.handle(seen(blue), 0)
     # Before anything else is looked at: what exists is not told to a stranger.
     for command in (asked, replace(asked, name="unknown"), replace(asked, action="Dance")):
         (told,) = controller.handle([command], 1)

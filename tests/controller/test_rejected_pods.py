@@ -10,16 +10,15 @@ import pytest
 from ringwise.controller.job_record import JobRecord
 from ringwise.controller.machine import Controller
 from ringwise.messages.commands import Command, CreatePod, DeletePod, RecordVcJobEvent, SetJobStatus
-from ringwise.messages.events import PodGone, PodGroupSeen, PodSeen, VcJobSeen
+from ringwise.messages.events import PodGone
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.failures import MAX_REJECTIONS, is_made_again, pause_after
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, VcJob
+from tests.builders.values import SECOND, job_of, seen, task_of
 from tests.controller.controller_lab import FOREVER
 from tests.controller.test_restarts import Crashing, lab_of, used
-from tests.embed.builders import job_of, task_of
 
-SECOND = 1_000_000_000
 REJECTED = "UnexpectedAdmissionError"
 RETRIES = {"fault-scheduling": "force", "fault-retry-times": "1"}
 #: Times from the first start until the sixth rejection: the pauses, and each time a start.
@@ -110,13 +109,13 @@ def test_F5_a_restart_at_every_step_makes_it_no_more_often(what: str) -> None:
 def controller_with(job: VcJob, *pods: Pod) -> tuple[Controller, list[Command]]:
     controller = Controller()
     group = replace(pod_group_of(job), phase="Inqueue")
-    return controller, controller.handle([VcJobSeen(job), PodGroupSeen(group), *map(PodSeen, pods)], SECOND)
+    return controller, controller.handle(seen(job, group, *pods), SECOND)
 
 
 def rejected(job: VcJob, before: int = 0) -> Pod:
     made = Controller()
     group = replace(pod_group_of(job), phase="Inqueue")
-    (create,) = [c for c in made.handle([VcJobSeen(job), PodGroupSeen(group)], 0) if isinstance(c, CreatePod)]
+    (create,) = [c for c in made.handle(seen(job, group), 0) if isinstance(c, CreatePod)]
     annotations = {**create.pod.annotations, "ringwise.io/kubelet-rejections": str(before)}
     return replace(create.pod, phase="Failed", node="node-3", rejected=REJECTED, annotations=annotations)
 
@@ -132,7 +131,7 @@ def test_F5_the_event_says_what_happens_and_it_is_told_once() -> None:
         "again in 4s (2 of 5); this uses no retry and no policy"
     )
     assert not any(isinstance(command, DeletePod) for command in commands)
-    later = controller.handle([PodSeen(pod)], 2 * SECOND)
+    later = controller.handle(seen(pod), 2 * SECOND)
     assert not any(isinstance(command, RecordVcJobEvent) for command in later)
 
 
@@ -193,7 +192,7 @@ def test_F5_the_deletion_of_a_rejected_pod_does_not_reset_the_number(before: int
     controller, _ = controller_with(job, pod)
     commands = controller.handle([], 60 * SECOND)
     assert any(isinstance(command, DeletePod) for command in commands)
-    controller.handle([PodSeen(replace(pod, deleting=True))], 61 * SECOND)
+    controller.handle(seen(replace(pod, deleting=True)), 61 * SECOND)
     (create,) = [
         command
         for command in controller.handle([PodGone(pod.uid)], 62 * SECOND)

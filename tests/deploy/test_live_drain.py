@@ -23,6 +23,7 @@ from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.cluster import JobView
+from tests.builders.values import SECOND
 from tests.device.test_commands import kubeconfig
 from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer, Object
@@ -41,7 +42,6 @@ from tests.kube.harness import (
 )
 
 ALL_CHIPS = ",".join(f"Ascend910-{chip}" for chip in range(8))
-SECOND = 1_000_000_000
 
 
 def owned(made: Object, kind: str = "Operator", name: str = "boss") -> Object:

@@ -19,12 +19,12 @@ from ringwise.manifests.config_maps.node_reservations import (
 from ringwise.manifests.text.errors import Findings
 from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.state.model import NodeReservation
+from tests.builders.values import SECOND
 from tests.deploy.test_live_drain import on_cluster, two_nodes
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CONFIG_MAPS
 
 NAME = "kube-system/ringwise-reservations"
-SECOND = 1_000_000_000
 NOW = 1_800_000_000 * SECOND
 ENTRY = {"nodes": ["node-9"], "queue": "q", "from": "2026-01-31T08:00:00Z", "to": "2026-01-31T09:00:00Z"}
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.device.pods import NodePod
-
-RESOURCE = "huawei.com/Ascend910"
+from tests.builders.values import CHIP
 
 
 @cache
@@ -49,6 +48,6 @@ def pod_of(case: Mapping[str, Any]) -> NodePod:
     )
 
 
-def chips(count: int, resource: str = RESOURCE) -> tuple[str, ...]:
+def chips(count: int, resource: str = CHIP) -> tuple[str, ...]:
     prefix = resource.rpartition("/")[2]
     return tuple(f"{prefix}-{number}" for number in range(count))

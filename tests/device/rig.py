@@ -21,10 +21,10 @@ from ringwise.device.settings import PluginSettings
 from ringwise.device.simulated_kubelet import SimulatedKubelet
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
+from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer, Object
 
 PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
-RESOURCE = "huawei.com/Ascend910"
 NODE = "node-1"
 REPORT = f"kube-system/mindx-dl-deviceinfo-{NODE}"
 
@@ -71,14 +71,14 @@ class Rig:
         await self.devices(len(self.driver.chips()))
 
     async def devices(self, healthy: int) -> dict[str, bool]:
-        return await self.kubelet.devices(RESOURCE, healthy)
+        return await self.kubelet.devices(CHIP, healthy)
 
     # -- pods --------------------------------------------------------------------------------------------
 
     def bind(self, name: str, chips: str, time: str | None = None, **more: Any) -> Object:
         """A pod as the scheduler leaves it."""
         self._number += 1
-        annotations = {RESOURCE: chips, "predicate-time": time or str(self._number)}
+        annotations = {CHIP: chips, "predicate-time": time or str(self._number)}
         count = chips.count(",") + 1
         return self.api.put(
             PODS,
@@ -86,7 +86,7 @@ class Rig:
                 "metadata": {"namespace": "default", "name": name, "annotations": annotations},
                 "spec": {
                     "nodeName": NODE,
-                    "containers": [{"name": "main", "resources": {"limits": {RESOURCE: str(count)}}}],
+                    "containers": [{"name": "main", "resources": {"limits": {CHIP: str(count)}}}],
                 },
                 "status": {"phase": "Pending"},
                 **more,
@@ -94,7 +94,7 @@ class Rig:
         )
 
     async def admit(self, name: str, count: int = 1, **more: Any) -> tuple[int, ...]:
-        container = await self.kubelet.admit(f"default/{name}", RESOURCE, count, **more)
+        container = await self.kubelet.admit(f"default/{name}", CHIP, count, **more)
         return container.chips
 
     def annotations(self, name: str) -> dict[str, str]:

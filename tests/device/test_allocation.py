@@ -25,7 +25,8 @@ from ringwise.device.allocation import (
 from ringwise.device.allocator import Allocator
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
-from tests.device.cases import RESOURCE, case_id, chips, pod_of, section
+from tests.builders.values import CHIP
+from tests.device.cases import case_id, chips, pod_of, section
 
 REAL = "huawei.com/AscendReal"
 
@@ -35,7 +36,7 @@ def healthy(chip: str) -> None:
 
 
 def waiting_pod(name: str, wanted: str, time: str | None = "1", **more: Any) -> NodePod:
-    annotations = {RESOURCE: wanted}
+    annotations = {CHIP: wanted}
     if time is not None:
         annotations["predicate-time"] = time
     case = {
@@ -43,14 +44,14 @@ def waiting_pod(name: str, wanted: str, time: str | None = "1", **more: Any) -> 
         "name": name,
         "phase": "Pending",
         "annotations": annotations,
-        "limits": [{RESOURCE: wanted.count(",") + 1}],
+        "limits": [{CHIP: wanted.count(",") + 1}],
         **more,
     }
     return pod_of(case)
 
 
 def allocator(*pods: NodePod, count: int = 8, match_pods: bool = True) -> Allocator:
-    made = Allocator(RESOURCE, chips(count), Ledger(), match_pods=match_pods)
+    made = Allocator(CHIP, chips(count), Ledger(), match_pods=match_pods)
     made.replace_pods(pods, 0)
     return made
 
@@ -61,10 +62,10 @@ def test_d2_pod_selection(case: dict[str, Any]) -> None:
     expect = case["expect"]
     if case.get("filter_stubbed"):
         # The case hands in pods that passed the filter.
-        pod = first_waiting(pods, RESOURCE, len(case["request_ids"]))
+        pod = first_waiting(pods, CHIP, len(case["request_ids"]))
         assert pod is not None
         if "pod" in expect:
-            assert (pod.name, list(listed_chips(pod.annotations[RESOURCE], RESOURCE))) == (
+            assert (pod.name, list(listed_chips(pod.annotations[CHIP], CHIP))) == (
                 expect["pod"],
                 expect["devices"],
             )
@@ -86,7 +87,7 @@ def test_d2_pod_selection(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", section("filter_pods"), ids=case_id)
 def test_d2_candidates(case: dict[str, Any]) -> None:
-    assert is_candidate(pod_of(case["pod"]), RESOURCE) is case["kept"]
+    assert is_candidate(pod_of(case["pod"]), CHIP) is case["kept"]
 
 
 @pytest.mark.parametrize("case", section("predicate_time"), ids=lambda case: case["value"] or "empty")
@@ -119,7 +120,7 @@ def test_reported_ids_take_what_is_left_sorted_as_text() -> None:
 @pytest.mark.parametrize("case", section("used_devices_from_pods"), ids=case_id)
 def test_d2_used_chips_are_parsed(case: dict[str, Any]) -> None:
     pods = [pod_of(one) for one in case["pods"]]
-    used = {chip for pod in pods if pod.live for chip in named_chips(pod, RESOURCE)}
+    used = {chip for pod in pods if pod.live for chip in named_chips(pod, CHIP)}
     if "used" in case:
         assert used == set(case["used"])
     else:
@@ -134,16 +135,16 @@ def test_d2_mounted_chips_stand_before_the_scheduler_s(case: dict[str, Any]) -> 
             "name": "b",
             "phase": "Running",
             "annotations": case["annotations"],
-            "limits": [{RESOURCE: 1}],
+            "limits": [{CHIP: 1}],
         }
     )
-    assert sorted(used_chips([pod], RESOURCE)) == case["used"]
+    assert sorted(used_chips([pod], CHIP)) == case["used"]
 
 
 def test_n8_a_list_counts_up_to_the_limit() -> None:
-    pod = waiting_pod("greedy", "Ascend910-0,Ascend910-1", limits=[{RESOURCE: 1}])
-    assert used_chips([pod], RESOURCE) == {"Ascend910-0"}
-    assert used_chips([waiting_pod("none", "Ascend910-0", limits=[])], RESOURCE) == set()
+    pod = waiting_pod("greedy", "Ascend910-0,Ascend910-1", limits=[{CHIP: 1}])
+    assert used_chips([pod], CHIP) == {"Ascend910-0"}
+    assert used_chips([waiting_pod("none", "Ascend910-0", limits=[])], CHIP) == set()
 
 
 @pytest.mark.parametrize(
@@ -177,8 +178,8 @@ def test_d2_a_served_pod_is_never_chosen_again_also_when_it_is_the_only_match() 
 
 
 def test_D4_a_pod_with_two_containers_that_ask_is_refused_and_takes_nothing_from_others() -> None:
-    two = waiting_pod("two", "Ascend910-0,Ascend910-1", "1", limits=[{RESOURCE: 1}, {RESOURCE: 1}])
-    sidecar = waiting_pod("good", "Ascend910-2,Ascend910-3", "9", limits=[{RESOURCE: 2}, {}, {RESOURCE: 0}])
+    two = waiting_pod("two", "Ascend910-0,Ascend910-1", "1", limits=[{CHIP: 1}, {CHIP: 1}])
+    sidecar = waiting_pod("good", "Ascend910-2,Ascend910-3", "9", limits=[{CHIP: 2}, {}, {CHIP: 0}])
     machine = allocator(two, sidecar)
     reason = (
         r"waits for 1 chip .*default/good \(2\); "
@@ -194,20 +195,20 @@ def test_D4_a_pod_with_two_containers_that_ask_is_refused_and_takes_nothing_from
 
 
 def read_pod(spec: dict[str, Any], name: str = "pod", wanted: str = "Ascend910-0,Ascend910-1") -> NodePod:
-    metadata = {"name": name, "uid": name, "annotations": {RESOURCE: wanted, "predicate-time": "1"}}
+    metadata = {"name": name, "uid": name, "annotations": {CHIP: wanted, "predicate-time": "1"}}
     read = pod_from_wire(msgspec.convert({"metadata": metadata, "spec": spec}, NodePodWire))
     assert read is not None
     return read
 
 
 def container(name: str, wanted: int, **more: Any) -> dict[str, Any]:
-    return {"name": name, "resources": {"limits": {RESOURCE: str(wanted)}}, **more}
+    return {"name": name, "resources": {"limits": {CHIP: str(wanted)}}, **more}
 
 
 def test_D4_a_sidecar_gets_the_chips_of_its_pod() -> None:
     beside = container("beside", 2, restartPolicy="Always")
     pod = read_pod({"containers": [{"name": "main"}], "initContainers": [{"name": "first"}, beside]})
-    assert (pod.asks_for(RESOURCE), pod.container_of(RESOURCE)) == (2, "beside")
+    assert (pod.asks_for(CHIP), pod.container_of(CHIP)) == (2, "beside")
     machine = allocator(pod)
     assert machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy).chips == (
         "Ascend910-0",
@@ -229,7 +230,7 @@ def test_D4_chips_of_an_init_container_are_refused_by_name_and_take_no_call_of_o
 def test_n8_a_list_that_a_tenant_changed_takes_the_call_of_no_other_pod() -> None:
     # It asks for one chip, names two that another pod has, and wants to be the first.
     holder = waiting_pod("holder", "Ascend910-0,Ascend910-1", CONSUMED, phase="Running")
-    forged = waiting_pod("forged", "Ascend910-0,Ascend910-1", "0", limits=[{RESOURCE: 1}])
+    forged = waiting_pod("forged", "Ascend910-0,Ascend910-1", "0", limits=[{CHIP: 1}])
     machine = allocator(holder, forged, waiting_pod("good", "Ascend910-2,Ascend910-3", "9"))
     assert machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy).chips == (
         "Ascend910-2",
@@ -248,13 +249,13 @@ def test_d2_what_allocate_writes() -> None:
         REAL: "Ascend910-10,Ascend910-2",
         "huawei.com/kltDev": "Ascend910-0,Ascend910-7",
     }
-    assert machine.ledger.mapped(RESOURCE) == {"Ascend910-7": "Ascend910-10", "Ascend910-0": "Ascend910-2"}
+    assert machine.ledger.mapped(CHIP) == {"Ascend910-7": "Ascend910-10", "Ascend910-0": "Ascend910-2"}
 
 
 @pytest.mark.parametrize("wanted", ["Ascend910-0,Ascend910-0", "Ascend910-x,Ascend910-1", "npu-0,npu-1", ""])
 def test_d2_a_list_that_no_scheduler_wrote_makes_no_candidate(wanted: str) -> None:
     good = waiting_pod("good", "Ascend910-2,Ascend910-3", "9")
-    machine = allocator(waiting_pod("bad", wanted, "1", limits=[{RESOURCE: 2}]), good)
+    machine = allocator(waiting_pod("bad", wanted, "1", limits=[{CHIP: 2}]), good)
     assert machine.allocate(["Ascend910-7", "Ascend910-6"], 0, healthy).chips == (
         "Ascend910-2",
         "Ascend910-3",

@@ -18,7 +18,8 @@ from click.testing import CliRunner, Result
 from ringwise import __version__
 from ringwise.cli.commands import cli
 from ringwise.device.simulated_kubelet import SimulatedKubelet
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE
+from tests.builders.values import CHIP
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS
 from tests.kube.fake_api_server import FakeApiServer
 
 
@@ -180,14 +181,14 @@ async def test_the_process_serves_kubelet_and_ends_on_a_signal() -> None:
             SimulatedKubelet(folder / "device-plugins", folder / "pod-resources" / "kubelet.sock") as kubelet,
         ):
             api.put(NODES, node_object())
-            limits = {"limits": {RESOURCE: "1"}}
+            limits = {"limits": {CHIP: "1"}}
             api.put(
                 PODS,
                 {
                     "metadata": {
                         "namespace": "default",
                         "name": "train",
-                        "annotations": {RESOURCE: "Ascend910-2", "predicate-time": "7"},
+                        "annotations": {CHIP: "Ascend910-2", "predicate-time": "7"},
                     },
                     "spec": {"nodeName": NODE, "containers": [{"name": "main", "resources": limits}]},
                     "status": {"phase": "Pending"},
@@ -210,8 +211,8 @@ async def test_the_process_serves_kubelet_and_ends_on_a_signal() -> None:
                 stderr=subprocess.PIPE,
             )
             try:
-                await kubelet.devices(RESOURCE, 4)
-                container = await kubelet.admit("default/train", RESOURCE, 1)
+                await kubelet.devices(CHIP, 4)
+                container = await kubelet.admit("default/train", CHIP, 1)
                 assert container.chips == (2,)
                 while f"kube-system/mindx-dl-deviceinfo-{NODE}" not in api.collections.get(CONFIG_MAPS, {}):
                     await asyncio.sleep(0.01)
@@ -301,12 +302,12 @@ async def test_a_leaf_switch_of_a_cluster_is_isolated_and_released(tmp_path: Pat
 #: A pod on the node that asks for a chip.
 ASKING = {
     "nodeName": NODE,
-    "containers": [{"name": "main", "resources": {"limits": {RESOURCE: "1"}}}],
+    "containers": [{"name": "main", "resources": {"limits": {CHIP: "1"}}}],
 }
 
 
 def node_with_chips(name: str, count: int) -> dict[str, Any]:
-    chips = {RESOURCE: str(count)}
+    chips = {CHIP: str(count)}
     devices = {f"Ascend910-{chip}": {"IP": "", "SuperDeviceID": 0} for chip in range(count)}
     ready = [{"type": "Ready", "status": "True"}]
     status = {"capacity": chips, "allocatable": chips, "conditions": ready}
@@ -316,11 +317,11 @@ def node_with_chips(name: str, count: int) -> dict[str, Any]:
 
 async def test_chips_list(tmp_path: Path) -> None:
     lists = {
-        RESOURCE: "Ascend910-0",
-        f"{RESOURCE}-Unhealthy": "Ascend910-2,Ascend910-4",
-        f"{RESOURCE}-NetworkUnhealthy": "Ascend910-0",
-        f"{RESOURCE}-Recovering": "",
-        f"{RESOURCE}-Fault": json.dumps(
+        CHIP: "Ascend910-0",
+        f"{CHIP}-Unhealthy": "Ascend910-2,Ascend910-4",
+        f"{CHIP}-NetworkUnhealthy": "Ascend910-0",
+        f"{CHIP}-Recovering": "",
+        f"{CHIP}-Fault": json.dumps(
             [{"npu_name": "Ascend910-2", "fault_level": "SeparateNPU", "fault_code": "80E18402"}]
         ),
     }
@@ -390,8 +391,8 @@ async def test_chips_of_nodes_that_can_be_read_are_listed_beside_those_that_cann
         for name in ("node-1", "node-2"):
             api.put(NODES, node_with_chips(name, 1))
         api.put(PODS, {"metadata": {"namespace": "default", "name": "odd"}, "spec": {"nodeName": 7}})
-        api.put(CONFIG_MAPS, report("node-1", {RESOURCE: "Ascend910-0"}))
-        api.put(CONFIG_MAPS, report("node-2", {RESOURCE: 7}))
+        api.put(CONFIG_MAPS, report("node-1", {CHIP: "Ascend910-0"}))
+        api.put(CONFIG_MAPS, report("node-2", {CHIP: 7}))
         config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
         result = await asyncio.to_thread(invoke, "get", "chips", "-o", "json", config)
         assert result.exit_code == 0

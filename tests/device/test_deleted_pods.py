@@ -20,11 +20,11 @@ from ringwise.device.control_groups import ControlGroups
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
 from ringwise.device.simulated_kubelet import AdmissionError
-from tests.device.cases import RESOURCE, chips
+from tests.builders.values import CHIP, SECOND
+from tests.device.cases import chips
 from tests.device.rig import PODS, Rig, rig
 from tests.device.test_allocation import healthy, waiting_pod
 
-SECOND = 10**9
 FOUR, FIVE = "Ascend910-4", "Ascend910-5"
 
 
@@ -33,7 +33,7 @@ FOUR, FIVE = "Ascend910-4", "Ascend910-5"
 
 def served(**old: Any) -> tuple[Allocator, NodePod]:
     """Chip 4 is in the container of pod `old`, under the id of chip 5."""
-    machine = Allocator(RESOURCE, chips(8), Ledger())
+    machine = Allocator(CHIP, chips(8), Ledger())
     machine.replace_pods([waiting_pod("old", FOUR)], 0)
     machine.commit(machine.allocate([FIVE], 0, healthy))
     machine.listed({"default/old": [[FIVE]]}, SECOND, running=())
@@ -76,7 +76,7 @@ def test_it_keeps_them_though_its_ids_go_to_another_pod_with_other_chips() -> No
     machine.listed(listing, 5 * SECOND, running=machine.in_question(listing))
     assert machine.chips_of_pods() == {pod.uid: (FOUR,), "uid-other": ("Ascend910-1",)}
     # Also after a restart.
-    again = Allocator(RESOURCE, chips(8), machine.ledger)
+    again = Allocator(CHIP, chips(8), machine.ledger)
     again.replace_pods(machine.pods.values(), 6 * SECOND)
     again.listed(listing, 7 * SECOND, running={pod.uid})
     with pytest.raises(AllocationError, match="held by pod default/old"):
@@ -123,7 +123,7 @@ def test_ids_of_a_pod_that_is_there_and_runs_do_not_give_its_chips_away() -> Non
 
 
 def test_a_pod_without_a_record_holds_what_it_may_have() -> None:
-    machine = Allocator(RESOURCE, chips(8), Ledger())
+    machine = Allocator(CHIP, chips(8), Ledger())
     pod = waiting_pod("old", FOUR, CONSUMED, phase="Running")
     machine.replace_pods([pod], 0)
     machine.listed({"default/old": [["Ascend910-6"]]}, SECOND, running=())
@@ -137,7 +137,7 @@ def test_a_pod_without_a_record_holds_what_it_may_have() -> None:
 
 
 def test_where_kubelet_s_ids_are_the_chips() -> None:
-    machine = Allocator(RESOURCE, chips(8), Ledger(), match_pods=False)
+    machine = Allocator(CHIP, chips(8), Ledger(), match_pods=False)
     pod = waiting_pod("old", FOUR, phase="Running")
     machine.replace_pods([pod], 0)
     machine.allocate([FOUR], 0, healthy)
@@ -251,7 +251,7 @@ async def test_a_pod_that_is_deleted_by_force_keeps_its_chips_until_its_containe
 ) -> None:
     """Kubelet's next call may come before the plugin has made a report."""
     async with rig(report_interval=0.01 if heard else 3600.0) as node:
-        notes = {RESOURCE: FOUR, "predicate-time": "1"}
+        notes = {CHIP: FOUR, "predicate-time": "1"}
         meta = {"namespace": "default", "name": "old", "uid": UID, "annotations": notes}
         node.bind("old", FOUR, metadata=meta)
         assert await node.admit("old") == (4,)
@@ -265,7 +265,7 @@ async def test_a_pod_that_is_deleted_by_force_keeps_its_chips_until_its_containe
         if heard:
             await node.until(lambda: "default/old" not in node.report()["RingwiseKubeletDevices"])
             assert json.loads(node.report()["RingwiseMountedChips"]) == {UID: FOUR}
-            assert FOUR not in node.device_list()[RESOURCE].split(",")
+            assert FOUR not in node.device_list()[CHIP].split(",")
         node.bind("new", FOUR)
         with pytest.raises(AdmissionError, match="Ascend910-4 of pod default/new is held by pod default/old"):
             await node.admit("new", ids=[FOUR])

@@ -23,7 +23,8 @@ from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile
 from ringwise.device.health.configuration import LINK_DOWN, shipped_configuration
 from ringwise.device.health.monitor import SILENCE, HealthMonitor, Seen
 from ringwise.device.settings import PluginSettings
-from tests.device.rig import CONFIG_MAPS, NODES, REPORT, RESOURCE, rig
+from tests.builders.values import CHIP
+from tests.device.rig import CONFIG_MAPS, NODES, REPORT, rig
 
 
 def steer(library: ctypes.CDLL, **values: int) -> None:
@@ -223,7 +224,7 @@ async def test_chips_that_come_later_are_taken_in(tmp_path: Path) -> None:
         await node.start(await Discovery(node.driver).look())
         await node.plugin.discover()
         assert set(await node.devices(7)) == {f"Ascend910-{at}" for at in (0, 1, 2, 4, 5, 6, 7)}
-        await node.until(lambda: "Ascend910-7" in node.device_list()[RESOURCE])
+        await node.until(lambda: "Ascend910-7" in node.device_list()[CHIP])
 
         def described() -> tuple[int, str | None]:
             meta = node.api.get(NODES, "node-1")["metadata"]
@@ -235,7 +236,7 @@ async def test_chips_that_come_later_are_taken_in(tmp_path: Path) -> None:
         path.write_text(json.dumps({"count": 8, "board": 0x30}))
         await node.plugin.discover()
         assert "Ascend910-3" in await node.devices(8)
-        await node.until(lambda: "Ascend910-3" in node.device_list()[RESOURCE].split(","))
+        await node.until(lambda: "Ascend910-3" in node.device_list()[CHIP].split(","))
         await node.until(lambda: described() == (8, "module-910b-8"))
         node.bind("train", "Ascend910-3")
         assert await node.admit("train") == (3,)
@@ -291,7 +292,7 @@ async def test_a_driver_that_hangs_blocks_neither_health_nor_allocate_nor_the_re
             await node.devices(7)
             driver.change(5, [0x80E18402])
             await node.devices(6)
-            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3,Ascend910-5")
+            await node.until(lambda: node.device_list()[f"{CHIP}-Unhealthy"] == "Ascend910-3,Ascend910-5")
             node.bind("train", "Ascend910-1")
             assert await node.admit("train") == (1,)
             driver.free.set()
@@ -339,7 +340,7 @@ async def test_before_faults_were_read_neither_kubelet_nor_the_cluster_hears_of_
             assert (node.kubelet.registrations, node.report()) == (0, {"x": "y"})
             driver.free.set()
             await node.devices(7)
-            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
+            await node.until(lambda: node.device_list()[f"{CHIP}-Unhealthy"] == "Ascend910-2")
         finally:
             driver.free.set()
         assert [dict(devices)["Ascend910-2"] for devices in sent] == [False] * len(sent)

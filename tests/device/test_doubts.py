@@ -21,12 +21,14 @@ from ringwise.device.pods import NodePod
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass
+from ringwise.state.model import Pod
 from ringwise.topology.chips import mask_of
-from tests.device.cases import RESOURCE, chips
+from tests.builders import values
+from tests.builders.values import CHIP, SECOND, report, seen
+from tests.device.cases import chips
 from tests.device.test_allocation import REAL, healthy, waiting_pod
 from tests.examples import examples
-from tests.scheduler.rig import SECOND, configuration
+from tests.scheduler.rig import configuration
 
 ALL = chips(8)
 
@@ -38,7 +40,7 @@ def running(name: str, bound: str, real: str = "", time: str = CONSUMED, **more:
 
 
 def migrated(*pods: NodePod, **ids: list[str]) -> Allocator:
-    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine = Allocator(CHIP, ALL, Ledger())
     machine.replace_pods(pods, 0)
     machine.listed({f"default/{name}": [listed] for name, listed in ids.items()}, 0)
     return machine
@@ -61,7 +63,7 @@ def names(*numbers: int) -> tuple[str, ...]:
         # Each list counts up to the limit; what cannot be read and what is not here count for nothing.
         (
             running(
-                "p", "Ascend910-0,Ascend910-1", "Ascend910-4,Ascend910-5,Ascend910-6", limits=[{RESOURCE: 2}]
+                "p", "Ascend910-0,Ascend910-1", "Ascend910-4,Ascend910-5,Ascend910-6", limits=[{CHIP: 2}]
             ),
             ["Ascend910-0", "Ascend910-1"],
             names(0, 1, 4, 5),
@@ -104,12 +106,12 @@ def test_n8_a_later_edit_neither_frees_nor_takes_chips() -> None:
     machine.put_pod(pod.annotated({REAL: "Ascend910-1"}))
     assert machine.doubtful_chips() == {pod.uid: names(0, 1, 5)}
     for number in (2, 3, 4):
-        machine.put_pod(pod.annotated({RESOURCE: f"Ascend910-{number}", REAL: f"Ascend910-{number}"}))
+        machine.put_pod(pod.annotated({CHIP: f"Ascend910-{number}", REAL: f"Ascend910-{number}"}))
         assert machine.doubtful_chips() == {pod.uid: names(0, 1, 5)}
     # Nor does it after a restart.
-    again = Allocator(RESOURCE, ALL, Ledger())
+    again = Allocator(CHIP, ALL, Ledger())
     again.doubts.restore(machine.doubtful_chips())
-    again.replace_pods([pod.annotated({RESOURCE: "Ascend910-4"})], 0)
+    again.replace_pods([pod.annotated({CHIP: "Ascend910-4"})], 0)
     assert again.doubtful_chips() == {pod.uid: names(0, 1, 4, 5)}
     again.drop_pod(pod.uid, 0, replace(pod, phase="Failed"))
     assert again.used() == set()
@@ -141,7 +143,7 @@ def test_n8_kubelet_starts_and_lists_nothing_for_a_while() -> None:
 
 def test_n8_kubelet_s_ids_are_chips_where_pods_are_not_matched() -> None:
     pod = running("p", "Ascend910-0")
-    machine = Allocator(RESOURCE, ALL, Ledger(), match_pods=False)
+    machine = Allocator(CHIP, ALL, Ledger(), match_pods=False)
     machine.replace_pods([pod], 0)
     machine.listed({"default/p": [["Ascend910-5"]]}, 0)
     assert machine.chips_of_pods() == {pod.uid: names(5)}
@@ -223,9 +225,6 @@ def test_n8_a_folder_that_is_not_there_is_told_once(tmp_path: Path, log: Any) ->
 # -- plugin and scheduler together
 
 
-TWO = PodClass(resource=RESOURCE, chips=2)
-
-
 class Migration(RuleBasedStateMachine):
     """A node with pods from before our plugin, whose owners edit annotations; new pods come beside them.
 
@@ -249,45 +248,28 @@ class Migration(RuleBasedStateMachine):
             bound, mounted = lists if data.draw(st.booleans()) else lists[::-1]
             self.pods[uid] = running(f"old-{at}", bound, mounted)
             self.ids[f"default/old-{at}"] = list(ids[2 * at : 2 * at + 2])
-        self.report_now = DeviceReport("n1", RESOURCE)
+        self.report_now = report("n1", network_unhealthy=None)
         self.scheduler = self._started()
-        self.allocator = Allocator(RESOURCE, ALL, Ledger())
+        self.allocator = Allocator(CHIP, ALL, Ledger())
         self.restart_plugin()
 
     def _started(self) -> Any:
         made = new_scheduler(configuration(owned_annotations=self.owned))
-        node = Node(
-            "n1",
-            chips_allocatable={RESOURCE: 8},
-            chips_capacity={RESOURCE: 8},
-            max_pods=100,
-            devices=tuple(Device(chip) for chip in range(8)),
-        )
-        made.handle([ev.NodeSeen(node), *map(self._seen, self.pods.values())], self.now)
-        made.handle([ev.ReportSeen(self.report_now)], self.now)
+        made.handle(seen(values.node(), *map(self._seen, self.pods.values())), self.now)
+        made.handle(seen(self.report_now), self.now)
         return made
 
-    def _seen(self, pod: NodePod) -> ev.PodSeen:
+    def _seen(self, pod: NodePod) -> Pod:
         def listed(key: str) -> tuple[int, ...]:
             found = pod.annotations.get(key, "").split(",")[:2]
-            return tuple(chip for one in found if one and (chip := chip_of(one, RESOURCE)) is not None)
+            return tuple(chip for one in found if one and (chip := chip_of(one, CHIP)) is not None)
 
-        return ev.PodSeen(
-            Pod(
-                pod.uid,
-                "default",
-                pod.name,
-                TWO,
-                pod.phase,
-                "n1",
-                holds=listed(RESOURCE),
-                mounted=listed(REAL),
-            )
-        )
+        holds, mounted = listed(CHIP), listed(REAL)
+        return values.pod(pod.name, 2, uid=pod.uid, on="n1", phase=pod.phase, holds=holds, mounted=mounted)
 
-    def _tell(self, *events: ev.Event) -> list[Bind]:
+    def _tell(self, *known: object) -> list[Bind]:
         self.now += SECOND
-        return [one for one in self.scheduler.handle(events, self.now) if isinstance(one, Bind)]
+        return [one for one in self.scheduler.handle(seen(*known), self.now) if isinstance(one, Bind)]
 
     def _listing(self) -> dict[str, list[list[str]]]:
         return {self.pods[uid].key: [self.ids[self.pods[uid].key]] for uid in self.truth}
@@ -300,18 +282,18 @@ class Migration(RuleBasedStateMachine):
                 correction.annotations
             )
             self.allocator.put_pod(pod)
-        self.report_now = DeviceReport(
+        self.report_now = report(
             "n1",
-            RESOURCE,
+            network_unhealthy=None,
             mounted=_masks(self.allocator.chips_of_pods()),
             doubtful=_masks(self.allocator.doubtful_chips()),
         )
-        self._tell(ev.ReportSeen(self.report_now))
+        self._tell(self.report_now)
 
     @rule()
     def restart_plugin(self) -> None:
         """It keeps what it mounted itself, and has its last report."""
-        again = Allocator(RESOURCE, ALL, self.allocator.ledger)
+        again = Allocator(CHIP, ALL, self.allocator.ledger)
         doubtful = self.report_now.doubtful
         again.doubts.restore({uid: _names(mask) for uid, mask in doubtful.items()})
         again.replace_pods(self.pods.values(), self.now)
@@ -323,7 +305,7 @@ class Migration(RuleBasedStateMachine):
         self.scheduler = self._started()
 
     @precondition(lambda self: self.truth)
-    @rule(data=st.data(), key=st.sampled_from([RESOURCE, REAL, "predicate-time"]))
+    @rule(data=st.data(), key=st.sampled_from([CHIP, REAL, "predicate-time"]))
     def edit(self, data: st.DataObject, key: str) -> None:
         """The owner of a pod writes what it likes."""
         uid = data.draw(st.sampled_from(sorted(self.truth)))
@@ -340,7 +322,7 @@ class Migration(RuleBasedStateMachine):
         self.number += 1
         name = f"new-{self.number}"
         uid = f"uid-{name}"
-        binds = self._tell(ev.PodSeen(Pod(uid, "default", name, TWO, created=self.number)))
+        binds = self._tell(values.pod(name, 2, uid=uid, created=self.number))
         if not binds:
             self._tell(ev.PodGone(uid))
             return
@@ -381,12 +363,12 @@ class Migration(RuleBasedStateMachine):
             # Nothing is withheld when all pods have ended.
             self.report()
             assert self.allocator.used() == set()
-            assert self.scheduler.view.cluster.fleets[RESOURCE].free_mask[0] == 0xFF
+            assert self.scheduler.view.cluster.fleets[CHIP].free_mask[0] == 0xFF
 
     @invariant()
     def chips_of_containers_are_taken(self) -> None:
         assert {chip for mounted in self.truth.values() for chip in mounted} <= self.allocator.used()
-        taken = self.scheduler.view.cluster.fleets[RESOURCE].taken(0)
+        taken = self.scheduler.view.cluster.fleets[CHIP].taken(0)
         assert mask_of(int(one[10:]) for mounted in self.truth.values() for one in mounted) & ~taken == 0
         assert self.scheduler.view.inconsistencies() == []
 

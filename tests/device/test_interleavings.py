@@ -19,12 +19,12 @@ from ringwise.device.allocation import CONSUMED, AllocationError
 from ringwise.device.allocator import AllocateResult, Allocator
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod
-from tests.device.cases import RESOURCE, chips
+from tests.builders.values import CHIP, SECOND
+from tests.device.cases import chips
 from tests.device.test_allocation import REAL, healthy, waiting_pod
 from tests.examples import examples
 
 ALL = chips(6)
-SECOND = 1_000_000_000
 
 
 TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
@@ -57,9 +57,7 @@ class Node(RuleBasedStateMachine):
         self.allocator = self._started(Ledger())
 
     def _started(self, ledger: Ledger) -> Allocator:
-        made = Allocator(
-            RESOURCE, ALL, ledger, rank_table=rank_table, mounts_by_environment=self.by_environment
-        )
+        made = Allocator(CHIP, ALL, ledger, rank_table=rank_table, mounts_by_environment=self.by_environment)
         made.replace_pods(self.pods.values(), 0)
         return made
 
@@ -81,7 +79,7 @@ class Node(RuleBasedStateMachine):
             named = reported.get(uid)
             if named is None:
                 real = pod.annotations.get(REAL, "")
-                named = (*pod.annotations[RESOURCE].split(","), *filter(None, real.split(",")))
+                named = (*pod.annotations[CHIP].split(","), *filter(None, real.split(",")))
             held.update(named)
         return held
 
@@ -96,7 +94,7 @@ class Node(RuleBasedStateMachine):
         self.number += 1
         pod = waiting_pod(f"pod-{self.number}", ",".join(free[:count]), str(self.number))
         if self.by_environment:
-            pod = replace(pod, visible_from=frozenset({RESOURCE}))
+            pod = replace(pod, visible_from=frozenset({CHIP}))
         self._write(replace(pod, uid=f"uid-{self.number}"))
 
     @precondition(lambda self: self._waiting())
@@ -114,7 +112,7 @@ class Node(RuleBasedStateMachine):
 
     def ask_for(self, uid: str, free: list[str], outcome: str) -> None:
         """Kubelet asks for a pod with the first of these ids."""
-        size = self.pods[uid].asks_for(RESOURCE)
+        size = self.pods[uid].asks_for(CHIP)
         ids = free[:size]
         if len(ids) < size:
             return
@@ -148,7 +146,7 @@ class Node(RuleBasedStateMachine):
             return
         self.allocator.commit(allocation)
         self.ids[uid] = tuple(ids)
-        own = tuple(self.pods[uid].annotations[RESOURCE].split(","))
+        own = tuple(self.pods[uid].annotations[CHIP].split(","))
         self.containers[uid] = own if self.by_environment else allocation.chips
 
     def _list(self) -> None:
@@ -196,7 +194,7 @@ class Node(RuleBasedStateMachine):
         assert {chip for chips in self.containers.values() for chip in chips} <= self._scheduler_holds()
         for uid, mounted in self.containers.items():
             annotations = self.pods[uid].annotations
-            assert set(annotations[RESOURCE].split(",")) == set(mounted)
+            assert set(annotations[CHIP].split(",")) == set(mounted)
             assert set(annotations[REAL].split(",")) == set(mounted)
             assert set(annotations["huawei.com/kltDev"].split(",")) == set(self.ids[uid])
             assert annotations["predicate-time"] == CONSUMED
@@ -246,7 +244,7 @@ for case in (TestExchanges, TestByEnvironment, TestWithoutListing):
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_d2_calls_in_the_order_of_predicate_time_get_exactly_their_chips(order: tuple[int, ...]) -> None:
     pods = [waiting_pod(f"p{at}", f"Ascend910-{at}", str(time)) for at, time in enumerate((10, 20, 30))]
-    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine = Allocator(CHIP, ALL, Ledger())
     machine.replace_pods([pods[at] for at in order], 0)
     for at, pod in enumerate(pods):
         allocation = machine.allocate([f"Ascend910-{5 - at}"], at, healthy)
@@ -258,26 +256,26 @@ def test_d2_calls_in_the_order_of_predicate_time_get_exactly_their_chips(order: 
 def test_d2_an_exchange_in_the_middle_leaves_every_pod_its_turn() -> None:
     """Kubelet asks for b first: it gets a's chip. a then gets b's, also after a restart in between."""
     a, b = waiting_pod("a", "Ascend910-0", "10"), waiting_pod("b", "Ascend910-1", "20")
-    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine = Allocator(CHIP, ALL, Ledger())
     machine.replace_pods([a, b], 0)
     machine.commit(machine.allocate(["Ascend910-5"], 0, healthy))
     machine.listed({"default/b": [["Ascend910-5"]]}, SECOND)
     changes = {one.pod.name: dict(one.annotations) for one in machine.corrections()}
     assert changes["a"] == {
-        RESOURCE: "Ascend910-1",
+        CHIP: "Ascend910-1",
         "predicate-time": "20",
         REAL: None,
         "huawei.com/kltDev": None,
     }
     assert changes["b"] == {
-        RESOURCE: "Ascend910-0",
+        CHIP: "Ascend910-0",
         REAL: "Ascend910-0",
         "huawei.com/kltDev": "Ascend910-5",
         "predicate-time": CONSUMED,
     }
     # Both are told at once: neither chip looks free in between.
     assert machine.chips_of_pods() == {"uid-b": ("Ascend910-0",), "uid-a": ("Ascend910-1",)}
-    again = Allocator(RESOURCE, ALL, machine.ledger)
+    again = Allocator(CHIP, ALL, machine.ledger)
     again.replace_pods(machine.pods.values(), 0)
     allocation = again.allocate(["Ascend910-3"], 2 * SECOND, healthy)
     assert (allocation.pod and allocation.pod.name, allocation.chips) == ("a", ("Ascend910-1",))
@@ -286,11 +284,11 @@ def test_d2_an_exchange_in_the_middle_leaves_every_pod_its_turn() -> None:
 @pytest.mark.parametrize("marked", [True, False], ids=["marked", "running"])
 def test_a_mount_from_before_the_node_had_another_plugin_is_forgotten(marked: bool) -> None:
     """To Huawei's plugin and back: meanwhile kubelet gave the same ids to another pod, with other chips."""
-    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine = Allocator(CHIP, ALL, Ledger())
     machine.replace_pods([waiting_pod("first", "Ascend910-0")], 0)
     machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
     machine.listed({"default/first": [["Ascend910-3"]]}, SECOND)
-    later = Allocator(RESOURCE, ALL, machine.ledger)
+    later = Allocator(CHIP, ALL, machine.ledger)
     # Huawei's plugin does not mark a pod that takes a whole node.
     time, phase = (CONSUMED, "Pending") if marked else ("5", "Running")
     second = waiting_pod("second", "Ascend910-2", time, phase=phase)
@@ -305,19 +303,19 @@ def test_a_mount_from_before_the_node_had_another_plugin_is_forgotten(marked: bo
 
 def test_the_mount_of_a_pod_that_is_gone_is_not_that_of_its_successor() -> None:
     """A StatefulSet's pod: kubelet still lists the old one under the name of the new one, which waits."""
-    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine = Allocator(CHIP, ALL, Ledger())
     machine.replace_pods([waiting_pod("same", "Ascend910-0")], 0)
     machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
     machine.listed({"default/same": [["Ascend910-3"]]}, SECOND)
     machine.replace_pods([replace(waiting_pod("same", "Ascend910-1", "5"), uid="uid-second")], 0)
     machine.listed({"default/same": [["Ascend910-3"]]}, 2 * SECOND)
-    assert machine.ledger.mapped(RESOURCE) == {"Ascend910-3": "Ascend910-0"}
+    assert machine.ledger.mapped(CHIP) == {"Ascend910-3": "Ascend910-0"}
     assert machine.allocate(["Ascend910-4"], 3 * SECOND, healthy).chips == ("Ascend910-1",)
 
 
 def test_a_pod_that_took_the_name_of_another_one_does_not_get_its_mount() -> None:
     first = waiting_pod("same", "Ascend910-0")
-    machine = Allocator(RESOURCE, ALL, Ledger())
+    machine = Allocator(CHIP, ALL, Ledger())
     machine.replace_pods([first], 0)
     machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
     second = replace(waiting_pod("same", "Ascend910-1", "5"), uid="uid-second")
@@ -382,7 +380,7 @@ def _live_through(
         if what == "bind":
             node.place(sizes[number])
             uid = f"uid-{node.number}"
-            decided[uid] = tuple(node.pods[uid].annotations[RESOURCE].split(","))
+            decided[uid] = tuple(node.pods[uid].annotations[CHIP].split(","))
         elif f"uid-{number + 1}" in node._waiting():
             # Kubelet's ids are never those of the decision.
             node.ask_for(f"uid-{number + 1}", node.free_ids()[::-1], outcomes[number])

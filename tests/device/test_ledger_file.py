@@ -11,12 +11,12 @@ import pytest
 
 from ringwise.device.ledger import Claim, Ledger, Mount
 from ringwise.device.ledger_file import LONGEST, LedgerFile
-from tests.device.cases import RESOURCE
+from tests.builders.values import CHIP
 
 
 def book(*pods: str) -> Ledger:
     mounts = [
-        Mount(RESOURCE, (f"Ascend910-{at}",), (f"Ascend910-{at}",), pod, f"default/{pod}", "1", at=at + 1)
+        Mount(CHIP, (f"Ascend910-{at}",), (f"Ascend910-{at}",), pod, f"default/{pod}", "1", at=at + 1)
         for at, pod in enumerate(pods)
     ]
     return Ledger(mounts, {"waits": Claim(("Ascend910-7",), "5")}, version=len(pods))

@@ -9,7 +9,8 @@ import pytest
 
 from ringwise.device.allocation import CONSUMED
 from ringwise.device.simulated_kubelet import AdmissionError
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE, rig
+from tests.builders.values import CHIP
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, rig
 
 REAL, IDS = "huawei.com/AscendReal", "huawei.com/kltDev"
 RANK_TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
@@ -63,7 +64,7 @@ async def test_d3_after_an_exchange_every_annotation_and_rank_table_is_right() -
         await node.until(lambda: node.annotations("first").get(REAL) == "Ascend910-1")
         for name, chip in (("first", 1), ("second", 0)):
             written = node.annotations(name)
-            assert written[RESOURCE] == f"Ascend910-{chip}"
+            assert written[CHIP] == f"Ascend910-{chip}"
             assert json.loads(written[RANK_TABLE])["devices"][0]["device_id"] == str(chip)
             assert json.loads(written[RANK_TABLE])["pod_name"] == name
         uids = {
@@ -113,7 +114,7 @@ async def test_three_ways_into_a_container(mount_by: str) -> None:
         await node.start()
         await node.devices(8)
         node.bind("train", "Ascend910-3")
-        container = await node.kubelet.admit("default/train", RESOURCE, 1)
+        container = await node.kubelet.admit("default/train", CHIP, 1)
         answer = container.answer
         assert container.chips == (3,)
         if mount_by == "ascend-docker":

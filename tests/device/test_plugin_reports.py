@@ -20,7 +20,8 @@ from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.state.model import DeviceReport
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, Rig, rig
+from tests.builders.values import CHIP
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, Rig, rig
 
 REAL = "huawei.com/AscendReal"
 EVENTS = "/api/v1/events"
@@ -53,8 +54,8 @@ async def test_a_chip_breaks_and_heals() -> None:
         node.driver.change(3, [0x80E18402])
         devices = await node.devices(7)
         assert devices["Ascend910-3"] is False
-        await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3")
-        fault = json.loads(node.device_list()[f"{RESOURCE}-Fault"])[0]
+        await node.until(lambda: node.device_list()[f"{CHIP}-Unhealthy"] == "Ascend910-3")
+        fault = json.loads(node.device_list()[f"{CHIP}-Fault"])[0]
         assert (fault["npu_name"], fault["fault_level"], fault["fault_code"]) == (
             "Ascend910-3",
             "SeparateNPU",
@@ -65,20 +66,20 @@ async def test_a_chip_breaks_and_heals() -> None:
             await node.admit("unlucky")
         node.driver.change(3, [])
         await node.devices(8)
-        await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "")
+        await node.until(lambda: node.device_list()[f"{CHIP}-Unhealthy"] == "")
 
 
 async def test_the_report_follows_pods_and_keeps_its_check_code() -> None:
     async with rig() as node:
-        await node.until(lambda: node.device_list()[RESOURCE].count(",") == 7)
+        await node.until(lambda: node.device_list()[CHIP].count(",") == 7)
         node.bind("train", "Ascend910-0,Ascend910-1")
-        await node.until(lambda: "Ascend910-1" not in node.device_list()[RESOURCE])
+        await node.until(lambda: "Ascend910-1" not in node.device_list()[CHIP])
         document = json.loads(node.report()["DeviceInfoCfg"])
         info = document["DeviceInfo"]
         assert document["CheckCode"] == check_code(info["DeviceList"], info["UpdateTime"])
         assert node.api.get(CONFIG_MAPS, REPORT)["metadata"]["labels"] == {"mx-consumer-cim": "true"}
         node.api.remove(PODS, "default/train")
-        await node.until(lambda: "Ascend910-1" in node.device_list()[RESOURCE])
+        await node.until(lambda: "Ascend910-1" in node.device_list()[CHIP])
 
 
 async def test_a_report_that_somebody_deleted_comes_back() -> None:
@@ -118,9 +119,9 @@ async def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> No
         isolate(node, "Ascend910-2")
         await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2")
         lists = node.device_list()
-        assert "Ascend910-2" not in lists[RESOURCE].split(",")
-        assert len(lists[RESOURCE].split(",")) == 7
-        assert (lists[f"{RESOURCE}-Unhealthy"], lists[f"{RESOURCE}-Fault"]) == ("", "[]")
+        assert "Ascend910-2" not in lists[CHIP].split(",")
+        assert len(lists[CHIP].split(",")) == 7
+        assert (lists[f"{CHIP}-Unhealthy"], lists[f"{CHIP}-Fault"]) == ("", "[]")
         assert node.report()["ManuallySeparateNPU"] == ""
         await node.devices(8)
         node.bind("train", "Ascend910-2")
@@ -172,7 +173,7 @@ async def test_F4_a_separation_of_an_isolated_chip_outlives_a_restart() -> None:
         node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": "Ascend910-2"}})
         await node.start()
         await node.devices(7)
-        await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
+        await node.until(lambda: node.device_list()[f"{CHIP}-Unhealthy"] == "Ascend910-2")
         assert node.report()["ManuallySeparateNPU"] == "Ascend910-2"
 
 
@@ -199,7 +200,7 @@ async def test_names_that_operators_wrote_are_kept_and_removed_names_are_release
         def said() -> tuple[str, str]:
             """What is separated, and the chips of the last own write."""
             report = node.report()
-            return report["ManuallySeparateNPU"], node.device_list()[f"{RESOURCE}-Unhealthy"]
+            return report["ManuallySeparateNPU"], node.device_list()[f"{CHIP}-Unhealthy"]
 
         # Names of chips that the node lacks are kept as they were written.
         edit("Ascend910-5, Ascend910-99,spare board")
@@ -253,17 +254,17 @@ async def test_by_environment_nothing_is_exchanged() -> None:
         env: list[dict[str, Any]] = [
             {
                 "name": "ASCEND_VISIBLE_DEVICES",
-                "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{RESOURCE}']"}},
+                "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{CHIP}']"}},
             }
         ]
-        limits = {"limits": {RESOURCE: "1"}}
+        limits = {"limits": {CHIP: "1"}}
         spec = {"nodeName": NODE, "containers": [{"name": "main", "resources": limits, "env": env}]}
         node.bind("first", "Ascend910-0", "1", spec=spec)
         node.bind("second", "Ascend910-1", "2", spec=spec)
         await node.admit("second")
         await node.until(lambda: node.annotations("second").get(REAL) == "Ascend910-1")
         await node.until(lambda: REAL not in node.annotations("first"))
-        assert node.annotations("first")[RESOURCE] == "Ascend910-0"
+        assert node.annotations("first")[CHIP] == "Ascend910-0"
         assert await node.admit("first") == (0,)
 
 
@@ -299,7 +300,7 @@ async def test_outside_of_a_pod_a_fault_is_an_event_on_the_node_and_a_storm_is_l
         for number in range(8):
             node.driver.change(number, codes)
         await node.until(lambda: len(node.api.all(EVENTS)) == MAX_EVENTS)
-        await node.until(lambda: not node.device_list()[RESOURCE])
+        await node.until(lambda: not node.device_list()[CHIP])
         events = node.api.all(EVENTS)
         assert len(events) == MAX_EVENTS
         assert {one["involvedObject"]["kind"] for one in events} == {"Node"}

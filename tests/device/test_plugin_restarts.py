@@ -16,8 +16,9 @@ from ringwise.device.allocation import CONSUMED
 from ringwise.device.file_watch import FileWatch
 from ringwise.device.service import after_failures
 from ringwise.device.simulated_kubelet import AdmissionError
+from tests.builders.values import CHIP
 from tests.device.cases import section
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, Rig, rig
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, Rig, rig
 from tests.device.test_doubts import UID, write_spec
 
 REAL = "huawei.com/AscendReal"
@@ -146,7 +147,7 @@ async def lost_record(real: str, **settings: Any) -> AsyncIterator[tuple[Rig, st
     """
     async with rig(**settings) as node:
         uid, chips = UID, "Ascend910-4,Ascend910-5"
-        about = {"annotations": {RESOURCE: chips, "predicate-time": "1"}, "uid": uid}
+        about = {"annotations": {CHIP: chips, "predicate-time": "1"}, "uid": uid}
         node.bind("train", chips, metadata={"namespace": "default", "name": "train", **about})
         assert await node.admit("train", 2, ids=["Ascend910-0", "Ascend910-4"]) == (4, 5)
         await node.until(lambda: uid in node.report()["RingwiseMountedChips"])
@@ -167,7 +168,7 @@ async def test_N8_the_file_of_mounts_is_lost_and_what_the_pod_may_have_is_doubtf
         wanted = {uid: ",".join(sorted(doubtful))}
         await node.until(lambda: json.loads(node.report()["RingwiseDoubtfulChips"]) == wanted)
         assert json.loads(node.report()["RingwiseMountedChips"]) == {}
-        assert doubtful.isdisjoint(node.device_list()[RESOURCE].split(","))
+        assert doubtful.isdisjoint(node.device_list()[CHIP].split(","))
         assert node.annotations("train")[REAL] == real
         node.bind("thief", "Ascend910-5")
         with pytest.raises(
@@ -177,7 +178,7 @@ async def test_N8_the_file_of_mounts_is_lost_and_what_the_pod_may_have_is_doubtf
         # The report keeps it over a restart, whatever the owner writes.
         await node.stop()
         pod = node.api.get(PODS, "default/train")
-        pod["metadata"]["annotations"] |= {REAL: "Ascend910-1", RESOURCE: "Ascend910-1,Ascend910-2"}
+        pod["metadata"]["annotations"] |= {REAL: "Ascend910-1", CHIP: "Ascend910-1,Ascend910-2"}
         node.api.put(PODS, pod)
         await node.restart()
         with pytest.raises(AdmissionError, match="Ascend910-5 of pod default/thief is held"):

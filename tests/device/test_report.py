@@ -46,7 +46,8 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.go_json import digest
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
-from tests.device.cases import RESOURCE, case_id, pod_of, section, sections
+from tests.builders.values import CHIP
+from tests.device.cases import case_id, pod_of, section, sections
 
 
 def fault_of(case: dict[str, Any] | None, normal: str) -> ChipFault:
@@ -68,9 +69,9 @@ def chip_of(case: dict[str, Any]) -> ChipReport:
 
 @pytest.mark.parametrize("case", section("deviceinfo_configmap"), ids=case_id)
 def test_device_info(case: dict[str, Any]) -> None:
-    machine = Allocator(RESOURCE, [one["name"] for one in case["devices"]], Ledger())
+    machine = Allocator(CHIP, [one["name"] for one in case["devices"]], Ledger())
     machine.replace_pods([pod_of(pod) for pod in case["pods"]], 0)
-    lists = device_list(RESOURCE, [chip_of(one) for one in case["devices"]], machine.used())
+    lists = device_list(CHIP, [chip_of(one) for one in case["devices"]], machine.used())
     if "DeviceList" in case:
         assert lists == case["DeviceList"]
     text = device_info_cfg(lists, case["update_time"], case["super_pod_id"], case["server_index"])
@@ -336,7 +337,7 @@ def test_n7_free_chips(case: dict[str, Any]) -> None:
     chips = [
         ChipReport(name, healthy=name not in case["unhealthy"]) for name in case["node_base_device_infos"]
     ]
-    assert device_list(RESOURCE, chips, case["used"])[RESOURCE] == case["available"]
+    assert device_list(CHIP, chips, case["used"])[CHIP] == case["available"]
 
 
 def test_keys_of_310_chips() -> None:
@@ -363,7 +364,7 @@ def test_rank_tables(case: dict[str, Any]) -> None:
         assert json.loads(text)["devices"] == [case["device"]]
         return
     wanted = json.loads(case["json"])
-    assert rank_table_key(RESOURCE) == case["key"]
+    assert rank_table_key(CHIP) == case["key"]
     made = rank_table_fragment(
         pod_name=wanted["pod_name"],
         pod_uid=wanted["server_id"],

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from ringwise.device.simulated_kubelet import SimulatedKubelet
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE
+from tests.builders.values import CHIP
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS
 from tests.device.test_commands import kubeconfig, node_object
 from tests.kube.fake_api_server import FakeApiServer
 
@@ -58,9 +59,9 @@ async def test_it_works_without_root_and_writes_in_its_folders_only(mount_by: st
                 before = _files(folder)
                 process = await _started(folder, config, mount_by, [plugins, cdi] if read_only else [])
                 try:
-                    await kubelet.devices(RESOURCE, 4)
+                    await kubelet.devices(CHIP, 4)
                     assert plugins.joinpath("Ascend910.sock").stat().st_uid in (NOBODY, os.getuid())
-                    container = await kubelet.admit("default/train", RESOURCE, 1)
+                    container = await kubelet.admit("default/train", CHIP, 1)
                     assert container.chips == (2,)
                     while f"kube-system/mindx-dl-deviceinfo-{NODE}" not in api.collections.get(
                         CONFIG_MAPS, {}
@@ -109,11 +110,11 @@ def _pod() -> dict[str, object]:
         "metadata": {
             "namespace": "default",
             "name": "train",
-            "annotations": {RESOURCE: "Ascend910-2", "predicate-time": "1"},
+            "annotations": {CHIP: "Ascend910-2", "predicate-time": "1"},
         },
         "spec": {
             "nodeName": NODE,
-            "containers": [{"name": "main", "resources": {"limits": {RESOURCE: "1"}}}],
+            "containers": [{"name": "main", "resources": {"limits": {CHIP: "1"}}}],
         },
         "status": {"phase": "Pending"},
     }

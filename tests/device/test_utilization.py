@@ -14,7 +14,8 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.state.model import DeviceReport
 from ringwise.wellknown import DEVICE_INFO_PREFIX, KUBE_SYSTEM, UTILIZATION_KEY
-from tests.device.rig import RESOURCE, rig
+from tests.builders.values import CHIP
+from tests.device.rig import rig
 
 A, B = "Ascend910-0", "Ascend910-1"
 
@@ -118,7 +119,7 @@ async def test_the_plugin_reports_what_the_driver_tells_of_chips_that_a_pod_has(
         node.plugin.take_figures(figures)
         # Whatever is written next has it: here another pod.
         node.bind("other", "Ascend910-2")
-        await node.until(lambda: "Ascend910-2" not in node.device_list()[RESOURCE])
+        await node.until(lambda: "Ascend910-2" not in node.device_list()[CHIP])
         await node.until(lambda: UTILIZATION_KEY in node.report())
         assert json.loads(node.report()[UTILIZATION_KEY]) == {"Ascend910-1": [3.0, 0]}
         # The driver does not tell it any more.

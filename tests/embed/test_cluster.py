@@ -29,7 +29,7 @@ from ringwise.messages.job_expansion import pod_group_of, pods_of
 from ringwise.reasons import CAPACITY, ReasonKind, Stage
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
-from tests.embed.builders import CHIP, job_of, pod_of, task_of
+from tests.builders.values import CHIP, group, job_of, pod, task_of
 from tests.embed.drains import drain
 
 HABITS = SimulationSettings(start_delay=2 * SECOND, grace=3 * SECOND)
@@ -46,7 +46,7 @@ def cluster_of(nodes: int = 2) -> EmbeddedCluster:
 
 def submitted(cluster: EmbeddedCluster, name: str = "p", /, **annotations: str) -> Pod:
     notes = {f"ringwise.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    cluster.submit(pod_of(name, annotations=notes))
+    cluster.submit(pod(name, uid="", annotations=notes))
     return found(cluster, name)
 
 
@@ -266,11 +266,11 @@ def test_a_drain_cordons_the_node_and_deletes_its_pods() -> None:
     assert not node.unschedulable
 
 
-def test_a_new_pod_of_the_same_name_has_another_uid() -> None:
+def test_a_new_pod_the_same_name_has_another_uid() -> None:
     cluster = cluster_of()
     first = submitted(cluster)
     with pytest.raises(ObjectRefusedError, match="exists already"):
-        cluster.submit(pod_of("p"))
+        cluster.submit(pod("p", uid=""))
     cluster.delete("Pod", first.key)
     second = submitted(cluster)
     assert second.uid != first.uid
@@ -332,7 +332,7 @@ def test_what_a_queue_lacked_is_written_once() -> None:
 
 def test_status_commands_are_kept_and_change_versions_only_when_new() -> None:
     cluster = cluster_of()
-    cluster.submit(PodGroup("default", "g"))
+    cluster.submit(group("g"))
     pod = submitted(cluster)
     cluster.apply(SetGroupStatus("default/g", "Inqueue", WAITS()))
     cluster.apply(Publish("kube-system", "tor-share-cm", {"a": "b"}))

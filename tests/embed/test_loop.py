@@ -15,10 +15,12 @@ from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import EmbeddedLoop, NotConvergingError
 from ringwise.messages.commands import Command, SetGroupStatus
 from ringwise.messages.events import Event, JobCommand
-from ringwise.state.model import Pod, PodGroup
+from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
-from tests.embed.builders import FirstFit, job_of, lab_of, pod_of, task_of
+from tests.builders import values
+from tests.builders.values import group, job_of, task_of
 from tests.embed.drains import drain
+from tests.embed.first_fit import FirstFit, lab_of
 
 MINUTE = {"ringwise.io/expected-duration": "60s"}
 
@@ -55,7 +57,7 @@ class WithDeadlines:
 def test_a_loop_that_does_not_converge_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "MAX_ROUNDS", 20)
     lab = EmbeddedLoop(EmbeddedCluster(), NeverConverging(), Controller(), VirtualClock())
-    lab.cluster.submit(PodGroup("default", "gang"))
+    lab.cluster.submit(group("gang"))
     with pytest.raises(NotConvergingError, match="'SetGroupStatus': 20"):
         lab.step()
 
@@ -85,7 +87,7 @@ def test_a_past_deadline_does_not_stop_the_time() -> None:
 def test_a_failed_binding_is_reported_and_retried() -> None:
     lab = lab_of(1)
     lab.cluster.fail_next_binds("node-0", 2)
-    lab.cluster.submit(pod_of("p"))
+    lab.cluster.submit(values.pod("p", uid=""))
     lab.step()
     pod = lab.cluster.get(Pod, "default/p")
     assert pod is not None

@@ -23,7 +23,8 @@ from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store, StoreError
 from ringwise.state.model import Pod, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
-from tests.embed.builders import FirstFit, job_of, lab_of, pod_of, task_of
+from tests.builders.values import job_of, pod, task_of
+from tests.embed.first_fit import FirstFit, lab_of
 
 
 def contents(table: ObjectTable) -> list[tuple[int, str, str, object]]:
@@ -119,7 +120,7 @@ def test_loaded_pods_of_one_template_share_one_class(tmp_path: Path) -> None:
 def test_the_timeline_of_a_pod_has_its_names_of_format_1(tmp_path: Path) -> None:
     path = tmp_path / "lab.db"
     lab = lab_of(1)
-    lab.cluster.submit(pod_of("p"))
+    lab.cluster.submit(pod("p", uid=""))
     lab.run_until(10 * SECOND)
     lab.cluster.delete("Pod", "default/p")
     store = Store(path)

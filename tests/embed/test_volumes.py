@@ -23,7 +23,7 @@ from ringwise.state.volumes import (
     StorageClass,
 )
 from ringwise.wellknown import LAB_PROVISIONER, ZONE
-from tests.embed.builders import job_of, task_of
+from tests.builders.values import job_of, task_of
 
 LOCAL = StorageClass("local", waits_for_pod=True)
 FAST = StorageClass("fast", LAB_PROVISIONER, waits_for_pod=True)
@@ -51,23 +51,26 @@ def cluster_of(*objects: object) -> EmbeddedCluster:
     return cluster
 
 
-def claim(cluster: EmbeddedCluster, name: str = "data") -> PersistentVolumeClaim:
+def kept_claim(cluster: EmbeddedCluster, name: str = "data") -> PersistentVolumeClaim:
     found = cluster.get(PersistentVolumeClaim, f"default/{name}")
     assert found is not None
     return found
 
 
 def select(cluster: EmbeddedCluster, node: str = "node-0") -> list[Any]:
-    return cluster.apply(SelectNode("default", "data", claim(cluster).uid, node))
+    return cluster.apply(SelectNode("default", "data", kept_claim(cluster).uid, node))
 
 
 def test_a_claim_without_a_class_takes_the_smallest_volume_without_one() -> None:
     volumes = [volume_of("big", capacity=30), volume_of("fits"), volume_of("small", capacity=5)]
     cluster = cluster_of(*volumes, volume_of("classed", "local"), claim_of())
-    assert (claim(cluster).volume, claim(cluster).bound) == ("fits", True)
+    assert (kept_claim(cluster).volume, kept_claim(cluster).bound) == ("fits", True)
     bound = cluster.get(PersistentVolume, "fits")
     assert bound is not None
-    assert (bound.phase, bound.claim) == ("Bound", ClaimReference("default", "data", claim(cluster).uid))
+    assert (bound.phase, bound.claim) == (
+        "Bound",
+        ClaimReference("default", "data", kept_claim(cluster).uid),
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,45 +86,45 @@ def test_a_claim_without_a_class_takes_the_smallest_volume_without_one() -> None
 def test_a_volume_that_does_not_fit_is_left_alone(other: PersistentVolume) -> None:
     wanted = claim_of(selector=(Requirement("kind", "NotIn", ("tape",)),))
     cluster = cluster_of(other, wanted)
-    assert not claim(cluster).bound
+    assert not kept_claim(cluster).bound
     cluster.submit(volume_of("later"))
-    assert claim(cluster).volume == "later"
+    assert kept_claim(cluster).volume == "later"
 
 
 def test_a_claim_that_names_its_volume_and_one_that_is_reserved_for_it() -> None:
     cluster = cluster_of(volume_of("a"), volume_of("b"), claim_of(volume="b"))
-    assert (claim(cluster).volume, claim(cluster).bound) == ("b", True)
+    assert (kept_claim(cluster).volume, kept_claim(cluster).bound) == ("b", True)
     kept = volume_of("kept", "local", claim=ClaimReference("default", "data"))
-    assert claim(cluster_of(LOCAL, kept, claim_of("local"))).volume == "kept"
+    assert kept_claim(cluster_of(LOCAL, kept, claim_of("local"))).volume == "kept"
 
 
 def test_a_class_that_binds_at_once_makes_a_volume_when_there_is_a_provisioner() -> None:
     cluster = cluster_of(claim_of("now"))
-    assert not claim(cluster).bound
+    assert not kept_claim(cluster).bound
     cluster.submit(NOW)
-    assert claim(cluster).bound
+    assert kept_claim(cluster).bound
 
 
 def test_the_default_class_is_that_of_claims_that_name_none() -> None:
     cluster = cluster_of(replace(NOW, default=True), claim_of(takes_default_class=True))
-    assert (claim(cluster).storage_class, claim(cluster).bound) == ("now", True)
+    assert (kept_claim(cluster).storage_class, kept_claim(cluster).bound) == ("now", True)
     # Also of those that were there before it.
     cluster = cluster_of(claim_of(takes_default_class=True), replace(NOW, default=True))
-    assert (claim(cluster).storage_class, claim(cluster).bound) == ("now", True)
+    assert (kept_claim(cluster).storage_class, kept_claim(cluster).bound) == ("now", True)
 
 
 def test_a_class_that_waits_makes_a_volume_for_the_selected_node() -> None:
     cluster = cluster_of(FAST, claim_of("fast"))
-    assert not claim(cluster).bound
+    assert not kept_claim(cluster).bound
     assert select(cluster) == []
-    assert (claim(cluster).bound, claim(cluster).selected_node) == (True, "node-0")
+    assert (kept_claim(cluster).bound, kept_claim(cluster).selected_node) == (True, "node-0")
 
 
 def test_a_volume_that_waits_is_given_by_the_scheduler_alone() -> None:
     cluster = cluster_of(LOCAL, volume_of("disk", "local"), claim_of("local"))
-    assert not claim(cluster).bound
-    assert cluster.apply(BindVolume("disk", "default", "data", claim(cluster).uid)) == []
-    assert (claim(cluster).bound, claim(cluster).volume) == (True, "disk")
+    assert not kept_claim(cluster).bound
+    assert cluster.apply(BindVolume("disk", "default", "data", kept_claim(cluster).uid)) == []
+    assert (kept_claim(cluster).bound, kept_claim(cluster).volume) == (True, "disk")
 
 
 def test_a_provisioner_that_runs_nowhere_makes_nothing_until_its_driver_is_there() -> None:
@@ -129,18 +132,18 @@ def test_a_provisioner_that_runs_nowhere_makes_nothing_until_its_driver_is_there
     node = cluster.all(Node)[0]
     cluster.update(Node, node.name, lambda one: replace(one, labels={**one.labels, ZONE: "a"}))
     select(cluster, node.name)
-    assert not claim(cluster).bound
+    assert not kept_claim(cluster).bound
     cluster.submit(CsiNode("another", {}, {HANGS.provisioner: (ZONE,)}))
-    assert not claim(cluster).bound
+    assert not kept_claim(cluster).bound
     cluster.submit(CsiNode(node.name, {}, {HANGS.provisioner: (ZONE,)}))
-    volume = cluster.get(PersistentVolume, claim(cluster).volume)
+    volume = cluster.get(PersistentVolume, kept_claim(cluster).volume)
     assert volume is not None
     assert volume.node_terms == (NodeTerm((Requirement(ZONE, "In", ("a",)),)),)
 
 
 def test_what_the_scheduler_cannot_have_is_told() -> None:
     cluster = cluster_of(LOCAL, volume_of("disk", "local"), claim_of("local"))
-    uid = claim(cluster).uid
+    uid = kept_claim(cluster).uid
     wrong: list[Command] = [
         SelectNode("default", "data", "another", "node-0"),
         SelectNode("default", "gone", uid, "node-0"),
@@ -152,12 +155,12 @@ def test_what_the_scheduler_cannot_have_is_told() -> None:
     for command in wrong:
         (told,) = cluster.apply(command)
         assert isinstance(told, ClaimFailed)
-    assert not claim(cluster).bound
+    assert not kept_claim(cluster).bound
 
 
 def test_with_its_claim_a_made_volume_goes_and_another_waits_for_an_administrator() -> None:
     cluster = cluster_of(NOW, volume_of(), claim_of("now"), claim_of(name="static"))
-    made = claim(cluster).volume
+    made = kept_claim(cluster).volume
     for name in ("data", "static"):
         cluster.delete("PersistentVolumeClaim", f"default/{name}")
     assert cluster.get(PersistentVolume, made) is None
@@ -165,14 +168,14 @@ def test_with_its_claim_a_made_volume_goes_and_another_waits_for_an_administrato
     assert left is not None
     assert left.phase == "Released"
     cluster.submit(claim_of(name="static"))
-    assert not claim(cluster, "static").bound
+    assert not kept_claim(cluster, "static").bound
 
 
 def test_a_claim_that_is_applied_again_keeps_its_volume() -> None:
     cluster = cluster_of(NOW, claim_of("now"))
-    before = claim(cluster)
+    before = kept_claim(cluster)
     cluster.submit(replace(claim_of("now"), requested=20))
-    assert claim(cluster) == replace(before, requested=20)
+    assert kept_claim(cluster) == replace(before, requested=20)
     with pytest.raises(ObjectRefusedError, match="only resources may change"):
         cluster.submit(claim_of("fast"))
 
@@ -189,7 +192,7 @@ def test_claims_of_a_job_and_of_its_pods_come_and_go_with_them() -> None:
     names = {one.name for one in cluster.all(PersistentVolumeClaim)}
     assert names == {"train-volume-0", "train-work-0-scratch", "train-work-1-scratch"}
     first = cluster.all(Pod)[0]
-    assert claim(cluster, f"{first.name}-scratch").owner == first.uid
+    assert kept_claim(cluster, f"{first.name}-scratch").owner == first.uid
     cluster.apply(DeletePod(first.uid, first.namespace, first.name, grace=0))
     assert len(cluster.all(PersistentVolumeClaim)) == 2
     cluster.delete("VcJob", stored.key)

@@ -11,7 +11,7 @@ from ringwise.framework.extension_points import NODE_SCORE
 from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.job import PreviousNode
 from ringwise.framework.session import Session
-from tests.builders import cluster
+from tests.builders.session_lab import cluster
 
 LABEL = "score"
 

@@ -15,7 +15,9 @@ from ringwise.framework.selectors import domain_of, matches_pod
 from ringwise.state.changes import RecentChanges
 from ringwise.state.model import Namespace, Pod, PodTerm, Requirement
 from ringwise.state.namespaces import Namespaces
-from tests.builders import Lab, cluster, pod_class_of
+from tests.builders import values
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import pod, pod_class
 
 TOPOLOGY_KEYS = ["zone", "kubernetes.io/hostname"]
 KEYS = st.sampled_from(["app", "tier"])
@@ -80,10 +82,10 @@ def test_it_equals_a_look_at_all_placed_pods(
         for number in range(3):
             lab.node(f"n{number}", labels={"zone": "x"})
         for number, (space, labels, terms) in enumerate(pods):
-            cls = pod_class_of(pod_anti_affinity=terms)
-            lab.put(Pod(f"p{number}", space, f"p{number}", cls, labels=labels))
+            cls = pod_class(pod_anti_affinity=terms)
+            lab.put(values.pod(f"p{number}", cls=cls, namespace=space, labels=labels))
         averse = AversePods()
-        new = [Pod("new", space, "new", pod_class_of(), labels=labels) for space, labels in tried]
+        new = [values.pod("new", 0, namespace=space, labels=labels) for space, labels in tried]
         for action, first, second in steps:
             uid = f"p{first % len(pods)}"
             if action == "place" and lab.state.pods[uid].node < 0:
@@ -115,9 +117,9 @@ def test_terms_that_are_gone_leave_nothing_behind() -> None:
         (Requirement("app", "In", ("a", "b")), Requirement("tier", "NotIn", ("c",))),
         namespace_selector=(Requirement("team", "DoesNotExist"),),
     )
-    lab.put(Pod("p", "one", "p", pod_class_of(pod_anti_affinity=(term,))))
+    lab.put(pod("p", cls=pod_class(pod_anti_affinity=(term,)), namespace="one"))
     averse = AversePods()
-    new = Pod("new", "one", "new", pod_class_of(), labels={"app": "a"})
+    new = pod("new", cls=pod_class(), namespace="one", labels={"app": "a"})
     for zone in ("x", "x", "y"):
         lab.state.place("p", 0, 0)
         assert averse.terms_against(lab.state, new) == 1
@@ -153,7 +155,7 @@ def test_terms_that_select_namespaces_are_not_held_against_each_namespace() -> N
         def labels(self, name: str) -> _LookedAt:
             return labels
 
-    terms, pod = TermSets(), Pod("new", "one", "new", pod_class_of(), labels={"app": "a"})
+    terms, pod = TermSets(), values.pod("new", 0, namespace="one", labels={"app": "a"})
     for number in range(200):
         selector = (Requirement("team", "NotIn", (f"t{number}",)),)
         app = (Requirement("app", "Exists"),)
@@ -174,10 +176,10 @@ def test_many_terms_need_memory_for_what_they_say_and_no_more() -> None:
             for term in range(250)
             for value in range(2)
         )
-        lab.put(Pod(f"p{number}", "one", f"p{number}", pod_class_of(pod_anti_affinity=terms)))
+        lab.put(pod(f"p{number}", cls=pod_class(pod_anti_affinity=terms), namespace="one"))
         lab.state.place(f"p{number}", number, 0)
     averse = AversePods()
-    new = Pod("new", "one", "new", pod_class_of(), labels={"app": "a"})
+    new = pod("new", cls=pod_class(), namespace="one", labels={"app": "a"})
     tracemalloc.start(1)
     try:
         assert averse.terms_against(lab.state, new).bit_count() == 16 * 500
@@ -207,10 +209,10 @@ def test_labels_of_a_pod_are_looked_at_only_where_a_term_names_them_and_counted(
     sets = TermSets()
     sets.bit_of((PodTerm("zone", tuple(Requirement(f"l{number}", "Exists") for number in range(64))), "one"))
     labels = Labels({f"l{number}": "v" for number in range(1000)})
-    assert sets.matching(Pod("p", "one", "p", pod_class_of(), labels=labels), Namespaces()) == 1
+    assert sets.matching(pod("p", cls=pod_class(), namespace="one", labels=labels), Namespaces()) == 1
     assert 0 < labels.looks <= 4 * 64
-    assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels=labels)) >= 64
-    assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels={})) == 0
+    assert sets.steps(pod("p", cls=pod_class(), namespace="one", labels=labels)) >= 64
+    assert sets.steps(pod("p", cls=pod_class(), namespace="one", labels={})) == 0
 
 
 def test_labels_of_nodes_that_no_term_names_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,8 +222,8 @@ def test_labels_of_nodes_that_no_term_names_cost_nothing(monkeypatch: pytest.Mon
         lab.node(f"n{number}", labels={"zone": "a"})
     terms = tuple(PodTerm("zone", (Requirement("app", "In", (str(place),)),)) for place in range(20))
     for number in range(3):
-        lab.job(f"old{number}", on=f"n{number}", cls=pod_class_of(pod_anti_affinity=terms))
-    averse, pod = AversePods(), Pod("p", "default", "p", pod_class_of(), labels={"app": "7"})
+        lab.job(f"old{number}", on=f"n{number}", cls=pod_class(pod_anti_affinity=terms))
+    averse, pod = AversePods(), values.pod("p", 0, labels={"app": "7"})
     against = averse.terms_against(lab.state, pod)
     counted: list[int] = []
     count = AversePods._count

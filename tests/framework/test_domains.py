@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from ringwise.framework.domains.filled import FULL, FilledDomains, tier_shares
 from ringwise.framework.domains.loads import DomainLoads
 from ringwise.state.node_labels import members_of
-from tests.builders import CHIP, Lab, cluster
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import CHIP
 from tests.examples import examples
 
 NAMES = ("cpu", "memory", CHIP, "example.com/x")

@@ -33,7 +33,7 @@ from ringwise.framework.extension_points import (
 from ringwise.framework.registry import PluginBuilder
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason, ReasonKind, Stage
-from tests.builders import Lab, cluster
+from tests.builders.session_lab import Lab, cluster
 
 R, A, P = Vote.REJECT, Vote.ABSTAIN, Vote.PERMIT
 NO = ReasonKind("no", Stage.VALIDATE, "number {n} refuses", ("ask another one",))

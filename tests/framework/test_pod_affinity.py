@@ -18,7 +18,8 @@ from ringwise.framework.statement import Allocation
 from ringwise.state.changes import RecentChanges
 from ringwise.state.model import Namespace, Pod, PodClass, PodTerm, Requirement, TopologySpread
 from ringwise.state.node_labels import members_of
-from tests.builders import CountedSteps, Lab, cluster, pod_class_of
+from tests.builders.session_lab import CountedSteps, Lab, cluster
+from tests.builders.values import pod, pod_class
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 KEYS = st.sampled_from(["app", "tier", "team"])
@@ -46,7 +47,7 @@ TERMS = st.lists(
     max_size=3,
 ).map(tuple)
 CLASSES = st.builds(
-    lambda wants, shuns, likes, dislikes: pod_class_of(
+    lambda wants, shuns, likes, dislikes: pod_class(
         pod_affinity=wants,
         pod_anti_affinity=shuns,
         preferred_pod_affinity=likes,
@@ -136,8 +137,7 @@ def test_it_equals_a_look_at_all_pods_for_each_term(
         for number, cls in enumerate(classes):
             give(lab, f"new-{number}", cls)
         for number, (space, labels, node) in enumerate(running):
-            pod = Pod(f"r{number}", space, f"r{number}", PodClass(), "Running", f"n{node}", labels=labels)
-            lab.put(pod)
+            lab.put(pod(f"r{number}", 0, namespace=space, on=f"n{node}", labels=labels))
         for number, (space, labels, _) in enumerate(placed):
             lab.job(f"p{number}", labels=labels, namespace=space)
         session = lab.session("predicates", "nodeorder")
@@ -154,9 +154,7 @@ def test_it_equals_a_look_at_all_pods_for_each_term(
                 lab.state.drop_pod(f"r{number}")
             elif number % 3 == 1:
                 changed = {**labels, "app": "c"}
-                lab.state.put_pod(
-                    Pod(f"r{number}", space, f"r{number}", PodClass(), "Running", f"n{node}", labels=changed)
-                )
+                lab.state.put_pod(pod(f"r{number}", 0, namespace=space, on=f"n{node}", labels=changed))
         check(lab, lab.session("predicates", "nodeorder"), classes)
 
 
@@ -165,13 +163,10 @@ def steps_for(pods: int, terms: tuple[PodTerm, ...], classes: int = 1) -> int:
     lab = zones().job("new", pods=classes)
     for number in range(classes):
         own = PodTerm(ZONE, (Requirement("app", "Exists"), Requirement("x", "NotIn", (str(number),))), ("*",))
-        give(lab, f"new-{number}", pod_class_of(pod_anti_affinity=(*terms, own)))
+        give(lab, f"new-{number}", pod_class(pod_anti_affinity=(*terms, own)))
     for number in range(pods):
         labels = {"app": "a", "job": f"j{number // 4}"}
-        pod = Pod(
-            f"r{number}", "default", f"r{number}", PodClass(), "Running", f"n{number % 4}", labels=labels
-        )
-        lab.put(pod)
+        lab.put(pod(f"r{number}", 0, on=f"n{number % 4}", labels=labels))
     session = lab.session("predicates", "nodeorder")
     session.budget = budget = CountedSteps()
     for number in range(classes):
@@ -203,10 +198,7 @@ def test_a_term_that_wants_a_label_looks_at_the_pods_that_have_it() -> None:
     lab = zones()
     for number in range(400):
         labels = {"job": f"j{number // 4}"}
-        pod = Pod(
-            f"r{number}", "default", f"r{number}", PodClass(), "Running", f"n{number % 4}", labels=labels
-        )
-        lab.put(pod)
+        lab.put(pod(f"r{number}", 0, on=f"n{number % 4}", labels=labels))
     for number in range(3):
         apart = PodTerm(HOST, (Requirement("job", "In", (f"j{number}",)),))
         lab.job(f"new{number}", pod_anti_affinity=(apart,))
@@ -235,7 +227,7 @@ def test_classes_that_differ_otherwise_share_what_is_compiled_of_equal_terms() -
 
     lab = zones()
     for number in range(3):
-        lab.job(f"new{number}", cls=pod_class_of(cpu=100 + number, spread=constraints(number // 2)))
+        lab.job(f"new{number}", cls=pod_class(cpu=100 + number, spread=constraints(number // 2)))
     session = lab.session("predicates")
     index = session.shared(PodAffinityIndex)
     steps, nearby = [], []
@@ -268,8 +260,8 @@ def test_a_pod_weighs_its_own_preferences_and_not_those_of_its_gang(monkeypatch:
         terms = tuple(
             PodTerm(ZONE, (Requirement("x", "NotIn", (f"{number}-{term}",)),), weight=1) for term in range(10)
         )
-        give(lab, f"new-{number}", pod_class_of(preferred_pod_affinity=terms))
-    lab.put(Pod("running", "default", "running", PodClass(), "Running", "n0"))
+        give(lab, f"new-{number}", pod_class(preferred_pod_affinity=terms))
+    lab.put(pod("running", 0, on="n0"))
     session = lab.session("predicates", "nodeorder")
     for number in range(30):
         preferred = session.shared(PodAffinityIndex).preferred(lab["new"], lab.pod(f"new-{number}"))

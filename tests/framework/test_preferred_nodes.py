@@ -26,7 +26,8 @@ from ringwise.state import index
 from ringwise.state.model import NodeTerm, Pod, PodClass, PodTerm, Requirement
 from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_weights import NodeWeights
-from tests.builders import Lab, cluster, pod_class_of
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import pod, pod_class
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 NODES = 12
@@ -100,7 +101,7 @@ def test_the_best_of_a_set_is_found_by_halves(
 
 
 def runs(name: str, node: str, app: str) -> Pod:
-    return Pod(name, "default", name, PodClass(), "Running", node, labels={"app": app})
+    return pod(name, 0, on=node, phase="Running", labels={"app": app})
 
 
 # -- gangs -----------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ POD_TERMS = st.lists(
     max_size=2,
 ).map(tuple)
 CLASSES = st.builds(
-    pod_class_of,
+    pod_class,
     cpu=st.sampled_from([1, 2]),
     chips=st.sampled_from([1, 8]),
     node_terms=st.lists(NODE_TERMS, max_size=1).map(tuple),
@@ -229,9 +230,7 @@ def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
             lab.node(f"n{names[number]}", **described)
         for number, (place, app) in enumerate(running):
             where = f"n{names[place % len(places)]}"
-            lab.put(
-                Pod(f"r{number}", "default", f"r{number}", PodClass(), "Running", where, labels={"app": app})
-            )
+            lab.put(runs(f"r{number}", where, app))
         lab.job("new", pods=9, chips=8)
         job = lab["new"]
         for number in range(9):
@@ -282,9 +281,7 @@ def gang(nodes: int, pods: int, *, kinds: int = 1, running: bool = False) -> Lab
         lab.node(name, chips=8, labels={ZONE: f"z{number % 20}", HOST: name})
     if running:
         for name in names:
-            lab.put(
-                Pod(f"r-{name}", "default", f"r-{name}", PodClass(), "Running", name, labels={"app": "a"})
-            )
+            lab.put(runs(f"r-{name}", name, "a"))
     lab.job("new", pods=pods, chips=8, labels={"app": "a"})
     classes = [_preferring(names, kind) for kind in range(kinds)]
     for number in range(pods):
@@ -299,7 +296,7 @@ def _preferring(names: Sequence[str], kind: int) -> PodClass:
     others = [Requirement(HOST, "NotIn", (names[(37 * place + kind) % len(names)],)) for place in range(200)]
     near = PodTerm(ZONE, (Requirement("app", "In", ("a", f"near-{kind}")),), (), 7)
     far = PodTerm(HOST, (Requirement("app", "In", ("a", f"far-{kind}")),), (), 3)
-    return pod_class_of(
+    return pod_class(
         chips=8,
         preferred_nodes=tuple((1 + place % 100, NodeTerm((other,))) for place, other in enumerate(others)),
         preferred_pod_affinity=(near,),

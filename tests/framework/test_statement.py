@@ -14,7 +14,8 @@ from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.state.model import Pod
-from tests.builders import CHIP, Lab, cluster
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import CHIP
 from tests.fingerprint import fingerprint
 
 

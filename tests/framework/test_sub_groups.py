@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.sub_groups import MAX_STEPS, TooManySteps, cut
 from ringwise.reasons import Reason
-from ringwise.state.model import Pod, PodClass, Requirement, SubGroupPolicy
-from tests.builders import Lab, cluster, option
+from ringwise.state.model import Pod, Requirement, SubGroupPolicy
+from tests.builders.session_lab import Lab, cluster, option
+from tests.builders.values import pod
 from tests.examples import examples
 
 PART = "volcano.sh/partition-id"
@@ -24,11 +25,9 @@ def policy(name: str = "work", size: int = 1, groups: int = 0, *keys: str) -> Su
     return SubGroupPolicy(name, (Requirement(TASK, "In", (name,)),), keys or (PART,), size, groups)
 
 
-def pod(name: str, **labels: str) -> Pod:
+def labeled(name: str, **labels: str) -> Pod:
     named = {"task": TASK, "part": PART}
-    return Pod(
-        name, "default", name, PodClass(), labels={named.get(key, key): one for key, one in labels.items()}
-    )
+    return pod(name, 0, labels={named.get(key, key): one for key, one in labels.items()})
 
 
 def partitioned(
@@ -74,23 +73,23 @@ def placed(lab: Lab) -> Counter[str]:
 def test_the_first_policy_that_matches_and_whose_labels_are_there(
     policies: Sequence[SubGroupPolicy], labels: Mapping[str, str], title: str
 ) -> None:
-    (group,) = cut(policies, [pod("p", **labels)])
+    (group,) = cut(policies, [labeled("p", **labels)])
     assert (group.title, group.pods) == (title, ("p",))
 
 
 def test_long_names_are_cut_to_a_hash_and_numbers_order_sub_groups() -> None:
     keys = tuple(f"key{number}" for number in range(3))
     many = SubGroupPolicy("many", match_label_keys=keys)
-    (group,) = cut([many], [pod("p", **dict.fromkeys(keys, "x" * 60))])
+    (group,) = cut([many], [labeled("p", **dict.fromkeys(keys, "x" * 60))])
     assert len(group.name) == 8
-    pods = [pod(f"p{part}", task="work", part=part) for part in ("b", "10", "2", "a")]
+    pods = [labeled(f"p{part}", task="work", part=part) for part in ("b", "10", "2", "a")]
     found = sorted(cut([policy()], pods), key=lambda group: group.order)
     assert [group.name for group in found] == ["2", "10", "a", "b"]
 
 
 def test_policies_that_cost_too_much_are_an_error_and_those_of_tasks_do_not() -> None:
     by_task = [policy(f"t{number}") for number in range(1_024)]
-    pods = [pod(f"p{number}", task=f"t{number % 1024}", part=str(number)) for number in range(2_000)]
+    pods = [labeled(f"p{number}", task=f"t{number % 1024}", part=str(number)) for number in range(2_000)]
     assert len(cut(by_task, pods)) == 2_000
     exists = [SubGroupPolicy(f"s{number}", (Requirement("none", "Exists"),)) for number in range(1_024)]
     with pytest.raises(TooManySteps):

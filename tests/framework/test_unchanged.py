@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ringwise.framework.job import Job, job_unchanged, jobs_unchanged
 from ringwise.framework.usage import ResourceUsage
-from ringwise.state.model import Pod, PodClass
-from tests.scheduler.clusters import CHIP
+from tests.builders.values import pod, pod_class
 
 
 def _job(name: str) -> Job:
-    pods = {f"{name}-{n}": Pod(f"{name}-{n}", "default", f"{name}-{n}", PodClass(CHIP, 1)) for n in range(2)}
+    pods = {f"{name}-{n}": pod(f"{name}-{n}", 1) for n in range(2)}
     return Job(f"default/{name}", "default", name, pods)
 
 
@@ -66,7 +65,7 @@ def test_jobs_of_others_keep_what_they_computed_meanwhile() -> None:
 
 
 def test_what_jobs_use_is_put_back_in_its_order() -> None:
-    usage, cls = ResourceUsage(), PodClass(CHIP, 2, cpu_milli=500)
+    usage, cls = ResourceUsage(), pod_class(2, cpu_milli=500)
     for name in ("a", "b", "c"):
         usage.add_pod(name, "q", cls)
     before = [(name, list(amounts.items())) for name, amounts in usage.by_job.items()]

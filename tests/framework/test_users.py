@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ringwise.framework.configuration import Settings
@@ -9,10 +11,10 @@ from ringwise.framework.job import Job
 from ringwise.framework.users import NOBODY, JobUser, user_of, user_of_pod
 from ringwise.messages.job_expansion import pod_group_of, pods_of
 from ringwise.messages.ordinary_groups import group_for
-from ringwise.state.model import Owner, Pod, PodClass
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.state.model import Owner
 from ringwise.state.workload import PodOwner
 from ringwise.wellknown import DEPLOYMENT_API, USER
+from tests.builders.values import job_of, pod, task_of
 
 GUARDED = Settings(user_annotation="guarded", user_label="team/owner")
 OPEN = Settings(user_label="team/owner")
@@ -49,24 +51,23 @@ def test_a_verified_user_and_an_unverified_one_of_the_same_name_are_two() -> Non
 
 
 def test_a_pod_that_joins_the_job_of_another_is_of_who_created_it() -> None:
-    pod = Pod("1", "ml", "a-0", PodClass(), annotations={USER: "mallory"})
-    assert user_of_pod(pod, job("alice"), GUARDED) == JobUser("mallory", True)
-    assert user_of_pod(pod, job("alice", "bob"), OPEN) == JobUser("bob")
-    assert user_of_pod(Pod("1", "ml", "a-0", PodClass()), job("alice"), GUARDED) == JobUser("alice", True)
+    joined = pod("a-0", 0, namespace="ml", annotations={USER: "mallory"})
+    assert user_of_pod(joined, job("alice"), GUARDED) == JobUser("mallory", True)
+    assert user_of_pod(joined, job("alice", "bob"), OPEN) == JobUser("bob")
+    assert user_of_pod(pod("a-0", 0, namespace="ml"), job("alice"), GUARDED) == JobUser("alice", True)
 
 
 def test_the_pod_group_of_replicated_pods_has_the_user_of_their_owner_and_not_of_a_pod() -> None:
     reference = Owner("ReplicaSet", "web", "rs", DEPLOYMENT_API)
-    pod = Pod("1", "ml", "web-1", PodClass(), annotations={USER: "mallory"}, owner=reference)
+    replica = pod("web-1", 0, namespace="ml", annotations={USER: "mallory"}, owner=reference)
     owner = PodOwner(reference.kind, "ml", "web", "rs", annotations={USER: "alice"})
-    assert group_for(pod, owner).annotations[USER] == "alice"
-    assert USER not in group_for(pod, None).annotations
-    alone = Pod("1", "ml", "web-1", PodClass(), annotations={USER: "mallory"})
+    assert group_for(replica, owner).annotations[USER] == "alice"
+    assert USER not in group_for(replica, None).annotations
+    alone = replace(replica, owner=None)
     assert group_for(alone, None).annotations[USER] == "mallory"
 
 
 def test_pods_and_pod_group_of_a_vcjob_have_its_user() -> None:
-    task = Task("worker", 2, 2, PodTemplate(PodClass(), annotations={USER: "bob"}))
-    vcjob = VcJob("ml", "a", "u", (task,), 2, annotations={USER: "alice"})
+    vcjob = job_of(task_of(chips=0, annotations={USER: "bob"}), annotations={USER: "alice"})
     assert {pod.annotations[USER] for pod in pods_of(vcjob)} == {"alice"}
     assert pod_group_of(vcjob).annotations[USER] == "alice"

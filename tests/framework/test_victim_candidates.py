@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ringwise.framework.evictions.candidates import by_queue
 from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.state.model import SubGroupPolicy
-from tests.builders import Lab, cluster
+from tests.builders.session_lab import Lab, cluster
 from tests.examples import examples
 
 JOBS = st.lists(

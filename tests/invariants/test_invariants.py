@@ -24,10 +24,11 @@ from ringwise.state.model import (
 from ringwise.state.reservations import Borrowed, Reservation
 from ringwise.topology.chips import chip_names
 from tests import invariants
+from tests.builders.values import CHIP, SECOND
 from tests.invariants.placements import moved_twice
 from tests.scheduler.core.test_queue_gate import gated_job
 from tests.scheduler.defragment.test_moves import apply, fragmented
-from tests.scheduler.rig import CHIP, SECOND, Rig, with_capacity
+from tests.scheduler.rig import Rig, with_capacity
 
 PLAIN = ("enqueue", "allocate", "backfill")
 ALL = tuple(range(8))

@@ -16,6 +16,7 @@ from ringwise.kubeclient.config import Access, direct
 from ringwise.kubeclient.credentials import Credential
 from ringwise.manifests.text.quantities import micro_time
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer, Object
 
 PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
@@ -23,7 +24,6 @@ EVENTS, LEASES = "/api/v1/events", "/apis/coordination.k8s.io/v1/leases"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
-CHIP = "huawei.com/Ascend910"
 
 
 class InstantClock:

@@ -16,8 +16,9 @@ from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
+from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CHIP, GROUPS, NODES, PODS, InstantClock, group, node, pod, until
+from tests.kube.harness import GROUPS, NODES, PODS, InstantClock, group, node, pod, until
 
 NODE_COUNT, CHIPS = 4, 8
 

@@ -38,10 +38,11 @@ from ringwise.scheduler.defragment.search import NoPlan, Planner
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.wellknown import MOVABLE, RESTART_COST
+from tests.builders.values import CHIP, SECOND
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock
-from tests.scheduler.defragment.test_moves import apply, finish, fragmented, moves_of, submit
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.scheduler.defragment.test_moves import apply, fragmented, moves_of, submit
+from tests.scheduler.rig import Rig
 
 CONFIG_MAPS = "/api/v1/configmaps"
 PLAN = "kube-system/ringwise-move-plan"
@@ -84,7 +85,7 @@ def test_plans_and_chips_that_the_head_of_a_queue_cannot_use_are_counted() -> No
     rig.run()
     adapter.count(seen)
     assert seen.plans == [({"planned": 1, "done": 0, "failed": 0}, 0)]
-    finish(rig)
+    rig.finish()
     rig.run()
     rig.run()
     adapter.count(seen)
@@ -101,7 +102,7 @@ def test_chips_that_pods_will_ask_for_which_are_not_created_yet_are_counted() ->
     rig.submit("big", chips=8, owner=Owner("Job", "big", "uid-of-big"))
     rig.run()
     template = PodTemplate(rig.pods["big-0"].cls, chip_containers=1)
-    rig.tell(ev.VcJobSeen(VcJob("default", "big", "uid-of-big", (Task("worker", 1, 1, template),), 1)))
+    rig.tell(VcJob("default", "big", "uid-of-big", (Task("worker", 1, 1, template),), 1))
     rig.gone("big-0")
     rig.run()
     (job,) = [one for one in rig.machine.view.jobs.values() if one.name == "big"]
@@ -131,7 +132,7 @@ async def test_a_plan_is_sent_and_followed_to_its_end() -> None:
     apply(rig, plan)
     rig.run()
     running = moves_of(rig).document()
-    finish(rig)
+    rig.finish()
     rig.run()
     rig.run()
     done = moves_of(rig).document()
@@ -157,7 +158,7 @@ async def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bo
     rig, plan = fragmented()
     apply(rig, plan)
     rig.run()
-    finish(rig)
+    rig.finish()
     rig.run()
     rig.run()
     texts = {"tenant": "{", "other": "{}", "ringwise": moves_of(rig).document()}

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from ringwise.kubeclient.clock import RealClock, SteadyTime
+from tests.builders.values import SECOND
 
-SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 
 

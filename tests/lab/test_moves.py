@@ -20,20 +20,13 @@ from ringwise.apps.replay import replay
 from ringwise.embed.clock import SECOND
 from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.defragment.live_plan import DONE
-from ringwise.state.model import Pod, PodClass
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.state.model import Pod
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import EXPECTED_DURATION, MOVABLE, RESTART_COST
+from tests.builders.values import vcjob
 from tests.lab.rig import Terminal, job, nodes, with_copies
 
-CHIP = "huawei.com/Ascend910"
 START = 1_700_000_000 * SECOND
-
-
-def vcjob(name: str, chips: int, **annotations: str) -> VcJob:
-    cls = PodClass(CHIP, chips)
-    template = PodTemplate(cls, chip_containers=1, annotations=annotations)
-    return VcJob("default", name, "", (Task("worker", 1, 1, template),), 1, annotations=annotations)
 
 
 @contextmanager
@@ -47,11 +40,11 @@ def fragmented(path: Path, settings: str = "", **small: str) -> Iterator[LiveLab
     live = LiveLab(folder, LabSettings(fleet, configuration, speed=None, start=START))
     try:
         for name, chips, notes in (("small", 1, small), ("other", 4, {}), ("filler", 4, {})):
-            live.cluster.submit(vcjob(name, chips, **{**notes, EXPECTED_DURATION: "10h"}))
+            live.cluster.submit(vcjob(name, 1, chips, annotations={**notes, EXPECTED_DURATION: "10h"}))
             live.advance(5 * SECOND)
         live.delete([("job", "default/other")])
         live.advance(5 * SECOND)
-        live.cluster.submit(vcjob("big", 8))
+        live.cluster.submit(vcjob("big", 1, 8))
         live.turn()
         yield live
     finally:
@@ -142,11 +135,11 @@ def test_auto_moves_a_job_once_a_day(tmp_path: Path, again: str, moved: int) -> 
         live.delete([("job", "default/big"), ("job", "default/filler")])
         live.change_node(here, "cordon")
         live.advance(120 * SECOND)
-        live.cluster.submit(vcjob("half", 4, **{EXPECTED_DURATION: "10h"}))
+        live.cluster.submit(vcjob("half", 1, 4, annotations={EXPECTED_DURATION: "10h"}))
         live.advance(5 * SECOND)
         assert where(live, "half") == empty
         live.change_node(here, "uncordon")
-        live.cluster.submit(vcjob("wide", 8))
+        live.cluster.submit(vcjob("wide", 1, 8))
         live.advance(600 * SECOND)
         assert len(live.view.moves.ended) == moved
         assert where(live, "small") == (here if moved == 1 else empty)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders.objects import node, pod, pod_spec, vcjob
 from tests.lab.rig import Terminal, nodes, running
-from tests.place.objects import node, pod, pod_spec, vcjob
 
 NOTE = "note: stdin: document 2: spec.minAvailble: unknown field, not read (did you mean 'minAvailable'?)"
 HIGH = {

@@ -11,20 +11,14 @@ from ringwise.apps.replay import replay
 from ringwise.apps.story import story_of
 from ringwise.embed.clock import SECOND
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import Pod, PodClass, PriorityClass
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.state.model import Pod, PriorityClass
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import COOLDOWN_TIME, EVICTED, EXPECTED_DURATION, PREEMPTABLE
+from tests.builders.values import vcjob
 from tests.tour.pages import ROOT
 
 START = 1_700_000_000 * SECOND
 CONFIGURATION = (ROOT / "examples/preemption/scheduler.conf").read_text("utf-8")
-
-
-def vcjob(name: str, priority: str = "", **annotations: str) -> VcJob:
-    template = PodTemplate(PodClass("huawei.com/Ascend910", 8), chip_containers=1, annotations=annotations)
-    task = Task("worker", 1, 1, template)
-    return VcJob("default", name, "", (task,), 1, priority_class=priority, annotations=annotations)
 
 
 def runs(live: LiveLab, job: str) -> bool:
@@ -46,11 +40,13 @@ def test_a_job_is_spared_then_warned_preempted_and_comes_back(tmp_path: Path) ->
     try:
         live.cluster.submit(PriorityClass("high", 100))
         live.cluster.submit(
-            vcjob("low", **{PREEMPTABLE: "true", COOLDOWN_TIME: "10m", EXPECTED_DURATION: "10h"})
+            vcjob(
+                "low", 1, 8, annotations={PREEMPTABLE: "true", COOLDOWN_TIME: "10m", EXPECTED_DURATION: "10h"}
+            )
         )
         live.advance(60 * SECOND)
         assert runs(live, "low")
-        live.cluster.submit(vcjob("boss", "high", **{EXPECTED_DURATION: "1h"}))
+        live.cluster.submit(vcjob("boss", 1, 8, annotations={EXPECTED_DURATION: "1h"}, priority_class="high"))
         live.advance(480 * SECOND)
         assert runs(live, "low"), "it is spared for ten minutes"
         for _ in range(180):

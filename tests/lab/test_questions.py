@@ -19,9 +19,9 @@ from ringwise.embed.records import ObjectRefusedError
 from ringwise.scheduler.explain import capacity as capacity_module
 from ringwise.scheduler.explain import cure_search, why
 from tests.apps.test_aside import Gate, no_children
+from tests.builders.values import SECOND
 from tests.lab.rig import Terminal, job, nodes, with_copies
 
-SECOND = 1_000_000_000
 LISTS = (
     "get jobs",
     "get pods",

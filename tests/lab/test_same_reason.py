@@ -23,19 +23,21 @@ from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.switches import SwitchTopology
 from ringwise_bench.docs.reasons_reference import all_kinds
 from tests.admission.reviews import review
-from tests.lab.rig import Terminal, nodes, running
-from tests.place.asking import configuration_text
-from tests.place.objects import (
+from tests.builders.objects import (
     NAMESPACE,
     Plain,
     filler,
+    hyper_node,
     node,
     pod,
     pod_group,
     pod_spec,
+    queue,
     topology,
     vcjob,
 )
+from tests.lab.rig import Terminal, nodes, running
+from tests.place.asking import configuration_text
 
 A3 = "huawei.com/Ascend910"
 POLICY = "huawei.com/schedule_policy"
@@ -46,17 +48,6 @@ def job(pods: int = 1, chips: int = 8, **more: Any) -> Plain:
         chips, more.pop("resource", A3), selector=more.pop("selector", None), **more.pop("pod", {})
     )
     return vcjob("job", [("worker", pods, spec)], **more)
-
-
-def queue(name: str, **spec: Any) -> Plain:
-    status = {"state": spec.pop("state", "Open")}
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": spec,
-        "status": status,
-    }
 
 
 def limited(limits: dict[str, str]) -> Plain:
@@ -171,18 +162,6 @@ tiers:
   - name: predicates
   - name: network-topology-aware
 """
-
-
-def hyper_node(name: str, *members: str) -> Plain:
-    return {
-        "apiVersion": "topology.volcano.sh/v1alpha1",
-        "kind": "HyperNode",
-        "metadata": {"name": name},
-        "spec": {
-            "tier": 1,
-            "members": [{"type": "Node", "selector": {"exactMatch": {"name": one}}} for one in members],
-        },
-    }
 
 
 def near(pods: int, *more: Plain, **labels: str) -> Case:

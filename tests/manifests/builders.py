@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-Plain = dict[str, Any]
+from tests.builders.values import CHIP
 
-ASCEND = "huawei.com/Ascend910"
+Plain = dict[str, Any]
 
 
 def node(name: str = "node-0", chips: int = 8, **metadata: Any) -> Plain:
@@ -23,8 +23,8 @@ def node(name: str = "node-0", chips: int = 8, **metadata: Any) -> Plain:
         "kind": "Node",
         "metadata": {"name": name, **metadata},
         "status": {
-            "allocatable": {ASCEND: str(chips), "cpu": "192", "memory": "800Gi", "pods": "110"},
-            "capacity": {ASCEND: str(chips), "cpu": "192", "memory": "800Gi", "pods": "110"},
+            "allocatable": {CHIP: str(chips), "cpu": "192", "memory": "800Gi", "pods": "110"},
+            "capacity": {CHIP: str(chips), "cpu": "192", "memory": "800Gi", "pods": "110"},
             "conditions": [{"type": "Ready", "status": "True"}],
             "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
         },
@@ -34,9 +34,7 @@ def node(name: str = "node-0", chips: int = 8, **metadata: Any) -> Plain:
 def pod(name: str = "pod-0", chips: int = 1, *, node_name: str | None = None, **metadata: Any) -> Plain:
     spec: Plain = {
         "schedulerName": "volcano",
-        "containers": [
-            {"name": "main", "resources": {"limits": {ASCEND: chips}, "requests": {ASCEND: chips}}}
-        ],
+        "containers": [{"name": "main", "resources": {"limits": {CHIP: chips}, "requests": {CHIP: chips}}}],
     }
     if node_name:
         spec["nodeName"] = node_name
@@ -76,7 +74,7 @@ def priority_class(name: str = "high", value: Any = 1000) -> Plain:
 
 
 def task(name: str = "work", replicas: Any = 2, chips: int = 8, **more: Any) -> Plain:
-    limits = {ASCEND: chips} if chips else {}
+    limits = {CHIP: chips} if chips else {}
     return {
         "name": name,
         "replicas": replicas,
@@ -104,7 +102,7 @@ def config_map(name: str, data: dict[str, str], namespace: str | None = "kube-sy
 
 def device_info(**lists: str) -> Plain:
     """The body of a device-info ConfigMap; keywords name the lists: free, Unhealthy, NetworkUnhealthy ..."""
-    named = {ASCEND if key == "free" else f"{ASCEND}-{key}": value for key, value in lists.items()}
+    named = {CHIP if key == "free" else f"{CHIP}-{key}": value for key, value in lists.items()}
     return {
         "DeviceInfo": {"DeviceList": named, "UpdateTime": 1700000005},
         "SuperPodID": 3,
@@ -178,7 +176,7 @@ def real_pod(number: int, nodes: int) -> Plain:
         annotations={
             "scheduling.k8s.io/group-name": f"job-{number // 16}-1234",
             "volcano.sh/task-spec": "work",
-            **({ASCEND: chips, "huawei.com/AscendReal": chips, "predicate-time": "1"} if bound else {}),
+            **({CHIP: chips, "huawei.com/AscendReal": chips, "predicate-time": "1"} if bound else {}),
         },
         ownerReferences=[
             {

@@ -11,8 +11,8 @@ import pytest
 from ringwise.manifests import bundle as bundles
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.text import sources
+from tests.builders.values import CHIP
 from tests.manifests.builders import (
-    ASCEND,
     config_map,
     device_info,
     node,
@@ -30,7 +30,7 @@ def lines(data: bytes) -> list[str]:
     return [str(error) for error in read_bundle(["-"], stdin=data).errors]
 
 
-def bound(annotation: str, chips: int = 1, key: str = ASCEND) -> dict[str, Any]:
+def bound(annotation: str, chips: int = 1, key: str = CHIP) -> dict[str, Any]:
     return pod(chips=chips, node_name="node-0", annotations={key: annotation})
 
 
@@ -94,28 +94,28 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no containers": (with_spec(containers=[]), "spec.containers: must have at least one container"),
     "a negative chip count": (
-        with_resources(limits={ASCEND: -8}),
-        f"{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got -8",
+        with_resources(limits={CHIP: -8}),
+        f"{LIMITS}[{CHIP}]: must be a whole number of 0 to 3600, got -8",
     ),
     "a fractional chip count": (
-        with_resources(limits={ASCEND: "1500m"}),
-        f'{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got "1500m"',
+        with_resources(limits={CHIP: "1500m"}),
+        f'{LIMITS}[{CHIP}]: must be a whole number of 0 to 3600, got "1500m"',
     ),
     "half a chip": (
-        with_resources(limits={ASCEND: 0.5}),
-        f"{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got 0.5",
+        with_resources(limits={CHIP: 0.5}),
+        f"{LIMITS}[{CHIP}]: must be a whole number of 0 to 3600, got 0.5",
     ),
     "chips in words": (
-        with_resources(limits={ASCEND: "eight"}),
-        f'{LIMITS}[{ASCEND}]: must be a whole number of 0 to 3600, got "eight"',
+        with_resources(limits={CHIP: "eight"}),
+        f'{LIMITS}[{CHIP}]: must be a whole number of 0 to 3600, got "eight"',
     ),
     "other requests than limits": (
-        with_resources(limits={ASCEND: 8}, requests={ASCEND: 4}),
-        f"{REQUESTS}[{ASCEND}]: must equal the limit 8, got 4",
+        with_resources(limits={CHIP: 8}, requests={CHIP: 4}),
+        f"{REQUESTS}[{CHIP}]: must equal the limit 8, got 4",
     ),
     "chips requested without a limit": (
-        with_resources(requests={ASCEND: 4}),
-        f"{REQUESTS}[{ASCEND}]: needs a limit of the same count, got a request of 4 and no limit",
+        with_resources(requests={CHIP: 4}),
+        f"{REQUESTS}[{CHIP}]: needs a limit of the same count, got a request of 4 and no limit",
     ),
     "no quantity": (
         with_resources(requests={"cpu": "lots"}),
@@ -131,12 +131,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a chip that cannot be": (
         bound("Ascend910-3600"),
-        f"metadata.annotations[{ASCEND}]: must name chips Ascend910-0 to Ascend910-3599, with commas, "
+        f"metadata.annotations[{CHIP}]: must name chips Ascend910-0 to Ascend910-3599, with commas, "
         'got "Ascend910-3600"',
     ),
     "a chip of another kind": (
         bound("npu-1"),
-        f"metadata.annotations[{ASCEND}]: must name chips Ascend910-0 to Ascend910-3599, with commas, "
+        f"metadata.annotations[{CHIP}]: must name chips Ascend910-0 to Ascend910-3599, with commas, "
         'got "npu-1"',
     ),
     "a chip twice": (
@@ -145,7 +145,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "hundreds of chips": (
         bound(",".join(f"Ascend910-{chip}" for chip in range(400))),
-        f"metadata.annotations[{ASCEND}]: must have at most 4096 characters, got 5489",
+        f"metadata.annotations[{CHIP}]: must have at most 4096 characters, got 5489",
     ),
     "no rank": (
         pod(annotations={"hccl/rankIndex": "first"}),
@@ -217,8 +217,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "spec.topologySpreadConstraints[0].matchLabelKeys: must not be set without labelSelector",
     ),
     "a negative allocatable": (
-        node_with({ASCEND: "-1"}),
-        f'status.allocatable[{ASCEND}]: must be a whole number of 0 to 3600, got "-1"',
+        node_with({CHIP: "-1"}),
+        f'status.allocatable[{CHIP}]: must be a whole number of 0 to 3600, got "-1"',
     ),
     "an unknown taint effect": (
         {**node(), "spec": {"taints": [{"key": "a", "effect": "Never"}]}},
@@ -269,7 +269,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an unknown chip in a device list": (
         config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": json.dumps(device_info(Unhealthy="x"))}),
-        f"data.DeviceInfoCfg.DeviceInfo.DeviceList[{ASCEND}-Unhealthy]: must name chips Ascend910-0 to "
+        f"data.DeviceInfoCfg.DeviceInfo.DeviceList[{CHIP}-Unhealthy]: must name chips Ascend910-0 to "
         'Ascend910-3599, with commas, got "x"',
     ),
     "a device list of the wrong type": (

@@ -8,8 +8,7 @@ import pytest
 
 from ringwise.manifests.config_maps.device_info import _chip_faults
 from ringwise.state.model import ReportedFault
-
-CHIP = "huawei.com/Ascend910"
+from tests.builders.values import CHIP
 
 
 def test_each_code_has_its_own_level_where_that_is_known() -> None:

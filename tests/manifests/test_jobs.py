@@ -11,7 +11,8 @@ from ringwise.manifests.bundle import read_bundle
 from ringwise.messages.job_expansion import pod_group_of, pods_of
 from ringwise.state.model import NetworkTopology, Owner, Requirement, SubGroupPolicy
 from ringwise.state.vcjob import Policy, VcJob
-from tests.manifests.builders import ASCEND, task, text_of, vcjob
+from tests.builders.values import CHIP
+from tests.manifests.builders import task, text_of, vcjob
 
 
 def read(document: dict[str, Any]) -> VcJob:
@@ -281,8 +282,8 @@ def test_the_pods_of_a_job() -> None:
     assert (group.min_member, group.min_task_member) == (3, {"master": 1, "worker": 2})
     assert (group.annotations, group.labels) == ({"sp-block": "16"}, {"tor-affinity": "normal-schema"})
     assert group.min_resources == {
-        ASCEND: 16,
-        f"requests.{ASCEND}": 16,
+        CHIP: 16,
+        f"requests.{CHIP}": 16,
         "pods": 3,
         "count/pods": 3,
     }
@@ -331,7 +332,7 @@ def test_the_smallest_gang_is_counted_by_priority(min_available: int, chips: int
     high["template"]["spec"]["priorityClassName"] = "high"
     job = read(vcjob(tasks=[low, high], minAvailable=min_available))
     needed = pod_group_of(job, {"high": 100}).min_resources
-    assert (needed[ASCEND], needed["pods"]) == (chips, min_available)
+    assert (needed[CHIP], needed["pods"]) == (chips, min_available)
 
 
 def test_a_group_needs_what_quotas_count() -> None:

@@ -16,7 +16,8 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import ObjectLimit
 from ringwise.manifests.text.strings import shared
 from ringwise.topology.nearest import nearest
-from tests.manifests.builders import ASCEND, Plain, pod, pod_group, task, text_of, vcjob
+from tests.builders.values import CHIP
+from tests.manifests.builders import Plain, pod, pod_group, task, text_of, vcjob
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -126,7 +127,7 @@ SPECS: list[tuple[str, ObjectLimit, Any]] = [
                 {
                     "name": "main",
                     "resources": {
-                        "limits": {ASCEND: 1, **{f"example.com/r{number}": 1 for number in range(most - 1)}}
+                        "limits": {CHIP: 1, **{f"example.com/r{number}": 1 for number in range(most - 1)}}
                     },
                 }
             ]
@@ -140,7 +141,7 @@ SPECS: list[tuple[str, ObjectLimit, Any]] = [
                 {
                     "name": f"c{number}",
                     "ports": [{"hostPort": 1 + number}],
-                    "resources": {} if number else {"limits": {ASCEND: 1}},
+                    "resources": {} if number else {"limits": {CHIP: 1}},
                 }
                 for number in range(most)
             ]
@@ -153,7 +154,7 @@ SPECS: list[tuple[str, ObjectLimit, Any]] = [
             "containers": [
                 {
                     "name": "main",
-                    "resources": {"limits": {ASCEND: 1}},
+                    "resources": {"limits": {CHIP: 1}},
                     "ports": [{"hostPort": 1 + number} for number in range(most)],
                 }
             ]
@@ -187,10 +188,10 @@ def test_a_pod_at_the_limit_is_read_and_one_above_it_is_refused(
 def test_of_a_bound_pod_the_field_is_dropped_and_its_chips_are_read(
     name: str, limit: ObjectLimit, part: Any
 ) -> None:
-    large = with_spec(part(limit.most + 1), node_name="n1", annotations={ASCEND: "Ascend910-3"})
+    large = with_spec(part(limit.most + 1), node_name="n1", annotations={CHIP: "Ascend910-3"})
     found = read(large)
     assert not found.errors
-    plain = read(pod(node_name="n1", annotations={ASCEND: "Ascend910-3"})).pods[0]
+    plain = read(pod(node_name="n1", annotations={CHIP: "Ascend910-3"})).pods[0]
     assert found.pods[0].holds == plain.holds == (3,)
     assert found.pods[0].cls == plain.cls
 
@@ -198,7 +199,7 @@ def test_of_a_bound_pod_the_field_is_dropped_and_its_chips_are_read(
 def test_labels_of_a_waiting_pod_are_refused_and_those_of_a_bound_one_dropped() -> None:
     many = labels(limits.LABELS.most + 1)
     assert "metadata.labels" in str(read(pod(labels=many)).errors[0])
-    found = read(pod(labels=many, node_name="n1", annotations={ASCEND: "Ascend910-3"}))
+    found = read(pod(labels=many, node_name="n1", annotations={CHIP: "Ascend910-3"}))
     assert not found.errors
     assert found.pods[0].labels == {}
 
@@ -257,8 +258,8 @@ def test_long_strings_are_not_kept_beyond_their_objects() -> None:
 def test_long_annotations_are_not_kept_beyond_their_objects() -> None:
     """Each is within what an API server accepts, and each of these readers remembers what it read."""
     readers: tuple[Callable[[str], object], ...] = (
-        lambda text: chips_in(f"Ascend910-0{text}", ASCEND, "annotation", Findings("pod")),
-        lambda text: listed_chips(f"Ascend910-0{text}", ASCEND),
+        lambda text: chips_in(f"Ascend910-0{text}", CHIP, "annotation", Findings("pod")),
+        lambda text: listed_chips(f"Ascend910-0{text}", CHIP),
         lambda text: nearest(f"a{text}", ["chip8-node8"]),
     )
     for reader in readers:

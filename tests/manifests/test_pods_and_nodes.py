@@ -25,8 +25,8 @@ from ringwise.state.model import (
     TopologySpread,
 )
 from ringwise.topology.switches import SwitchTopology
+from tests.builders.values import CHIP
 from tests.manifests.builders import (
-    ASCEND,
     config_map,
     device_info,
     node,
@@ -102,7 +102,7 @@ def test_a_limit_of_the_pod_counts_where_no_container_requests_the_resource() ->
 
 
 def test_chips_belong_to_a_container_not_to_the_whole_pod() -> None:
-    spec = {"containers": [{}], "resources": {"requests": {ASCEND: 8}}}
+    spec = {"containers": [{}], "resources": {"requests": {CHIP: 8}}}
     (error,) = read_bundle(["-"], stdin=text_of({**pod(), "spec": spec})).errors
     assert "spec.resources.requests[huawei.com/Ascend910]" in str(error)
     assert "cpu, memory and hugepages-<size>" in str(error)
@@ -111,12 +111,12 @@ def test_chips_belong_to_a_container_not_to_the_whole_pod() -> None:
 @pytest.mark.parametrize(
     ("limits", "resource", "chips"),
     [
-        ({ASCEND: 8}, ASCEND, 8),
-        ({ASCEND: "4"}, ASCEND, 4),
+        ({CHIP: 8}, CHIP, 8),
+        ({CHIP: "4"}, CHIP, 4),
         ({"huawei.com/npu": 2}, "huawei.com/npu", 2),
         ({"huawei.com/Ascend910-2c": 1}, "huawei.com/Ascend910-2c", 1),
-        ({ASCEND: 1, "huawei.com/npu": 2}, f"{ASCEND}+huawei.com/npu", 3),
-        ({ASCEND: 0}, ASCEND, 0),
+        ({CHIP: 1, "huawei.com/npu": 2}, f"{CHIP}+huawei.com/npu", 3),
+        ({CHIP: 0}, CHIP, 0),
     ],
 )
 def test_chips_come_from_limits(limits: dict[str, Any], resource: str | None, chips: int) -> None:
@@ -126,7 +126,7 @@ def test_chips_come_from_limits(limits: dict[str, Any], resource: str | None, ch
 
 def test_D4_containers_that_request_chips_are_counted() -> None:
     built = pod(chips=2)
-    built["spec"]["containers"] += [asking(limits={ASCEND: 1}), asking({"cpu": "1"})]
+    built["spec"]["containers"] += [asking(limits={CHIP: 1}), asking({"cpu": "1"})]
     assert (the_pod(built).chip_containers, the_pod(built).cls.chips) == (2, 3)
 
 
@@ -147,8 +147,8 @@ def test_D4_chips_that_only_an_init_container_requests_are_told_from_those_of_a_
 ) -> None:
     built = pod(chips=app)
     built["spec"]["initContainers"] = [
-        asking(limits={ASCEND: init}, name="first"),
-        asking(limits={ASCEND: sidecar}, name="beside", restartPolicy="Always"),
+        asking(limits={CHIP: init}, name="first"),
+        asking(limits={CHIP: sidecar}, name="beside", restartPolicy="Always"),
     ]
     read = the_pod(built)
     assert (read.chip_containers, read.cls.chips_before_start) == (count, before_start)
@@ -310,7 +310,7 @@ def test_a_nomination_counts_while_the_pod_has_no_node() -> None:
 
 
 def test_N8_a_bound_pod_names_chosen_and_mounted_chips_up_to_its_limit() -> None:
-    chosen = {ASCEND: "Ascend910-4,Ascend910-0"}
+    chosen = {CHIP: "Ascend910-4,Ascend910-0"}
     mounted = {**chosen, "huawei.com/AscendReal": "Ascend910-2,Ascend910-3,Ascend910-5"}
     assert the_pod(pod(chips=2, node_name="n", annotations=chosen)).holds == (4, 0)
     assert the_pod(pod(chips=1, node_name="n", annotations=chosen)).holds == (4,)
@@ -324,7 +324,7 @@ def test_N8_a_bound_pod_names_chosen_and_mounted_chips_up_to_its_limit() -> None
 
 
 def test_the_chip_list_of_an_ended_pod_is_ignored() -> None:
-    built = {**pod(chips=2, node_name="n", annotations={ASCEND: "gone"}), "status": {"phase": "Failed"}}
+    built = {**pod(chips=2, node_name="n", annotations={CHIP: "gone"}), "status": {"phase": "Failed"}}
     assert the_pod(built).holds == ()
 
 
@@ -396,7 +396,7 @@ def test_a_node() -> None:
     )
     built["spec"] = {"unschedulable": True, "taints": [{"key": "k", "effect": "NoExecute"}]}
     built["status"]["allocatable"] = {
-        ASCEND: "7",
+        CHIP: "7",
         "cpu": "100m",
         "memory": "1Ki",
         "ephemeral-storage": "1500m",
@@ -406,8 +406,8 @@ def test_a_node() -> None:
     assert (read.superpod, read.server_index, read.internal_ip) == (4, "2", "10.0.0.1")
     assert (read.unschedulable, read.ready, read.taints) == (True, True, (Taint("k", "", "NoExecute"),))
     assert (read.cpu_milli, read.memory, read.max_pods) == (100, 1024, 110)
-    assert read.chips_allocatable == {ASCEND: 7}
-    assert read.chips_capacity == {ASCEND: 8}
+    assert read.chips_allocatable == {CHIP: 7}
+    assert read.chips_capacity == {CHIP: 8}
     assert read.extended == (("ephemeral-storage", 2),)
     assert "baseDeviceInfos" not in read.annotations
 
@@ -415,10 +415,10 @@ def test_a_node() -> None:
 def test_defaults_of_a_node() -> None:
     bare = the_node({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})
     assert (bare.ready, bare.devices, bare.superpod, bare.max_pods) == (True, None, None, 110)
-    only_capacity = the_node({**node(), "status": {"capacity": {ASCEND: 8}}})
-    assert only_capacity.chips_allocatable == {ASCEND: 8}
-    only_allocatable = the_node({**node(), "status": {"allocatable": {ASCEND: 8}}})
-    assert only_allocatable.chips_capacity == {ASCEND: 8}
+    only_capacity = the_node({**node(), "status": {"capacity": {CHIP: 8}}})
+    assert only_capacity.chips_allocatable == {CHIP: 8}
+    only_allocatable = the_node({**node(), "status": {"allocatable": {CHIP: 8}}})
+    assert only_allocatable.chips_capacity == {CHIP: 8}
     for status in ("False", "Unknown"):
         lost = {**node(), "status": {"conditions": [{"type": "Ready", "status": status}]}}
         assert not the_node(lost).ready
@@ -438,7 +438,7 @@ def test_N7_device_lists_of_one_node() -> None:
     assert read.reports == [
         DeviceReport(
             node="node-1",
-            resource=ASCEND,
+            resource=CHIP,
             free=1 << 2 | 1 << 10,
             unhealthy=1 << 4,
             network_unhealthy=0,
@@ -464,7 +464,7 @@ def test_N8_mounted_and_doubtful_chips_of_pods() -> None:
 def test_N7_device_lists_of_many_nodes_in_both_forms() -> None:
     name = "cluster-info-device-0"
     flat = {**device_info()["DeviceInfo"], "SuperPodID": 9, "CmName": "x"}
-    flat["DeviceList"] = {ASCEND: "Ascend910-1", f"{ASCEND}-Recovering": "Ascend910-7"}
+    flat["DeviceList"] = {CHIP: "Ascend910-1", f"{CHIP}-Recovering": "Ascend910-7"}
     infos = {"mindx-dl-deviceinfo-a": device_info(free="Ascend910-0"), "mindx-dl-deviceinfo-b": flat}
     read = bundle(config_map(name, {name: json.dumps(infos)}, "mindx-dl"))
     assert [(one.node, one.free, one.superpod, one.recovering) for one in read.reports] == [
@@ -487,9 +487,7 @@ def test_config_maps_for_other_readers_and_unused_ones() -> None:
 
 
 def test_groups_queues_and_priority_classes() -> None:
-    gang = pod_group(
-        minTaskMember={"work": 2}, minResources={"cpu": "1", ASCEND: 16}, priorityClassName="high"
-    )
+    gang = pod_group(minTaskMember={"work": 2}, minResources={"cpu": "1", CHIP: 16}, priorityClassName="high")
     read = bundle(
         {**gang, "status": {"phase": "Inqueue"}},
         {**queue(capability={"memory": "1Gi"}, reclaimable=False), "status": {"state": "Closing"}},
@@ -498,7 +496,7 @@ def test_groups_queues_and_priority_classes() -> None:
     (group,), (line,), (rank,) = read.pod_groups, read.queues, read.of(PriorityClass)
     assert (group.min_member, group.min_task_member, group.queue) == (2, {"work": 2}, "default")
     assert (group.min_resources, group.priority_class, group.phase) == (
-        {"cpu": 1000, ASCEND: 16},
+        {"cpu": 1000, CHIP: 16},
         "high",
         "Inqueue",
     )

@@ -10,7 +10,8 @@ from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ContainerWire, PodSpecWire, ResourcesWire
-from tests.manifests.builders import ASCEND, node, pod, text_of
+from tests.builders.values import CHIP
+from tests.manifests.builders import node, pod, text_of
 
 
 @pytest.mark.parametrize("count", [3601, 10**9, 10**15])
@@ -18,7 +19,7 @@ def test_chips_of_a_node_have_a_range(count: int) -> None:
     bundle = read_bundle(["-"], stdin=text_of(node("a"), node("b", count)), keep_going=True)
     assert [one.name for one in bundle.nodes] == ["a"]
     assert str(bundle.errors[0]) == (
-        f'stdin: document 2: status.capacity[{ASCEND}]: must be a whole number of 0 to 3600, got "{count}"'
+        f'stdin: document 2: status.capacity[{CHIP}]: must be a whole number of 0 to 3600, got "{count}"'
     )
 
 

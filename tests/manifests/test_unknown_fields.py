@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ringwise.manifests.bundle import read_bundle
-from tests.place.objects import node, pod, pod_group, pod_spec, vcjob
+from tests.builders.objects import hyper_node, node, pod, pod_group, pod_spec, vcjob
 
 
 def notes(*objects: dict[str, Any]) -> list[str]:
@@ -30,15 +30,6 @@ def topology(**more: Any) -> dict[str, Any]:
 def annotated(made: dict[str, Any], key: str, value: str) -> dict[str, Any]:
     meta = {**made["metadata"], "annotations": {f"volcano.sh/network-topology-{key}": value}}
     return {**made, "metadata": meta}
-
-
-def hyper_node(selector: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "topology.volcano.sh/v1alpha1",
-        "kind": "HyperNode",
-        "metadata": {"name": "s1"},
-        "spec": {"tier": 1, "members": [{"type": "Node", "selector": selector}], **more},
-    }
 
 
 def test_right_manifests_have_no_notes() -> None:
@@ -63,7 +54,7 @@ def test_right_manifests_have_no_notes() -> None:
             "minSubGroups": 1,
         }
     ]
-    near = hyper_node({"labelMatch": {"matchLabels": {"a": "b"}}}, tierName="leaf")
+    near = hyper_node("s1", {"labelMatch": {"matchLabels": {"a": "b"}}}, tierName="leaf")
     alone = pod("pod", pod_spec(1, volumes=[], restartPolicy="Never"))
     assert notes(whole, alone, group, near) == []
 
@@ -95,12 +86,12 @@ def test_right_manifests_have_no_notes() -> None:
             "spec.subGroupPolicy[0].networkTopology.tier: unknown field, not read",
         ),
         (
-            hyper_node({"labelMatch": {"matchLabel": {"a": "b"}}}),
+            hyper_node("s1", {"labelMatch": {"matchLabel": {"a": "b"}}}),
             "spec.members[0].selector.labelMatch.matchLabel: unknown field, not read "
             "(did you mean 'matchLabels'?)",
         ),
         (
-            hyper_node({"exactMatch": {"name": "n1"}}, tiername="leaf"),
+            hyper_node("s1", {"exactMatch": {"name": "n1"}}, tiername="leaf"),
             "spec.tiername: unknown field, not read (did you mean 'tierName'?)",
         ),
         (

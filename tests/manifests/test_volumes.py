@@ -21,6 +21,7 @@ from ringwise.state.volumes import (
     StorageCapacity,
     StorageClass,
 )
+from tests.builders.values import GIB
 from tests.manifests.builders import pod, task, vcjob
 from tests.manifests.volumes import (
     HOST,
@@ -35,8 +36,6 @@ from tests.manifests.volumes import (
     with_claims,
     with_ephemeral,
 )
-
-GIB = 2**30
 
 
 def bundle_of(*documents: Any) -> Bundle:

@@ -14,11 +14,10 @@ import highspy
 
 from ringwise.placement.rules import chip_rule
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import DeviceReport, Node, Pod, PodClass
 from ringwise.topology.boards import shipped_boards
-from ringwise.topology.chips import mask_of
+from ringwise.topology.chips import chips_of, mask_of
+from tests.builders.values import CHIP, node, pod, report
 
-RESOURCE = "huawei.com/Ascend910"
 RING = 4
 
 
@@ -34,24 +33,22 @@ def placed_by_ringwise(cluster: SmallCluster) -> int:
     state = ClusterState()
     for number, free in enumerate(cluster.free):
         name = f"node-{number}"
-        state.put_node(Node(name, chips_allocatable={RESOURCE: 8}))
-        state.put_report(DeviceReport(name, RESOURCE, free=free, unhealthy=0, network_unhealthy=0))
-        held = tuple(chip for chip in range(8) if not free >> chip & 1)
+        state.put_node(node(name))
+        state.put_report(report(name, chips_of(free)))
+        held = chips_of(0xFF & ~free)
         if held:
-            pod = Pod(f"h{number}", "x", f"h{number}", PodClass(RESOURCE, len(held)), node=name, holds=held)
-            state.put_pod(pod)
+            state.put_pod(pod(f"h{number}", len(held), on=name, holds=held))
     board = shipped_boards()["910-x8"]
     rule = chip_rule(board)
-    view = state.view(RESOURCE, board.name, rule, False, False)
+    view = state.view(CHIP, board.name, rule, False, False)
     placed = 0
     for serial, request in enumerate(cluster.requests):
         found = view.best(request, lambda shape: True)
         if found is None:
             continue
-        pod = Pod(f"p{serial}", "x", f"p{serial}", PodClass(RESOURCE, request))
-        state.put_pod(pod)
-        chips = rule.chips(state.fleets[RESOURCE].free_mask[found[0]], request, False)
-        state.place(pod.uid, found[0], mask_of(chips))
+        state.put_pod(pod(f"p{serial}", request))
+        chips = rule.chips(state.fleets[CHIP].free_mask[found[0]], request, False)
+        state.place(f"p{serial}", found[0], mask_of(chips))
         placed += request
     return placed
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.place.asking import Plain
-from tests.place.objects import (
+from tests.builders.objects import (
     cluster_report,
     filler,
     node,
@@ -21,6 +20,7 @@ from tests.place.objects import (
     report,
     vcjob,
 )
+from tests.place.asking import Plain
 
 CASES: list[Plain] = json.loads((Path(__file__).parents[1] / "vectors" / "node.json").read_text())
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.builders.objects import chip_list, filler, node, pod, pod_group, pod_spec, topology, vcjob
+from tests.builders.values import CHIP
 from tests.place.asking import Plain
-from tests.place.objects import ASCEND, chip_list, filler, node, pod, pod_group, pod_spec, topology, vcjob
 
 CASES: list[Plain] = json.loads((Path(__file__).parents[1] / "vectors" / "switch.json").read_text())
 
@@ -131,7 +132,7 @@ def running_objects(job: Running, labels_on_pods: bool) -> Iterator[Plain]:
         size = 8 // sharing[name]
         first = seen.get(name, 0) * size
         seen[name] = seen.get(name, 0) + 1
-        notes = {ASCEND: chip_list(ASCEND, range(first, first + size)), "hccl/rankIndex": str(rank)}
+        notes = {CHIP: chip_list(CHIP, range(first, first + size)), "hccl/rankIndex": str(rank)}
         if mark:
             notes["isSharedTor"] = mark
         yield pod(
@@ -182,7 +183,7 @@ def partial_objects(case: Plain, shape: str, labels: dict[str, str]) -> list[Pla
             continue
         notes = dict(one["annotations"])
         if one["node"] is not None:
-            notes[ASCEND] = chip_list(ASCEND, range(8))
+            notes[CHIP] = chip_list(CHIP, range(8))
         if shape in ("pod group", "vcjob template"):
             notes["hccl/rankIndex"] = str(rank)
         objects.append(

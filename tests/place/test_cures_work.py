@@ -11,9 +11,10 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from tests.builders.objects import chip_list, filler, node, pod_spec, queue, topology, vcjob
+from tests.builders.values import CHIP
 from tests.examples import examples
 from tests.place.asking import ask
-from tests.place.objects import ASCEND, chip_list, filler, node, pod_spec, topology, vcjob
 
 Plain = dict[str, Any]
 Objects = list[Plain]
@@ -54,19 +55,9 @@ def clusters(draw: st.DrawFn) -> Objects:
             objects.append(filler(f"old-{number}", name, range(first, first + used)))
     servers = [(f"10.0.0.{number}", number % 2) for number in range(count)]
     objects.append(topology([("leaf-a", servers[:2]), ("leaf-b", servers[2:])], 2))
-    objects.append(_queue("small", {ASCEND: draw(st.sampled_from([2, 8, 16]))}))
-    objects.append(_queue("closed", {}, "Closed"))
+    objects.append(queue("small", capability={CHIP: draw(st.sampled_from([2, 8, 16]))}))
+    objects.append(queue("closed", capability={}, state="Closed"))
     return objects
-
-
-def _queue(name: str, capability: Plain, state: str = "Open") -> Plain:
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": {"weight": 1, "capability": capability},
-        "status": {"state": state},
-    }
 
 
 @st.composite
@@ -109,8 +100,8 @@ def _size(objects: Objects, found: re.Match[str]) -> None:
     for spec in _specs(objects):
         limits = spec["containers"][0]["resources"]
         for amounts in limits.values():
-            if ASCEND in amounts:
-                amounts[ASCEND] = int(found[1])
+            if CHIP in amounts:
+                amounts[CHIP] = int(found[1])
 
 
 def _minimum(objects: Objects, found: re.Match[str]) -> None:
@@ -205,7 +196,7 @@ def _freed(objects: Objects, parts: list[tuple[str, str, str]]) -> Iterator[Obje
         return
     (count, ring, name), *rest = parts
     for one in [one for one in objects if one["kind"] == "Pod" and one["spec"]["nodeName"] == name]:
-        held = [int(chip.rpartition("-")[2]) for chip in one["metadata"]["annotations"][ASCEND].split(",")]
+        held = [int(chip.rpartition("-")[2]) for chip in one["metadata"]["annotations"][CHIP].split(",")]
         inside = [chip for chip in held if not ring or chip in RINGS[ring]]
         for gone in combinations(inside, int(count)):
             changed = [other for other in copy.deepcopy(objects) if other != one]
@@ -239,6 +230,6 @@ def test_every_printed_cure_starts_the_job(cluster: Objects, job: Plain, rules: 
 
 
 def test_every_sort_of_cure_is_applied() -> None:
-    assert chip_list(ASCEND, [0]) == "Ascend910-0"
+    assert chip_list(CHIP, [0]) == "Ascend910-0"
     for cure in ("with 2 instead of 3 chips", "if 2 chips of ring 0 on node-1 were free", "in queue default"):
         list(applied([vcjob("job", [("worker", 1, pod_spec(3))])], cure))

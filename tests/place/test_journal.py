@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.cli.commands import cli
+from tests.builders.objects import filler, node, pod, pod_group, pod_spec, vcjob
 from tests.examples import examples
 from tests.place.asking import Plain, as_bytes, configuration_text
-from tests.place.objects import filler, node, pod, pod_group, pod_spec, vcjob
 
 
 def run(*arguments: str, stdin: bytes | None = None) -> Result:

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.place.asking import Plain, ask, job_of
-from tests.place.objects import (
-    ASCEND,
+from tests.builders.objects import (
     chip_list,
     cluster_report,
     filler,
@@ -23,6 +21,8 @@ from tests.place.objects import (
     report,
     vcjob,
 )
+from tests.builders.values import CHIP
+from tests.place.asking import Plain, ask, job_of
 
 POLICY = "huawei.com/schedule_policy"
 FIELD = {"multi-pod-requests": "vendor"}
@@ -87,7 +87,7 @@ def test_a_pod_that_names_no_chips_closes_its_node_and_is_named_N7() -> None:
     assert other["pods"][0]["node"] == "n-1"
 
 
-@pytest.mark.parametrize("key", [ASCEND, "huawei.com/AscendReal"])
+@pytest.mark.parametrize("key", [CHIP, "huawei.com/AscendReal"])
 @pytest.mark.parametrize("owned", ["open", "guarded"])
 def test_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node_and_is_named_N7(
     key: str, owned: str
@@ -105,7 +105,7 @@ def test_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node_and_is_named_
         "vcjob/stranger on n-0 uses 1 chip of huawei.com/Ascend910 that it does not name" in reason["message"]
     )
     # Each list counts, and together they name what the pod uses.
-    other_key = ({ASCEND, "huawei.com/AscendReal"} - {key}).pop()
+    other_key = ({CHIP, "huawei.com/AscendReal"} - {key}).pop()
     partial["metadata"]["annotations"][other_key] = "Ascend910-0,Ascend910-4"
     job = job_of(ask(objects, {"owned-annotations": "open"}), "job")
     assert job["pods"][0]["chips"] == [1]
@@ -289,7 +289,7 @@ def test_pods_of_a_vcjob_are_found_by_name_or_label() -> None:
 
 
 def test_what_can_never_run_is_refused_and_stops_no_other_job_N2() -> None:
-    two = {"containers": [{"name": name, "resources": {"limits": {ASCEND: 1}}} for name in "ab"]}
+    two = {"containers": [{"name": name, "resources": {"limits": {CHIP: 1}}} for name in "ab"]}
     bad = {
         "two-containers": vcjob("two-containers", [("worker", 1, two)]),
         "three": vcjob("three", [("worker", 1, pod_spec(3))]),
@@ -337,7 +337,7 @@ def test_a_rank_table_is_written_only_with_addresses(
     labels = {"training.kubeflow.org/operator-name": "ascendjob-controller"} if operator else {}
     answer = ask([node("n-0", annotations=notes), pod("whole", pod_spec(8), labels=labels)])
     (placed,) = job_of(answer, "whole")["pods"]
-    assert placed["annotations"]["huawei.com/Ascend910"] == chip_list(ASCEND, range(8))
+    assert placed["annotations"]["huawei.com/Ascend910"] == chip_list(CHIP, range(8))
     assert ("huawei.com/AscendReal" in placed["annotations"]) is written
     assert (RANK_TABLE in placed["annotations"]) is written
     if written:

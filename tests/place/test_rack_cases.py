@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.place.asking import Plain, ask, job_of
-from tests.place.objects import (
+from tests.builders.objects import (
     cluster_report,
     filler,
     node,
@@ -20,6 +19,7 @@ from tests.place.objects import (
     report,
     vcjob,
 )
+from tests.place.asking import Plain, ask, job_of
 
 CASES: list[Plain] = json.loads((Path(__file__).parents[1] / "vectors" / "rack.json").read_text())
 #: A fault is a story over time; those cases go through the library.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders.objects import filler, node, pod, pod_group, pod_spec, topology, vcjob
 from tests.place.asking import Plain, ask, job_of
-from tests.place.objects import filler, node, pod, pod_group, pod_spec, topology, vcjob
 
 HOST = "kubernetes.io/hostname"
 MODEL = {"tor-affinity": "large-model-schema"}

@@ -11,10 +11,7 @@ from click.testing import CliRunner
 
 from ringwise.cli.ask.place import place_command
 from ringwise.topology.boards import shipped_boards
-from tests.place.asking import Plain, as_bytes, ask, configuration_text, job_of
-from tests.place.node_cases import CASES, chip_spec
-from tests.place.objects import (
-    ASCEND,
+from tests.builders.objects import (
     chip_list,
     filler,
     node,
@@ -25,6 +22,9 @@ from tests.place.objects import (
     report,
     vcjob,
 )
+from tests.builders.values import CHIP
+from tests.place.asking import Plain, as_bytes, ask, configuration_text, job_of
+from tests.place.node_cases import CASES, chip_spec
 from tests.placement.one_node import NodeFit, one_node
 from tests.placement.one_node import ask as ask_node
 from tests.placement.test_node_vectors import BOARDS as BOARD_NAMES
@@ -188,9 +188,9 @@ def test_settings_P1_K(config: dict[str, str], wrong: bool, tmp_path: Path) -> N
 
 
 def test_N8_chip_names_of_a_pod_without_a_limit_hold_nothing_and_close_no_node() -> None:
-    for key in (ASCEND, "huawei.com/AscendReal"):
+    for key in (CHIP, "huawei.com/AscendReal"):
         old = pod(
-            "old", {"containers": [{"name": "main"}]}, on="n-0", annotations={key: chip_list(ASCEND, [0, 5])}
+            "old", {"containers": [{"name": "main"}]}, on="n-0", annotations={key: chip_list(CHIP, [0, 5])}
         )
         found = job_of(ask([node("n-0"), old, pod("job", pod_spec(2))]), "job")
         assert found["pods"][0]["chips"] == [0, 1]

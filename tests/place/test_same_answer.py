@@ -13,10 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders.objects import (
+    filler,
+    node,
+    node_report,
+    pod,
+    pod_group,
+    pod_spec,
+    report,
+    topology,
+    vcjob,
+)
 from tests.examples import examples
 from tests.place import switch_cases
 from tests.place.asking import Plain, as_bytes, ask, configuration_text
-from tests.place.objects import filler, node, node_report, pod, pod_group, pod_spec, report, topology, vcjob
 from tests.timeouts import TEST_TIMEOUT
 
 FORMS = ("json-list", "json-documents", "yaml-documents", "yaml-list")

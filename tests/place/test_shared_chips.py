@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -10,13 +9,14 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.queries import examine
 from ringwise.manifests.bundle import read_bundle
-from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command
+from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.state.model import Node, Pod, PodClass
 from ringwise.topology.boards import shipped_catalog
+from tests.builders import values
+from tests.builders.objects import node, node_report, pod, pod_spec, report
+from tests.builders.values import CHIP, seen
 from tests.place.asking import Plain, as_bytes, ask, job_of
-from tests.place.objects import ASCEND, node, node_report, pod, pod_spec, report
+from tests.scheduler.rig import bound_pods
 
 SOFT = {"huawei.com/scheduler.chip1softsharedev.enable": "true"}
 
@@ -31,19 +31,19 @@ def offering(capacities: dict[str, int], devices: int | None, labels: dict[str, 
 @pytest.mark.parametrize(
     ("capacities", "devices", "labels", "code"),
     [
-        ({ASCEND: 800}, 8, SOFT, "soft-sharing-node"),
-        ({ASCEND: 8}, 8, SOFT, "soft-sharing-node"),
-        ({ASCEND: 800}, None, {}, "shares-without-soft-label"),
-        ({ASCEND: 65}, None, {}, "shares-without-soft-label"),
-        ({ASCEND: 16}, 8, {}, "shares-without-soft-label"),
-        ({ASCEND: 24}, 8, {}, "shares-without-soft-label"),
-        ({ASCEND: 8, "huawei.com/npu": 8}, 8, {}, "shares-without-soft-label"),
-        ({ASCEND: 800}, 8, {next(iter(SOFT)): "True"}, "shares-without-soft-label"),
-        ({ASCEND: 64}, None, {}, None),
-        ({ASCEND: 8}, 8, {next(iter(SOFT)): "false"}, None),
-        ({ASCEND: 12}, 8, {}, None),
+        ({CHIP: 800}, 8, SOFT, "soft-sharing-node"),
+        ({CHIP: 8}, 8, SOFT, "soft-sharing-node"),
+        ({CHIP: 800}, None, {}, "shares-without-soft-label"),
+        ({CHIP: 65}, None, {}, "shares-without-soft-label"),
+        ({CHIP: 16}, 8, {}, "shares-without-soft-label"),
+        ({CHIP: 24}, 8, {}, "shares-without-soft-label"),
+        ({CHIP: 8, "huawei.com/npu": 8}, 8, {}, "shares-without-soft-label"),
+        ({CHIP: 800}, 8, {next(iter(SOFT)): "True"}, "shares-without-soft-label"),
+        ({CHIP: 64}, None, {}, None),
+        ({CHIP: 8}, 8, {next(iter(SOFT)): "false"}, None),
+        ({CHIP: 12}, 8, {}, None),
         # Neither counts chips.
-        ({ASCEND: 8, "huawei.com/Ascend310P-2c": 96, "huawei.com/rdma": 1000}, 8, {}, None),
+        ({CHIP: 8, "huawei.com/Ascend310P-2c": 96, "huawei.com/rdma": 1000}, 8, {}, None),
     ],
 )
 def test_a_node_that_offers_shares_takes_no_whole_chips_V1(
@@ -74,19 +74,16 @@ def test_the_reason_names_the_label_or_the_numbers_V1() -> None:
         (candidate,) = job_of(ask([made, pod("job", pod_spec(8))]), "job")["pods"][0]["candidates"]
         return str(candidate["reason"]["message"])
 
-    assert next(iter(SOFT)) in message(offering({ASCEND: 800}, 8, SOFT))
-    assert f"offers 16 of {ASCEND} and has 8 chips" in message(offering({ASCEND: 16}, 8, {}))
-    assert f"offers 800 of {ASCEND} and has at most 64 chips" in message(offering({ASCEND: 800}, None, {}))
+    assert next(iter(SOFT)) in message(offering({CHIP: 800}, 8, SOFT))
+    assert f"offers 16 of {CHIP} and has 8 chips" in message(offering({CHIP: 16}, 8, {}))
+    assert f"offers 800 of {CHIP} and has at most 64 chips" in message(offering({CHIP: 800}, None, {}))
 
 
 def test_a_pod_is_placed_when_its_node_offers_whole_chips_again_V1() -> None:
     scheduler = new_scheduler()
-    shared = Node("n-0", labels=SOFT, chips_allocatable={ASCEND: 8}, chips_capacity={ASCEND: 8}, max_pods=10)
-    waiting = Pod("job", "ns", "job", PodClass(resource=ASCEND, chips=8))
-    assert not binds(scheduler.handle([ev.NodeSeen(shared), ev.PodSeen(waiting)], 10**9))
-    (bind,) = binds(scheduler.handle([ev.NodeSeen(replace(shared, labels={}))], 2 * 10**9))
-    assert bind.chips == tuple(range(8))
-
-
-def binds(commands: Iterable[Command]) -> list[Bind]:
-    return [one for one in commands if isinstance(one, Bind)]
+    shared = values.node("n-0", labels=SOFT, devices=None)
+    assert not bound_pods(scheduler.handle(seen(shared, values.pod("job", 8)), 10**9))
+    (bound,) = [
+        one for one in scheduler.handle(seen(replace(shared, labels={})), 2 * 10**9) if isinstance(one, Bind)
+    ]
+    assert (bound.pod, bound.chips) == ("job", tuple(range(8)))

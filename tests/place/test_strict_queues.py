@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.builders.objects import filler, node, pod_spec, vcjob
 from tests.place.asking import Plain, ask, job_of
-from tests.place.objects import filler, node, pod_spec, vcjob
 
 STRICT = {"queue-discipline": "strict"}
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.place.asking import Plain, ask, job_of
-from tests.place.objects import (
-    ASCEND,
+from tests.builders.objects import (
     cluster_report,
     filler,
     node,
@@ -23,6 +21,8 @@ from tests.place.objects import (
     report,
     vcjob,
 )
+from tests.builders.values import CHIP
+from tests.place.asking import Plain, ask, job_of
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 CASES: list[Plain] = json.loads((VECTORS / "superpod.json").read_text())
@@ -39,9 +39,9 @@ class Board:
     selector: tuple[tuple[str, str], ...] = ()
 
 
-A3_SP_BLOCK = Board(16, ASCEND)
-A3_POLICY = Board(16, ASCEND, notes=((POLICY, "chip2-node16-sp"),))
-A3_HALF = Board(8, ASCEND, selector=(("accelerator-type", "module-a3-8-super-pod"),))
+A3_SP_BLOCK = Board(16, CHIP)
+A3_POLICY = Board(16, CHIP, notes=((POLICY, "chip2-node16-sp"),))
+A3_HALF = Board(8, CHIP, selector=(("accelerator-type", "module-a3-8-super-pod"),))
 B850 = Board(8, "huawei.com/npu", notes=((POLICY, "chip8-node8-sp"),))
 BOARDS = (A3_SP_BLOCK, A3_POLICY, A3_HALF, B850)
 TELLERS = ("report", "annotation", "label", "aggregate")

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.place.asking import Plain, answered, ask, job_of
-from tests.place.objects import (
-    ASCEND,
+from tests.builders.objects import (
     chip_list,
     config_map,
     filler,
@@ -20,6 +18,8 @@ from tests.place.objects import (
     topology,
     vcjob,
 )
+from tests.builders.values import CHIP
+from tests.place.asking import Plain, answered, ask, job_of
 
 MODEL = {"tor-affinity": "large-model-schema"}
 COMMON = {"tor-affinity": "normal-schema"}
@@ -146,8 +146,8 @@ def test_different_labels_of_podgroup_and_pods_are_refused_S1(
 @pytest.mark.parametrize(
     ("resource", "key", "values", "kind"),
     [
-        (ASCEND, "sp-block", ("16", "32"), "annotation"),
-        (ASCEND, "huawei.com/schedule_policy", ("chip8-node8", "chip4-node8"), "annotation"),
+        (CHIP, "sp-block", ("16", "32"), "annotation"),
+        (CHIP, "huawei.com/schedule_policy", ("chip8-node8", "chip4-node8"), "annotation"),
         ("huawei.com/Ascend310P", "npu-310-strategy", ("card", "chip"), "label"),
     ],
 )
@@ -246,7 +246,7 @@ def test_the_lost_pod_goes_to_an_unused_switch_when_its_own_are_full_S9() -> Non
     objects = [*leaves(2, 2, 2), pod_group("J", 4, labels=MODEL, phase="Running")]
     places = (("n0", "2"), ("n1", "2"), ("n2", "1"), ("n3", "1"))
     for rank, (on, mark) in enumerate(places):
-        notes = {ASCEND: chip_list(ASCEND, range(8)), "isSharedTor": mark, "hccl/rankIndex": str(rank)}
+        notes = {CHIP: chip_list(CHIP, range(8)), "isSharedTor": mark, "hccl/rankIndex": str(rank)}
         objects.append(pod(f"J-{rank}", pod_spec(8), on=on, group="J", annotations=notes))
     objects[-4] = pod("J-0", pod_spec(8), group="J", annotations={"hccl/rankIndex": "0"})
     objects.append(filler("other", "n0", range(8)))
@@ -374,8 +374,8 @@ def test_single_layer_wins_over_the_version_S11(settings: dict[str, str], labels
 def test_version_1_shows_which_switches_are_idle_S8() -> None:
     """S8: idle or not is all it knows. Padding jobs only take nodes."""
     running = [
-        pod("old", pod_spec(8), on="n3", labels=COMMON, annotations={ASCEND: chip_list(ASCEND, range(8))}),
-        pod("small", pod_spec(8), on="n6", labels=MODEL, annotations={ASCEND: chip_list(ASCEND, range(8))}),
+        pod("old", pod_spec(8), on="n3", labels=COMMON, annotations={CHIP: chip_list(CHIP, range(8))}),
+        pod("small", pod_spec(8), on="n6", labels=MODEL, annotations={CHIP: chip_list(CHIP, range(8))}),
     ]
     asked = vcjob("job", [("worker", 3, pod_spec(8))], labels=COMMON)
     for settings, old, new in ((V1, "exclusive", "exclusive"), (V2, "idle", "exclusive")):

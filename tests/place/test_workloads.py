@@ -15,11 +15,11 @@ from ringwise.kube.watch.readers import PlainReader
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.kinds import KINDS
 from ringwise.manifests.text.errors import Findings
-from ringwise.messages import events as ev
 from ringwise.messages.commands import CreateGroup
 from ringwise.state.workload import PodOwner
+from tests.builders.objects import NAMESPACE, Plain, node, pod, pod_group, pod_spec
+from tests.builders.values import seen
 from tests.place.asking import ask, job_of
-from tests.place.objects import NAMESPACE, Plain, node, pod, pod_group, pod_spec
 from tests.place.workloads import APIS, ROLES, ascend_job, operator_job, replicated, role
 
 NODES = [node(f"node-{number}", devices=range(8)) for number in range(1, 7)]
@@ -115,7 +115,7 @@ def test_a_manifest_gets_the_podgroup_that_the_controller_creates(
     assert isinstance(owner, PodOwner)
     controller = Controller(PodGroupController())
     pods = [replace(pod, group=None, annotations=of_pod) for pod in bundle.pods]
-    (create,) = controller.handle([ev.PodOwnerSeen(owner), *map(ev.PodSeen, pods)], 0)
+    (create,) = controller.handle(seen(owner, *pods), 0)
     assert isinstance(create, CreateGroup)
     named = replace(create.group, name=group.name, uid=group.uid, origin=group.origin)
     assert named == group

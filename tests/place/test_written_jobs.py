@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.builders.objects import Plain, node, pod_spec, vcjob
+from tests.builders.values import CHIP
 from tests.place.asking import ask
-from tests.place.objects import ASCEND, Plain, node, pod_spec, vcjob
 from tests.place.workloads import ascend_job, replicated
 
 NPU, A310, A310P = "huawei.com/npu", "huawei.com/Ascend310", "huawei.com/Ascend310P"
@@ -32,7 +33,7 @@ RECOVERY = {
 STRATEGY = {"recover-strategy": "retry,recover,dump,exit,elastic-training", "wait-reschedule-timeout": "270"}
 
 
-def several(name: str, count: int, chips: int, labels: Plain, resource: str = ASCEND) -> list[Plain]:
+def several(name: str, count: int, chips: int, labels: Plain, resource: str = CHIP) -> list[Plain]:
     return [
         node(f"{name}-{index}", chips=chips, resource=resource, devices=range(chips), labels=labels)
         for index in range(count)
@@ -59,7 +60,7 @@ NODES = [
     *several("module", 3, 8, MODULE),
     *several("a2", 3, 8, A2),
     *several("a2-16", 2, 16, A2_16),
-    *superpods("a3", 8, 16, A3, ASCEND),
+    *superpods("a3", 8, 16, A3, CHIP),
     *several("i310", 1, 4, ARM, A310),
     *several("i310p", 1, 8, ARM, A310P),
     *several("soc", 1, 1, SOC, A310P),
@@ -68,7 +69,7 @@ NODES = [
 
 
 def body(
-    chips: int, selector: Plain | None = None, resource: str = ASCEND, apart: Plain | None = None
+    chips: int, selector: Plain | None = None, resource: str = CHIP, apart: Plain | None = None
 ) -> Plain:
     """A pod as such manifests have it: devices from the annotation, mounts, grace period."""
     spec = pod_spec(chips, resource, selector=selector, terminationGracePeriodSeconds=360)

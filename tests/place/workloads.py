@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.place.objects import NAMESPACE, Plain, pod_spec
+from tests.builders.objects import NAMESPACE, Plain, pod_spec
 
 APIS = {
     "Deployment": "apps/v1",

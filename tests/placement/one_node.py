@@ -10,10 +10,11 @@ from ringwise.placement.rules import chip_rule
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import Fleet
-from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass
+from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.board import Board
 from ringwise.topology.chips import mask_of
-from tests.builders import CHIP, cluster
+from tests.builders.session_lab import cluster
+from tests.builders.values import CHIP, pod
 
 NODE = "node-0"
 
@@ -48,17 +49,7 @@ def one_node(
     )
     for number, chips in enumerate(held):
         name = f"old-{number}"
-        state.put_pod(
-            Pod(
-                name,
-                "default",
-                name,
-                PodClass(CHIP, len(chips)),
-                phase="Running",
-                node=NODE,
-                holds=tuple(chips),
-            )
-        )
+        state.put_pod(pod(name, len(chips), on=NODE, phase="Running", holds=tuple(chips)))
     if report is not None:
         state.put_report(report)
     state.settle()

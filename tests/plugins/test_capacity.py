@@ -8,7 +8,8 @@ import pytest
 
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.session import Session
-from tests.builders import CHIP, Lab, cluster
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import CHIP
 
 
 def capacity(hierarchy: bool = False, **arguments: Any) -> PluginOption:

@@ -11,8 +11,8 @@ from ringwise.messages.commands import Evict
 from ringwise.state.model import Queue
 from ringwise.wellknown import COOLDOWN_TIME, LONGEST_COOLDOWN
 from tests.actions.test_victims import HOUR, fill, queue, rig_of
+from tests.builders.values import SECOND
 from tests.examples import examples
-from tests.scheduler.rig import SECOND
 
 
 def test_a_job_is_not_preempted_before_it_has_run_so_long_and_is_then() -> None:
@@ -168,7 +168,7 @@ def test_never_a_victim_within_its_cooldown(
     rig = rig_of(sum(pods for pods, _, _ in jobs))
     limit = {"": HOUR, "0s": 0, "2m": 120, "1h": HOUR, "junk": HOUR}[longest]
     if longest:
-        rig.tell(ev.QueueSeen(Queue("default", annotations={LONGEST_COOLDOWN: longest})))
+        rig.tell(Queue("default", annotations={LONGEST_COOLDOWN: longest}))
     spared_until: dict[str, int] = {}
     for number, (pods, span, seconds) in enumerate(jobs):
         rig.submit(

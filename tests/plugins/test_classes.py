@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from ringwise.framework.configuration import Settings
 from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.state import cluster as cluster_state
-from ringwise.state.model import Node, NodeTerm, Pod, PodClass, Requirement, Taint, Toleration
-from tests.builders import Lab, cluster, pod_class_of
+from ringwise.state.model import Node, NodeTerm, PodClass, Requirement, Taint, Toleration
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import pod, pod_class
 
 KEYS = st.sampled_from(["zone", "disk"])
 #: Labels with more values than this are answered by sets of nodes: none, some or all of the labels here.
@@ -75,7 +76,7 @@ TOLERATIONS = st.lists(
     max_size=2,
 ).map(tuple)
 CLASSES = st.builds(
-    pod_class_of,
+    pod_class,
     cpu=st.sampled_from([0, 1, 3]),
     memory=st.sampled_from([0, 10, 25]),
     extended=st.sampled_from([{}, {DISK: 1}]),
@@ -99,7 +100,7 @@ def build(nodes: Sequence[dict[str, Any]], running: Sequence[tuple[int, PodClass
     for number, described in enumerate(nodes):
         lab.node(f"n{number}", **described)
     for number, (place, other) in enumerate(running):
-        lab.put(Pod(f"r{number}", "x", f"r{number}", other, "Running", f"n{place % len(nodes)}"))
+        lab.put(pod(f"r{number}", cls=other, namespace="x", on=f"n{place % len(nodes)}"))
     return lab.job("new", pods=2, cls=cls)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringwise.framework.statement import Allocation
-from tests.builders import Lab, cluster, option
+from tests.builders.session_lab import Lab, cluster, option
 
 
 def test_order_the_share_is_the_largest_part_of_any_resource_and_the_smaller_goes_first() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ringwise.framework.gangs.gang_placement import place_gang, started_pods
 from ringwise.framework.statement import Allocation, Eviction
-from tests.builders import cluster
+from tests.builders.session_lab import cluster
 
 
 def test_valid_too_few_pods_gives_both_numbers() -> None:

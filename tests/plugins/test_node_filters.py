@@ -15,7 +15,8 @@ from ringwise.framework.selectors import all_hold
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.state.model import NodeTerm, Pod, PodTerm, Requirement
-from tests.builders import Lab, cluster, option, pod_class_of
+from tests.builders.session_lab import Lab, cluster, option
+from tests.builders.values import GIB, pod, pod_class
 
 HOST = "kubernetes.io/hostname"
 ZONE = "zone"
@@ -221,11 +222,17 @@ def test_counts_by_place_answer_like_looking_at_every_pod(
 ) -> None:
     lab = zones().job("new", labels={"app": app}, pod_affinity=wants, pod_anti_affinity=shuns)
     for number, (node, label, terms, namespace) in enumerate(running):
-        cls = pod_class_of(pod_anti_affinity=terms)
-        pod = Pod(
-            f"r{number}", namespace, f"r{number}", cls, "Running", f"n{node + 1}", labels={"app": label}
+        cls = pod_class(pod_anti_affinity=terms)
+        lab.put(
+            pod(
+                f"r{number}",
+                uid=f"r{number}",
+                cls=cls,
+                namespace=namespace,
+                on=f"n{node + 1}",
+                labels={"app": label},
+            )
         )
-        lab.put(pod)
     for number, (_, label, terms, namespace) in enumerate(placed):
         lab.job(f"p{number}", labels={"app": label}, pod_anti_affinity=terms, namespace=namespace)
     session = lab.session("predicates")
@@ -279,7 +286,6 @@ def plainly(lab: Lab) -> list[str]:
     return [lab.state.names[n] for n in lab.state.known_nodes() if friendly(n) and peaceful(n)]
 
 
-GIB = 1 << 30
 #: Around what a node of 1 TiB offers, and around what is rounded.
 _bytes = st.integers(0, 600 << 20) | st.sampled_from((0, 1, (1 << 28) - 1, 1 << 28, (1 << 28) + 1))
 
@@ -305,7 +311,7 @@ def test_room_is_exact_to_the_byte_though_classes_are_rounded(
         if used:
             lab.job(f"old-{name}", on=name, **amounts(used))
     asked = 1024 * GIB - used - free
-    lab.job("new", cls=pod_class_of(cpu=1, **amounts(asked)))
+    lab.job("new", cls=pod_class(cpu=1, **amounts(asked)))
     session = lab.session("predicates")
     selection = session.node_selection(lab["new"], lab.pod("new-0"))
     nodes = [
@@ -318,7 +324,7 @@ def test_preferences_for_pods_are_the_sums_of_single_terms() -> None:
     lab = zones().job("web", labels={"app": "web"}, on="n1").job("db", labels={"app": "db"}, on="n4")
     terms = [replace(near(ZONE, "web", f"other-{number}"), weight=2) for number in range(50)]
     apart = [replace(near(ZONE, "db", f"other-{number}"), weight=1) for number in range(50)]
-    cls = pod_class_of(preferred_pod_affinity=tuple(terms), preferred_pod_anti_affinity=tuple(apart))
+    cls = pod_class(preferred_pod_affinity=tuple(terms), preferred_pod_anti_affinity=tuple(apart))
     lab.job("new", cls=cls)
     preferred = node_preferences(lab.session("nodeorder"), lab["new"], lab.pod("new-0"))
     assert preferred is not None

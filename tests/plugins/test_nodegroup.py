@@ -11,7 +11,7 @@ from ringwise.framework.extension_points import NODE_FILTER
 from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.plugins.nodegroup import NodeGroup
 from ringwise.state.model import NodeGroupAffinity
-from tests.builders import Lab, cluster
+from tests.builders.session_lab import Lab, cluster
 
 LABEL = "volcano.sh/nodegroup-name"
 RULES = NodeGroupAffinity(("must",), ("nice", "fine"), ("never", "grudging"), ("grudging", "unloved"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ringwise.framework.gangs.gang_placement import pending_pods
-from ringwise.state.model import Pod
-from tests.builders import cluster, pod_class_of
+from tests.builders.session_lab import cluster
+from tests.builders.values import pod, pod_class
 
 
 def test_priority_jobs_higher_priority_first() -> None:
@@ -49,7 +49,7 @@ def test_priority_victims_of_the_same_job_need_a_strictly_lower_pod_priority(
 def test_priority_a_pod_without_a_job_is_judged_by_its_own_priority() -> None:
     lab = cluster().node("n1").job("new", priority=4)
     for name, priority in (("weak", 3), ("strong", 4)):
-        lab.put(Pod(name, "other", name, pod_class_of(), phase="Running", node="n1", priority=priority))
+        lab.put(pod(name, cls=pod_class(), namespace="other", on="n1", priority=priority))
     session = lab.session("priority")
     assert session.preemptable(lab["new"], lab.pod("new-0"), ["weak", "strong"]) == ["weak"]
 
@@ -76,8 +76,9 @@ def test_conformance_spares_critical_pods_and_the_system_namespace(
     namespace: str, priority_class: str, safe: bool
 ) -> None:
     lab = cluster().node("n1").job("new")
-    pod = Pod("p", namespace, "p", pod_class_of(), phase="Running", node="n1", priority_class=priority_class)
-    session = lab.put(pod).session("conformance")
+    session = lab.put(pod("p", 0, namespace=namespace, on="n1", priority_class=priority_class)).session(
+        "conformance"
+    )
     expected = [] if safe else ["p"]
     assert session.preemptable(lab["new"], lab.pod("new-0"), ["p"]) == expected
     assert session.reclaimable(lab["new"], lab.pod("new-0"), ["p"]) == expected
@@ -88,13 +89,12 @@ def test_conformance_a_critical_class_makes_no_job_with_chips_safe_outside_the_s
     namespace: str, safe: bool
 ) -> None:
     lab = cluster().node("n1", chips=8).job("new")
-    critical = Pod(
+    critical = pod(
         "p",
-        namespace,
-        "p",
-        pod_class_of(chips=8),
-        phase="Running",
-        node="n1",
+        uid="p",
+        cls=pod_class(chips=8),
+        namespace=namespace,
+        on="n1",
         priority_class="system-node-critical",
     )
     session = lab.put(critical).session("conformance")

@@ -7,7 +7,8 @@ import pytest
 from ringwise.framework.arguments import InvalidArgument
 from ringwise.framework.configuration import PluginOption
 from ringwise.plugins.overcommit import FACTOR
-from tests.builders import CHIP, cluster
+from tests.builders.session_lab import cluster
+from tests.builders.values import CHIP
 
 
 def overcommit(factor: float = 1.2) -> PluginOption:

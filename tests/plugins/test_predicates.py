@@ -8,7 +8,8 @@ import pytest
 
 from ringwise.framework.configuration import PluginOption
 from ringwise.state.model import NodeTerm, PodClass, Requirement, Taint, Toleration
-from tests.builders import cluster, option, pod_class_of
+from tests.builders.session_lab import cluster, option
+from tests.builders.values import pod_class
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
@@ -30,7 +31,7 @@ def refusal(
 
 
 def needs(*terms: NodeTerm) -> PodClass:
-    return pod_class_of(node_terms=terms)
+    return pod_class(node_terms=terms)
 
 
 def label(key: str, operator: str, *values: str) -> NodeTerm:
@@ -48,7 +49,7 @@ def label(key: str, operator: str, *values: str) -> NodeTerm:
     ],
 )
 def test_selector_every_label_must_be_there(selector: Any, labels: dict[str, str], fits: bool) -> None:
-    found = refusal(pod_class_of(node_selector=selector), labels=labels)
+    found = refusal(pod_class(node_selector=selector), labels=labels)
     assert found == (None if fits else "node-selector-mismatch")
 
 
@@ -116,13 +117,13 @@ KEY = Taint("gpu", "yes", "NoSchedule")
     ],
 )
 def test_taints_must_be_tolerated(taint: Taint, tolerations: tuple[Toleration, ...], fits: bool) -> None:
-    found = refusal(pod_class_of(tolerations=tolerations), taints=[taint])
+    found = refusal(pod_class(tolerations=tolerations), taints=[taint])
     assert found == (None if fits else "untolerated-taint")
 
 
 def test_cordoned_nodes_take_only_pods_that_tolerate_it() -> None:
-    assert refusal(pod_class_of(), cordoned=True) == "node-cordoned"
-    assert refusal(pod_class_of(tolerations=(Toleration(UNSCHEDULABLE, "Exists"),)), cordoned=True) is None
+    assert refusal(pod_class(), cordoned=True) == "node-cordoned"
+    assert refusal(pod_class(tolerations=(Toleration(UNSCHEDULABLE, "Exists"),)), cordoned=True) is None
 
 
 @pytest.mark.parametrize(
@@ -142,21 +143,21 @@ def test_cordoned_nodes_take_only_pods_that_tolerate_it() -> None:
 def test_room_request_and_use_within_what_the_node_has(
     asked: dict[str, Any], node: dict[str, Any], fits: bool
 ) -> None:
-    found = refusal(pod_class_of(**asked), running=2, **node)
+    found = refusal(pod_class(**asked), running=2, **node)
     assert found == (None if fits else "insufficient-resource")
 
 
 @pytest.mark.parametrize(("limit", "fits"), [(0, True), (2, False), (3, True)])
 def test_room_pod_count_zero_means_no_limit(limit: int, fits: bool) -> None:
-    assert refusal(pod_class_of(), running=2, pods=limit) == (None if fits else "too-many-pods")
+    assert refusal(pod_class(), running=2, pods=limit) == (None if fits else "too-many-pods")
 
 
 @pytest.mark.parametrize(
     ("switch", "cls", "node"),
     [
         ("predicate_NodeAffinityEnable", needs(label("zone", "Exists")), {}),
-        ("predicate_NodeAffinityEnable", pod_class_of(node_selector=(("zone", "a"),)), {}),
-        ("predicate_TaintTolerationEnable", pod_class_of(), {"taints": [KEY]}),
+        ("predicate_NodeAffinityEnable", pod_class(node_selector=(("zone", "a"),)), {}),
+        ("predicate_TaintTolerationEnable", pod_class(), {"taints": [KEY]}),
     ],
 )
 def test_arguments_turn_single_checks_off(switch: str, cls: PodClass, node: dict[str, Any]) -> None:
@@ -166,8 +167,8 @@ def test_arguments_turn_single_checks_off(switch: str, cls: PodClass, node: dict
 
 
 def test_the_switch_of_the_plugin_turns_all_of_it_off() -> None:
-    assert refusal(pod_class_of(), option("predicates", {"predicate": False}), cordoned=True) is None
+    assert refusal(pod_class(), option("predicates", {"predicate": False}), cordoned=True) is None
 
 
 def test_a_pod_with_resource_claims_fits_nowhere() -> None:
-    assert refusal(pod_class_of(resource_claims=1)) == "resource-claims-unsupported"
+    assert refusal(pod_class(resource_claims=1)) == "resource-claims-unsupported"

@@ -20,14 +20,13 @@ from ringwise.state.volumes import (
     ClaimReference,
     CsiDriver,
     CsiNode,
-    PersistentVolume,
-    PersistentVolumeClaim,
     StorageCapacity,
     StorageClass,
 )
-from tests.builders import CountedSteps, Lab, cluster, option
+from tests.builders import values
+from tests.builders.session_lab import CountedSteps, Lab, cluster, option
+from tests.builders.values import GIB, on_node
 
-GIB = 1 << 30
 ONCE, MANY, ONE_POD = ("ReadWriteOnce",), ("ReadWriteMany",), ("ReadWriteOncePod",)
 ALL = ["n1", "n2", "n3"]
 ZONE = "topology.kubernetes.io/zone"
@@ -36,10 +35,6 @@ OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 
 def term(key: str, *values: str) -> NodeTerm:
     return NodeTerm(labels=(Requirement(key, "In", values),))
-
-
-def on(*names: str) -> tuple[NodeTerm, ...]:
-    return (NodeTerm(fields=(Requirement("metadata.name", "In", names),)),)
 
 
 def disks(*claims: str, pods: int = 1, **asked: Any) -> Lab:
@@ -59,8 +54,11 @@ def disks(*claims: str, pods: int = 1, **asked: Any) -> Lab:
 
 
 def claim(lab: Lab, name: str = "data", storage_class: str = "fast", **more: Any) -> None:
-    fields = {"uid": f"uid-{name}", "access_modes": ONCE, "requested": GIB, **more}
-    lab.state.volumes.put_claim(PersistentVolumeClaim("default", name, storage_class=storage_class, **fields))
+    lab.state.volumes.put_claim(values.claim(name, storage_class, **more))
+
+
+def volume(lab: Lab, name: str, storage_class: str = "local", **more: Any) -> None:
+    lab.state.volumes.put_volume(values.volume(name, storage_class, **more))
 
 
 def bound(lab: Lab, name: str = "data", **more: Any) -> None:
@@ -69,11 +67,6 @@ def bound(lab: Lab, name: str = "data", **more: Any) -> None:
     claim(lab, name, volume=f"pv-{name}", bound=True, phase="Bound", access_modes=modes)
     reference = ClaimReference("default", name, f"uid-{name}")
     volume(lab, f"pv-{name}", claim=reference, phase="Bound", access_modes=modes, **more)
-
-
-def volume(lab: Lab, name: str, storage_class: str = "local", **more: Any) -> None:
-    fields = {"capacity": GIB, "access_modes": ONCE, **more}
-    lab.state.volumes.put_volume(PersistentVolume(name, storage_class=storage_class, **fields))
 
 
 def allowed(lab: Lab, pod: str = "new-0", plugin: str | PluginOption = "predicates") -> list[str]:
@@ -182,7 +175,7 @@ def test_the_other_pods_of_a_job_start_without_the_one_that_waits() -> None:
         ((), {}, ALL),
         ((term("zone", "b"),), {}, ["n2"]),
         ((term("zone", "b"), term("zone", "c")), {}, ["n2", "n3"]),
-        (on("n3"), {}, ["n3"]),
+        (on_node("n3"), {}, ["n3"]),
         ((), {ZONE: "a"}, ["n1"]),
         ((), {ZONE: "a__c"}, ["n1", "n3"]),
         ((), {OLD_ZONE: "b"}, ["n2"]),
@@ -271,7 +264,7 @@ def test_the_smallest_volume_is_taken_and_small_claims_come_first() -> None:
     claim(lab, "small", "local")
     for name, size in (("c", 8), ("b", 4), ("a", 1)):
         volume(lab, name, capacity=size * GIB)
-    volume(lab, "d", capacity=2 * GIB, node_terms=on("n1"))
+    volume(lab, "d", capacity=2 * GIB, node_terms=on_node("n1"))
     assert chosen(lab, "n1") == (ClaimChoice("default/small", "a"), ClaimChoice("default/large", "d"))
     assert chosen(lab, "n2") == (ClaimChoice("default/small", "a"), ClaimChoice("default/large", "b"))
 
@@ -293,7 +286,7 @@ def test_two_pods_of_a_gang_do_not_take_one_volume() -> None:
     assert lab.state.volumes.taken == {}
     assert lab["new"].reason is not None
     assert lab["new"].reason.details["refusals"] == {"no-volume-here": 3}
-    volume(lab, "more", node_terms=on("n2"))
+    volume(lab, "more", node_terms=on_node("n2"))
     allocate(lab.session("predicates", "gang"))
     assert set(lab.state.volumes.taken) == {"more", "only"}
 
@@ -307,7 +300,7 @@ def test_a_volume_is_made_where_the_class_allows_it() -> None:
     lab.state.volumes.put_class(allowing)
     assert reasons(lab) == {"n1": "no-volume-here"}
     # A volume that exists may be elsewhere.
-    volume(lab, "disk", "fast", node_terms=on("n1"))
+    volume(lab, "disk", "fast", node_terms=on_node("n1"))
     assert allowed(lab) == ALL
 
 
@@ -454,7 +447,7 @@ def test_only_what_is_to_be_made_needs_room(fields: dict[str, Any], nodes: list[
     if fields.get("bound"):
         volume(lab, "pv-data", "fast")
     elif fields.get("requested") == 3 * GIB:
-        volume(lab, "free", "fast", capacity=3 * GIB, node_terms=on("n2"))
+        volume(lab, "free", "fast", capacity=3 * GIB, node_terms=on_node("n2"))
     else:
         claim(lab, "other", requested=3 * GIB)
         lab.change("new-0", claims=("data", "other") if nodes == ["n1"] else ("data",))
@@ -465,7 +458,7 @@ def test_the_selected_node_of_a_class_that_makes_nothing_does_not_count() -> Non
     lab = disks("data")
     claim(lab, storage_class="local", selected_node="n1")
     assert set(reasons(lab).values()) == {"no-volume"}
-    volume(lab, "there", node_terms=on("n3"))
+    volume(lab, "there", node_terms=on_node("n3"))
     assert allowed(lab) == ["n3"]
 
 
@@ -515,7 +508,7 @@ def test_the_volumes_that_fit_equal_claims_are_found_once() -> None:
     for index in range(20):
         claim(lab, f"data-{index}", "local")
     for index in range(50):
-        volume(lab, f"disk-{index}", node_terms=on(f"n{1 + index % 2}"))
+        volume(lab, f"disk-{index}", node_terms=on_node(f"n{1 + index % 2}"))
     session = lab.session("predicates")
     selections = {session.node_selection(lab["new"], lab.pod(f"new-{index}")) for index in range(20)}
     assert len(selections) == 1
@@ -539,7 +532,7 @@ def steps_of(claims: int, volumes: int, **asked: Any) -> int:
     names = [f"data{number}" for number in range(claims)]
     lab = disks(*names)
     for number in range(volumes):
-        volume(lab, f"pv{number}", capacity=GIB * (1 + number), node_terms=on("n2"))
+        volume(lab, f"pv{number}", capacity=GIB * (1 + number), node_terms=on_node("n2"))
     for number, name in enumerate(names):
         more = {field: value(number) for field, value in asked.items()}
         claim(lab, name, "local", requested=GIB * (1 + number), **more)
@@ -565,7 +558,7 @@ def test_volumes_are_looked_at_once_for_claims_of_all_sizes_and_counted() -> Non
 def test_the_smallest_volume_is_taken_that_is_large_enough() -> None:
     lab = disks("data")
     for number in (1, 2, 4, 8):
-        volume(lab, f"pv{number}", capacity=GIB * number, node_terms=on("n2"))
+        volume(lab, f"pv{number}", capacity=GIB * number, node_terms=on_node("n2"))
         volume(lab, f"wide{number}", capacity=GIB * number + 1)
     rules = lab.session("predicates").claim_rules
     assert rules is not None

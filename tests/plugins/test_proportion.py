@@ -15,7 +15,8 @@ from ringwise.framework.statement import Allocation
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
 from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
-from tests.builders import CHIP, Lab, cluster
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import CHIP
 
 # -- water filling -------------------------------------------------------------------------
 

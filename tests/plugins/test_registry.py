@@ -17,7 +17,7 @@ from ringwise.plugins.proportion import reasons as proportion_reasons
 from ringwise.plugins.topology910 import reasons as topology910_reasons
 from ringwise.reasons import ReasonKind, kinds_in
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
-from tests.builders import cluster
+from tests.builders.session_lab import cluster
 
 KINDS = [
     kind

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.framework.configuration import Configuration, Tier
+from ringwise.apps.extensions import new_scheduler
+from ringwise.framework.configuration import Tier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
+from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.state.model import ClassScope, Node, Owner, PodClass, PodGroup, ResourceQuota
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
-from tests.builders import CHIP, Lab, cluster
+from ringwise.state.model import ClassScope, ResourceQuota
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import CHIP, group, job_of, node, seen, task_of
+from tests.scheduler.rig import configuration
 
 
 def quota(hard: dict[str, int], used: dict[str, int] | None = None, name: str = "q") -> ResourceQuota:
@@ -69,9 +72,7 @@ def test_a_quota_counts_only_pods_of_the_classes_in_its_scope(
         lab.change(name, priority_class="batch")
     # The pods of this one are not created yet: its PodGroup names the class.
     lab.job("new", pods=0, min_available=2, min_resources={"cpu": 1})
-    lab["new"].group = PodGroup(
-        "default", "new", min_member=2, priority_class="batch", min_resources={"cpu": 1}
-    )
+    lab["new"].group = group("new", 2, priority_class="batch", min_resources={"cpu": 1})
     scoped = ResourceQuota("default", "q", {"requests.cpu": 0}, class_scopes=scopes)
     assert verdict(lab, scoped)[0] is admitted
     assert verdict(lab, scoped, job="new")[0] is admitted
@@ -117,29 +118,22 @@ def test_a_job_that_is_let_in_counts_until_the_quota_counts_its_pods() -> None:
 
 def test_a_changed_quota_wakes_the_jobs_that_wait_for_it() -> None:
     tier = Tier(tuple(BUILT_IN.plugins[name].option() for name in ("gang", "resourcequota", "predicates")))
-    scheduler = Scheduler(Configuration(("enqueue", "allocate"), (tier,)), registry=BUILT_IN)
-    task = Task("main", 1, 1, PodTemplate(PodClass(cpu_milli=3_000)))
-    vcjob = VcJob("default", "job", "u1", tasks=(task,), min_available=1)
-    group = PodGroup("default", "job-u1", min_resources={"cpu": 3_000}, owner=Owner("Job", "job", "u1"))
-    events: list[ev.Event] = [
-        ev.NodeSeen(Node("n1", cpu_milli=9_000)),
-        ev.QuotaSeen(quota({"requests.cpu": 4_000}, {"requests.cpu": 2_000})),
-        ev.VcJobSeen(vcjob),
-        ev.PodGroupSeen(group),
-    ]
+    scheduler = new_scheduler(configuration(("enqueue", "allocate"), tiers=(tier,)))
+    vcjob = job_of(task_of(replicas=1, chips=0, cpu=3_000), name="job", uid="u1")
 
-    def phases(*more: ev.Event) -> list[str]:
-        commands = scheduler.handle(more, 1)
+    def phases(*known: object) -> list[str]:
+        commands = scheduler.handle(seen(*known), 1)
         return [command.phase for command in commands if isinstance(command, SetGroupStatus)]
 
-    assert phases(*events) == ["Pending"]
-    assert phases(ev.QuotaSeen(quota({"requests.cpu": 4_000}, {"requests.cpu": 2_000}))) == []
-    assert phases(ev.QuotaSeen(quota({"requests.cpu": 4_000}, {"requests.cpu": 1_000}))) == ["Inqueue"]
+    full = quota({"requests.cpu": 4_000}, {"requests.cpu": 2_000})
+    assert phases(node("n1", cpu_milli=9_000), full, vcjob, pod_group_of(vcjob)) == ["Pending"]
+    assert phases(full) == []
+    assert phases(quota({"requests.cpu": 4_000}, {"requests.cpu": 1_000})) == ["Inqueue"]
     assert scheduler.view.jobs["default/job-u1"].inqueue
 
 
 def test_a_deleted_quota_limits_nothing() -> None:
     scheduler = Scheduler(registry=BUILT_IN)
-    scheduler.handle([ev.QuotaSeen(quota({"cpu": 1}))], 1)
+    scheduler.handle(seen(quota({"cpu": 1})), 1)
     scheduler.handle([ev.QuotaGone("default", "q"), ev.QuotaGone("default", "never there")], 2)
     assert not scheduler.view.set_aside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.messages import events as ev
 from tests.scheduler.rig import Rig, configuration
 
 
@@ -38,7 +37,7 @@ def test_another_order_holds_for_jobs_that_come_after_it() -> None:
         rig.run()
     rig.end("x")
     rig.end("z")
-    rig.tell(ev.ConfigurationSeen(configuration(("allocate",), ring_packing="tight-node")))
+    rig.tell(configuration(("allocate",), ring_packing="tight-node"))
     rig.run()
     rig.submit("new", chips=1)
     rig.run()

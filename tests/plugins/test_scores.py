@@ -10,7 +10,8 @@ from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_SCORE
 from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.state.model import NodeTerm, PodClass, PodTerm, Requirement, Taint, Toleration
-from tests.builders import CHIP, Lab, cluster, option, pod_class_of
+from tests.builders.session_lab import Lab, cluster, option
+from tests.builders.values import CHIP, pod_class
 
 WEIGHTS = (
     "leastrequested", "mostrequested", "balancedresource", "nodeaffinity", "podaffinity", "tainttoleration",
@@ -36,26 +37,26 @@ def score(
 # -- nodeorder -----------------------------------------------------------------------------
 
 LOADED: dict[str, Any] = {"cpu": 1000, "memory": 1000, "used": {"cpu": 300, "memory": 100}}
-ASKS = pod_class_of(cpu=100, memory=100)
+ASKS = pod_class(cpu=100, memory=100)
 
 
 @pytest.mark.parametrize(
     ("scorer", "cls", "node", "expected"),
     [
         ("leastrequested", ASKS, LOADED, 70),  # mean of 60 and 80
-        ("leastrequested", pod_class_of(), LOADED, 80),  # mean of 70 and 90
+        ("leastrequested", pod_class(), LOADED, 80),  # mean of 70 and 90
         ("leastrequested", ASKS, {"cpu": 1000}, 90),  # memory is not listed: cpu alone
         ("leastrequested", ASKS, {}, 0),
         ("leastrequested", ASKS, {"cpu": 3000, "memory": 7000}, 97),  # 96.67 and 98.57, in whole numbers
         ("mostrequested", ASKS, LOADED, 30),  # mean of 40 and 20
         ("mostrequested", ASKS, {}, 0),
         ("balancedresource", ASKS, LOADED, 90),  # 0.4 and 0.2: half the difference is 0.1
-        ("balancedresource", pod_class_of(cpu=200, memory=200), {"cpu": 1000, "memory": 1000}, 100),
-        ("balancedresource", pod_class_of(cpu=1000), {"cpu": 1000, "memory": 1000}, 50),
+        ("balancedresource", pod_class(cpu=200, memory=200), {"cpu": 1000, "memory": 1000}, 100),
+        ("balancedresource", pod_class(cpu=1000), {"cpu": 1000, "memory": 1000}, 50),
         ("balancedresource", ASKS, {"cpu": 1000}, 100),  # one resource is in balance with itself
         (
             "balancedresource",
-            pod_class_of(cpu=500, extended={"nvidia.com/gpu": 2}),
+            pod_class(cpu=500, extended={"nvidia.com/gpu": 2}),
             {"cpu": 1000, "memory": 1000, "extended": {"nvidia.com/gpu": 2}},
             59,  # 0.5, 0 and 1: the standard deviation is 0.408
         ),
@@ -91,7 +92,7 @@ def zone(*values: str) -> NodeTerm:
 def test_preferred_node_affinity_weight_that_holds_over_all_weight(
     terms: list[tuple[int, NodeTerm]], expected: float
 ) -> None:
-    cls = pod_class_of(preferred_nodes=tuple(terms))
+    cls = pod_class(preferred_nodes=tuple(terms))
     assert score(only("nodeaffinity"), cls, labels={"zone": "a"}) == expected
 
 
@@ -125,7 +126,7 @@ def test_preferred_node_affinity_to_a_named_node_favours_that_node() -> None:
 def test_taints_fewer_untolerated_soft_ones_are_better(
     taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...], expected: float
 ) -> None:
-    assert score(only("tainttoleration"), pod_class_of(tolerations=tolerations), taints=taints) == expected
+    assert score(only("tainttoleration"), pod_class(tolerations=tolerations), taints=taints) == expected
 
 
 def test_preferred_pod_affinity_pods_near_by_times_weight_for_and_against() -> None:
@@ -146,7 +147,7 @@ def test_preferred_pod_affinity_pods_near_by_times_weight_for_and_against() -> N
 
 
 def test_all_weights_have_the_defaults_of_the_field() -> None:
-    cls = pod_class_of(cpu=100, memory=100, preferred_nodes=((1, zone("a")),))
+    cls = pod_class(cpu=100, memory=100, preferred_nodes=((1, zone("a")),))
     # least 70 x 1, most x 0, balanced 90 x 1, affinity 100 x 2, taints 100 x 3
     assert score("nodeorder", cls, labels={"zone": "a"}, **LOADED) == 70 + 90 + 200 + 300
 
@@ -184,7 +185,7 @@ def test_binpack_mean_use_after_placing_by_weight(
     plugin = option("binpack", **arguments)
     found = score(
         plugin,
-        pod_class_of(**asked),
+        pod_class(**asked),
         used={"cpu": 300, "memory": 100, "extended": {"example.com/disk": 2}},
         cpu=1000,
         memory=1000,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ringwise.actions.enqueue import enqueue
-from ringwise.framework.configuration import Configuration, PluginOption, Tier
-from ringwise.messages import events as ev
+from ringwise.apps.extensions import new_scheduler
+from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages.commands import SetGroupStatus
-from ringwise.scheduler.core.machine import Scheduler
+from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.state.model import Node, Owner, PodClass, PodGroup
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
-from tests.builders import Lab, cluster
+from ringwise.state.model import Node
+from tests.builders.session_lab import Lab, cluster
+from tests.builders.values import job_of, seen, task_of
+from tests.scheduler.rig import configuration
 
 MINUTE = 60_000_000_000
 NEW, OLD = "volcano.sh/sla-waiting-time", "sla-waiting-time"
@@ -79,24 +81,11 @@ def test_a_tier_before_the_limit_still_refuses() -> None:
 def test_the_scheduler_tries_the_job_again_when_its_limit_is_over() -> None:
     """No event happens then: the time alone lets it in."""
     tiers = (("gang", "sla"), ("overcommit", "predicates"))
-    configuration = Configuration(
-        ("enqueue", "allocate"),
-        tuple(Tier(tuple(BUILT_IN.plugins[name].option() for name in tier)) for tier in tiers),
-    )
-    scheduler = Scheduler(configuration, registry=BUILT_IN)
-    task = Task("main", 1, 1, PodTemplate(PodClass(cpu_milli=9_000)))
-    vcjob = VcJob("default", "job", "u1", tasks=(task,), min_available=1, created=MINUTE)
-    group = PodGroup(
-        "default",
-        "job-u1",
-        min_resources={"cpu": 9_000},
-        created=MINUTE,
-        annotations={NEW: "5m"},
-        owner=Owner("Job", "job", "u1"),
-    )
-    commands = scheduler.handle(
-        [ev.NodeSeen(Node("n1", cpu_milli=1_000)), ev.VcJobSeen(vcjob), ev.PodGroupSeen(group)], MINUTE
-    )
+    plugins = [Tier(tuple(BUILT_IN.plugins[name].option() for name in tier)) for tier in tiers]
+    scheduler = new_scheduler(configuration(("enqueue", "allocate"), tiers=tuple(plugins)))
+    vcjob = job_of(task_of(replicas=1, chips=0, cpu=9_000), name="job", uid="u1", created=MINUTE)
+    group = replace(pod_group_of(vcjob), created=MINUTE, annotations={NEW: "5m"})
+    commands = scheduler.handle(seen(Node("n1", cpu_milli=1_000), vcjob, group), MINUTE)
     assert [command.phase for command in commands if isinstance(command, SetGroupStatus)] == ["Pending"]
     assert scheduler.next_deadline() == 6 * MINUTE
     assert not scheduler.handle([], 6 * MINUTE - 1)

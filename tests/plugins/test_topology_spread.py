@@ -21,7 +21,8 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.reasons import Reason
 from ringwise.state.model import Node, NodeTerm, Pod, PodClass, PodTerm, Requirement, Taint, TopologySpread
-from tests.builders import CountedSteps, Lab, cluster, option, pod_class_of
+from tests.builders.session_lab import CountedSteps, Lab, cluster, option
+from tests.builders.values import pod_class
 from tests.examples import examples
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
@@ -52,7 +53,7 @@ def refusals(lab: Lab, session: Session, pod: Pod) -> dict[str, Reason | None]:
 
 def codes(lab: Lab, *constraints: TopologySpread, app: str = "web", **more: Any) -> dict[str, str]:
     """By node: why the pod may not run there; open nodes are missing."""
-    lab.job("new", labels={"app": app}, cls=pod_class_of(spread=constraints, **more))
+    lab.job("new", labels={"app": app}, cls=pod_class(spread=constraints, **more))
     found = refusals(lab, lab.session("predicates"), lab.pod("new-0"))
     return {node: reason.kind.code for node, reason in found.items() if reason is not None}
 
@@ -126,7 +127,7 @@ def test_pods_that_terminate_or_are_of_other_namespaces_do_not_count() -> None:
 
 def test_the_reason_has_numbers_and_cures() -> None:
     lab = on(zones(), "n1", "n2")
-    lab.job("new", labels={"app": "web"}, cls=pod_class_of(spread=(spread(ZONE),)))
+    lab.job("new", labels={"app": "web"}, cls=pod_class(spread=(spread(ZONE),)))
     reason = refusals(lab, lab.session("predicates"), lab.pod("new-0"))["n1"]
     assert reason is not None
     assert reason.message == (
@@ -141,7 +142,7 @@ def test_the_reason_has_numbers_and_cures() -> None:
 
 def test_the_plugin_argument_turns_the_check_off() -> None:
     lab = on(zones(), "n1")
-    lab.job("new", labels={"app": "web"}, cls=pod_class_of(spread=(spread(ZONE),)))
+    lab.job("new", labels={"app": "web"}, cls=pod_class(spread=(spread(ZONE),)))
     arguments: dict[str, Any] = {"predicate.PodTopologySpreadEnable": False}
     off = option("predicates", **arguments)
     assert set(refusals(lab, lab.session(off), lab.pod("new-0")).values()) == {None}
@@ -149,7 +150,7 @@ def test_the_plugin_argument_turns_the_check_off() -> None:
 
 def test_a_preference_leads_to_the_emptiest_domain() -> None:
     lab = on(zones(), "n1", "n3")
-    lab.job("new", labels={"app": "web"}, cls=pod_class_of(spread=(spread(ZONE, required=False),)))
+    lab.job("new", labels={"app": "web"}, cls=pod_class(spread=(spread(ZONE, required=False),)))
     session = lab.session("predicates", "nodeorder")
     preferences = node_preferences(session, lab["new"], lab.pod("new-0"))
     assert preferences is not None
@@ -164,7 +165,7 @@ def test_a_preference_counts_what_a_requirement_counts() -> None:
     lab = on(zones(), "n2", "n3", "n4")
     lab.put(replace(lab.pod("old1web-0"), deleting=True))
     names = (NodeTerm(fields=(Requirement("metadata.name", "In", ("n1", "n3", "n4")),)),)
-    cls = pod_class_of(spread=(spread(ZONE, required=False),), node_terms=names)
+    cls = pod_class(spread=(spread(ZONE, required=False),), node_terms=names)
     lab.job("new", labels={"app": "web"}, cls=cls)
     preferences = node_preferences(lab.session("predicates", "nodeorder"), lab["new"], lab.pod("new-0"))
     assert preferences is not None
@@ -219,7 +220,7 @@ def test_counts_equal_a_look_at_all_nodes(
         lab.job(f"old{number}", labels={"app": other}, on=f"n{node % len(nodes)}")
         lab.put(replace(lab.pod(f"old{number}-0"), deleting=deleting))
     terms = (NodeTerm((Requirement(ZONE, "Exists"),)),) if selects else ()
-    cls = pod_class_of(spread=constraints, node_terms=terms)
+    cls = pod_class(spread=constraints, node_terms=terms)
     lab.job("new", labels={"app": app}, cls=cls)
     session, pod = lab.session("predicates"), lab.pod("new-0")
     found = refusals(lab, session, pod)
@@ -266,7 +267,7 @@ def spread_gang(
     lab = cluster()
     for number, labels in enumerate(nodes):
         lab.node(f"n{number}", chips=8, labels=labels)
-    cls = pod_class_of(chips=chips, spread=constraints)
+    cls = pod_class(chips=chips, spread=constraints)
     return lab.job("new", pods=pods, labels={"app": "web"}, cls=cls)
 
 
@@ -370,9 +371,7 @@ def test_pods_of_one_task_wait_for_those_of_another_that_are_placed_after_them()
         lab.node(f"n{number}", chips=8, labels={ZONE: zone})
     lab.job("new", pods=4, chips=8, labels={"app": "web"})
     for number, zone in enumerate("aabb"):
-        cls = pod_class_of(
-            chips=8, spread=(spread(ZONE, selected_only=False),), node_selector=((ZONE, zone),)
-        )
+        cls = pod_class(chips=8, spread=(spread(ZONE, selected_only=False),), node_selector=((ZONE, zone),))
         lab.change(f"new-{number}", cls=cls)
     _, found, reason = placed(lab)
     assert reason is None

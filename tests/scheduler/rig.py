@@ -6,31 +6,55 @@ rig = Rig(nodes=2); rig.submit("train", pods=2, chips=8); rig.step()
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration, PluginOption, Tier, settings_from
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, DeletePod, Evict, Publish, SetGroupStatus
-from ringwise.scheduler.defaults import default_tiers
-from ringwise.state.model import (
-    Device,
-    DeviceReport,
-    NetworkTopology,
-    Node,
-    Owner,
-    Pod,
-    PodClass,
-    PodGroup,
-    PriorityClass,
-    Queue,
+from ringwise.messages.commands import (
+    Bind,
+    Command,
+    DeletePod,
+    Evict,
+    Publish,
+    RecordJobEvent,
+    SetGroupStatus,
 )
-from ringwise.topology.switches import SwitchTopology
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import default_tiers
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import NetworkTopology, Owner, Pod, PodGroup, PriorityClass, Queue
+from ringwise.wellknown import (
+    COOL_DOWNS_KEY,
+    FAULT_NODE_KEY,
+    MOVES_KEY,
+    OVERRUNS_KEY,
+    PREEMPTIONS_KEY,
+    RESCHEDULE_RECORDS_KEY,
+    RESCHEDULING_KEY,
+    RESERVATIONS_KEY,
+    RUN_TIMES_KEY,
+)
+from tests.builders import values
+from tests.builders.values import SECOND, address, seen
 
-SECOND = 1_000_000_000
-CHIP = "huawei.com/Ascend910"
+NOW = 1000 * SECOND
+#: The data keys of what a leader leaves to the next one, in the order of `ReschedulingRead`.
+RECORDS = (
+    RESCHEDULING_KEY,
+    RESCHEDULE_RECORDS_KEY,
+    COOL_DOWNS_KEY,
+    FAULT_NODE_KEY,
+    MOVES_KEY,
+    RUN_TIMES_KEY,
+    PREEMPTIONS_KEY,
+    RESERVATIONS_KEY,
+    OVERRUNS_KEY,
+)
 ACTIONS = ("enqueue", "allocate", "preempt", "reclaim", "backfill")
+PLAIN = ("enqueue", "allocate", "backfill")
 
 
 def configuration(
@@ -58,6 +82,30 @@ def with_capacity(flags: Mapping[str, bool] | None = None) -> tuple[Tier, ...]:
     return _with_option("proportion", PluginOption.of("capacity", flags))
 
 
+def scheduler_told(*known: object, configuration: Configuration | None = None) -> Scheduler:
+    """A scheduler that handled these values and events in one turn."""
+    scheduler = new_scheduler(configuration)
+    scheduler.handle(seen(*known), NOW)
+    return scheduler
+
+
+def told(*known: object, configuration: Configuration | None = None) -> SchedulerView:
+    return scheduler_told(*known, configuration=configuration).view
+
+
+def bound_pods(commands: Iterable[Command]) -> list[str]:
+    return [one.pod for one in commands if isinstance(one, Bind)]
+
+
+def deleted_pods(commands: Iterable[Command]) -> list[str]:
+    return [one.pod for one in commands if isinstance(one, DeletePod)]
+
+
+def messages(commands: Iterable[Command], reason: str) -> list[str]:
+    """Of the events of jobs with this reason."""
+    return [one.message for one in commands if isinstance(one, RecordJobEvent) and one.reason == reason]
+
+
 class Rig:
     def __init__(
         self,
@@ -69,7 +117,7 @@ class Rig:
         **settings: Any,
     ) -> None:
         self.machine = new_scheduler(configuration(actions, **settings))
-        self.now = 1000 * SECOND
+        self.now = NOW
         self.pods: dict[str, Pod] = {}
         self.groups: dict[str, PodGroup] = {}
         self.events: list[ev.Event] = []
@@ -81,42 +129,56 @@ class Rig:
         #: Whether the test makes the scheduler raise.
         self.may_fail = False
         self._serial = 0
-        for number in range(1, nodes + 1):
-            self.node(f"n{number}", chips=chips)
+        #: SuperPoD and rack of the nodes that are in one.
+        self._places: dict[str, dict[str, int]] = {}
+        self.nodes(nodes, chips=chips)
 
     # -- things that happen ------------------------------------------------------------------
 
-    def tell(self, *events: ev.Event) -> None:
-        self.events += events
+    def tell(self, *known: object) -> None:
+        """Values that are there now, and events."""
+        self.events += seen(*known)
 
-    def node(self, name: str, *, chips: int = 8, ready: bool = True, **more: Any) -> None:
-        offered = {CHIP: chips}
-        self.tell(
-            ev.NodeSeen(
-                Node(
-                    name,
-                    ready=ready,
-                    chips_allocatable=offered,
-                    chips_capacity=offered,
-                    devices=tuple(Device(chip) for chip in range(chips)),
-                    **more,
-                )
-            )
-        )
+    def node(self, name: str, **described: Any) -> None:
+        self._places[name] = {key: described[key] for key in ("superpod", "rack") if key in described}
+        self.tell(values.node(name, **described))
 
-    def sick(self, name: str, unhealthy: int) -> None:
-        self.tell(ev.ReportSeen(DeviceReport(name, CHIP, unhealthy=unhealthy, network_unhealthy=0)))
+    def nodes(self, count: int, **described: Any) -> None:
+        for number in range(1, count + 1):
+            self.node(f"n{number}", **described)
+
+    def switches(self, leaves: int, nodes: int) -> None:
+        """Nodes n1, n2 ... under leaf switches A, B, C ... of so many nodes."""
+        for number in range(1, leaves * nodes + 1):
+            self.node(f"n{number}", internal_ip=address(number))
+            self.sick(f"n{number}", 0)
+        self.tell(values.switches(leaves, nodes))
+
+    def superpods(self, count: int, nodes: int, **described: Any) -> None:
+        for number in range(count * nodes):
+            self.node(f"n{number + 1}", **{"chips": 16, "superpod": number // nodes, **described})
+
+    def racks(self, count: int, nodes: int) -> None:
+        """Of one SuperPoD."""
+        for number in range(count * nodes):
+            self.node(f"n{number + 1}", superpod=0, rack=number // nodes)
+            self.sick(f"n{number + 1}", 0)
+
+    def sick(self, name: str, unhealthy: int, **described: Any) -> None:
+        """The device plugin reports these chips, a mask, as unhealthy."""
+        self.tell(values.report(name, unhealthy=unhealthy, **{**self._places.get(name, {}), **described}))
 
     def queue(self, name: str, **more: Any) -> None:
-        self.tell(ev.QueueSeen(Queue(name, created=len(name), **more)))
+        self.tell(Queue(name, created=len(name), **more))
 
     def priority(self, name: str, value: int, **more: Any) -> None:
-        self.tell(ev.PriorityClassSeen(PriorityClass(name, value, **more)))
+        self.tell(PriorityClass(name, value, **more))
 
     def submit(
         self,
         name: str,
         *,
+        namespace: str = "default",
         pods: int = 1,
         chips: int = 1,
         min_available: int | None = None,
@@ -127,7 +189,6 @@ class Rig:
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         owner: Owner | None = None,
-        resource: str = CHIP,
         topology: NetworkTopology | None = None,
         claims: Iterable[str] = (),
         **asked: Any,
@@ -137,27 +198,27 @@ class Rig:
         notes = dict(annotations or {})
         if expected:
             notes["ringwise.io/expected-duration"] = expected
-        group = PodGroup(
-            "default",
-            name,
-            min_member=pods if min_available is None else min_available,
-            queue=queue,
-            priority_class=priority,
-            created=self._serial,
-            labels=dict(labels or {}),
-            annotations=notes,
-            owner=owner,
-            topology=topology,
+        self.put_group(
+            values.group(
+                name,
+                pods if min_available is None else min_available,
+                namespace=namespace,
+                queue=queue,
+                priority_class=priority,
+                created=self._serial,
+                labels=dict(labels or {}),
+                annotations=notes,
+                owner=owner,
+                topology=topology,
+            )
         )
-        self.groups[group.key] = group
-        self.tell(ev.PodGroupSeen(group))
         for index in range(pods):
             self.put(
-                Pod(
-                    f"{name}-{index}.{self._serial}",
-                    "default",
+                values.pod(
                     f"{name}-{index}",
-                    PodClass(resource if chips else None, chips, **asked),
+                    chips,
+                    namespace=namespace,
+                    uid=f"{name}-{index}.{self._serial}",
                     created=self._serial,
                     labels=dict(labels or {}),
                     annotations=notes,
@@ -166,15 +227,27 @@ class Rig:
                     preemptable=preemptable,
                     owner=owner,
                     claims=tuple(claim.format(index) for claim in claims),
+                    **asked,
                 )
             )
 
     def put(self, pod: Pod) -> None:
         self.pods[pod.name] = pod
-        self.tell(ev.PodSeen(pod))
+        self.tell(pod)
 
     def change(self, name: str, **fields: Any) -> None:
         self.put(replace(self.pods[name], **fields))
+
+    def put_group(self, group: PodGroup) -> None:
+        self.groups[group.key] = group
+        self.tell(group)
+
+    def change_group(self, job: str, **fields: Any) -> None:
+        self.put_group(replace(self.groups[f"default/{job}"], **fields))
+
+    def label(self, job: str, labels: Mapping[str, str]) -> None:
+        """More labels of its PodGroup."""
+        self.change_group(job, labels={**self.groups[f"default/{job}"].labels, **labels})
 
     def replacement(self, name: str) -> None:
         """The pod's controller creates it again, under the same name."""
@@ -194,6 +267,17 @@ class Rig:
             )
         )
 
+    def recreate(self, *names: str) -> None:
+        """The pods are gone, and their controller creates them again."""
+        for name in names:
+            self.tell(ev.PodGone(self.pods[name].uid))
+            self.replacement(name)
+
+    def finish(self, *, recreate: bool = True) -> None:
+        """Terminating pods end, and their controller creates them again."""
+        names = [name for name, pod in self.pods.items() if pod.deleting]
+        (self.recreate if recreate else self.gone)(*names)
+
     def gone(self, *names: str) -> None:
         for name in names:
             pod = self.pods.pop(name)
@@ -201,12 +285,30 @@ class Rig:
 
     def end(self, job: str) -> None:
         """The job has ended and is deleted."""
-        self.gone(*[name for name, pod in self.pods.items() if pod.group == job])
+        self.gone(*self.pods_of(job))
         del self.groups[f"default/{job}"]
         self.tell(ev.PodGroupGone(f"default/{job}"))
 
-    def topology(self, topology: SwitchTopology) -> None:
-        self.tell(ev.TopologySeen(topology))
+    def change_leader(self, *read: object) -> None:
+        """Another scheduler with the same configuration goes on, with the next turn.
+
+        It knows the objects that are there now, and what the one before wrote, or what is to be `read`.
+        """
+        of_jobs = ev.PodSeen | ev.PodGroupSeen | ev.ReschedulingRead
+        known = [*self.machine.view.known_events(), *self.events]
+        self.machine = new_scheduler(self.machine.view.configuration)
+        texts: list[Any] = [*map(self.written, RECORDS)]
+        self.events = [one for one in known if not isinstance(one, of_jobs)]
+        # The lists of an API server come in any order: pods may be known before their PodGroups.
+        self.tell(*self.pods.values(), *self.groups.values(), *(read or (ev.ReschedulingRead(*texts),)))
+
+    def successor(self, *read: object) -> Self:
+        """The same with another leader; this one stays as it is."""
+        other = copy(self)
+        other.pods, other.groups, other.events = dict(self.pods), dict(self.groups), list(self.events)
+        other.change_leader(*read)
+        other.history, other.commands = [], []
+        return other
 
     # -- deciding ----------------------------------------------------------------------------------
 
@@ -259,8 +361,7 @@ class Rig:
             if command.pod in self.pods and self.pods[command.pod].uid == command.uid:
                 self.change(command.pod, deleting=True)
         elif isinstance(command, SetGroupStatus) and command.key in self.groups:
-            self.groups[command.key] = replace(self.groups[command.key], phase=command.phase)
-            self.tell(ev.PodGroupSeen(self.groups[command.key]))
+            self.put_group(replace(self.groups[command.key], phase=command.phase))
 
     # -- looking ---------------------------------------------------------------------------------------
 
@@ -272,6 +373,23 @@ class Rig:
             if pod.group == job and pod.node is not None
         }
 
+    def pods_of(self, job: str) -> list[str]:
+        return [name for name, pod in self.pods.items() if pod.group == job]
+
+    def pod_on(self, node: str) -> str:
+        return next(name for name, pod in self.pods.items() if pod.node == node)
+
+    def node_of(self, name: str) -> str:
+        """The node of a pod that has one."""
+        node = self.pods[name].node
+        assert node is not None
+        return node
+
+    def by_rank(self, job: str = "train") -> dict[int, str]:
+        """The nodes of the pods that have one and stay."""
+        pods = [pod for pod in self.pods.values() if pod.group == job and not pod.deleting]
+        return {int(pod.annotations["hccl/rankIndex"]): pod.node for pod in pods if pod.node is not None}
+
     def nodes_of(self, job: str) -> list[str]:
         return [node for node, _ in self.places(job).values()]
 
@@ -279,10 +397,17 @@ class Rig:
         return [command.pod for command in self.commands if isinstance(command, Evict)]
 
     def deletions(self) -> list[str]:
-        return [command.pod for command in self.commands if isinstance(command, DeletePod)]
+        return deleted_pods(self.commands)
 
     def published(self) -> list[Publish]:
         return [command for command in self.commands if isinstance(command, Publish)]
+
+    def written(self, key: str) -> str:
+        """What was published last under this key; empty: nothing."""
+        return next((one.data[key] for one in reversed(self.published()) if key in one.data), "")
+
+    def messages(self, reason: str) -> list[str]:
+        return messages(self.commands, reason)
 
     def reason(self, job: str) -> str | None:
         found = self.machine.view.jobs[f"default/{job}"].reason

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ringwise.messages.commands import SetPodCondition
+from tests.builders.objects import node, pod, pod_group, pod_spec
 from tests.place.asking import ask, job_of
-from tests.place.objects import node, pod, pod_group, pod_spec
 from tests.scheduler.rig import Rig
 
 

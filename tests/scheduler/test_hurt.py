@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +18,9 @@ from ringwise.views.cluster import MAX_FAULTS, ClusterObjects, job_views
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.documents.cluster import JobFields
 from ringwise.views.faults import faults_document
-from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
+from tests.builders.values import SECOND, node, pod, report, seen
+from tests.scheduler.rig import NOW, scheduler_told, told
 from tests.tools.schemas import check_document
-
-SECOND = 1_000_000_000
 
 
 def objects(view: SchedulerView) -> ClusterObjects:
@@ -52,7 +53,7 @@ def documents(view: SchedulerView) -> list[JobFields]:
     return [one.document() for one in job_views(objects(view))]
 
 
-def two_jobs(*events: ev.Event) -> SchedulerView:
+def two_jobs(*events: object) -> SchedulerView:
     """a has the chips 0 and 1 of n1, b the chips 4 to 7 of it and c, without chips, is there; d is on n2."""
     return told(
         node("n1"),
@@ -67,12 +68,11 @@ def two_jobs(*events: ev.Event) -> SchedulerView:
     )
 
 
-def broken(chip: int, code: str, level: str = "SeparateNPU", *, network: bool = False) -> ev.ReportSeen:
+def broken(chip: int, code: str, level: str = "SeparateNPU", *, network: bool = False) -> DeviceReport:
     fault = ReportedFault(chip, code, level, network)
     bad = 1 << chip
-    return ev.ReportSeen(
-        DeviceReport("n1", CHIP, 0, 0 if network else bad, bad if network else 0, faults=(fault,))
-    )
+    masks: dict[str, Any] = {"network_unhealthy" if network else "unhealthy": bad}
+    return report("n1", faults=(fault,), **masks)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def broken(chip: int, code: str, level: str = "SeparateNPU", *, network: bool = 
         ),
         ([report("n1", (), unhealthy=1)], {"a": ["Ascend910-0 of n1: SeparateNPU"]}),
         (
-            [ev.NodeReportSeen(NodeReport("n1", "switch", "UnHealthy"))],
+            [NodeReport("n1", "switch", "UnHealthy")],
             {"a": ["switches of n1: UnHealthy"], "b": ["switches of n1: UnHealthy"]},
         ),
         (
-            [ev.NodeReportSeen(NodeReport("n2", "node", "SubHealthy"))],
+            [NodeReport("n2", "node", "SubHealthy")],
             {"d": ["node n2: SubHealthy"]},
         ),
         (
@@ -105,11 +105,11 @@ def broken(chip: int, code: str, level: str = "SeparateNPU", *, network: bool = 
         # Its pods are still there.
         ([ev.NodeGone("n2")], {"d": ["node n2: deleted"]}),
         # Isolation is no fault (F4).
-        ([ev.IsolationsSeen(Isolations((Isolation("n1"),)))], {}),
+        ([Isolations((Isolation("n1"),))], {}),
     ],
 )
 def test_faults_hurt_the_jobs_that_hold_the_chip_or_run_on_the_node(
-    events: list[ev.Event], expected: dict[str, list[str]]
+    events: list[object], expected: dict[str, list[str]]
 ) -> None:
     assert hurt(two_jobs(*events)) == expected
 
@@ -122,11 +122,11 @@ def test_a_fault_is_known_since_it_was_seen_and_of_one_that_was_there_nobody_kno
         pod("d", 1, on="n2", holds=(0,)),
     )
     later = NOW + 60 * SECOND
-    scheduler.handle([broken(0, "80E01801")], later)
-    scheduler.handle([broken(0, "80E01801")], later + 60 * SECOND)
+    scheduler.handle(seen(broken(0, "80E01801")), later)
+    scheduler.handle(seen(broken(0, "80E01801")), later + 60 * SECOND)
     assert since(scheduler) == {"n1": later, "n2": None}
-    scheduler.handle([report("n1", range(8))], later + 90 * SECOND)
-    scheduler.handle([broken(0, "80E01801")], later + 99 * SECOND)
+    scheduler.handle(seen(report("n1", range(8))), later + 90 * SECOND)
+    scheduler.handle(seen(broken(0, "80E01801")), later + 99 * SECOND)
     assert since(scheduler) == {"n1": later + 99 * SECOND, "n2": None}
 
 
@@ -143,7 +143,7 @@ def test_the_dashboard_follows_a_fault_that_begins_and_ends() -> None:
     for number, (event, expected) in enumerate(
         [(broken(0, "80E01801"), ["Ascend910-0 of n1: SeparateNPU, code 80E01801"]), (report("n1", ()), [])]
     ):
-        scheduler.handle([event], NOW + number + 1)
+        scheduler.handle(seen(event), NOW + number + 1)
         change = rows.follow(number, NOW + number + 1)
         assert change is not None
         assert [row["hurt_by"] for row in change["jobs"]] == [expected]
@@ -154,7 +154,7 @@ def test_jobs_and_faults_name_each_other(
     placed: list[tuple[int, int]], not_ready: int, data: st.DataObject
 ) -> None:
     """In all clusters the documents of jobs, of faults and of the dashboard say the same."""
-    events: list[ev.Event] = []
+    events: list[object] = []
     for number in range(4):
         bad = data.draw(st.integers(0, 255))
         events.append(node(f"n{number}", ready=not not_ready >> number & 1))

@@ -14,8 +14,8 @@ from ringwise.cli.commands import cli
 from ringwise.manifests.config_maps.isolation import entry_of, read_isolations
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Isolation, Isolations, Node
+from tests.builders.values import CHIP, node
 
-CHIP = "huawei.com/Ascend910"
 WHY = entry_of(Isolation("", by="ana", at="2026-01-01T00:00:00Z", reason="optics are replaced"))[1]
 
 
@@ -26,9 +26,7 @@ def isolations(**data: str) -> Isolations:
 def state(nodes: int = 1) -> ClusterState:
     made = ClusterState(self_maintain=True)
     for number in range(nodes):
-        made.put_node(
-            Node(f"node-{number}", chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8}, ready=True)
-        )
+        made.put_node(node(f"node-{number}", ready=True, devices=None))
     made.settle()
     return made
 

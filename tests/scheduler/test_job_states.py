@@ -9,6 +9,7 @@ from ringwise.scheduler.job_states import JobState, job_state, pods_not_created,
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.state.vcjob import NOT_CREATED, PodTemplate, Task, VcJob
 from ringwise.views.cluster import JobView
+from tests.builders.values import pod
 
 RUNS, WAITS = ("node-0", "Running"), (None, "Pending")
 CREATED, DONE, FAILED = ("node-0", "Pending"), ("node-0", "Succeeded"), ("node-0", "Failed")
@@ -16,7 +17,7 @@ CREATED, DONE, FAILED = ("node-0", "Pending"), ("node-0", "Succeeded"), ("node-0
 
 def pods(*places: tuple[str | None, str]) -> list[Pod]:
     return [
-        Pod(f"u{number}", "a", f"p-{number}", PodClass(), node=node, phase=phase)
+        pod(f"p-{number}", 0, uid=f"u{number}", namespace="a", on=node, phase=phase)
         for number, (node, phase) in enumerate(places)
     ]
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ringwise.cli.drawing.explain import print_capacity
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.capacity import capacity
@@ -30,10 +29,8 @@ from ringwise.scheduler.node_states import (
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.model import (
-    Device,
     Isolation,
     Isolations,
-    Node,
     NodeReport,
     NodeReservation,
     NodeReservations,
@@ -44,26 +41,23 @@ from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import cluster_totals
 from ringwise.views.explain import capacity_document
 from ringwise.wellknown import EXPECTED_DURATION
-from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
-
-SECOND = 1_000_000_000
-
-
-def isolations(*entries: Isolation) -> ev.IsolationsSeen:
-    return ev.IsolationsSeen(Isolations(entries))
+from tests.builders.values import CHIP, SECOND, node, pod, report, seen
+from tests.scheduler.rig import NOW, scheduler_told, told
 
 
-def reserved(start: int, end: int = NOW + 9 * SECOND) -> ev.NodeReservationsSeen:
-    return ev.NodeReservationsSeen(
-        NodeReservations((NodeReservation("r", ("n1",), start, end, queue="research"),))
-    )
+def isolations(*entries: Isolation) -> Isolations:
+    return Isolations(entries)
+
+
+def reserved(start: int, end: int = NOW + 9 * SECOND) -> NodeReservations:
+    return NodeReservations((NodeReservation("r", ("n1",), start, end, queue="research"),))
 
 
 def states(view: SchedulerView, now: int = NOW) -> list[str]:
     return [one.state.value for one in node_states(view.cluster, view.cluster.node_id["n1"], now)]
 
 
-CASES: dict[str, tuple[list[ev.Event], list[str], bool]] = {
+CASES: dict[str, tuple[list[object], list[str], bool]] = {
     "a reported node": ([node("n1"), report("n1", range(8))], ["ready"], True),
     "not ready": ([node("n1", ready=False)], ["not ready"], False),
     "cordoned": ([node("n1", unschedulable=True)], ["cordoned"], False),
@@ -79,22 +73,22 @@ CASES: dict[str, tuple[list[ev.Event], list[str], bool]] = {
     ),
     "dedicated": ([node("n1", taints=(Taint("tenant", "blue"),))], ["ready"], True),
     "NodeD says so": (
-        [node("n1"), ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy"))],
+        [node("n1"), NodeReport("n1", "node", "UnHealthy")],
         ["unhealthy"],
         False,
     ),
     "its switch is broken": (
-        [node("n1"), ev.NodeReportSeen(NodeReport("n1", "switch", "UnHealthy"))],
+        [node("n1"), NodeReport("n1", "switch", "UnHealthy")],
         ["unhealthy"],
         False,
     ),
     "pre-separated": (
-        [node("n1"), ev.NodeReportSeen(NodeReport("n1", "node", "PreSeparate"))],
+        [node("n1"), NodeReport("n1", "node", "PreSeparate")],
         ["unhealthy"],
         False,
     ),
     "sub-healthy": (
-        [node("n1"), ev.NodeReportSeen(NodeReport("n1", "node", "SubHealthy"))],
+        [node("n1"), NodeReport("n1", "node", "SubHealthy")],
         ["sub-healthy"],
         True,
     ),
@@ -174,7 +168,7 @@ def test_a_node_with_a_faulty_chip_is_not_wholly_free() -> None:
 def test_worst_comes_first() -> None:
     view = told(
         node("n1", unschedulable=True),
-        ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy")),
+        NodeReport("n1", "node", "UnHealthy"),
         isolations(Isolation("n1"), Isolation("n1", start=NOW + SECOND)),
     )
     assert states(view) == ["unhealthy", "isolated", "cordoned", "draining"]
@@ -195,8 +189,8 @@ _NODES = st.fixed_dictionaries(
 )
 
 
-def _events(drawn: list[dict[str, Any]]) -> list[ev.Event]:
-    found: list[ev.Event] = []
+def _events(drawn: list[dict[str, Any]]) -> list[object]:
+    found: list[object] = []
     entries: list[Isolation] = []
     kept: list[NodeReservation] = []
     for number, one in enumerate(drawn):
@@ -210,7 +204,7 @@ def _events(drawn: list[dict[str, Any]]) -> list[ev.Event]:
         if held:
             found.append(pod(f"p{number}", len(held), on=name, holds=held))
         if one["health"]:
-            found.append(ev.NodeReportSeen(NodeReport(name, "node", one["health"])))
+            found.append(NodeReport(name, "node", one["health"]))
         entries += [
             Isolation(name, f"Ascend910-{chip}", number=chip)
             for chip in range(8)
@@ -225,7 +219,7 @@ def _events(drawn: list[dict[str, Any]]) -> list[ev.Event]:
                     f"r{number}", (name,), NOW + one["reserved"] * SECOND, NOW + 10 * SECOND, queue="other"
                 )
             )
-    return [*found, isolations(*entries), ev.NodeReservationsSeen(NodeReservations(tuple(kept)))]
+    return [*found, isolations(*entries), NodeReservations(tuple(kept))]
 
 
 @given(st.lists(_NODES, min_size=1, max_size=4))
@@ -307,15 +301,15 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
             (shape,) = (shape for shape in board.shapes if shape.form == "1 chip")
             assert (shape.jobs, shape.most, shape.stranded) == (usable, usable, 0)
         asked = [pod(f"new{number}", 1, annotations=notes) for number in range(9)]
-        assert sum(isinstance(one, Bind) for one in scheduler.handle(asked, NOW)) == usable
+        assert sum(isinstance(one, Bind) for one in scheduler.handle(seen(*asked), NOW)) == usable
 
 
 def test_at_the_time_of_a_drain_no_pod_comes_any_more_whatever_the_setting_is() -> None:
     usual = default_configuration()
     settings = replace(usual.settings, keep_off_without_duration=False)
-    events: list[ev.Event] = [node("n1"), isolations(Isolation("n1", start=NOW))]
+    events: list[object] = [node("n1"), isolations(Isolation("n1", start=NOW))]
     scheduler = scheduler_told(*events, configuration=replace(usual, settings=settings))
-    assert not any(isinstance(one, Bind) for one in scheduler.handle([pod("a", 1)], NOW))
+    assert not any(isinstance(one, Bind) for one in scheduler.handle(seen(pod("a")), NOW))
 
 
 def test_capacity_says_where_chips_wait_for_a_drain() -> None:
@@ -335,17 +329,10 @@ def test_capacity_says_where_chips_wait_for_a_drain() -> None:
 
 def test_blocks_are_counted_without_nodes_that_are_drained_later() -> None:
     nodes = [
-        Node(
-            f"n{number}",
-            chips_allocatable={CHIP: 16},
-            chips_capacity={CHIP: 16},
-            devices=tuple(Device(chip) for chip in range(16)),
-            labels={"accelerator-type": "module-a3-16-super-pod"},
-            superpod=0,
-        )
+        node(f"n{number}", 16, labels={"accelerator-type": "module-a3-16-super-pod"}, superpod=0)
         for number in range(4)
     ]
-    view = told([ev.NodeSeen(one) for one in nodes], isolations(*_drained("n3")))
+    view = told(nodes, isolations(*_drained("n3")))
     (board,) = capacity(view, NOW)
     blocks = {shape.form: (shape.jobs, shape.most) for shape in board.shapes if shape.kind == "block"}
     assert blocks["blocks of 2 nodes"] == (1, 1)

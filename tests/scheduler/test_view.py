@@ -9,9 +9,8 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.state.model import Queue
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from tests.scheduler.rig import CHIP, Rig
-
-PLAIN = ("enqueue", "allocate", "backfill")
+from tests.builders.values import CHIP
+from tests.scheduler.rig import PLAIN, Rig
 
 
 def test_jobs_and_queues_cannot_be_changed_through_it() -> None:
@@ -31,7 +30,7 @@ def test_it_follows_the_scheduler() -> None:
     rig = Rig(2, actions=PLAIN)
     view = rig.machine.view
     assert view.capacity() == {}
-    rig.tell(ev.QueueSeen(Queue("research")))
+    rig.tell(Queue("research"))
     rig.submit("job", chips=8, queue="research")
     rig.run()
     assert set(view.queues) == {"default", "research"}
@@ -55,7 +54,7 @@ def test_s2_switch_states_come_in_the_order_of_the_config_map() -> None:
     rig = Rig(2, actions=PLAIN)
     assert rig.machine.view.switch_states() == []
     switches = (LeafSwitch("b", 0, (Server("n2", 0, 0),)), LeafSwitch("a", 1, (Server("n1", 0, 0),)))
-    rig.topology(SwitchTopology(switches, 1))
+    rig.tell(SwitchTopology(switches, 1))
     rig.run()
     resolved = rig.machine.view.switches()
     assert resolved is not None

@@ -16,7 +16,6 @@ from rich.console import Console
 from ringwise.cli.drawing.cluster import draw_nodes, draw_top
 from ringwise.cli.drawing.describe import print_node
 from ringwise.kube.run.core_thread import SchedulerAdapter
-from ringwise.messages import events as ev
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.capacity import capacity
@@ -32,9 +31,9 @@ from ringwise.views.dashboard_nodes import cluster_totals
 from ringwise.views.documents.cluster import NodeDocument, StatusFields
 from ringwise.views.explain import capacity_document
 from ringwise.views.topology import topology_document
-from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told
+from tests.builders.values import CHIP, SECOND, address, node, pod, report
+from tests.scheduler.rig import NOW, scheduler_told
 
-SECOND = 1_000_000_000
 #: What a node may be in, several at once.
 KINDS = (
     *(
@@ -76,17 +75,13 @@ LETTERS = {"u": "used", "f": "faulty", "i": "isolated", "r": "reserved", "c": "c
 _NODES = st.lists(st.frozensets(st.sampled_from(KINDS), max_size=4), min_size=1, max_size=4)
 
 
-def address(number: int) -> str:
-    return f"10.0.0.{number}"
-
-
-def events_of(name: str, number: int, kinds: frozenset[str]) -> list[ev.Event]:
+def events_of(name: str, number: int, kinds: frozenset[str]) -> list[object]:
     broken, held = 0b1 if "broken chip" in kinds else 0, 0b110 if "held chips" in kinds else 0
     broken |= 0b1000 if "broken chip in use" in kinds else 0
     bad = [chip for chip, kind in ((3, "broken chip in use"), (4, "isolated chip in use")) if kind in kinds]
     pending = "report pending" in kinds
     more: dict[str, Any] = {"devices": None} if pending else {}
-    found: list[ev.Event] = [
+    found: list[object] = [
         node(
             name,
             faulty=0 if pending else broken.bit_count(),
@@ -108,17 +103,15 @@ def events_of(name: str, number: int, kinds: frozenset[str]) -> list[ev.Event]:
     if "unstable" in kinds:
         found.append(pod(f"{name}-somewhere", 1, on=name))
     if "unreadable" in kinds:
-        found.append(ev.PodSeen(unreadable_pod(f"{name}-odd", "default", f"{name}-odd", name)))
-    found += [
-        ev.NodeReportSeen(NodeReport(name, "node", HEALTH[one])) for one in sorted(kinds & HEALTH.keys())
-    ]
+        found.append(unreadable_pod(f"{name}-odd", "default", f"{name}-odd", name))
+    found += [NodeReport(name, "node", HEALTH[one]) for one in sorted(kinds & HEALTH.keys())]
     if "broken switch" in kinds:
-        found.append(ev.NodeReportSeen(NodeReport(name, "switch", "UnHealthy")))
+        found.append(NodeReport(name, "switch", "UnHealthy"))
     return found
 
 
 def scheduler_of(drawn: list[frozenset[str]]) -> Scheduler:
-    found: list[ev.Event] = []
+    found: list[object] = []
     entries: list[Isolation] = []
     for number, kinds in enumerate(drawn):
         name = f"n{number}"
@@ -131,8 +124,8 @@ def scheduler_of(drawn: list[frozenset[str]]) -> Scheduler:
         if "isolated chip in use" in kinds:
             entries.append(Isolation(name, "Ascend910-4", number=4))
     servers = [Server(address(number), number, number) for number in range(len(drawn))]
-    found.append(ev.TopologySeen(make_topology([("leaf", servers)], len(servers))))
-    return scheduler_told([*found, ev.IsolationsSeen(Isolations(tuple(entries)))])
+    found.append(make_topology([("leaf", servers)], len(servers)))
+    return scheduler_told([*found, Isolations(tuple(entries))])
 
 
 def drawn_text(draw: Any, *arguments: Any) -> str:

@@ -5,29 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, BindVolume, Command, SelectNode
-from ringwise.state.model import NodeTerm, Requirement
 from ringwise.state.volumes import (
     NO_PROVISIONER,
-    ClaimReference,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
+from tests.builders import values
+from tests.builders.values import reference
 from tests.scheduler.rig import Rig
-
-GIB = 1 << 30
-ONCE = ("ReadWriteOnce",)
-
-
-def on_node(*names: str) -> tuple[NodeTerm, ...]:
-    """The node affinity of a volume that only these nodes can use."""
-    return (NodeTerm(fields=(Requirement("metadata.name", "In", names),)),)
-
-
-def in_zone(*zones: str) -> tuple[NodeTerm, ...]:
-    return (NodeTerm(labels=(Requirement("zone", "In", zones),)),)
 
 
 class VolumeRig(Rig):
@@ -38,29 +25,27 @@ class VolumeRig(Rig):
         self.claims: dict[str, PersistentVolumeClaim] = {}
         self.volumes: dict[str, PersistentVolume] = {}
         for name, provisioner in (("fast", "disk.example.com"), ("local", NO_PROVISIONER)):
-            self.tell(ev.StorageClassSeen(StorageClass(name, provisioner, waits_for_pod=True)))
+            self.tell(StorageClass(name, provisioner, waits_for_pod=True))
 
     def claim(self, name: str, storage_class: str = "fast", **more: Any) -> None:
-        fields = {"uid": f"uid-{name}", "access_modes": ONCE, "requested": GIB, **more}
-        self._put_claim(PersistentVolumeClaim("default", name, storage_class=storage_class, **fields))
+        self._put_claim(values.claim(name, storage_class, **more))
 
     def change_claim(self, name: str, **fields: Any) -> None:
         self._put_claim(replace(self.claims[name], **fields))
 
     def _put_claim(self, claim: PersistentVolumeClaim) -> None:
         self.claims[claim.name] = claim
-        self.tell(ev.ClaimSeen(claim))
+        self.tell(claim)
 
     def volume(self, name: str, storage_class: str = "local", **more: Any) -> None:
-        fields = {"capacity": GIB, "access_modes": ONCE, **more}
-        self._put_volume(PersistentVolume(name, storage_class=storage_class, **fields))
+        self._put_volume(values.volume(name, storage_class, **more))
 
     def change_volume(self, name: str, **fields: Any) -> None:
         self._put_volume(replace(self.volumes[name], **fields))
 
     def _put_volume(self, volume: PersistentVolume) -> None:
         self.volumes[volume.name] = volume
-        self.tell(ev.VolumeSeen(volume))
+        self.tell(volume)
 
     def provision(self, name: str, **more: Any) -> None:
         """The provisioner makes the volume of the claim, and the controller binds it."""
@@ -96,7 +81,3 @@ class VolumeRig(Rig):
     def details(self, job: str) -> dict[str, Any]:
         found = self.machine.view.jobs[f"default/{job}"].reason
         return {} if found is None else dict(found.details)
-
-
-def reference(claim: PersistentVolumeClaim) -> ClaimReference:
-    return ClaimReference(claim.namespace, claim.name, claim.uid)

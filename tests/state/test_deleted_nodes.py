@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Node, Pod, PodClass, unreadable_pod
+from ringwise.state.model import Node, unreadable_pod
 from ringwise.state.reservations import Reservation, Reservations
-from ringwise.wellknown import ASCEND910
-
-
-def node(name: str) -> Node:
-    return Node(name, chips_allocatable={ASCEND910: 8})
+from tests.builders.values import CHIP, node, pod
 
 
 def test_nodes_that_come_and_go_leave_nothing() -> None:
@@ -21,18 +17,17 @@ def test_nodes_that_come_and_go_leave_nothing() -> None:
         state.drop_node(f"node-{number - 1}")
     assert len(state.names) <= 2
     assert [state.names[number] for number in state.known_nodes()] == ["node-99"]
-    assert state.fleets[ASCEND910].free_total == 8
+    assert state.fleets[CHIP].free_total == 8
 
 
 def test_a_deleted_node_with_a_pod_keeps_its_id() -> None:
     state = ClusterState()
     first = state.put_node(node("a"))
-    pod = Pod("u", "team", "p", PodClass(ASCEND910, 2), phase="Running", node="a", holds=(0, 1))
-    state.put_pod(pod)
+    state.put_pod(pod("p", 2, uid="u", namespace="team", on="a", holds=(0, 1)))
     state.drop_node("a")
     assert state.put_node(node("b")) != first
     assert state.put_node(node("a")) == first
-    assert state.fleets[ASCEND910].held[first] == 0b11
+    assert state.fleets[CHIP].held[first] == 0b11
 
 
 def test_a_deleted_node_with_a_reservation_keeps_its_id() -> None:
@@ -40,7 +35,7 @@ def test_a_deleted_node_with_a_reservation_keeps_its_id() -> None:
     first = state.put_node(node("a"))
     state.settle()
     reservations = Reservations(state)
-    reservations.make(Reservation("team/job", ASCEND910, {first: 0b1}))
+    reservations.make(Reservation("team/job", CHIP, {first: 0b1}))
     state.drop_node("a")
     assert state.put_node(node("b")) != first
     reservations.lift("team/job")
@@ -59,11 +54,11 @@ def test_labels_that_no_pod_asks_for_are_forgotten() -> None:
 def test_n7_an_unreadable_pod_closes_its_node_for_every_resource_of_chips() -> None:
     state = ClusterState()
     other = "huawei.com/Ascend310P"
-    number = state.put_node(Node("a", chips_allocatable={ASCEND910: 8, other: 4}))
+    number = state.put_node(Node("a", chips_allocatable={CHIP: 8, other: 4}))
     state.settle()
     state.put_pod(unreadable_pod("u", "team", "p", "a"))
     state.put_pod(unreadable_pod("v", "team", "q", "a"))
-    for resource in (ASCEND910, other):
+    for resource in (CHIP, other):
         reason = state.closed(number, resource)
         assert reason is not None
         assert reason.code == "unreadable-pod"
@@ -71,5 +66,5 @@ def test_n7_an_unreadable_pod_closes_its_node_for_every_resource_of_chips() -> N
     state.drop_pod("u")
     assert state.closed(number, other) is not None
     # It was corrected, and asks for no chips.
-    state.put_pod(Pod("v", "team", "q", PodClass(), phase="Running", node="a"))
-    assert state.closed(number, ASCEND910) is state.closed(number, other) is None
+    state.put_pod(pod("q", 0, uid="v", namespace="team", on="a"))
+    assert state.closed(number, CHIP) is state.closed(number, other) is None

@@ -11,15 +11,8 @@ from ringwise.state.hyper_nodes import NO_TIER, Forest
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology, Node, Requirement
 from ringwise.state.name_patterns import NamePattern, PatternTooCostly, SearchableNames
 from ringwise.state.node_labels import members_of
+from tests.builders.values import hyper_node
 from tests.examples import examples
-
-
-def leaf(name: str, *nodes: str, tier: int = 1, tier_name: str = "") -> HyperNode:
-    return HyperNode(name, tier, tuple(HyperNodeMember(name=node) for node in nodes), tier_name)
-
-
-def above(name: str, tier: int, *members: str, tier_name: str = "") -> HyperNode:
-    return HyperNode(name, tier, tuple(HyperNodeMember(True, member) for member in members), tier_name)
 
 
 def matching(name: str, *patterns: str, tier: int = 1) -> HyperNode:
@@ -52,7 +45,7 @@ def told(trees: Forest) -> dict[str, list[str]]:
     return {name: [problem.kind.value for problem in found] for name, found in trees.problems.items()}
 
 
-GOOD = (leaf("s0", "n0", "n1"), leaf("s1", "n2", "n3"), above("s4", 2, "s0", "s1"))
+GOOD = (hyper_node("s0", 1, "n0", "n1"), hyper_node("s1", 1, "n2", "n3"), hyper_node("s4", 2, "s0", "s1"))
 GOOD_DRAWN = {"s0": ("s4", [0, 1]), "s1": ("s4", [2, 3]), "s4": ("", [0, 1, 2, 3])}
 
 
@@ -88,44 +81,49 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
     ("wrong", "problems", "more"),
     [
         pytest.param(
-            [above("a", 3, "b"), above("b", 2, "c"), above("c", 4, "a"), leaf("z", "n7")],
+            [
+                hyper_node("a", 3, "b"),
+                hyper_node("b", 2, "c"),
+                hyper_node("c", 4, "a"),
+                hyper_node("z", 1, "n7"),
+            ],
             {"a": ["circle"], "b": ["circle"], "c": ["circle"]},
             {"z": ("", [7])},
             id="circle",
         ),
-        pytest.param([above("a", 3, "a")], {"a": ["circle"]}, {}, id="member of itself"),
+        pytest.param([hyper_node("a", 3, "a")], {"a": ["circle"]}, {}, id="member of itself"),
         pytest.param(
             [
-                above("x", 5, "a", "y"),
-                above("a", 3, "b"),
-                above("b", 4, "a", "y2"),
-                leaf("y", "n7"),
-                leaf("y2", "n6"),
+                hyper_node("x", 5, "a", "y"),
+                hyper_node("a", 3, "b"),
+                hyper_node("b", 4, "a", "y2"),
+                hyper_node("y", 1, "n7"),
+                hyper_node("y2", 1, "n6"),
             ],
             {"a": ["circle"], "b": ["circle"]},
             {"x": ("", [7]), "y": ("x", [7]), "y2": ("", [6])},
             id="circle between others",
         ),
         pytest.param(
-            [above("p10", 2, "c"), above("p9", 2, "c"), leaf("c", "n7")],
+            [hyper_node("p10", 2, "c"), hyper_node("p9", 2, "c"), hyper_node("c", 1, "n7")],
             {"p10": ["two-parents"], "c": ["two-parents"]},
             {"c": ("p9", [7]), "p9": ("", [7]), "p10": ("", [])},
             id="two parents: the first in natural order",
         ),
         pytest.param(
-            [above("p", 2, "c", "gone"), leaf("c", "n7")],
+            [hyper_node("p", 2, "c", "gone"), hyper_node("c", 1, "n7")],
             {"p": ["missing-member"]},
             {"c": ("p", [7]), "p": ("", [7])},
             id="missing member",
         ),
         pytest.param(
-            [above("p", 2, "c", "d"), leaf("c", "n7", tier=2), leaf("d", "n6")],
+            [hyper_node("p", 2, "c", "d"), hyper_node("c", 2, "n7", of_nodes=True), hyper_node("d", 1, "n6")],
             {"p": ["tier-order"]},
             {"c": ("", [7]), "d": ("p", [6]), "p": ("", [6])},
             id="tier not below",
         ),
         pytest.param(
-            [above("p", 2, "c", "d"), leaf("c", "n7", "n6"), leaf("d", "n6", "n5")],
+            [hyper_node("p", 2, "c", "d"), hyper_node("c", 1, "n7", "n6"), hyper_node("d", 1, "n6", "n5")],
             {"d": ["overlapping-nodes"]},
             {"c": ("p", [6, 7]), "p": ("", [6, 7])},
             id="overlap: the later name goes",
@@ -137,7 +135,7 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
             id="overlap with two others goes before them",
         ),
         pytest.param(
-            [leaf("c", "n7", tier=2), leaf("d", "n7", tier=1)],
+            [hyper_node("c", 2, "n7", of_nodes=True), hyper_node("d", 1, "n7")],
             {"d": ["overlapping-nodes"]},
             {"c": ("", [7])},
             id="overlap on different tiers",
@@ -145,7 +143,7 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
         pytest.param(
             [
                 HyperNode("p", 2, (HyperNodeMember(True, "c"), HyperNodeMember(name="n7"))),
-                leaf("c", "n7"),
+                hyper_node("c", 1, "n7"),
             ],
             {},
             {"p": ("", [7]), "c": ("p", [7])},
@@ -153,9 +151,9 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
         ),
         pytest.param(
             [
-                above("p", 3, "bad"),
+                hyper_node("p", 3, "bad"),
                 HyperNode("bad", 2, (HyperNodeMember(pattern="("), HyperNodeMember(True, "c"))),
-                leaf("c", "n7"),
+                hyper_node("c", 1, "n7"),
             ],
             {"bad": ["bad-expression"]},
             {"p": ("", [7]), "c": ("p", [7])},
@@ -169,13 +167,15 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
             {"e": ("", [])},
             id="HyperNodes by expression",
         ),
-        pytest.param([leaf("e", "n7", "n99")], {"e": ["missing-node"]}, {"e": ("", [7])}, id="missing node"),
+        pytest.param(
+            [hyper_node("e", 1, "n7", "n99")], {"e": ["missing-node"]}, {"e": ("", [7])}, id="missing node"
+        ),
         pytest.param([matching("e", "x")], {"e": ["no-nodes"]}, {"e": ("", [])}, id="no node"),
         pytest.param(
             [
-                leaf("l", "n7", tier_name="t"),
-                above("m", 2, "l", tier_name="t"),
-                above("h", 3, "m", tier_name="u"),
+                hyper_node("l", 1, "n7", tier_name="t"),
+                hyper_node("m", 2, "l", tier_name="t"),
+                hyper_node("h", 3, "m", tier_name="u"),
             ],
             {"m": ["tier-name"]},
             {"l": ("m", [7]), "m": ("h", [7]), "h": ("", [7])},
@@ -227,12 +227,12 @@ def test_an_expression_that_is_too_costly_is_not_tried_again_with_every_node(
 
 def test_tier_names_inside_their_tree() -> None:
     trees = forest(
-        leaf("a0", "n0", tier_name="leaf"),
-        above("a1", 2, "a0", tier_name="spine"),
-        leaf("b0", "n1", tier_name="leaf"),
-        above("b1", 2, "b0", tier_name="middle"),
-        above("b2", 3, "b1", tier_name="spine"),
-        leaf("c0", "n2"),
+        hyper_node("a0", 1, "n0", tier_name="leaf"),
+        hyper_node("a1", 2, "a0", tier_name="spine"),
+        hyper_node("b0", 1, "n1", tier_name="leaf"),
+        hyper_node("b1", 2, "b0", tier_name="middle"),
+        hyper_node("b2", 3, "b1", tier_name="spine"),
+        hyper_node("c0", 1, "n2"),
     )
     spine = NetworkTopology(highest_tier_name="spine")
     assert {top: trees.highest_tier(spine, top) for top in ("a1", "b2", "c0")} == {

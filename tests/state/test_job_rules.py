@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ringwise.state.job_rules import problems_of
 from ringwise.state.vcjob import VcJob
+from tests.builders.values import job_of, task_of
 from tests.controller.controller_lab import lab_with, pods_in
-from tests.embed.builders import job_of, task_of
 
 
 class CountedName(str):

@@ -10,27 +10,26 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.index import View
 from ringwise.state.loads import Load, load_of
-from ringwise.state.model import Node, Pod, PodClass
+from ringwise.state.model import Node
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.boards import shipped_boards
+from tests.builders.values import CHIP, pod
 from tests.fingerprint import fingerprint
-
-RESOURCE = "huawei.com/Ascend910"
 
 
 def a_cluster() -> tuple[ClusterState, View]:
     state = ClusterState()
     for name in ("node-1", "node-2"):
-        state.put_node(Node(name, chips_allocatable={RESOURCE: 8}))
+        state.put_node(Node(name, chips_allocatable={CHIP: 8}))
     board = shipped_boards()["910-x8"]
-    return state, state.view(RESOURCE, board.name, chip_rule(board), False, False)
+    return state, state.view(CHIP, board.name, chip_rule(board), False, False)
 
 
 def test_reserved_chips_are_free_for_their_owner_only_S9() -> None:
     state, view = a_cluster()
     kept = Reservations(state)
     before = fingerprint(state)
-    kept.make(Reservation("x/big", RESOURCE, {0: 0xFF}))
+    kept.make(Reservation("x/big", CHIP, {0: 0xFF}))
     assert view.best(8, lambda shape: True) == (1, 256)
     with kept.open_to("x/big"):
         assert view.best(8, lambda shape: True) == (0, 256)
@@ -41,9 +40,9 @@ def test_reserved_chips_are_free_for_their_owner_only_S9() -> None:
 
 def test_a_chip_held_by_another_pod_is_reserved_from_the_moment_it_is_released_S9() -> None:
     state, view = a_cluster()
-    state.put_pod(Pod("u", "x", "p", PodClass(resource=RESOURCE, chips=4), node="node-1", holds=(0, 1, 2, 3)))
+    state.put_pod(pod("p", 4, uid="u", namespace="x", on="node-1", phase="Pending", holds=(0, 1, 2, 3)))
     kept = Reservations(state)
-    kept.make(Reservation("x/big", RESOURCE, {0: 0xFF, 1: 0xFF}))
+    kept.make(Reservation("x/big", CHIP, {0: 0xFF, 1: 0xFF}))
     state.drop_pod("u")
     assert view.best(1, lambda shape: True) is None
     with kept.open_to("x/big"):
@@ -53,8 +52,8 @@ def test_a_chip_held_by_another_pod_is_reserved_from_the_moment_it_is_released_S
 def test_chips_are_reserved_for_one_job_at_a_time() -> None:
     state, _ = a_cluster()
     kept = Reservations(state)
-    kept.make(Reservation("x/a", RESOURCE, {0: 0x0F}))
-    kept.make(Reservation("x/b", RESOURCE, {0: 0xFF}))
+    kept.make(Reservation("x/a", CHIP, {0: 0x0F}))
+    kept.make(Reservation("x/b", CHIP, {0: 0xFF}))
     second = kept.of("x/b")
     assert second is not None
     assert second.chips == {0: 0xF0}
@@ -90,8 +89,8 @@ def test_reserved_cpu_memory_and_pods_count_as_used_for_all_but_their_owner() ->
 def test_what_an_awaited_pod_uses_is_not_counted_a_second_time() -> None:
     """12 of 16 cpu are reserved and 8 of them are in use by a pod that has to go: 4 stay for others."""
     state = _cpu_node(16_000)
-    state.put_pod(Pod("u", "x", "p", PodClass(cpu_milli=8_000), node="node-1"))
-    state.put_pod(Pod("v", "x", "q", PodClass(cpu_milli=1_000), node="node-1"))
+    state.put_pod(pod("p", 0, uid="u", cpu_milli=8_000, namespace="x", on="node-1", phase="Pending"))
+    state.put_pod(pod("q", 0, uid="v", cpu_milli=1_000, namespace="x", on="node-1", phase="Pending"))
     kept = Reservations(state)
     kept.make(Reservation("x/a", HOSTS, loads={0: Load(12_000, 0, 1)}, awaited=frozenset({"u"})))
     assert _used(state) == (13_000, 0, 2)
@@ -114,7 +113,7 @@ def test_reserved_amounts_never_depend_on_the_order_of_events(data: st.DataObjec
         match data.draw(st.integers(0, 4)):
             case 0:
                 cpu = 1_000 * data.draw(st.integers(1, 8))
-                state.put_pod(Pod(uid, "x", uid, PodClass(cpu_milli=cpu), node="node-1"))
+                state.put_pod(pod(uid, 0, cpu_milli=cpu, namespace="x", on="node-1", phase="Pending"))
             case 1:
                 state.drop_pod(uid)
             case 2:

@@ -5,26 +5,18 @@ from __future__ import annotations
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.state.model import Node, Pod, PodClass
+from ringwise.state.model import Node
+from tests.builders.values import CHIP, node, pod, seen
 from tests.fingerprint import state_of
-
-CHIP = "huawei.com/Ascend910"
-
-
-def pod(name: str, **selector: str) -> ev.PodSeen:
-    return ev.PodSeen(Pod(name, "default", name, PodClass(CHIP, 1, node_selector=tuple(selector.items()))))
 
 
 def test_a_selector_that_is_added_later_finds_its_node() -> None:
     """All nodes are one group when the label starts to matter: none of them may stay in it."""
     scheduler = new_scheduler()
-    nodes = [
-        ev.NodeSeen(Node(f"node-{n}", {"zone": "a"}, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8}))
-        for n in range(3)
-    ]
-    scheduler.handle([*nodes, pod("anywhere")], 1)
+    nodes = [node(f"node-{n}", labels={"zone": "a"}) for n in range(3)]
+    scheduler.handle(seen(*nodes, pod("anywhere")), 1)
     scheduler.handle([ev.PodGone("anywhere")], 2)
-    commands = scheduler.handle([pod("there", zone="a")], 3)
+    commands = scheduler.handle(seen(pod("there", node_selector=(("zone", "a"),))), 3)
     assert [(command.pod, command.node) for command in commands if isinstance(command, Bind)] == [
         ("there", "node-0")
     ]
@@ -32,7 +24,7 @@ def test_a_selector_that_is_added_later_finds_its_node() -> None:
 
 def test_numbers_of_shapes_are_not_used_again() -> None:
     scheduler = new_scheduler()
-    scheduler.handle([ev.NodeSeen(Node("node-0", {"zone": "a"}, chips_allocatable={CHIP: 8}))], 1)
+    scheduler.handle(seen(node("node-0", labels={"zone": "a"})), 1)
     state = state_of(scheduler.view)
     before = state.shape_of(0)
     state.watch_labels(["zone"])

@@ -15,16 +15,16 @@ from ringwise.placement.rules import chip_rule
 from ringwise.state.cluster import ClusterState, double_claims
 from ringwise.state.fleet import Fleet
 from ringwise.state.index import View
-from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, Taint
+from ringwise.state.model import Device, DeviceReport, Node, Pod, Taint
 from ringwise.state.node_shapes import NodeShape
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
 from ringwise.topology.natural import natural_key
+from tests.builders.values import CHIP, pod, pod_class
 from tests.examples import examples
 from tests.fingerprint import fingerprint
 
-RESOURCE = "huawei.com/Ascend910"
 BOARDS = [shipped_boards()[name] for name in ("910-x8", "910b-x8", "a3-x16", "910b-x16", "mesh4-x8")]
 NAMES = ["node-1", "node-2", "node-10", "node-11", "a", "b-3"]
 
@@ -52,7 +52,7 @@ class StateMachine(RuleBasedStateMachine):
 
     @property
     def view(self) -> View:
-        return self.state.view(RESOURCE, self.board.name, self.rule_, self.multi_pod, self.withholds)
+        return self.state.view(CHIP, self.board.name, self.rule_, self.multi_pod, self.withholds)
 
     def make_node(self, name: str, tainted: bool, small: bool, ready: bool, cpu: int = 2000) -> Node:
         chips = self.board.chips_per_node
@@ -61,7 +61,7 @@ class StateMachine(RuleBasedStateMachine):
             taints=(Taint("busy"),) if tainted else (),
             cpu_milli=cpu,
             ready=ready,
-            chips_allocatable={RESOURCE: chips - 1 if small else chips},
+            chips_allocatable={CHIP: chips - 1 if small else chips},
             devices=tuple(Device(chip) for chip in range(chips - 1 if small else chips)),
         )
 
@@ -90,7 +90,7 @@ class StateMachine(RuleBasedStateMachine):
         self.state.put_report(
             DeviceReport(
                 name,
-                RESOURCE,
+                CHIP,
                 free=data.draw(masks),
                 unhealthy=data.draw(masks) & data.draw(masks) & data.draw(masks),
                 network_unhealthy=data.draw(st.none() | masks),
@@ -104,10 +104,20 @@ class StateMachine(RuleBasedStateMachine):
         """A pod bound by another scheduler, which names all, some or none of its chips; they are free."""
         self.serial += 1
         number = self.state.node_id.get(name)
-        free = self.state.fleets[RESOURCE].free(number) if number is not None else 0
+        free = self.state.fleets[CHIP].free(number) if number is not None else 0
         held = tuple(c for c in range(64) if free >> c & 1)[: min(chips, named)]
-        cls = PodClass(resource=RESOURCE, chips=chips)
-        self.state.put_pod(Pod(f"f{self.serial}", "x", f"f{self.serial}", cls, node=name, holds=held))
+        cls = pod_class(chips)
+        self.state.put_pod(
+            pod(
+                f"f{self.serial}",
+                uid=f"f{self.serial}",
+                cls=cls,
+                namespace="x",
+                on=name,
+                phase="Pending",
+                holds=held,
+            )
+        )
 
     @precondition(lambda self: not self.marks)
     @rule(data=st.data())
@@ -119,7 +129,7 @@ class StateMachine(RuleBasedStateMachine):
     @rule()
     def forget_views(self) -> None:
         """The next question fills a view with nodes that are known already."""
-        self.state.fleets[RESOURCE].drop_views(())
+        self.state.fleets[CHIP].drop_views(())
 
     # -- decisions -------------------------------------------------------------------------
 
@@ -130,7 +140,7 @@ class StateMachine(RuleBasedStateMachine):
         if found is None:
             return
         node = found[0]
-        fleet = self.state.fleets[RESOURCE]
+        fleet = self.state.fleets[CHIP]
         chips = self.rule_.chips(fleet.usable(node, self.withholds), request, self.multi_pod)
         assert len(chips) == len(set(chips)) == request
         self.serial += 1
@@ -138,7 +148,7 @@ class StateMachine(RuleBasedStateMachine):
             f"p{self.serial}",
             "x",
             f"p{self.serial}",
-            PodClass(resource=RESOURCE, chips=request, cpu_milli=10),
+            pod_class(request, cpu_milli=10),
         )
         if self.marks:
             return
@@ -166,7 +176,7 @@ class StateMachine(RuleBasedStateMachine):
         self.state.settle()
         found = self.view.best(request, untainted)
         if found is not None:
-            usable = self.state.fleets[RESOURCE].usable(found[0], self.withholds)
+            usable = self.state.fleets[CHIP].usable(found[0], self.withholds)
             self.state.place(uid, found[0], mask_of(self.rule_.chips(usable, request, self.multi_pod)))
 
     @precondition(lambda self: len(self.marks) < 3)
@@ -204,7 +214,7 @@ class StateMachine(RuleBasedStateMachine):
     def scan(self, request: int, rated: bool) -> tuple[int, int] | None:
         """The rule asked about every node, the slow and obvious way."""
         state = self.state
-        fleet = state.fleets[RESOURCE]
+        fleet = state.fleets[CHIP]
         found: list[tuple[tuple[float, float, object], int, int]] = []
         for number, node in enumerate(state.nodes):
             if node is None or not node.ready or node.taints or fleet.allocatable[number] < 0:
@@ -220,21 +230,21 @@ class StateMachine(RuleBasedStateMachine):
                         requested += placement.pod.cls.chips
                         held |= placement.chips
                         unknown |= placement.chips.bit_count() < placement.pod.cls.chips
-            report = state.report_of(node.name, RESOURCE)
+            report = state.report_of(node.name, CHIP)
             bad = 0 if report is None else report.unhealthy | report.recovering
             listed = mask_of(device.chip for device in node.devices or ())
             # What a transaction released is free in it, although the report still lists it as used.
             reported = 0 if report is None else report.free | fleet.supposed_free[number]
             base = listed if state.self_maintain or report is None else reported
             free = base & ~held & ~bad
-            if unknown or free.bit_count() > node.chips_allocatable[RESOURCE] - requested:
+            if unknown or free.bit_count() > node.chips_allocatable[CHIP] - requested:
                 continue
             if self.withholds and report is not None:
                 if report.network_unhealthy is None:
                     continue
                 free &= ~report.network_unhealthy
             faulty = 0 if report is None else report.unhealthy.bit_count()
-            signature = self.rule_.signature(free, node.chips_allocatable[RESOURCE], faulty)
+            signature = self.rule_.signature(free, node.chips_allocatable[CHIP], faulty)
             score = self.rule_.score(signature, request, self.multi_pod)
             if score is not None:
                 found.append(((-score, pods if rated else 0, natural_key(node.name)), number, score))
@@ -253,7 +263,7 @@ class StateMachine(RuleBasedStateMachine):
             if placement.node >= 0:
                 assert not held.get(placement.node, 0) & placement.chips
                 held[placement.node] = held.get(placement.node, 0) | placement.chips
-        fleet = self.state.fleets[RESOURCE]
+        fleet = self.state.fleets[CHIP]
         for number in range(len(self.state.names)):
             assert fleet.held[number] == held.get(number, 0)
 
@@ -263,11 +273,11 @@ def test_a_new_view_reads_what_is_known_of_the_nodes(monkeypatch: pytest.MonkeyP
     state, board = ClusterState(), BOARDS[0]
     for name in NAMES:
         devices = tuple(Device(chip) for chip in range(8))
-        state.put_node(Node(name, cpu_milli=2000, chips_allocatable={RESOURCE: 8}, devices=devices))
+        state.put_node(Node(name, cpu_milli=2000, chips_allocatable={CHIP: 8}, devices=devices))
     state.settle()
     refreshed: list[int] = []
     monkeypatch.setattr(Fleet, "refresh", lambda self, node, name, shape: refreshed.append(node))
-    view = state.view(RESOURCE, board.name, chip_rule(board), False, False)
+    view = state.view(CHIP, board.name, chip_rule(board), False, False)
     found = view.best(8, untainted)
     assert found is not None
     assert state.names[found[0]] == "a"

@@ -22,7 +22,7 @@ SELECTORS: tuple[tuple[Requirement, ...] | None, ...] = (
 )
 
 
-def node(number: int, chosen: random.Random) -> Node:
+def random_node(number: int, chosen: random.Random) -> Node:
     labels = {"host": f"h{number}", "zone": chosen.choice("abc")}
     return Node(f"n{number}", labels=labels | ({"rack": chosen.choice(("r1", "r2"))} if number % 2 else {}))
 
@@ -34,14 +34,14 @@ def test_it_answers_as_a_look_at_all_objects() -> None:
         table = state.volumes
         table.put_driver(CsiDriver(FAST.provisioner, publishes_capacity=True))
         for number in range(6):
-            state.put_node(node(number, chosen))
+            state.put_node(random_node(number, chosen))
         for _ in range(40):
             name = f"c{chosen.randrange(8)}"
             match chosen.randrange(6):
                 case 0:
                     table.drop_capacity(f"kube-system/{name}")
                 case 1:
-                    state.put_node(node(chosen.randrange(6), chosen))
+                    state.put_node(random_node(chosen.randrange(6), chosen))
                 case _:
                     storage_class = chosen.choice(("fast", "fast", "fast", "other"))
                     where = chosen.choice(SELECTORS)

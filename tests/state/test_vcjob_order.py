@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import pod_group_of, pods_of
-from ringwise.state.model import Pod, PodClass
+from ringwise.state.model import Pod
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob, Volume
+from tests.builders.values import pod_class, seen
 
-JOB = VcJob("team", "train", "uid", (Task("worker", 3, 3, PodTemplate(PodClass("huawei.com/Ascend910", 8))),))
+JOB = VcJob("team", "train", "uid", (Task("worker", 3, 3, PodTemplate(pod_class(8))),))
 
 #: What the controller writes, and has no effect on pods.
 STATUS: dict[str, Any] = {
@@ -64,7 +64,7 @@ def test_the_pods_to_be_created_are_kept_while_the_job_orders_the_same() -> None
     key = pod_group_of(JOB).key
 
     def expected(job: VcJob) -> tuple[Pod, ...]:
-        scheduler.handle([ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))], 1)
+        scheduler.handle(seen(job, pod_group_of(job)), 1)
         return scheduler.view.jobs[key].prospective
 
     first = expected(JOB)

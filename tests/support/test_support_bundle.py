@@ -38,10 +38,10 @@ from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.natural import natural_key
 from ringwise.views.explain import explanation_document
 from ringwise.views.place import place_document
+from tests.builders.values import CHIP
 from tests.examples import examples
 
 CATALOG = shipped_catalog(())
-CHIP = "huawei.com/Ascend910"
 #: Put into every field that people fill.
 SECRETS = ("umbrella", "blackmesa", "tyrellcorp", "weyland", "omnicorp", "aperture")
 

@@ -32,7 +32,7 @@ COMMAND = re.compile(r"^(?:\.venv/bin/)?(ringwise|python|make|kubectl|helm|git|p
 NOT_RUN = re.compile(
     r"^(?:kubectl|helm|git|pip|make"
     r"|(?:\.venv/bin/)?ringwise (?:install|uninstall|isolate|release|lab|run)"
-    r"|(?:\.venv/bin/)?python -m (?:tests|pytest)\b)"
+    r"|(?:\.venv/bin/)?python -m (?:tests|tools|pytest)\b)"
 )
 #: What these print keeps to the width of the terminal.
 OURS = re.compile(r"(?:make demo|(?:\.venv/bin/)?ringwise )(?!.*-o json)")

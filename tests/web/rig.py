@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,6 @@ from ringwise.apps.aside import Aside
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.web.job_documents import ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.serving import listening
-from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.metrics.connections import OpenConnections
 from ringwise.scheduler.core.machine import Scheduler
@@ -26,10 +25,10 @@ from ringwise.web.frames import FrameHistory
 from ringwise.web.guard import Guard
 from ringwise.web.hub import Hub
 from ringwise.web.page_files import PageFile
-from tests.scheduler.clusters import NOW, node
+from tests.builders.values import SECOND, node, seen
+from tests.scheduler.rig import NOW
 from tests.timeouts import TEST_TIMEOUT
 
-SECOND = 1_000_000_000
 PAGE = {
     "index.html": PageFile(b"<!doctype html>" + b" " * 2000, b"packed", "text/html; charset=utf-8", '"1"'),
     "app.js": PageFile(b"export {}", b"longer than the file", "text/javascript; charset=utf-8", '"2"'),
@@ -41,16 +40,16 @@ class TestCore:
 
     __test__ = False
 
-    def __init__(self, *events: ev.Event) -> None:
+    def __init__(self, *known: object) -> None:
         self.scheduler: Scheduler = new_scheduler()
         self.now = NOW
         self.leading = True
         self.calls = 0
-        self.tell(events or [node(f"n{number}") for number in range(1, 5)])
+        self.tell(*(known or map(node, ("n1", "n2", "n3", "n4"))))
 
-    def tell(self, events: Iterable[ev.Event], decide: Decide = Decide.ALL) -> None:
+    def tell(self, *known: object, decide: Decide = Decide.ALL) -> None:
         self.now += SECOND
-        self.scheduler.handle(list(events), self.now, decide)
+        self.scheduler.handle(seen(*known), self.now, decide)
 
     def restart(self) -> None:
         """Another scheduler that knows the same objects."""

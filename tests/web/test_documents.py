@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from ringwise.messages import events as ev
-from ringwise.state.model import PodClass
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.web import openapi
-from tests.scheduler.clusters import gang
+from tests.builders.values import gang, job_of, task_of
 from tests.tools.schemas import check_document
 from tests.web.rig import TestCore, address_of, dashboard, raw_answer
 
@@ -85,8 +82,7 @@ async def test_a_job_with_its_pods_and_a_node_with_its_chips() -> None:
 
 async def test_a_vcjob_without_pods_says_how_many_must_start_together() -> None:
     core = TestCore()
-    template = PodTemplate(PodClass("huawei.com/Ascend910", 8), chip_containers=1)
-    core.tell([ev.VcJobSeen(VcJob("default", "train", "", (Task("worker", 8, 6, template),), 6))])
+    core.tell(job_of(task_of(replicas=8, chips=8, min_available=6)))
     async with dashboard(core) as at:
         _, job = await at.get("api/v1/jobs/default/train")
         assert (job["minAvailable"], job["job"]["pods"]) == (6, 8)
@@ -181,9 +177,7 @@ def _references(value: Any) -> set[str]:
 async def test_names_of_objects_are_text() -> None:
     core = TestCore()
     name = "<script>\u202e&amp;'\"\n\r\0"
-    core.tell(
-        [ev.PodSeen(event.pod) if isinstance(event, ev.PodSeen) else event for event in gang(name, 1, 1)]
-    )
+    core.tell(gang(name, 1, 1))
     async with dashboard(core) as at:
         snapshot = await at.snapshot()
         assert [row["name"] for row in snapshot["jobs"]] == [name]

@@ -30,13 +30,12 @@ from ringwise.state.reservations import Reservation
 from ringwise.topology.boards import shipped_catalog
 from ringwise.web.core import WatchedScheduler
 from ringwise_bench.control_plane import free_port
+from tests.builders.values import CHIP
 from tests.deploy.test_live_defrag import guarded
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, server, until
 from tests.web.client import Mirror
 from tests.web.rig import events_of
-
-CHIP = "huawei.com/Ascend910"
 
 WEB = WebOptions("127.0.0.1:0")
 

@@ -8,17 +8,16 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from ringwise.messages import events as ev
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Isolation, Isolations, NodeReport
 from ringwise.views.cluster import ClusterObjects, job_views, node_documents
 from ringwise.views.documents import cluster as documents
 from ringwise.views.documents import dashboard
+from tests.builders.values import SECOND, gang, node, pod, report
 from tests.checkout import PACKAGE, SOURCES
-from tests.scheduler.clusters import NOW, gang, node, pod, report, scheduler_told
+from tests.scheduler.rig import NOW, scheduler_told
 from tests.web.test_rows import rows_of
 
-SECOND = 1_000_000_000
 #: Where something is shown; below it nothing is.
 SHOWING = ("cli", "views", "metrics", "web", "apps", "kube")
 
@@ -136,17 +135,15 @@ def scheduler() -> Scheduler:
         report("n1", range(1, 8), unhealthy=1),
         node("n2", unschedulable=True),
         node("n3"),
-        ev.NodeReportSeen(NodeReport("n3", "switch", "UnHealthy")),
+        NodeReport("n3", "switch", "UnHealthy"),
         node("n4"),
         node("n5", devices=None),
         node("n6", ready=False),
-        ev.IsolationsSeen(
-            Isolations(
-                (
-                    Isolation("n4", "Ascend910-3", number=3),
-                    Isolation("n4", start=NOW + SECOND),
-                    Isolation("n5", reason="drain"),
-                )
+        Isolations(
+            (
+                Isolation("n4", "Ascend910-3", number=3),
+                Isolation("n4", start=NOW + SECOND),
+                Isolation("n5", reason="drain"),
             )
         ),
         pod("held", 2, on="n3", holds=[0, 1]),

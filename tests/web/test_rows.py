@@ -21,8 +21,6 @@ from ringwise.state.model import (
     Isolations,
     Node,
     NodeReport,
-    Pod,
-    PodClass,
     Queue,
     ReportedFault,
 )
@@ -31,10 +29,11 @@ from ringwise.views.cluster import shown_jobs
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.wellknown import MAX_CHIPS
+from tests.builders.values import CHIP, gang, node, pod, report, seen
 from tests.examples import examples
 from tests.lab.rig import Terminal, job, nodes, running
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report
 from tests.scheduler.core.test_machine_properties import Stream
+from tests.scheduler.rig import NOW, scheduler_told
 from tests.web.client import Mirror
 
 
@@ -89,7 +88,7 @@ class FollowedStream(Stream):
     def isolate(self, data: st.DataObject, chip: str) -> None:
         name = data.draw(st.sampled_from([*self.node_names, ""]))
         entries = (Isolation(name, chip, number=3 if chip else None),) if name else ()
-        self.rig.tell(ev.IsolationsSeen(Isolations(entries)))
+        self.rig.tell(Isolations(entries))
         self.rig.step(1)
 
     @rule(data=st.data(), there=st.booleans())
@@ -108,24 +107,22 @@ class FollowedStream(Stream):
             self.rig.tell(ev.PodGone(uid))
         else:
             self.rig.tell(
-                ev.PodSeen(
-                    Pod(
-                        uid,
-                        "other",
-                        "foreign",
-                        PodClass(CHIP, 1),
-                        phase=kind,
-                        node="n1" if kind != "Pending" else None,
-                        holds=(7,) if kind != "Pending" else (),
-                        scheduler="another",
-                    )
+                pod(
+                    "foreign",
+                    1,
+                    uid=uid,
+                    namespace="other",
+                    on="n1" if kind != "Pending" else None,
+                    phase=kind,
+                    holds=(7,) if kind != "Pending" else (),
+                    scheduler="another",
                 )
             )
         self.rig.step(1)
 
     @rule(weight=st.integers(1, 3), name=st.sampled_from(["capped", "third"]))
     def queue_changes(self, weight: int, name: str) -> None:
-        self.rig.tell(ev.QueueSeen(Queue(name, weight=weight, created=5)))
+        self.rig.tell(Queue(name, weight=weight, created=5))
         self.rig.step(1)
 
     @invariant()
@@ -150,12 +147,8 @@ TestFollowedStream = FollowedStream.TestCase
 TestFollowedStream.settings = settings(max_examples=examples(15), stateful_step_count=20, deadline=None)
 
 
-def followed(*events: Any) -> Follower:
-    scheduler = new_scheduler()
-    scheduler.handle(
-        [one for event in events for one in (event if isinstance(event, list) else [event])], NOW
-    )
-    return Follower(scheduler)
+def followed(*known: object) -> Follower:
+    return Follower(scheduler_told(*known))
 
 
 def test_a_vcjob_that_is_over_is_shown_by_its_name(tmp_path: Path) -> None:
@@ -174,13 +167,13 @@ def test_a_turn_without_an_effect_is_no_change() -> None:
     client.scheduler.handle([], NOW + 1)
     assert client.follow() is None
     # The same object once more, as after a resync.
-    client.scheduler.handle([node("n1")], NOW + 2)
+    client.scheduler.handle(seen(node("n1")), NOW + 2)
     assert client.follow() is None
 
 
 def test_a_binding_changes_its_node_and_its_job_and_nothing_else() -> None:
     client = followed(*(node(f"n{number}") for number in range(5)))
-    client.scheduler.handle(gang("train", 1, 4), NOW + 1)
+    client.scheduler.handle(seen(gang("train", 1, 4)), NOW + 1)
     change = client.follow()
     assert change is not None
     assert [row["name"] for row in change["nodes"]] == ["n0"]
@@ -193,7 +186,7 @@ def test_a_binding_changes_its_node_and_its_job_and_nothing_else() -> None:
 
 def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
     client = followed(node("n1"))
-    client.scheduler.handle(gang("train", 2, 8), NOW + 1)
+    client.scheduler.handle(seen(gang("train", 2, 8)), NOW + 1)
     change = client.follow()
     assert change is not None
     (row,) = change["jobs"]
@@ -215,7 +208,7 @@ def test_refused_jobs_are_counted_by_themselves_as_in_the_tables() -> None:
 
 def test_a_long_message_is_shortened() -> None:
     client = followed(*(node(f"n{number}") for number in range(2)))
-    client.scheduler.handle(gang("x" * 250, 1, 3, queue="y" * 250), NOW + 1)
+    client.scheduler.handle(seen(gang("x" * 250, 1, 3, queue="y" * 250)), NOW + 1)
     change = client.follow()
     assert change is not None
     assert len(change["jobs"][0]["reason_text"]) <= 300
@@ -224,17 +217,15 @@ def test_a_long_message_is_shortened() -> None:
 def test_health_letters() -> None:
     client = followed(
         node("n1", 4, faulty=1),
-        ev.ReportSeen(
-            DeviceReport(
-                "n1",
-                CHIP,
-                free=0b1110,
-                unhealthy=0b0001,
-                network_unhealthy=0b0010,
-                faults=(ReportedFault(2, "80C98000", "SubHealthFault"),),
-            )
+        DeviceReport(
+            "n1",
+            CHIP,
+            free=0b1110,
+            unhealthy=0b0001,
+            network_unhealthy=0b0010,
+            faults=(ReportedFault(2, "80C98000", "SubHealthFault"),),
         ),
-        ev.IsolationsSeen(Isolations((Isolation("n1", "Ascend910-3", number=3),))),
+        Isolations((Isolation("n1", "Ascend910-3", number=3),)),
     )
     assert client.mirror.nodes["n1"]["health"] == "fnsi"
     assert client.mirror.nodes["n1"]["states"][0]["why"]
@@ -242,7 +233,7 @@ def test_health_letters() -> None:
 
 def test_chips_that_no_list_names_are_unknown() -> None:
     scheduler = new_scheduler()
-    scheduler.handle([ev.NodeSeen(Node("n1", chips_allocatable={CHIP: 2}, chips_capacity={CHIP: 2}))], NOW)
+    scheduler.handle(seen(node("n1", 2, devices=None)), NOW)
     client = Follower(scheduler)
     row = client.mirror.nodes["n1"]
     assert (row["health"], row["state"]) == ("uu", "report pending")
@@ -255,14 +246,14 @@ def test_chips_that_no_list_names_are_unknown() -> None:
     [
         ([node("n1", ready=False)], "not ready"),
         ([node("n1", unschedulable=True)], "cordoned"),
-        ([node("n1"), ev.IsolationsSeen(Isolations((Isolation("n1"),)))], "isolated"),
-        ([node("n1"), ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy"))], "unhealthy"),
+        ([node("n1"), Isolations((Isolation("n1"),))], "isolated"),
+        ([node("n1"), NodeReport("n1", "node", "UnHealthy")], "unhealthy"),
         ([node("n1"), pod("p", 2, on="n1", scheduler="another")], "unstable"),
-        ([node("n1"), ev.IsolationsSeen(Isolations((Isolation("n1", start=NOW + 1),)))], "draining"),
+        ([node("n1"), Isolations((Isolation("n1", start=NOW + 1),))], "draining"),
         ([node("n1")], "ready"),
     ],
 )
-def test_states_of_nodes(events: list[ev.Event], state: str) -> None:
+def test_states_of_nodes(events: list[object], state: str) -> None:
     row = followed(*events).mirror.nodes["n1"]
     assert row["state"] == state
     assert bool(row["states"][0]["why"]) == (state != "ready")
@@ -270,7 +261,7 @@ def test_states_of_nodes(events: list[ev.Event], state: str) -> None:
 
 def test_a_drain_begins_although_no_object_changes() -> None:
     start = NOW + 5
-    client = followed(node("n1"), ev.IsolationsSeen(Isolations((Isolation("n1", start=start),))))
+    client = followed(node("n1"), Isolations((Isolation("n1", start=start),)))
     row = client.mirror.nodes["n1"]
     assert (row["open"], row["state"], row["chip_states"]) == (True, "draining", ".." * 4)
     assert [one["start"] for one in row["states"]] == [start]
@@ -292,7 +283,7 @@ def test_another_topology_gives_nodes_other_switches() -> None:
     topology = make_topology(
         [("leaf-1", [Server("10.0.0.1", 0, 0)]), ("leaf-2", [Server("10.0.0.2", 0, 0)])], 1
     )
-    client.scheduler.handle([ev.TopologySeen(topology)], NOW + 1)
+    client.scheduler.handle(seen(topology), NOW + 1)
     client.check()
     assert [client.mirror.nodes[name]["switch"] for name in ("n1", "n2")] == ["leaf-1", "leaf-2"]
 
@@ -306,7 +297,7 @@ def test_a_new_board_needs_a_new_beginning() -> None:
         chips_capacity={CHIP: 2},
         devices=(Device(0), Device(1)),
     )
-    client.scheduler.handle([ev.NodeSeen(other)], NOW + 1)
+    client.scheduler.handle(seen(other), NOW + 1)
     with pytest.raises(BoardsChangedError):
         client.follow()
     assert {row["name"] for row in rows_of(client.scheduler).nodes()} == {"n1", "n2"}
@@ -314,12 +305,12 @@ def test_a_new_board_needs_a_new_beginning() -> None:
 
 def test_what_happens_while_the_rows_are_filled_is_not_lost() -> None:
     scheduler = new_scheduler()
-    scheduler.handle([node(f"n{number}") for number in range(6)], NOW)
+    scheduler.handle(seen([node(f"n{number}") for number in range(6)]), NOW)
     changes = Changes()
     scheduler.record_changes(changes)
     rows = DashboardRows(scheduler.view, changes)
     assert not rows.fill(3)
-    scheduler.handle([*gang("train", 3, 8), ev.NodeGone("n5"), node("n6")], NOW + 1)
+    scheduler.handle(seen(gang("train", 3, 8), ev.NodeGone("n5"), node("n6")), NOW + 1)
     mirror = Mirror.of_rows(filled(rows))
     change = rows.follow(1, NOW)
     assert change is not None
@@ -343,15 +334,15 @@ def test_what_happens_while_the_rows_are_filled_is_not_lost() -> None:
 )
 def test_shares_of_queues(queues: list[Queue], shares: dict[str, int]) -> None:
     """48 chips; the queue `default` has the weight 1."""
-    client = followed(*(node(f"n{number}") for number in range(6)), *map(ev.QueueSeen, queues))
+    client = followed(*(node(f"n{number}") for number in range(6)), *queues)
     found = {row["name"]: row["share"] for row in client.rows.queues()}
     assert {name: found[name] for name in shares} == {name: {CHIP: share} for name, share in shares.items()}
 
 
 def test_the_limit_of_a_queue_follows_its_annotation() -> None:
-    client = followed(node("n1"), ev.QueueSeen(Queue("a", 1, annotations={MAX_CHIPS: "8"})))
+    client = followed(node("n1"), Queue("a", 1, annotations={MAX_CHIPS: "8"}))
     assert {row["name"]: row["max_chips"] for row in client.rows.queues()} == {"a": 8, "default": None}
-    client.scheduler.handle([ev.QueueSeen(Queue("a", 1))], NOW + 1)
+    client.scheduler.handle(seen(Queue("a", 1)), NOW + 1)
     client.follow()
     assert {row["name"]: row["max_chips"] for row in client.rows.queues()} == {"a": None, "default": None}
 
@@ -359,24 +350,16 @@ def test_the_limit_of_a_queue_follows_its_annotation() -> None:
 INFER = "huawei.com/Ascend310P"
 
 
-def infer_node(name: str) -> ev.NodeSeen:
-    chips = {INFER: 64}
-    devices = tuple(Device(chip) for chip in range(64))
-    return ev.NodeSeen(
-        Node(name, max_pods=110, chips_allocatable=chips, chips_capacity=chips, devices=devices)
-    )
-
-
 def test_chips_of_different_resources_are_never_added() -> None:
     """48 chips for training and 128 for inference: a queue has a part of each."""
     client = followed(
         *(node(f"n{number}") for number in range(6)),
-        infer_node("i1"),
-        infer_node("i2"),
-        ev.QueueSeen(Queue("a", 3, capability={INFER: 50, "cpu": 4})),
-        ev.QueueSeen(Queue("b", 4, deserved={CHIP: 20})),
+        node("i1", 64, resource=INFER),
+        node("i2", 64, resource=INFER),
+        Queue("a", 3, capability={INFER: 50, "cpu": 4}),
+        Queue("b", 4, deserved={CHIP: 20}),
         gang("train", 1, 4, queue="a"),
-        ev.PodSeen(Pod("infer", "default", "infer", PodClass(INFER, 16))),
+        pod("infer", 16, resource=INFER),
     )
     rows = {row["name"]: row for row in client.rows.queues()}
     assert rows["a"]["share"] == {CHIP: 18, INFER: 48}
@@ -406,7 +389,7 @@ def test_totals_of_samples_are_those_of_the_rows() -> None:
         node("n2", ready=False),
         node("n3", unschedulable=True),
         node("n4"),
-        ev.IsolationsSeen(Isolations((Isolation("n4", "Ascend910-3", number=3),))),
+        Isolations((Isolation("n4", "Ascend910-3", number=3),)),
         gang("runs", 1, 4),
         gang("waits", 4, 8),
     )
@@ -418,5 +401,5 @@ def test_totals_of_samples_are_those_of_the_rows() -> None:
 def test_nothing_is_recorded_while_nobody_looks() -> None:
     client = followed(node("n1"))
     client.scheduler.record_changes(None)
-    client.scheduler.handle(gang("train", 1, 4), NOW + 1)
+    client.scheduler.handle(seen(gang("train", 1, 4)), NOW + 1)
     assert client.follow() is None

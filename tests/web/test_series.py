@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ringwise.views.documents.dashboard import DashboardChips, DashboardTotals
 from ringwise.web.series import Series
-
-SECOND = 1_000_000_000
-
+from tests.builders.values import SECOND
 
 TRAIN, INFER = "huawei.com/Ascend910", "huawei.com/Ascend310P"
 

@@ -12,7 +12,7 @@ from aiohttp import ClientSession
 
 from ringwise.metrics.connections import OpenConnections
 from ringwise.web.frames import FrameHistory
-from tests.scheduler.clusters import gang, node
+from tests.builders.values import gang, node
 from tests.tools.schemas import check_document
 from tests.web.client import Mirror
 from tests.web.rig import TestCore, address_of, dashboard

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.web.guard import Guard, RequestRefusedError
 from ringwise.web.tokens import ALLOWED_FOR, MAX_TOKENS, REFUSED_FOR, SHOWN, ApiServerTokens
-from tests.scheduler.clusters import node
+from tests.builders.values import node
 from tests.web.reviews import GOOD, reviewing
 from tests.web.rig import dashboard, events_of
 

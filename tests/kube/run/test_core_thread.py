@@ -15,11 +15,10 @@ from ringwise.kube.run.core_thread import ControllerAdapter, CoreThread, Schedul
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, DeleteJob, SetGroupStatus
 from ringwise.messages.events import Decide
-from ringwise.state.model import Node, Pod, PodClass, PodGroup, PriorityClass
+from ringwise.state.model import Node, PriorityClass
+from tests.builders.values import CHIP, group, pod
 from tests.kube.harness import InstantClock
 from tests.timeouts import TEST_TIMEOUT
-
-RESOURCE = "huawei.com/Ascend910"
 
 
 class Recording:
@@ -127,9 +126,9 @@ def test_the_controller_gets_all_existing_objects_in_its_first_call() -> None:
             return []
 
     adapter = ControllerAdapter(Listening())
-    stays = ev.PodSeen(Pod("1", "a", "stays", PodClass()))
-    changed = ev.PodSeen(Pod("1", "a", "stays", PodClass(), phase="Running"))
-    leaves = ev.PodSeen(Pod("2", "a", "leaves", PodClass()))
+    stays = ev.PodSeen(pod("stays", 0, uid="1", namespace="a"))
+    changed = ev.PodSeen(pod("stays", 0, uid="1", namespace="a", phase="Running"))
+    leaves = ev.PodSeen(pod("leaves", 0, uid="2", namespace="a"))
     priority = ev.PriorityClassSeen(PriorityClass("high", 5))
     adapter.absorb([stays, leaves, priority], 1)
     adapter.absorb([ev.PodGone("2"), changed], 2)
@@ -143,10 +142,8 @@ def test_the_controller_gets_all_existing_objects_in_its_first_call() -> None:
 def test_bindings_of_a_long_cycle_are_sent_before_its_end_and_only_once() -> None:
     """The first batches are sent while the cycle still decides; the rest follows, and nothing twice."""
     scheduler = new_scheduler()
-    nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(30)]
-    pods = [
-        ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 1), chip_containers=1)) for n in range(200)
-    ]
+    nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={CHIP: 8})) for n in range(30)]
+    pods = [ev.PodSeen(pod(f"p{n}", 1, namespace="x", chip_containers=1)) for n in range(200)]
     adapter = SchedulerAdapter(scheduler)
     early: list[list[Command]] = []
     yielded: list[int] = []
@@ -205,7 +202,7 @@ def test_after_a_turn_that_binds_nothing_events_are_collected(monkeypatch: pytes
 
 @pytest.mark.parametrize(
     "command",
-    [CreateGroup(PodGroup("team", "gang")), SetGroupStatus("team/gang", "Inqueue")],
+    [CreateGroup(group("gang", namespace="team")), SetGroupStatus("team/gang", "Inqueue")],
     ids=lambda command: type(command).__name__,
 )
 def test_after_a_turn_that_admits_a_job_nothing_is_waited_for(
@@ -256,11 +253,8 @@ def test_what_one_decides_is_sent_before_the_next_decides() -> None:
 
 
 def test_preparation_changes_no_decision() -> None:
-    nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(3)]
-    pods = [
-        ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, (1, 2, 4)[n % 3]), chip_containers=1))
-        for n in range(12)
-    ]
+    nodes = [ev.NodeSeen(Node(f"node-{n}", chips_allocatable={CHIP: 8})) for n in range(3)]
+    pods = [ev.PodSeen(pod(f"p{n}", (1, 2, 4)[n % 3], namespace="x", chip_containers=1)) for n in range(12)]
     plain, prepared = new_scheduler(), new_scheduler()
     for scheduler in (plain, prepared):
         scheduler.handle([*nodes, *pods], 1, Decide.NOTHING)
@@ -268,7 +262,7 @@ def test_preparation_changes_no_decision() -> None:
     assert prepared.view.inconsistencies() == []
     assert all(job.policy is not None for job in prepared.view.jobs.values())
     # A job that changes afterwards is checked again.
-    bad = ev.PodSeen(Pod("p0", "x", "p0", PodClass(RESOURCE, 3), chip_containers=2))
+    bad = ev.PodSeen(pod("p0", 3, namespace="x", chip_containers=2))
     assert prepared.handle([bad], 2) == plain.handle([bad], 2)
     assert prepared.view.jobs["x/pod:p0"].reason is not None
 

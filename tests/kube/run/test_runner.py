@@ -25,9 +25,9 @@ from ringwise.messages.commands import Command, Evict
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.status_reporter import StatusReporter
+from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
-    CHIP,
     CONFIG_MAPS,
     EVENTS,
     GROUPS,

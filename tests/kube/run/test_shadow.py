@@ -14,8 +14,9 @@ from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.state.model import Node, Pod
+from tests.builders.values import CHIP
 from tests.kube.fake_api_server import Object
-from tests.kube.harness import CHIP, node, pod
+from tests.kube.harness import node, pod
 
 KINDS = {target.title: reader for target, reader in watched_kinds(TemplateStore(), {}, None)}
 

@@ -18,12 +18,11 @@ from ringwise.kube.run.watchdog import Watchdog
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
-from ringwise.state.model import Node, Pod, PodClass
+from ringwise.state.model import Node, Pod
 from ringwise.state.vcjob import VcJob
+from tests.builders.values import CHIP, pod_class
 from tests.event_loop import run
 from tests.kube.harness import LEASES, NODES, PODS, FrozenClock, ManualClock, node, pod, server, until
-
-RESOURCE = "huawei.com/Ascend910"
 
 
 async def pass_seconds(clock: ManualClock, seconds: int, step: float = 1.0) -> None:
@@ -88,10 +87,8 @@ def test_a_long_cycle_reports_progress_job_by_job() -> None:
     """Also for jobs that cannot be placed."""
     scheduler = new_scheduler()
     steps: list[int] = []
-    events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))]
-    events += [
-        ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 8), chip_containers=1)) for n in range(50)
-    ]
+    events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={CHIP: 8}))]
+    events += [ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", pod_class(8), chip_containers=1)) for n in range(50)]
     SchedulerAdapter(scheduler).report_progress(lambda: steps.append(1))
     scheduler.handle(events, 1, Decide.NOTHING)
     assert len(steps) == len(events)

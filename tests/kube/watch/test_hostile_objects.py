@@ -21,7 +21,7 @@ from ringwise.manifests.config_maps.switches import tor_config_map
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, SetPodCondition
+from ringwise.messages.commands import Command, SetPodCondition
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
@@ -48,6 +48,7 @@ from tests.manifests.volumes import (
     volume,
     with_claims,
 )
+from tests.scheduler.rig import bound_pods
 
 _REPORT = config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": json.dumps(device_info(free="Ascend910-0"))})
 _CHUNK = config_map(
@@ -396,7 +397,7 @@ def test_a_pod_that_exceeds_a_limit_is_told_why_it_is_not_placed(
     # It is counted, listed by doctor and told by an event all the same.
     assert problems == [said]
     # Nothing but its size keeps it from that node.
-    assert [one.pod for one in seen("pods", pod("other", 2)) if isinstance(one, Bind)] == ["other"]
+    assert bound_pods(seen("pods", pod("other", 2))) == ["other"]
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,11 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.state.model import Node
 from ringwise.topology.switches import SwitchTopology
+from tests.builders.values import CHIP
 from tests.event_loop import run
 from tests.examples import examples
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod, server, until
-
-CHIP = "huawei.com/Ascend910"
 
 
 class Watching:

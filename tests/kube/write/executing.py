@@ -19,7 +19,8 @@ from ringwise.messages.commands import (
     Command,
 )
 from ringwise.messages.events import EvictFailed, JobHeldUp
-from ringwise.state.model import Pod, PodClass
+from ringwise.state.model import Pod
+from tests.builders import values
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import (
     JOBS,
@@ -101,7 +102,7 @@ async def executing(clock: InstantClock | None = None) -> AsyncIterator[Executin
 
 
 def worker(index: int, uid: str = "x") -> Pod:
-    return Pod(uid, "default", f"train-worker-{index}", PodClass(), task="worker")
+    return values.pod(f"train-worker-{index}", 0, uid=uid, task="worker")
 
 
 def job_state(one: Executing) -> Any:

@@ -17,7 +17,6 @@ from ringwise.messages.accounting import AccountedJob, HoldEnded, PodHeld
 from ringwise.views.report import ReportPeriod, report_document
 from tests.kube.harness import InstantClock, ManualClock, server, until
 
-SECOND = 1_000_000_000
 CONFIG_MAPS = "/api/v1/configmaps"
 #: Of the clock.
 DAY = "2025-10-09"

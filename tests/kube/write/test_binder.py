@@ -18,8 +18,9 @@ from ringwise.kubeclient.retry import MAX_CONFLICTS
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from ringwise.metrics.prometheus import Metrics
+from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CHIP, PODS, HeldCredentials, InstantClock, pod, server, until
+from tests.kube.harness import PODS, HeldCredentials, InstantClock, pod, server, until
 
 
 class Recording(Metrics):

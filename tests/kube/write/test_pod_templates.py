@@ -16,6 +16,7 @@ from ringwise.kube.write.ssh_keys import key_pair, public_key_of
 from ringwise.messages.commands import ContainerPort, CreatePod, InitContainer, PodAdditions, SetJobStatus
 from ringwise.state.job_plugins import HOME_SSH
 from ringwise.state.model import NetworkTopology, Owner, Pod, PodClass, PodGroup
+from tests.builders.values import group
 
 #: The folder of root's keys in a container.
 SSH_FOLDER = "/root/.ssh"
@@ -206,8 +207,10 @@ def test_the_body_of_a_pod_group_has_quantities() -> None:
 def test_the_body_of_a_pod_group_has_its_network_topology(
     topology: NetworkTopology, written: dict[str, Any]
 ) -> None:
-    assert "networkTopology" not in group_body(PodGroup("team", "plain"))["spec"]
-    assert group_body(PodGroup("team", "near", topology=topology))["spec"]["networkTopology"] == written
+    assert "networkTopology" not in group_body(group("plain", namespace="team"))["spec"]
+    assert (
+        group_body(group("near", namespace="team", topology=topology))["spec"]["networkTopology"] == written
+    )
 
 
 def test_a_job_status_has_a_time_with_nanoseconds() -> None:

@@ -20,9 +20,9 @@ from ringwise.kube.write.queue_status import MAX_WRITES_PER_SECOND, queue_status
 from ringwise.kube.write.status import StatusWriter
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetQueueStatus
+from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
-    CHIP,
     GROUPS,
     NODES,
     PODS,

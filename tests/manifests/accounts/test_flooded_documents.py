@@ -21,7 +21,8 @@ from ringwise.messages.accounting import (
 )
 from ringwise.views.documents.accounting import ReportRowFields
 from ringwise.views.report import ReportPeriod, report_document
-from tests.manifests.accounts.test_ledger import DAY, SECOND, START, Kept, job, run_job
+from tests.builders.values import SECOND
+from tests.manifests.accounts.test_ledger import DAY, START, Kept, job, run_job
 
 COUNT = 30_000
 #: The limit of a ConfigMap is 1 MiB with its metadata.

@@ -20,8 +20,8 @@ from ringwise.messages.accounting import (
     PodHeld,
     WaitEnded,
 )
+from tests.builders.values import SECOND
 
-SECOND = 1_000_000_000
 DAY = 86_400
 #: 2024-10-04, midnight.
 START = 20_000 * DAY

@@ -15,9 +15,10 @@ from ringwise.framework.configuration import PluginOption
 from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.framework.statement import Allocation
 from ringwise.reasons import Trigger
-from ringwise.state.model import NetworkTopology, Pod, PodTerm, Requirement
+from ringwise.state.model import NetworkTopology, PodTerm, Requirement
 from ringwise.wellknown import SP_BLOCK, TOR_AFFINITY
-from tests.builders import Lab, cluster, option, pod_class_of
+from tests.builders.session_lab import Lab, cluster, option
+from tests.builders.values import pod, pod_class
 from tests.examples import examples
 from tests.fingerprint import fingerprint
 
@@ -143,7 +144,7 @@ def test_pods_of_several_kinds_are_placed_together() -> None:
         """A server that needs a node of its own, and two workers."""
         found = tree(width=2, cpu=8_000, chips=8)
         found.job("job", pods=2, chips=8, cpu=1_000, topology=topology)
-        found.put(Pod("job-x", "default", "job-x", pod_class_of(cpu=8_000), group="job"), found["job"])
+        found.put(pod("job-x", cls=pod_class(cpu=8_000), group="job"), found["job"])
         found["job"].min_available = 3
         return found
 
@@ -245,7 +246,7 @@ def test_pods_outside_of_any_allowed_domain_are_told_of() -> None:
 
 def test_best_effort_pods_go_where_the_others_are() -> None:
     lab = tree(chips=8, pods=110).job("job", pods=2, chips=8, topology=hard(1), on=["n4", "n5"])
-    lab.put(Pod("job-x", "default", "job-x", pod_class_of(), group="job"), lab["job"])
+    lab.put(pod("job-x", cls=pod_class(), group="job"), lab["job"])
     backfill(lab.session(*PLUGINS))
     assert nodes_of(lab)[2] in ("n4", "n5")
 
@@ -317,7 +318,7 @@ def test_what_was_tried_in_vain_leaves_nothing_behind() -> None:
         pods=2,
         topology=hard(2),
         labels={"app": "job"},
-        cls=pod_class_of(cpu=1_000, pod_anti_affinity=alone),
+        cls=pod_class(cpu=1_000, pod_anti_affinity=alone),
     )
     session = lab.session(*PLUGINS)
     assert session.job_valid(lab["job"]) is None

@@ -13,7 +13,7 @@ import pytest
 
 from ringwise.actions.allocate import allocate
 from ringwise.state.model import NetworkTopology
-from tests.builders import Lab, cluster
+from tests.builders.session_lab import Lab, cluster
 
 MIB, GIB = 1 << 20, 1 << 30
 CI = (

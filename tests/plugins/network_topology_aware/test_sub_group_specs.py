@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ringwise.actions.allocate import allocate
 from ringwise.state.model import NetworkTopology, Requirement, SubGroupPolicy
-from tests.builders import Lab, cluster
+from tests.builders.session_lab import Lab, cluster
 from tests.examples import examples
 from tests.plugins.network_topology_aware.test_specs import (
     CI,

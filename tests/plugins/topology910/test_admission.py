@@ -6,7 +6,8 @@ import pytest
 
 from ringwise.framework.configuration import Settings
 from ringwise.wellknown import SP_BLOCK, TOR_AFFINITY
-from tests.builders import CHIP, cluster, pod_class_of
+from tests.builders.session_lab import cluster
+from tests.builders.values import CHIP, pod_class
 
 #: More cpu than the cluster has: a plugin of the next tier rejects it, if it is asked.
 CPU = {"cpu": 99_000}
@@ -38,7 +39,7 @@ def test_jobs_whose_pods_are_not_created_yet_are_admitted_by_what_their_group_sa
 
 @pytest.mark.parametrize(("where", "key"), [("labels", TOR_AFFINITY), ("annotations", SP_BLOCK)])
 def test_what_a_job_says_counts_though_an_equal_pod_of_another_job_was_valid(where: str, key: str) -> None:
-    shared = pod_class_of(chips=1)
+    shared = pod_class(chips=1)
     lab = cluster().nodes(1, chips=8).job("plain", cls=shared).job("told", cls=shared)
     setattr(lab["told"], where, {key: "no such value"})
     session = lab.session("topology910")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ringwise.plugins.topology910.superpods import fewest_pods
-from ringwise.state.model import Pod
-from tests.builders import cluster, pod_class_of
+from tests.builders.session_lab import cluster
+from tests.builders.values import pod, pod_class
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_fewest_pods_with_chips_that_complete_the_gang_P8(
     job = lab["job"]
     waiting = [pod for pod in job.pods.values() if pod.node is None]
     for number in range(cpu_pods):
-        lab.put(Pod(f"cpu-{number}", "default", f"cpu-{number}", pod_class_of(cpu=1_000), group="job"), job)
+        lab.put(pod(f"cpu-{number}", cls=pod_class(cpu=1_000), group="job"), job)
     for number in range(best_effort):
-        lab.put(Pod(f"rest-{number}", "default", f"rest-{number}", pod_class_of(), group="job"), job)
+        lab.put(pod(f"rest-{number}", cls=pod_class(), group="job"), job)
     assert fewest_pods(lab.session("gang"), job, waiting) == fewest

@@ -15,20 +15,21 @@ from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.model import Node, Pod, PodClass, PodGroup, PriorityClass, Queue
+from ringwise.state.model import Node, PodClass, PriorityClass, Queue
 from ringwise.wellknown import ASCEND910
+from tests.builders.values import SECOND, group, pod, seen
 from tests.scheduler.rig import configuration, gangs_may_end
 
-SECOND = 1_000_000_000
 NODE = Node("node-1", chips_allocatable={ASCEND910: 8}, cpu_milli=192_000, memory=1 << 40, max_pods=110)
-GROUP = PodGroup("team", "train", uid="group-uid", phase="Inqueue", created=100 * SECOND, queue="default")
-BOUND = Pod(
-    "pod-uid",
-    "team",
+GROUP = group(
+    "train", namespace="team", uid="group-uid", phase="Inqueue", created=100 * SECOND, queue="default"
+)
+BOUND = pod(
     "train-0",
-    PodClass(ASCEND910, 8),
-    "Running",
-    "node-1",
+    8,
+    uid="pod-uid",
+    namespace="team",
+    on="node-1",
     created=110 * SECOND,
     group="train",
     chip_containers=1,
@@ -66,7 +67,7 @@ def test_the_times_are_those_of_the_objects_and_not_those_of_the_turns() -> None
 
 def test_without_what_was_written_before_nothing_is_told() -> None:
     scheduler = new_scheduler()
-    assert not told(scheduler.handle([ev.NodeSeen(NODE), ev.PodGroupSeen(GROUP), ev.PodSeen(BOUND)], SECOND))
+    assert not told(scheduler.handle(seen(NODE, GROUP, BOUND), SECOND))
 
 
 def test_an_end_is_told_once_however_often_it_is_reported() -> None:
@@ -117,7 +118,7 @@ def test_what_nobody_saw_end_is_bounded() -> None:
     scheduler = new_scheduler()
     open_pod = PodHeld(JOB, "default", "910-x8", 8, "pod-uid", 120 * SECOND)
     read = ev.AccountsRead((open_pod,), ran=(JOB,), written=1000 * SECOND)
-    found = told(scheduler.handle([ev.NodeSeen(NODE), read], 1100 * SECOND))
+    found = told(scheduler.handle(seen(NODE, read), 1100 * SECOND))
     assert found[0] == HoldEnded("pod-uid", 1100 * SECOND, 1000 * SECOND)
 
 
@@ -145,7 +146,7 @@ def preempting(claimed: int, believes: str) -> tuple[Scheduler, list[AccountComm
     """The pod was told to go at second 1000, or one later, for a job of a higher priority."""
     claim = {"ringwise.io/checkpoint-time": time_text(claimed * SECOND)}
     queue = Queue("default", annotations={"ringwise.io/believe-checkpoints": believes})
-    boss = PodGroup("team", "boss", uid="boss", phase="Inqueue", created=900 * SECOND, queue="default")
+    boss = group("boss", namespace="team", uid="boss", phase="Inqueue", created=900 * SECOND, queue="default")
     scheduler = new_scheduler(configuration(tiers=gangs_may_end()))
     waiting = replace(BOUND, uid="boss-uid", name="boss-0", group="boss", node=None, phase="Pending", bound=0)
     batch: list[ev.Event] = [
@@ -181,7 +182,7 @@ def test_metrics_tell_how_many_pods_were_evicted_and_what_was_lost(end: int, los
     adapter, metrics = SchedulerAdapter(scheduler), Metrics()
     adapter.count(metrics)
     over = replace(BOUND, phase="Failed", deleting=True, ended=end * SECOND)
-    scheduler.handle([ev.PodSeen(over)], 1200 * SECOND)
+    scheduler.handle(seen(over), 1200 * SECOND)
     scheduler.handle([ev.PodGone("pod-uid")], 1201 * SECOND)
     adapter.count(metrics)
     adapter.count(metrics)
@@ -206,6 +207,6 @@ def test_a_failure_tells_the_checkpoint_for_the_case_that_hardware_was_why() -> 
     ]
     scheduler.handle(batch, 1000 * SECOND)
     failed = replace(BOUND, phase="Failed", ended=500 * SECOND)
-    (end,) = told(scheduler.handle([ev.PodSeen(failed)], 1001 * SECOND))
+    (end,) = told(scheduler.handle(seen(failed), 1001 * SECOND))
     times = (500 * SECOND, 500 * SECOND, 500 * SECOND)
     assert end == HoldEnded("pod-uid", *times, lost_since=400 * SECOND, failed=True)

@@ -20,8 +20,9 @@ from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.manifests.accounts.document import AccountDocument, AccountLine, read_document
 from ringwise.manifests.accounts.ledger import AccountLedger, current_parts
-from ringwise.state.model import Node, PodClass, PriorityClass, Queue
+from ringwise.state.model import Node, PriorityClass, Queue
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
+from tests.builders.values import pod_class
 from tests.scheduler.accounting.history import RememberingCluster
 from tests.scheduler.rig import configuration, gangs_may_end
 
@@ -74,7 +75,7 @@ class Run:
         ends = self.random.choice(["succeed", "fail", "succeed"])
         script = f"{ends}@{self.random.randrange(30, 7200)}"
         template = PodTemplate(
-            PodClass("huawei.com/Ascend910", chips),
+            pod_class(chips),
             labels=FORCE,
             annotations={"ringwise.io/simulate": script},
             chip_containers=1,

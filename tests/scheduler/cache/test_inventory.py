@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.cache.inventory import offered
-from ringwise.state.model import DeviceReport, Node, Pod, PodClass
+from ringwise.state.model import Node
+from tests.builders.values import CHIP, pod, pod_class, report
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import Rig
 
 NAMES = ("n1", "n2", "n3")
 
@@ -39,14 +40,14 @@ def changes(draw: st.DrawFn) -> ev.Event:
             )
         case "report":
             bad = draw(st.integers(0, 255))
-            return ev.ReportSeen(DeviceReport(name, CHIP, unhealthy=bad, network_unhealthy=0))
+            return ev.ReportSeen(report(name, unhealthy=bad))
         case "gone":
             return ev.NodeGone(name)
         case "pod gone":
             return ev.PodGone(uid)
-    cls = PodClass(CHIP, draw(st.sampled_from([1, 8])), cpu_milli=8_000)
+    cls = pod_class(draw(st.sampled_from([1, 8])), cpu_milli=8_000)
     # Another scheduler bound it, whatever the node offers.
-    return ev.PodSeen(Pod(uid, "default", uid, cls, node=name, phase="Running", scheduler="other"))
+    return ev.PodSeen(pod(uid, cls=cls, on=name, phase="Running", scheduler="other"))
 
 
 @settings(max_examples=examples(30), deadline=None)

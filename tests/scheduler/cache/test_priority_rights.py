@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
+from ringwise.messages.commands import RecordJobEvent, SetGroupStatus, SetPodCondition
 from ringwise.scheduler.cache import priority_rights
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import ClassScope, Pod, PodClass, PodGroup, ResourceQuota
+from ringwise.state.model import ClassScope, PodGroup, ResourceQuota
 from ringwise.views.explain import explanation_document
-from tests.scheduler.rig import CHIP, Rig
+from tests.builders.values import CHIP, group, pod
+from tests.scheduler.rig import Rig, bound_pods
 
 HIGH = (ClassScope("In", ("high",)),)
 
@@ -31,14 +32,8 @@ def rig() -> Rig:
     return made
 
 
-def quota(hard: dict[str, int], scopes: tuple[ClassScope, ...] = HIGH, name: str = "q") -> ev.QuotaSeen:
-    return ev.QuotaSeen(ResourceQuota("default", name, hard, class_scopes=scopes))
-
-
-def group(
-    name: str, priority: str, *, namespace: str = "default", pods: int = 1, created: int = 0
-) -> PodGroup:
-    return PodGroup(namespace, name, min_member=pods, priority_class=priority, created=created)
+def quota(hard: dict[str, int], scopes: tuple[ClassScope, ...] = HIGH, name: str = "q") -> ResourceQuota:
+    return ResourceQuota("default", name, hard, class_scopes=scopes)
 
 
 def priorities(rig: Rig, namespace: str = "default") -> dict[str, int]:
@@ -50,7 +45,7 @@ def priorities(rig: Rig, namespace: str = "default") -> dict[str, int]:
 @pytest.mark.parametrize("name", ["system-cluster-critical", "system-node-critical"])
 def test_a_system_class_means_nothing_outside_the_system(namespace: str, name: str) -> None:
     lab = rig()
-    lab.tell(ev.PodGroupSeen(group("a", name, namespace=namespace)))
+    lab.tell(group("a", priority_class=name, namespace=namespace))
     commands = lab.step()
     assert priorities(lab, namespace) == {"a": 0}
     (told,) = (command for command in commands if isinstance(command, RecordJobEvent))
@@ -62,7 +57,7 @@ def test_a_system_class_means_nothing_outside_the_system(namespace: str, name: s
 @pytest.mark.parametrize("namespace", ["kube-system", "volcano-system", "mindx-dl"])
 def test_the_system_uses_its_classes(namespace: str) -> None:
     lab = rig()
-    lab.tell(ev.PodGroupSeen(group("a", "system-node-critical", namespace=namespace)))
+    lab.tell(group("a", priority_class="system-node-critical", namespace=namespace))
     commands = lab.step()
     assert priorities(lab, namespace) == {"a": 2_000_001_000}
     assert not any(isinstance(command, RecordJobEvent) for command in commands)
@@ -74,7 +69,7 @@ def test_the_pods_of_a_vcjob_do_not_bring_a_refused_class_back() -> None:
     lab.priority("usual", 5, default=True)
     lab.submit("a", chips=8, priority="system-node-critical")
     lab.change("a-0", priority=2_000_001_000)
-    bare = Pod("b", "default", "b", PodClass(CHIP, 8), priority=2_000_001_000, created=9)
+    bare = pod("b", 8, priority=2_000_001_000, created=9)
     lab.put(replace(bare, priority_class="system-node-critical"))
     lab.submit("c", chips=8, priority="low")
     lab.run()
@@ -92,7 +87,7 @@ def test_the_next_to_start_is_the_one_with_the_highest_priority_that_is_obeyed()
     lab.run()
     lab.end("holder")
     lab.run()
-    bound = [command.pod for command in lab.commands if isinstance(command, Bind)]
+    bound = bound_pods(lab.commands)
     assert bound == ["holder-0", "honest-0"]
 
 
@@ -155,7 +150,7 @@ def test_many_small_jobs_do_not_get_around_a_quota() -> None:
     lab = rig()
     lab.tell(quota({"pods": 3}))
     for number in range(6):
-        lab.tell(ev.PodGroupSeen(group(f"j{number}", "high", created=number + 1)))
+        lab.tell(group(f"j{number}", priority_class="high", created=number + 1))
     lab.run()
     assert priorities(lab) == {f"j{number}": 1000 if number < 3 else 0 for number in range(6)}
 
@@ -164,7 +159,7 @@ def test_what_an_older_job_leaves_a_smaller_one_may_use() -> None:
     lab = rig()
     lab.tell(quota({"pods": 3}))
     for number, pods in enumerate((2, 2, 1)):
-        lab.tell(ev.PodGroupSeen(group(f"j{number}", "high", pods=pods, created=number + 1)))
+        lab.tell(group(f"j{number}", priority_class="high", pods=pods, created=number + 1))
     lab.run()
     assert priorities(lab) == {"j0": 1000, "j1": 0, "j2": 1000}
 
@@ -193,13 +188,16 @@ def test_a_quota_that_changes_or_a_job_that_ends_lets_the_next_one_use_the_class
     lab.run()
 
 
-def _events() -> list[ev.Event]:
-    groups = [group(f"j{number}", "high", pods=number % 2 + 1, created=5 - number) for number in range(4)]
-    return [quota({"pods": 3}), quota({"count/pods": 4}, name="r"), *map(ev.PodGroupSeen, groups)]
+def _objects() -> list[object]:
+    groups = [
+        group(f"j{number}", priority_class="high", pods=number % 2 + 1, created=5 - number)
+        for number in range(4)
+    ]
+    return [quota({"pods": 3}), quota({"count/pods": 4}, name="r"), *groups]
 
 
 def test_the_order_in_which_objects_arrive_does_not_matter() -> None:
-    def answer(events: Iterable[ev.Event], *, at_once: bool) -> dict[str, int]:
+    def answer(events: Iterable[object], *, at_once: bool) -> dict[str, int]:
         lab = rig()
         for event in events:
             lab.tell(event)
@@ -208,11 +206,11 @@ def test_the_order_in_which_objects_arrive_does_not_matter() -> None:
         lab.step()
         return priorities(lab)
 
-    expected = answer(_events(), at_once=True)
+    expected = answer(_objects(), at_once=True)
     assert sorted(expected.values()) == [0, 0, 1000, 1000]
     rng = random.Random(8)
     for _ in range(30):
-        events = _events()
+        events = _objects()
         rng.shuffle(events)
         assert answer(events, at_once=False) == expected
 
@@ -251,10 +249,10 @@ def test_a_job_that_starts_at_once_is_told_and_one_that_runs_is_not_told_again()
     lab = Rig(1)
     lab.submit("a", chips=8, priority="system-node-critical")
     lab.run()
-    assert [command.pod for command in lab.commands if isinstance(command, Bind)] == ["a-0"]
+    assert bound_pods(lab.commands) == ["a-0"]
     assert sum(isinstance(command, RecordJobEvent) for command in lab.commands) == 1
     again = Rig(1)
-    again.tell(ev.PodGroupSeen(lab.groups["default/a"]), ev.PodSeen(lab.pods["a-0"]))
+    again.tell(lab.groups["default/a"], ev.PodSeen(lab.pods["a-0"]))
     again.run()
     assert priorities(again) == {"a": 0}
     assert not any(isinstance(command, RecordJobEvent) for command in again.commands)
@@ -283,8 +281,10 @@ def test_after_any_changes_the_quotas_are_shared_as_by_a_scheduler_that_starts()
         else:
             # The age of an object does not change; one that is made again is younger, or has the same second.
             age = present[name].created if name in present else turn // 2 + 1
-            present[name] = group(name, rng.choice(("high", "low")), pods=rng.randrange(1, 4), created=age)
-            lab.tell(ev.PodGroupSeen(present[name]))
+            present[name] = group(
+                name, priority_class=rng.choice(("high", "low")), pods=rng.randrange(1, 4), created=age
+            )
+            lab.tell(present[name])
         lab.step()
         fresh = rig()
         fresh.tell(quota({"pods": 4}), quota({"count/pods": 6}, (ClassScope("Exists"),), name="all"))
@@ -306,7 +306,7 @@ def test_a_job_that_waits_in_vain_costs_no_look_at_all_others(monkeypatch: pytes
     lab = rig()
     lab.tell(quota({"pods": 1}))
     for number in range(100):
-        lab.tell(ev.PodGroupSeen(group(f"j{number}", "high", created=number + 1)))
+        lab.tell(group(f"j{number}", priority_class="high", created=number + 1))
         lab.step()
     for number in range(50, 100):
         lab.tell(ev.PodGroupGone(f"default/j{number}"))

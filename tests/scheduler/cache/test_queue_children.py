@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ringwise.scheduler.cache.queue_children import QueueChildren
 from ringwise.state.model import Queue
-from tests.scheduler.rig import Rig
-
-PLAIN = ("enqueue", "allocate", "backfill")
+from tests.scheduler.rig import PLAIN, Rig
 
 
 def test_a_job_of_a_parent_waits_with_the_leaves_and_starts_when_it_is_a_leaf() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,20 +9,16 @@ import pytest
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
-from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass, PodGroup
-from tests.scheduler.rig import ACTIONS, CHIP, Rig
+from ringwise.state.model import Isolation, Isolations, Owner
+from tests.builders.values import CHIP, group, pod
+from tests.scheduler.rig import ACTIONS, PLAIN, Rig
 
-PLAIN = ("enqueue", "allocate", "backfill")
 #: `forceEnqueue` lets a job in by its chips alone; these tiers count what was promised.
 OVERCOMMIT = (Tier((PluginOption.of("gang"), PluginOption.of("overcommit"), PluginOption.of("proportion"))),)
 
 
-def waits_for_admission(rig: Rig, name: str, **fields: Any) -> None:
-    group = PodGroup(
-        "default", name, min_member=fields.pop("min_member", 2), created=len(rig.groups), **fields
-    )
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
+def waits_for_admission(rig: Rig, name: str, **described: Any) -> None:
+    rig.put_group(group(name, **{"min_member": 2, "created": len(rig.groups), **described}))
 
 
 def phase(rig: Rig, name: str) -> str:
@@ -31,15 +26,13 @@ def phase(rig: Rig, name: str) -> str:
 
 
 def status(rig: Rig, name: str) -> SetGroupStatus:
-    return [one for one in rig.commands if isinstance(one, SetGroupStatus) and one.key == f"default/{name}"][
-        -1
-    ]
+    statuses = [one for one in rig.commands if isinstance(one, SetGroupStatus)]
+    return [one for one in statuses if one.key == f"default/{name}"][-1]
 
 
-def create_pods(rig: Rig, name: str, count: int, chips: int = 0, **fields: Any) -> None:
+def create_pods(rig: Rig, name: str, count: int, chips: int = 0, **described: Any) -> None:
     for index in range(count):
-        cls = PodClass(CHIP if chips else None, chips, cpu_milli=1000)
-        rig.put(Pod(f"{name}-{index}", "default", f"{name}-{index}", cls, group=name, **fields))
+        rig.put(pod(f"{name}-{index}", chips, cpu_milli=1000, group=name, **described))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +94,7 @@ def test_chips_of_isolated_nodes_are_named_where_too_few_are_free() -> None:
     rig.submit("runs", chips=8)
     rig.run()
     idle = next(name for name in ("n1", "n2") if name not in {pod.node for pod in rig.pods.values()})
-    rig.tell(ev.IsolationsSeen(Isolations((Isolation(idle, reason="drain"),))))
+    rig.tell(Isolations((Isolation(idle, reason="drain"),)))
     waits_for_admission(rig, "next", min_resources={CHIP: 8})
     rig.run()
     reason = status(rig, "next").reason
@@ -223,9 +216,7 @@ def test_a_group_that_shrinks_is_admitted() -> None:
     waits_for_admission(rig, "job", min_resources={CHIP: 16})
     rig.run()
     assert phase(rig, "job") == "Pending"
-    group = replace(rig.groups["default/job"], min_resources={CHIP: 8})
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
+    rig.change_group("job", min_resources={CHIP: 8})
     rig.run()
     assert phase(rig, "job") == "Inqueue"
 
@@ -291,9 +282,7 @@ def test_a_job_that_lost_all_its_pods_comes_before_later_jobs() -> None:
 def test_a_job_is_admitted_again_though_only_some_of_its_pods_were_made_again(owner: Owner) -> None:
     """Its controller made one before it saw that the PodGroup is Pending, and waits with the others."""
     rig = two_gangs_of_a_full_cluster()
-    group = replace(rig.groups["default/first"], owner=owner)
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
+    rig.change_group("first", owner=owner)
     terminate(rig, "first")
     lose(rig, "first")
     create_pods(rig, "first", 1)

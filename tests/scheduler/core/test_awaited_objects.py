@@ -8,7 +8,8 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
 from ringwise.scheduler.core.awaited_objects import TIMEOUT
 from ringwise.state.model import Queue
-from tests.scheduler.rig import SECOND, Rig
+from tests.builders.values import SECOND
+from tests.scheduler.rig import Rig
 
 
 def codes(commands: Iterable[Command]) -> list[str]:
@@ -60,7 +61,7 @@ def test_a_job_with_all_its_pods_is_told_in_the_first_cycle() -> None:
 
 def test_a_job_that_is_not_admitted_is_told_although_it_has_no_pods() -> None:
     rig = Rig(3)
-    rig.tell(ev.QueueSeen(Queue("default", state="Closed")))
+    rig.tell(Queue("default", state="Closed"))
     submitted(rig)
     rig.step()
     assert codes(rig.commands) == ["queue-not-open"]

@@ -10,15 +10,14 @@ from ringwise.framework import budget
 from ringwise.framework.budget import NamespaceSteps
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimSearch
 from ringwise.framework.job import Job
-from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, RecordJobEvent
+from ringwise.messages.commands import Command, RecordJobEvent
 from ringwise.plugins import nodeorder
 from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
-from ringwise.state.model import NodeTerm, Pod, PodClass, PodGroup, Requirement, SubGroupPolicy
+from ringwise.state.model import NodeTerm, PodClass, Requirement, SubGroupPolicy
 from ringwise.state.node_shapes import NodeShape
-from tests.scheduler.rig import CHIP, Rig, configuration, gangs_may_end
+from tests.builders.values import group, pod
+from tests.scheduler.rig import PLAIN, Rig, bound_pods, configuration, gangs_may_end
 
-PLAIN = ("enqueue", "allocate", "backfill")
 #: Names 14 of the 30 nodes: each of them is a step.
 MANY_NODES = (NodeTerm(fields=(Requirement("metadata.name", "In", tuple(f"n{n}" for n in range(1, 15))),)),)
 
@@ -35,21 +34,12 @@ def few_steps_for_a_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "NAMESPACE_STEPS_A_SECOND", 20)
 
 
-def binds(commands: list[Command]) -> list[str]:
-    return [command.pod for command in commands if isinstance(command, Bind)]
-
-
-def submit_to(rig: Rig, namespace: str, name: str, cls: PodClass) -> None:
-    rig.tell(ev.PodGroupSeen(PodGroup(namespace, name, min_member=1)))
-    rig.put(Pod(f"{namespace}-{name}", namespace, name, cls, group=name))
-
-
 @pytest.mark.usefixtures("few_steps")
 def test_a_costly_job_is_set_aside_with_its_numbers_and_others_start() -> None:
     rig = Rig(30, actions=PLAIN)
     rig.submit("costly", node_terms=MANY_NODES)
     rig.submit("good")
-    assert binds(rig.step()) == ["good-0"]
+    assert bound_pods(rig.step()) == ["good-0"]
     reason = rig.machine.view.jobs["default/costly"].reason
     assert reason is not None
     assert reason.code == "too-costly"
@@ -83,20 +73,19 @@ def test_with_enough_steps_it_starts_at_the_next_attempt(monkeypatch: pytest.Mon
         patch.setattr(budget, "POD_STEPS", 0)
         rig.submit("costly", node_terms=MANY_NODES)
         rig.step()
-    assert binds(rig.step(2)) == ["costly-0"]
+    assert bound_pods(rig.step(2)) == ["costly-0"]
     assert rig.machine.next_deadline() is None
 
 
 @pytest.mark.usefixtures("few_steps_for_a_namespace")
 def test_many_costly_jobs_delay_only_their_own_namespace() -> None:
     rig = Rig(30, actions=PLAIN)
-    costly = PodClass(CHIP, 1, node_terms=MANY_NODES)
     for number in range(1, 7):
         # Classes of pods share their answers, so each is one of its own.
-        submit_to(rig, "crowd", f"c{number}", PodClass(CHIP, 1, cpu_milli=number, node_terms=MANY_NODES))
-    submit_to(rig, "other", "good", costly)
-    first = binds(rig.step())
-    assert "good" in first
+        rig.submit(f"c{number}", namespace="crowd", cpu_milli=number, node_terms=MANY_NODES)
+    rig.submit("good", namespace="other", node_terms=MANY_NODES)
+    first = bound_pods(rig.step())
+    assert "good-0" in first
     assert 0 < len(first) < 7
     waiting = [job for job in rig.machine.view.jobs.values() if job.reason is not None]
     assert {job.reason.code for job in waiting if job.reason is not None} == {"namespace-too-costly"}
@@ -138,7 +127,7 @@ def test_every_time_it_is_set_aside_it_is_told_once_and_counted() -> None:
 @pytest.mark.usefixtures("few_steps")
 def test_a_pod_without_a_group_is_told_itself() -> None:
     rig = Rig(30, actions=PLAIN)
-    rig.put(Pod("alone", "team", "alone", PodClass(CHIP, 1, node_terms=MANY_NODES)))
+    rig.put(pod("alone", 1, node_terms=MANY_NODES, namespace="team"))
     (event,) = told(rig.step())
     assert (event.key, event.pod) == ("team/alone", "alone")
 
@@ -147,7 +136,7 @@ def test_a_pod_without_a_group_is_told_itself() -> None:
 def test_jobs_of_a_crowded_namespace_are_told_once_until_they_are_tried() -> None:
     rig = Rig(30, actions=PLAIN)
     for number in range(1, 7):
-        submit_to(rig, "crowd", f"c{number}", PodClass(CHIP, 1, cpu_milli=number, node_terms=MANY_NODES))
+        rig.submit(f"c{number}", namespace="crowd", cpu_milli=number, node_terms=MANY_NODES)
     events = told(rig.step())
     while any(job.reason is not None for job in rig.machine.view.jobs.values()):
         events += told(rig.step(1))
@@ -169,15 +158,14 @@ def test_a_change_of_the_job_or_the_settings_is_tried_at_once_and_the_next_pause
     if change == "job":
         rig.change("costly-0", labels={"new": "label"})
     elif change == "group":
-        rig.groups["default/costly"] = replace(rig.groups["default/costly"], labels={"new": "label"})
-        rig.tell(ev.PodGroupSeen(rig.groups["default/costly"]))
+        rig.change_group("costly", labels={"new": "label"})
     else:
-        rig.tell(ev.ConfigurationSeen(configuration(PLAIN, reserve_nodes=3)))
+        rig.tell(configuration(PLAIN, reserve_nodes=3))
     (event,) = told(rig.step())
     assert "tried again after 8s" in event.message
     # What the scheduler itself wrote about it changes nothing.
-    rig.tell(ev.PodGroupSeen(replace(rig.groups["default/costly"], phase="Inqueue")))
-    rig.tell(ev.PodSeen(rig.pods["costly-0"]))
+    rig.tell(replace(rig.groups["default/costly"], phase="Inqueue"))
+    rig.tell(rig.pods["costly-0"])
     assert told(rig.step()) == []
 
 
@@ -222,11 +210,11 @@ def test_the_scores_of_pods_that_differ_count_as_what_they_cost(
 
     monkeypatch.setattr(NamespaceSteps, "take", note)
     rig = Rig(30, actions=PLAIN)
-    rig.tell(ev.PodGroupSeen(PodGroup("default", "gang", min_member=20)))
+    rig.tell(group("gang", 20))
     for number in range(20):
         cls = PodClass(cpu_milli=100 + number)
-        rig.put(Pod(f"p{number}", "default", f"p{number}", cls, group="gang"))
-    assert len(binds(rig.step())) == 20
+        rig.put(pod(f"p{number}", cls=cls, group="gang"))
+    assert len(bound_pods(rig.step())) == 20
     assert rated > 20
     # A look and the scores of all plugins.
     assert spent >= 4 * rated
@@ -237,12 +225,12 @@ def test_ports_that_are_compared_count() -> None:
     """Of the pod that is tried, not of those that run: no tenant makes the jobs of others costly."""
     rig = Rig(1, actions=PLAIN)
     ports = tuple(("0.0.0.0", "TCP", 1 + number) for number in range(200))
-    rig.put(Pod("running", "other", "running", PodClass(host_ports=ports), phase="Running", node="n1"))
+    rig.put(pod("running", 0, host_ports=ports, namespace="other", on="n1"))
     rig.step()
-    submit_to(rig, "default", "small", PodClass(CHIP, 1, host_ports=(("0.0.0.0", "TCP", 8080),)))
+    rig.submit("small", host_ports=(("0.0.0.0", "TCP", 8080),))
     others = tuple((address, protocol, 1000 + port) for address, protocol, port in ports)
-    submit_to(rig, "default", "large", PodClass(CHIP, 1, host_ports=others))
-    assert binds(rig.step()) == ["small"]
+    rig.submit("large", host_ports=others)
+    assert bound_pods(rig.step()) == ["small-0"]
     assert rig.reason("large") == "too-costly"
 
 
@@ -253,12 +241,12 @@ def test_sub_groups_beyond_the_gang_are_counted(monkeypatch: pytest.MonkeyPatch)
     rig = Rig(41, actions=PLAIN)
     rig.submit("pairs", pods=40, chips=8, min_available=1)
     policy = SubGroupPolicy("pair", match_label_keys=("pair",), size=2)
-    rig.tell(ev.PodGroupSeen(replace(rig.groups["default/pairs"], sub_groups=(policy,))))
+    rig.tell(replace(rig.groups["default/pairs"], sub_groups=(policy,)))
     for number in range(40):
         rig.change(f"pairs-{number}", labels={"pair": str(number // 2)})
-    submit_to(rig, "other", "good", PodClass(CHIP, 8))
-    first = binds(rig.step())
-    assert "good" in first
+    rig.submit("good", namespace="other", chips=8)
+    first = bound_pods(rig.step())
+    assert "good-0" in first
     assert 2 <= len(first) - 1 < 40
     assert rig.reason("pairs") == "namespace-too-costly"
     for _ in range(20):

@@ -26,10 +26,10 @@ from ringwise.messages.commands import Bind, SetAside
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.explain.doctor import diagnose
-from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue
+from ringwise.state.model import Queue
 from ringwise.wellknown import SCHEDULE_MIN_AVAILABLE
-
-RESOURCE = "huawei.com/Ascend910"
+from tests.builders.values import CHIP, group, node, pod, seen
+from tests.scheduler.rig import bound_pods
 
 
 class Grumbler:
@@ -63,13 +63,8 @@ def run(point: ExtensionPoint[Any]) -> tuple[Scheduler, list[str]]:
     grumbler = type("Grumbler", (Grumbler,), {"point": point})
     registry = BUILT_IN.with_specs([PluginSpec("grumbler", "", grumbler)])
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
-    events: list[ev.Event] = [ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))]
-    events += [
-        ev.PodSeen(Pod(name, "x", name, PodClass(RESOURCE, 1), chip_containers=1))
-        for name in ("a", "bad", "b")
-    ]
-    commands = scheduler.handle(events, 1)
-    return scheduler, [command.pod for command in commands if isinstance(command, Bind)]
+    commands = scheduler.handle(seen(node(), *map(pod, ("a", "bad", "b"))), 1)
+    return scheduler, bound_pods(commands)
 
 
 @pytest.mark.parametrize("point", [JOB_VALID, JOB_ORDER, JOB_PLAN, JOB_READY])
@@ -77,7 +72,7 @@ def test_a_plugin_that_fails_for_one_job_stops_only_that_job(point: ExtensionPoi
     scheduler, bound = run(point)
     assert [name for name in bound if name != "bad"] == ["a", "b"]
     assert "bad" not in bound
-    reason = scheduler.view.jobs["x/pod:bad"].reason
+    reason = scheduler.view.jobs["default/pod:bad"].reason
     assert reason is not None
     assert "grumbler" in reason.message
     assert scheduler.view.incidents
@@ -98,8 +93,8 @@ def test_a_plugin_that_cannot_open_is_reported_and_left_out() -> None:
 
     registry = BUILT_IN.with_specs([PluginSpec("grumbler", "", build)])
     scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
-    scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8}))], 1)
-    commands = scheduler.handle([ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1))], 2)
+    scheduler.handle(seen(node()), 1)
+    commands = scheduler.handle(seen(pod("a")), 2)
     assert any(isinstance(command, Bind) for command in commands)
     assert [incident.where for incident in scheduler.view.incidents] == ["plugin grumbler"]
 
@@ -108,50 +103,27 @@ def test_a_new_configuration_activates_every_pending_job() -> None:
     """Without `allocate` a job stays pending; with it, the job starts although nothing else changed."""
     without = replace(default_configuration(), actions=("enqueue",))
     scheduler = new_scheduler(without)
-    events: list[ev.Event] = [
-        ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})),
-        ev.PodSeen(Pod("a", "x", "a", PodClass(RESOURCE, 1), chip_containers=1)),
-    ]
-    assert not any(isinstance(command, Bind) for command in scheduler.handle(events, 1))
-    commands = scheduler.handle([ev.ConfigurationSeen(default_configuration())], 2)
-    assert [command.pod for command in commands if isinstance(command, Bind)] == ["a"]
+    assert not bound_pods(scheduler.handle(seen(node(), pod("a")), 1))
+    commands = scheduler.handle(seen(default_configuration()), 2)
+    assert bound_pods(commands) == ["a"]
 
 
 def test_ended_pods_need_no_pod_group() -> None:
     scheduler = new_scheduler()
-    ended = Pod("a", "x", "a", PodClass(RESOURCE, 1), phase="Succeeded", node="node-1", group="gone")
-    scheduler.handle([ev.NodeSeen(Node("node-1", chips_allocatable={RESOURCE: 8})), ev.PodSeen(ended)], 1)
-    assert scheduler.view.jobs["x/gone"].reason is None
+    ended = pod("a", 1, on="n1", phase="Succeeded", group="gone")
+    scheduler.handle(seen(node(), ended), 1)
+    assert scheduler.view.jobs["default/gone"].reason is None
 
 
 # -- objects that raise ---------------------------------------------------------------------------
 
 
-def told(scheduler: Scheduler, *events: ev.Event, now: int) -> list[Any]:
-    return scheduler.handle(events, now)
-
-
-def a_node(name: str, chips: Any = 8) -> Node:
-    return Node(name, chips_allocatable={RESOURCE: chips}, chips_capacity={RESOURCE: 8}, max_pods=100)
-
-
-def a_pod(name: str, **fields: Any) -> Pod:
-    return replace(Pod(name, "ns", name, PodClass(resource=RESOURCE, chips=8), created=1), **fields)
-
-
 def test_a_number_with_thousands_of_digits_refuses_its_job_and_no_other() -> None:
     scheduler = new_scheduler()
-    group = PodGroup("ns", "bad", annotations={SCHEDULE_MIN_AVAILABLE: "9" * 4301})
-    commands = told(
-        scheduler,
-        ev.NodeSeen(a_node("n1")),
-        ev.PodGroupSeen(group),
-        ev.PodSeen(a_pod("member", group="bad")),
-        ev.PodSeen(a_pod("good")),
-        now=1,
-    )
-    assert [one.pod for one in commands if isinstance(one, Bind)] == ["good"]
-    reason = scheduler.view.jobs["ns/bad"].reason
+    bad = group("bad", annotations={SCHEDULE_MIN_AVAILABLE: "9" * 4301})
+    commands = scheduler.handle(seen(node("n1"), bad, pod("member", 8, group="bad"), pod("good", 8)), 1)
+    assert bound_pods(commands) == ["good"]
+    reason = scheduler.view.jobs["default/bad"].reason
     assert reason is not None
     assert reason.code == "malformed-job"
     assert "from 0 to 2147483647" in reason.message
@@ -160,33 +132,33 @@ def test_a_number_with_thousands_of_digits_refuses_its_job_and_no_other() -> Non
 
 def test_a_node_that_raises_keeps_its_last_good_version_and_is_reported_once() -> None:
     scheduler = new_scheduler()
-    told(scheduler, ev.NodeSeen(a_node("n1")), ev.NodeSeen(a_node("n2")), now=1)
-    bad = ev.NodeSeen(a_node("n1", chips="many"))
-    commands = told(scheduler, bad, ev.PodSeen(a_pod("one")), ev.PodSeen(a_pod("two")), now=2)
+    scheduler.handle(seen(node("n1"), node("n2")), 1)
+    bad = node("n1", chips_allocatable={CHIP: "many"})
+    commands = scheduler.handle(seen(bad, pod("one", 8), pod("two", 8)), 2)
     assert sorted(one.node for one in commands if isinstance(one, Bind)) == ["n1", "n2"]
     assert [(one.kind, one.key) for one in commands if isinstance(one, SetAside)] == [("Node", "n1")]
     assert scheduler.view.inconsistencies() == []
-    assert not [one for one in told(scheduler, bad, now=3) if isinstance(one, SetAside)]
+    assert not [one for one in scheduler.handle(seen(bad), 3) if isinstance(one, SetAside)]
     assert [(kind, key) for kind, key, _ in scheduler.view.set_aside] == [("Node", "n1")]
-    told(scheduler, ev.NodeSeen(a_node("n1")), now=4)
+    scheduler.handle(seen(node("n1")), 4)
     assert scheduler.view.set_aside == []
 
 
 def test_a_pod_that_raises_is_left_out_or_stays_as_it_was() -> None:
     scheduler = new_scheduler()
-    (bind,) = [
-        one
-        for one in told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(a_pod("one")), now=1)
-        if isinstance(one, Bind)
-    ]
+    (bind,) = [one for one in scheduler.handle(seen(node("n1"), pod("one", 8)), 1) if isinstance(one, Bind)]
     wrong: Any = ("zero",)
-    commands = told(
-        scheduler,
-        ev.PodSeen(a_pod("one", node="n1", holds=bind.chips, mounted=wrong)),
-        ev.PodSeen(a_pod("stranger", node="n1", holds=wrong)),
-        now=2,
+    commands = scheduler.handle(
+        seen(
+            pod("one", 8, on="n1", phase="Pending", holds=bind.chips, mounted=wrong),
+            pod("stranger", 8, on="n1", phase="Pending", holds=wrong),
+        ),
+        2,
     )
-    assert sorted(one.key for one in commands if isinstance(one, SetAside)) == ["ns/one", "ns/stranger"]
+    assert sorted(one.key for one in commands if isinstance(one, SetAside)) == [
+        "default/one",
+        "default/stranger",
+    ]
     # The binding under way still holds its chips; the pod that was never readable closes the node.
     assert scheduler.view.cluster.pods["one"].chips == 0xFF
     assert scheduler.view.cluster.pods["stranger"].pod.unreadable
@@ -195,44 +167,37 @@ def test_a_pod_that_raises_is_left_out_or_stays_as_it_was() -> None:
 
 def test_a_node_that_comes_and_goes_before_a_cycle_does_no_harm() -> None:
     scheduler = new_scheduler()
-    told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(a_pod("one")), now=1)
-    commands = told(
-        scheduler,
-        ev.NodeSeen(a_node("n2")),
-        ev.NodeGone("n2"),
-        ev.NodeSeen(a_node("n3")),
-        ev.PodSeen(a_pod("two")),
-        now=2,
-    )
+    scheduler.handle(seen(node("n1"), pod("one", 8)), 1)
+    commands = scheduler.handle(seen(node("n2"), ev.NodeGone("n2"), node("n3"), pod("two", 8)), 2)
     assert [one.node for one in commands if isinstance(one, Bind)] == ["n3"]
 
 
 def test_n7_a_live_bound_pod_that_always_raised_closes_its_node_until_it_is_gone() -> None:
     scheduler = new_scheduler()
-    bad = a_pod("bad", node="n1", phase="Running", holds=("zero",))
-    commands = told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(bad), ev.PodSeen(a_pod("one")), now=1)
+    bad = pod("bad", 8, on="n1", holds=("zero",))
+    commands = scheduler.handle(seen(node("n1"), bad, pod("one", 8)), 1)
     assert not [one for one in commands if isinstance(one, Bind)]
-    assert [(one.kind, one.key) for one in commands if isinstance(one, SetAside)] == [("Pod", "ns/bad")]
+    assert [(one.kind, one.key) for one in commands if isinstance(one, SetAside)] == [("Pod", "default/bad")]
     cluster = scheduler.view.cluster
-    closed = cluster.fleets[RESOURCE].closed[cluster.node_id["n1"]]
+    closed = cluster.fleets[CHIP].closed[cluster.node_id["n1"]]
     assert closed is not None
     assert closed.message == (
-        "pod ns/bad on n1 cannot be read and may use chips, so n1 takes no new NPU pod until it is "
+        "pod default/bad on n1 cannot be read and may use chips, so n1 takes no new NPU pod until it is "
         "corrected or gone"
     )
     assert "unreadable-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
     assert scheduler.view.inconsistencies() == []
-    commands = told(scheduler, ev.PodGone("bad"), now=2)
-    assert [one.pod for one in commands if isinstance(one, Bind)] == ["one"]
+    commands = scheduler.handle(seen(ev.PodGone("bad")), 2)
+    assert bound_pods(commands) == ["one"]
     assert scheduler.view.inconsistencies() == []
 
 
 def test_n7_a_pod_that_raises_since_another_scheduler_bound_it_closes_its_node() -> None:
     """Its last good version has no node and says nothing about its chips."""
     scheduler = new_scheduler()
-    told(scheduler, ev.PodSeen(a_pod("bad")), now=1)
-    bound = a_pod("bad", node="n1", phase="Running", holds=("zero",))
-    commands = told(scheduler, ev.NodeSeen(a_node("n1")), ev.PodSeen(bound), ev.PodSeen(a_pod("one")), now=2)
+    scheduler.handle(seen(pod("bad", 8)), 1)
+    bound = pod("bad", 8, on="n1", holds=("zero",))
+    commands = scheduler.handle(seen(node("n1"), bound, pod("one", 8)), 2)
     assert not [one for one in commands if isinstance(one, Bind)]
     assert "unreadable-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
     assert scheduler.view.inconsistencies() == []

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Evict, Publish
 from ringwise.messages.events import Decide
 from ringwise.scheduler.journal import Journal
-from ringwise.state.model import Device, Node
-from tests.scheduler.rig import CHIP, SECOND, Rig
-
-PLAIN = ("enqueue", "allocate", "backfill")
-
-
-def new_node(name: str) -> ev.NodeSeen:
-    chips = {CHIP: 8}
-    devices = tuple(Device(chip) for chip in range(8))
-    return ev.NodeSeen(Node(name, chips_allocatable=chips, chips_capacity=chips, devices=devices))
+from tests.builders.values import SECOND, node, seen
+from tests.scheduler.rig import PLAIN, Rig
 
 
 def waiting() -> Rig:
@@ -33,7 +24,7 @@ def waiting() -> Rig:
 
 def test_events_that_were_only_applied_count_in_the_next_turn_that_decides() -> None:
     rig = waiting()
-    assert rig.machine.handle([new_node("n2")], rig.now, Decide.NOTHING) == []
+    assert rig.machine.handle(seen(node("n2")), rig.now, Decide.NOTHING) == []
     assert rig.machine.view.cluster.node_count == 2
     cycles = rig.machine.view.cycles
     binds = [command for command in rig.machine.handle([], rig.now) if isinstance(command, Bind)]
@@ -45,7 +36,7 @@ def test_one_cycle_makes_no_reservation() -> None:
     rig = waiting()
     rig.machine.handle([], rig.now + 61 * SECOND, Decide.ONE_CYCLE)
     assert list(rig.machine.view.reservations) == []
-    rig.machine.handle([ev.PodSeen(rig.pods["waits-0"])], rig.now + 62 * SECOND)
+    rig.machine.handle(seen(rig.pods["waits-0"]), rig.now + 62 * SECOND)
     assert [one.owner for one in rig.machine.view.reservations] == ["default/waits"]
 
 
@@ -53,7 +44,7 @@ def test_one_cycle_makes_no_reservation() -> None:
 def test_the_journal_records_how_much_was_decided(decide: Decide) -> None:
     rig = waiting()
     rig.machine.journal = Journal(rig.machine.view.configuration)
-    commands = rig.machine.handle([new_node("n2")], rig.now, decide)
+    commands = rig.machine.handle(seen(node("n2")), rig.now, decide)
     (batch,) = rig.machine.journal
     assert batch.decide is decide
     assert batch.commands == tuple(commands)

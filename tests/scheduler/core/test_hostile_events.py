@@ -40,8 +40,9 @@ from ringwise.wellknown import (
     TOR_AFFINITY,
 )
 from tests import invariants
+from tests.builders.values import CHIP, SECOND, seen
 from tests.examples import PROFILE
-from tests.scheduler.rig import CHIP, SECOND, configuration
+from tests.scheduler.rig import configuration
 
 SEARCHES = PROFILE == "search"
 STEPS = int(os.environ.get("RINGWISE_HOSTILE_STEPS", "200000" if SEARCHES else "2000"))
@@ -88,9 +89,9 @@ class Hostile:
     def __post_init__(self) -> None:
         self.scheduler = new_scheduler(configuration(**self.settings))
         servers = [Server(address, number, number) for number, address in enumerate(ADDRESSES)]
-        self.scheduler.handle([ev.TopologySeen(make_topology([("leaf", servers)], len(servers)))], self.now)
+        self.scheduler.handle(seen(make_topology([("leaf", servers)], len(servers))), self.now)
         limits = {"ringwise.io/max-chips": str(LIMIT), "ringwise.io/burst-chips": str(BURST)}
-        self.scheduler.handle([ev.QueueSeen(Queue("limited", annotations=limits))], self.now)
+        self.scheduler.handle(seen(Queue("limited", annotations=limits)), self.now)
 
     # -- what tenants and operators do ---------------------------------------------------------
 

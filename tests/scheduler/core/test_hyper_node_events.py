@@ -10,11 +10,8 @@ from ringwise.messages.commands import RecordJobEvent, SetHyperNodeStatus
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology, SubGroupPolicy
+from tests.builders.values import hyper_node
 from tests.scheduler.rig import Rig
-
-
-def leaf(name: str, *nodes: str, node_count: int = 0) -> HyperNode:
-    return HyperNode(name, 1, tuple(HyperNodeMember(name=node) for node in nodes), node_count=node_count)
 
 
 def told(rig: Rig) -> list[SetHyperNodeStatus]:
@@ -23,15 +20,15 @@ def told(rig: Rig) -> list[SetHyperNodeStatus]:
 
 def test_what_changed_is_told_once() -> None:
     rig = Rig(3)
-    rig.tell(ev.HyperNodeSeen(leaf("a", "n1", "n2")), ev.HyperNodeSeen(leaf("b", "n2", "n3")))
+    rig.tell(hyper_node("a", 1, "n1", "n2"), hyper_node("b", 1, "n2", "n3"))
     assert told(rig) == [
         SetHyperNodeStatus("a", 2),
         SetHyperNodeStatus("b", None, False, "OverlappingNodes", "shares 1 node with a; it is ignored"),
     ]
     # Its own write comes back, and another writer changes it: nothing is written again.
-    rig.tell(ev.HyperNodeSeen(leaf("a", "n1", "n2", node_count=2)))
+    rig.tell(hyper_node("a", 1, "n1", "n2", node_count=2))
     assert told(rig) == []
-    rig.tell(ev.HyperNodeSeen(leaf("a", "n1", "n2", node_count=7)))
+    rig.tell(hyper_node("a", 1, "n1", "n2", node_count=7))
     assert told(rig) == []
     rig.tell(ev.HyperNodeGone("a"))
     assert told(rig) == [SetHyperNodeStatus("b", 2)]
@@ -43,15 +40,15 @@ def test_what_changed_is_told_once() -> None:
 def test_a_message_is_bounded() -> None:
     rig = Rig(1)
     members = tuple(HyperNodeMember(True, f"c{number}") for number in range(100))
-    rig.tell(*(ev.HyperNodeSeen(HyperNode(f"c{number}", 5)) for number in range(100)))
-    rig.tell(ev.HyperNodeSeen(HyperNode("p", 1, members)))
+    rig.tell(*(HyperNode(f"c{number}", 5) for number in range(100)))
+    rig.tell(HyperNode("p", 1, members))
     status = next(one for one in told(rig) if one.name == "p")
     assert status.message.endswith("; and 95 more")
 
 
 def test_another_scheduler_gets_the_same_trees() -> None:
     rig = Rig(2)
-    rig.tell(ev.HyperNodeSeen(leaf("a", "n1", "n2")))
+    rig.tell(hyper_node("a", 1, "n1", "n2"))
     rig.step()
     copy = new_scheduler()
     copy.handle(rig.machine.view.what_if.known(), rig.now)
@@ -61,8 +58,8 @@ def test_another_scheduler_gets_the_same_trees() -> None:
 def test_doctor_tells_of_each_wrong_one() -> None:
     rig = Rig(2)
     rig.tell(
-        ev.HyperNodeSeen(leaf("a", "n1", "n9")),
-        ev.HyperNodeSeen(HyperNode("b", 1, (HyperNodeMember(pattern="n(?=2)"),))),
+        hyper_node("a", 1, "n1", "n9"),
+        HyperNode("b", 1, (HyperNodeMember(pattern="n(?=2)"),)),
     )
     rig.step()
     found = {one.code: one for one in diagnose(rig.machine.view).findings if "HyperNode" in one.where}
@@ -87,7 +84,7 @@ def test_a_topology_without_the_plugin_is_told() -> None:
     assert {(one.reason, one.message, one.warning) for one in events} == {
         ("NetworkTopologyIgnored", text, True)
     }
-    rig.tell(ev.PodGroupSeen(replace(near)))
+    rig.tell(replace(near))
     assert not [one for one in rig.step() if isinstance(one, RecordJobEvent)]
     view = rig.machine.view
     assert [one.where for one in diagnose(view).findings if one.code == "topology-ignored"] == [

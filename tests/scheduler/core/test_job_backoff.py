@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command
+from ringwise.messages.commands import Bind
 from ringwise.scheduler.core.job_backoff import AT_ONCE, LONGEST
-from tests.scheduler.rig import CHIP, SECOND, Rig
-
-PLAIN = ("enqueue", "allocate", "backfill")
-
-
-def binds(commands: list[Command]) -> list[str]:
-    return [command.pod for command in commands if isinstance(command, Bind)]
+from tests.builders.values import CHIP, SECOND
+from tests.scheduler.rig import PLAIN, Rig, bound_pods
 
 
 def refuse(rig: Rig, pod: str) -> None:
@@ -23,21 +18,21 @@ def refuse(rig: Rig, pod: str) -> None:
 def refused(times: int) -> Rig:
     rig = Rig(1, actions=PLAIN, deaf=True)
     rig.submit("bad", chips=1)
-    assert binds(rig.step()) == ["bad-0"]
+    assert bound_pods(rig.step()) == ["bad-0"]
     for _ in range(times - 1):
         refuse(rig, "bad-0")
-        assert binds(rig.step()) == ["bad-0"]
+        assert bound_pods(rig.step()) == ["bad-0"]
     refuse(rig, "bad-0")
     return rig
 
 
 def test_the_first_failures_are_retried_at_once() -> None:
-    assert binds(refused(AT_ONCE).step()) == ["bad-0"]
+    assert bound_pods(refused(AT_ONCE).step()) == ["bad-0"]
 
 
 def test_then_the_job_is_in_backoff_with_a_reason_whatever_else_happens() -> None:
     rig = refused(AT_ONCE + 1)
-    assert binds(rig.step()) == []
+    assert bound_pods(rig.step()) == []
     assert rig.machine.next_deadline() == rig.now + SECOND
     reason = rig.machine.view.jobs["default/bad"].reason
     assert reason is not None
@@ -45,9 +40,9 @@ def test_then_the_job_is_in_backoff_with_a_reason_whatever_else_happens() -> Non
     assert reason.message.endswith("it is tried again after 1s")
     rig.node("n2")
     rig.submit("good", chips=1)
-    assert binds(rig.step(0.5)) == ["good-0"]
+    assert bound_pods(rig.step(0.5)) == ["good-0"]
     assert rig.reason("bad") == "bind-failed"
-    assert binds(rig.step(0.5)) == ["bad-0"]
+    assert bound_pods(rig.step(0.5)) == ["bad-0"]
     assert rig.machine.view.inconsistencies() == []
 
 
@@ -87,9 +82,9 @@ def test_another_reason_that_is_cured_during_the_backoff_is_not_reported_any_mor
     rig = refused(AT_ONCE + 1)
     rig.step()
     group = rig.groups["default/bad"]
-    rig.tell(ev.PodGroupSeen(replace(group, queue="nowhere")))
+    rig.tell(replace(group, queue="nowhere"))
     rig.step(0.1)
     assert rig.reason("bad") == "unknown-queue"
-    rig.tell(ev.PodGroupSeen(group))
-    assert binds(rig.step(0.1)) == ["bad-0"]
+    rig.tell(group)
+    assert bound_pods(rig.step(0.1)) == ["bad-0"]
     assert rig.reason("bad") is None

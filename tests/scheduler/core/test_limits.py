@@ -11,40 +11,33 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.holdings import QUEUE, USER, Scope
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import PodHeld
-from ringwise.messages.commands import Bind, Evict, EvictionCause, Publish, SetQueueStatus
+from ringwise.messages.commands import Bind, Evict, EvictionCause, SetQueueStatus
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.limits import Limits, NamespaceLimits
-from ringwise.state.model import PodClass, Queue
+from ringwise.state.model import Queue
+from tests.builders.values import CHIP, SECOND, pod_class
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, SECOND, Rig, gangs_may_end
+from tests.scheduler.rig import PLAIN, Rig, configuration, gangs_may_end
 
-PLAIN = ("enqueue", "allocate", "backfill")
 WITH_RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")
 GUARDED: dict[str, Any] = {"user_annotation": "guarded"}
 
 
-def rig(nodes: int = 4, actions: Sequence[str] = PLAIN, **settings: Any) -> Rig:
-    return Rig(nodes, actions=actions, **settings)
-
-
 def limit_queue(made: Rig, name: str = "default", **limits: object) -> None:
     made.tell(
-        ev.QueueSeen(
-            Queue(
-                name,
-                created=1,
-                annotations={f"ringwise.io/{key.replace('_', '-')}": str(v) for key, v in limits.items()},
-            )
+        Queue(
+            name,
+            created=1,
+            annotations={f"ringwise.io/{key.replace('_', '-')}": str(v) for key, v in limits.items()},
         )
     )
 
 
 def limit_namespace(made: Rig, limits: Mapping[str, Limits]) -> None:
-    made.tell(ev.LimitsSeen(NamespaceLimits(limits)))
+    made.tell(NamespaceLimits(limits))
 
 
 def started(made: Rig, *names: str) -> list[str]:
@@ -56,7 +49,7 @@ def user(name: str) -> dict[str, str]:
 
 
 def test_chips_of_a_queue() -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_chips=12)
     made.submit("a", chips=8)
     made.submit("b", chips=8)
@@ -76,7 +69,7 @@ def test_chips_of_a_queue() -> None:
 
 @pytest.mark.parametrize("of", ["queue", "namespace"])
 def test_who_waits_for_room_says_so_when_a_limit_that_is_lowered_keeps_him_too(of: str) -> None:
-    made = rig(2)
+    made = Rig(2, actions=PLAIN)
     made.submit("a", chips=8)
     made.submit("b", pods=2, chips=8)
     made.run()
@@ -90,7 +83,7 @@ def test_who_waits_for_room_says_so_when_a_limit_that_is_lowered_keeps_him_too(o
 
 
 def test_running_jobs_of_a_queue() -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_running_jobs=2)
     for name in ("a", "b", "c"):
         made.submit(name)
@@ -104,7 +97,7 @@ def test_running_jobs_of_a_queue() -> None:
 
 @pytest.mark.parametrize("of", ["queue", "user", "namespace"])
 def test_a_burst_lets_no_more_jobs_run(of: str) -> None:
-    made = rig(3, (*PLAIN, "reclaim"), user_annotation="guarded")
+    made = Rig(3, actions=(*PLAIN, "reclaim"), user_annotation="guarded")
     if of == "namespace":
         limit_namespace(made, {"default": Limits(chips=8, burst=16, running=1)})
     else:
@@ -126,7 +119,7 @@ def test_a_burst_lets_no_more_jobs_run(of: str) -> None:
 
 
 def test_chips_of_a_namespace_and_of_each_without_an_entry() -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_namespace(made, {"*": Limits(chips=8)})
     made.submit("a", chips=8)
     made.submit("b")
@@ -139,7 +132,7 @@ def test_chips_of_a_namespace_and_of_each_without_an_entry() -> None:
 
 
 def test_a_user_of_a_queue() -> None:
-    made = rig(**GUARDED)
+    made = Rig(4, actions=PLAIN, **GUARDED)
     limit_queue(made, max_chips_per_user=8)
     made.submit("a", chips=8, annotations=user("ann"))
     made.submit("b", chips=1, annotations=user("ann"))
@@ -152,7 +145,7 @@ def test_a_user_of_a_queue() -> None:
 
 
 def test_who_only_says_who_he_is_counts_for_nobody() -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_chips_per_user=8)
     made.submit("a", chips=8, annotations=user("ann"))
     made.submit("b", chips=8, annotations=user("ann"))
@@ -162,8 +155,7 @@ def test_who_only_says_who_he_is_counts_for_nobody() -> None:
 
 def submit_at(made: Rig, name: str, created: int, **job: Any) -> None:
     made.submit(name, chips=8, **job)
-    made.groups[f"default/{name}"] = replace(made.groups[f"default/{name}"], created=created * SECOND)
-    made.tell(ev.PodGroupSeen(made.groups[f"default/{name}"]))
+    made.change_group(name, created=created * SECOND)
 
 
 @pytest.mark.parametrize("label", [None, {"owner": "carl"}])
@@ -171,7 +163,7 @@ def submit_at(made: Rig, name: str, created: int, **job: Any) -> None:
 def test_jobs_without_a_user_share_the_limit_of_one_once_admission_is_there(
     label: dict[str, str] | None, first: str
 ) -> None:
-    made = rig(8, user_label="owner", **GUARDED)
+    made = Rig(8, actions=PLAIN, user_label="owner", **GUARDED)
     limit_queue(made, max_chips_per_user=8)
 
     def submit_known() -> None:
@@ -198,7 +190,8 @@ def test_jobs_without_a_user_share_the_limit_of_one_once_admission_is_there(
     # The next leader knows it, also if no job with a user is left.
     made.end("known")
     made.end("c")
-    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+    made.change_leader()
+    made.run()
     assert not started(made, "b")
     made.end("a")
     made.run()
@@ -206,7 +199,7 @@ def test_jobs_without_a_user_share_the_limit_of_one_once_admission_is_there(
 
 
 def test_a_job_without_chips_is_a_running_job() -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_running_jobs=1)
     made.submit("a", chips=0, cpu_milli=100)
     made.submit("b")
@@ -215,7 +208,7 @@ def test_a_job_without_chips_is_a_running_job() -> None:
 
 
 def test_a_gang_starts_with_its_minimum_and_elastic_pods_follow_one_by_one() -> None:
-    made = rig(8)
+    made = Rig(8, actions=PLAIN)
     limit_queue(made, max_chips=24)
     made.submit("a", pods=5, chips=8, min_available=2)
     made.run()
@@ -227,7 +220,7 @@ def test_a_gang_starts_with_its_minimum_and_elastic_pods_follow_one_by_one() -> 
 
 
 def test_a_gang_that_is_larger_than_the_limit_starts_with_no_pod() -> None:
-    made = rig(4)
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_chips=23)
     made.submit("a", pods=3, chips=8)
     made.run()
@@ -236,13 +229,13 @@ def test_a_gang_that_is_larger_than_the_limit_starts_with_no_pod() -> None:
 
 
 def test_a_limit_holds_for_the_pods_that_fit_not_for_the_first_ones() -> None:
-    made = rig(2, WITH_RECLAIM)
+    made = Rig(2, actions=WITH_RECLAIM)
     limit_queue(made, max_chips=8)
     made.submit("a", chips=8)
     made.run()
     # Its first pod asks for no chips and fits nowhere; its second one is enough for the gang.
     made.submit("b", pods=2, chips=0, cpu_milli=10**9, min_available=1)
-    made.change("b-1", cls=PodClass(CHIP, 8))
+    made.change("b-1", cls=pod_class(8))
     made.node("n2", cpu_milli=1000)
     made.node("n1", cpu_milli=1000)
     made.run()
@@ -253,7 +246,7 @@ def test_a_limit_holds_for_the_pods_that_fit_not_for_the_first_ones() -> None:
 
 
 def test_jobs_that_wait() -> None:
-    made = rig(1)
+    made = Rig(1, actions=PLAIN)
     limit_queue(made, max_waiting_jobs=2)
     made.submit("runs", chips=8)
     made.run()
@@ -271,19 +264,13 @@ def test_jobs_that_wait() -> None:
 def test_a_job_that_waits_for_a_limit_keeps_nobody_waiting_in_strict_order() -> None:
     made = Rig(2, actions=PLAIN, queue_discipline="strict")
     limit_queue(made, max_chips_per_user=4)
-    made.tell(ev.ConfigurationSeen(_strict()))
+    made.tell(configuration(PLAIN, queue_discipline="strict", **GUARDED))
     made.submit("a", chips=4, annotations=user("ann"))
     made.run()
     made.submit("b", chips=4, annotations=user("ann"))
     made.submit("c", chips=4, annotations=user("bob"))
     made.run()
     assert started(made, "a", "b", "c") == ["a", "c"]
-
-
-def _strict() -> Any:
-    from tests.scheduler.rig import configuration
-
-    return configuration(PLAIN, queue_discipline="strict", **GUARDED)
 
 
 def test_who_waits_for_a_limit_and_finds_no_room_either_keeps_nobody_waiting() -> None:
@@ -301,7 +288,7 @@ def test_who_waits_for_a_limit_and_finds_no_room_either_keeps_nobody_waiting() -
 
 @pytest.mark.parametrize("how", ["another job of the queue starts", "the limit is lowered"])
 def test_what_a_job_evicts_others_for_is_not_kept_while_it_waits_for_a_limit(how: str) -> None:
-    made = rig(3, ("enqueue", "allocate", "reclaim", "backfill"), tiers=gangs_may_end())
+    made = Rig(3, actions=("enqueue", "allocate", "reclaim", "backfill"), tiers=gangs_may_end())
     made.priority("high", 100)
     limit_queue(made, "limited", max_chips=8)
     for name, chips in (("low-1", 8), ("low-2", 8), ("filler", 4)):
@@ -327,7 +314,7 @@ def test_what_a_job_evicts_others_for_is_not_kept_while_it_waits_for_a_limit(how
 
 
 def test_a_limit_that_is_lowered_ends_nobody_and_a_job_that_is_rescheduled_comes_back() -> None:
-    made = rig(3)
+    made = Rig(3, actions=PLAIN)
     fault = {"fault-scheduling": "force", "pod-rescheduling": "on"}
     made.submit("a", pods=2, chips=8, labels=fault)
     made.run()
@@ -353,7 +340,7 @@ def test_nobody_exceeds_a_limit_with_more_than_he_lost(
     pods: int, chips: int, min_member: int, asks: int
 ) -> None:
     """The owner of a job that lost a pod raises its minMember, or asks for more chips in what he creates."""
-    made = rig(6, hold_healthy_nodes=15, grace_over_time=20, multi_pod_requests="vendor")
+    made = Rig(6, actions=PLAIN, hold_healthy_nodes=15, grace_over_time=20, multi_pod_requests="vendor")
     limit_queue(made, max_chips=2 * chips)
     fault = {"fault-scheduling": "grace", "fault-retry-times": "9"}
     made.submit("a", pods=pods, chips=chips, min_available=1, labels=fault)
@@ -361,8 +348,7 @@ def test_nobody_exceeds_a_limit_with_more_than_he_lost(
     assert len(made.nodes_of("a")) == 2
     for name in made.places("a"):
         made.change(name, phase="Failed")
-    made.groups["default/a"] = replace(made.groups["default/a"], min_member=min_member)
-    made.tell(ev.PodGroupSeen(made.groups["default/a"]))
+    made.change_group("a", min_member=min_member)
     made.run()
     for _ in range(20):
         made.step(3)
@@ -374,7 +360,7 @@ def test_nobody_exceeds_a_limit_with_more_than_he_lost(
 
 
 def test_who_ends_elsewhere_wakes_nobody_who_waits_for_a_limit() -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_chips=8)
     limit_queue(made, "other")
     made.submit("a", chips=8)
@@ -395,7 +381,7 @@ def test_who_ends_elsewhere_wakes_nobody_who_waits_for_a_limit() -> None:
 
 @pytest.mark.parametrize("value", ["-1", "1e9", "nan", "99999999999999999999", "", " 4", "0x10", "4.0"])
 def test_an_annotation_that_is_no_number_leaves_what_was_in_force(value: str) -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_chips=8)
     made.run()
     limit_queue(made, max_chips=value)
@@ -407,7 +393,7 @@ def test_an_annotation_that_is_no_number_leaves_what_was_in_force(value: str) ->
 
 
 def test_a_jobs_own_annotations_are_no_limits() -> None:
-    made = rig()
+    made = Rig(4, actions=PLAIN)
     limit_queue(made, max_chips=8)
     made.submit("a", chips=8, annotations={"ringwise.io/max-chips": "1000"})
     made.submit("b", chips=8, annotations={"ringwise.io/max-chips": "1000"})
@@ -419,9 +405,7 @@ def test_a_jobs_own_annotations_are_no_limits() -> None:
 
 
 def move(made: Rig, job: str, queue: str) -> None:
-    key = f"default/{job}"
-    made.groups[key] = replace(made.groups[key], queue=queue)
-    made.tell(ev.PodGroupSeen(made.groups[key]))
+    made.change_group(job, queue=queue)
     made.run()
 
 
@@ -432,7 +416,7 @@ def delete_group(made: Rig, job: str) -> None:
 
 def join(made: Rig, job: str, other: str) -> None:
     """The pods of a job are written to belong to the PodGroup of another."""
-    for name in [name for name, pod in made.pods.items() if pod.group == job]:
+    for name in made.pods_of(job):
         made.change(name, group=other)
     made.run()
 
@@ -475,7 +459,7 @@ def held(made: Rig, *queues: str) -> list[int]:
     ids=["moved", "twice", "deleted", "moved and deleted", "joins", "deleted and joins", "joins none"],
 )
 def test_what_runs_counts_for_the_queue_it_was_bound_in(tricks: Sequence[Callable[[Rig], None]]) -> None:
-    made = rig(6)
+    made = Rig(6, actions=PLAIN)
     for queue in ("one", "two"):
         limit_queue(made, queue, max_chips=8, max_running_jobs=1)
     limit_queue(made, "three")
@@ -497,7 +481,7 @@ def test_what_runs_counts_for_the_queue_it_was_bound_in(tricks: Sequence[Callabl
 
 
 def test_pods_that_start_after_the_move_count_for_the_new_queue() -> None:
-    made = rig(6)
+    made = Rig(6, actions=PLAIN)
     limit_queue(made, "one", max_chips=16)
     limit_queue(made, "two", max_chips=8)
     made.submit("a", pods=4, chips=8, min_available=1, queue="one")
@@ -512,14 +496,13 @@ def test_pods_that_start_after_the_move_count_for_the_new_queue() -> None:
 
 
 def test_the_user_of_a_job_that_was_moved_is_counted_where_it_runs() -> None:
-    made = rig(6, **GUARDED)
+    made = Rig(6, actions=PLAIN, **GUARDED)
     for queue in ("one", "two"):
         limit_queue(made, queue, max_chips_per_user=8)
     made.submit("a", chips=8, queue="one", annotations=user("ann"))
     made.run()
     move(made, "a", "two")
-    made.groups["default/a"] = replace(made.groups["default/a"], annotations=user("bob"))
-    made.tell(ev.PodGroupSeen(made.groups["default/a"]))
+    made.change_group("a", annotations=user("bob"))
     made.run()
     made.submit("b", chips=8, queue="one", annotations=user("ann"))
     made.submit("c", chips=8, queue="one", annotations=user("bob"))
@@ -528,7 +511,7 @@ def test_the_user_of_a_job_that_was_moved_is_counted_where_it_runs() -> None:
 
 
 def test_what_a_moved_job_lost_is_kept_where_it_was_and_returns_within_the_limits_of_the_new_queue() -> None:
-    made = rig(6)
+    made = Rig(6, actions=PLAIN)
     for queue in ("one", "two"):
         limit_queue(made, queue, max_chips=8)
     made.submit("a", chips=8, queue="one", labels={"fault-scheduling": "grace", "fault-retry-times": "9"})
@@ -546,7 +529,7 @@ def test_what_a_moved_job_lost_is_kept_where_it_was_and_returns_within_the_limit
 
 def test_a_queue_reclaims_what_a_moved_job_holds_of_it() -> None:
     """By share of queues: the pods give back what counts for the queue they were bound in."""
-    made = rig(2, WITH_RECLAIM)
+    made = Rig(2, actions=WITH_RECLAIM)
     made.queue("one", weight=1)
     made.queue("two", weight=1)
     made.queue("three", weight=1)
@@ -559,47 +542,26 @@ def test_a_queue_reclaims_what_a_moved_job_holds_of_it() -> None:
     assert made.evictions() in (["a-0"], ["b-0"])
 
 
-def _documents(made: Rig) -> dict[str, str]:
-    written: dict[str, str] = {}
-    for command in made.commands:
-        if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
-            written |= command.data
-    return written
-
-
-def next_leader(made: Rig, *read: ev.Event) -> None:
-    """Another scheduler that reads the objects, and then what the leader before wrote."""
-    known = [event for batch, _, _ in made.history for event in batch]
-    made.machine = new_scheduler(made.machine.view.configuration)
-    made.machine.handle(
-        [event for event in known if isinstance(event, ev.NodeSeen | ev.QueueSeen | ev.LimitsSeen)],
-        made.now,
-        ev.Decide.NOTHING,
-    )
-    # In the order of the lists of an API server, which is any.
-    made.machine.handle([ev.PodSeen(pod) for pod in made.pods.values()], made.now, ev.Decide.NOTHING)
-    made.tell(*[ev.PodGroupSeen(group) for group in made.groups.values()], *read)
-    made.run()
-
-
 def test_another_leader_counts_for_the_queue_in_which_pods_were_bound() -> None:
-    made = rig(6)
+    made = Rig(6, actions=PLAIN)
     for queue in ("one", "two"):
         limit_queue(made, queue, max_chips=8)
     made.submit("a", chips=8, queue="one")
     made.run()
     move(made, "a", "two")
     made.submit("b", chips=8, queue="one")
-    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+    made.change_leader()
+    made.run()
     assert started(made, "a", "b") == ["a"]
     assert held(made, "one", "two") == [8, 0]
     # And the one after that.
-    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+    made.change_leader()
+    made.run()
     assert held(made, "one", "two") == [8, 0]
 
 
 def test_a_queue_that_was_changed_while_no_scheduler_ran_moves_nothing() -> None:
-    made = rig(6)
+    made = Rig(6, actions=PLAIN)
     for queue in ("one", "two"):
         limit_queue(made, queue, max_chips=8)
     made.tell(ev.AccountsRead())
@@ -608,13 +570,14 @@ def test_a_queue_that_was_changed_while_no_scheduler_ran_moves_nothing() -> None
     open_pods = tuple(one for one in made.commands if isinstance(one, PodHeld))
     made.groups["default/a"] = replace(made.groups["default/a"], queue="two")
     made.submit("b", chips=8, queue="one")
-    next_leader(made, ev.AccountsRead(held=open_pods, written=made.now))
+    made.change_leader(ev.AccountsRead(held=open_pods, written=made.now))
+    made.run()
     assert held(made, "one", "two") == [8, 0]
     assert started(made, "a", "b") == ["a"]
 
 
 def test_accounting_and_the_status_of_queues_follow_the_queue_in_which_pods_were_bound() -> None:
-    made = rig(2)
+    made = Rig(2, actions=PLAIN)
     made.tell(ev.AccountsRead())
     for queue in ("one", "two"):
         limit_queue(made, queue)
@@ -623,8 +586,7 @@ def test_accounting_and_the_status_of_queues_follow_the_queue_in_which_pods_were
     made.run()
     (bind,) = [one for one in made.commands if isinstance(one, Bind)]
     # Its owner is faster than the API server's answer.
-    made.groups["default/a"] = replace(made.groups["default/a"], queue="two")
-    made.tell(ev.PodGroupSeen(made.groups["default/a"]))
+    made.change_group("a", queue="two")
     made.step()
     made.change("a-0", node=bind.node, holds=bind.chips, annotations=bind.annotations, phase="Running")
     made.step()
@@ -641,7 +603,7 @@ def test_accounting_and_the_status_of_queues_follow_the_queue_in_which_pods_were
 
 
 def test_a_burst_is_lent_while_nobody_else_needs_it_and_given_back() -> None:
-    made = rig(2, WITH_RECLAIM)
+    made = Rig(2, actions=WITH_RECLAIM)
     limit_queue(made, max_chips=8, burst_chips=8)
     limit_queue(made, "other")
     made.submit("a", chips=8, preemptable=True)
@@ -658,7 +620,7 @@ def test_a_burst_is_lent_while_nobody_else_needs_it_and_given_back() -> None:
 
 
 def test_others_come_before_a_burst_in_the_same_turn() -> None:
-    made = rig(2, WITH_RECLAIM)
+    made = Rig(2, actions=WITH_RECLAIM)
     limit_queue(made, max_chips=8, burst_chips=8)
     limit_queue(made, "other")
     made.submit("a", chips=8, preemptable=True)
@@ -673,13 +635,14 @@ def test_others_come_before_a_burst_in_the_same_turn() -> None:
 
 
 def flip(made: Rig, job: str) -> None:
-    for name in [name for name, pod in made.pods.items() if pod.group == job]:
+    for name in made.pods_of(job):
         made.change(name, preemptable=False)
     made.run()
 
 
 def _another_leader(made: Rig) -> None:
-    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+    made.change_leader()
+    made.run()
 
 
 def _replaced_after_a_fault(made: Rig) -> None:
@@ -704,7 +667,7 @@ def _replaced_after_a_fault(made: Rig) -> None:
 def test_what_was_lent_stays_lent_whatever_the_job_says_later(
     tricks: Sequence[Callable[[Rig], None]],
 ) -> None:
-    made = rig(2, WITH_RECLAIM)
+    made = Rig(2, actions=WITH_RECLAIM)
     limit_queue(made, max_chips=8, burst_chips=8)
     limit_queue(made, "other")
     fault = {"fault-scheduling": "grace", "fault-retry-times": "9"}
@@ -726,7 +689,7 @@ def test_what_was_lent_stays_lent_whatever_the_job_says_later(
 
 
 def test_what_started_within_its_limit_is_not_lent_when_the_limit_is_lowered() -> None:
-    made = rig(2, WITH_RECLAIM)
+    made = Rig(2, actions=WITH_RECLAIM)
     limit_queue(made, max_chips=16, burst_chips=8)
     limit_queue(made, "other")
     made.submit("a", chips=8, preemptable=True)
@@ -748,7 +711,7 @@ def test_what_started_within_its_limit_is_not_lent_when_the_limit_is_lowered() -
     ],
 )
 def test_what_cannot_be_taken_back_is_not_lent(actions: Sequence[str], preemptable: bool, hint: str) -> None:
-    made = rig(2, actions)
+    made = Rig(2, actions=actions)
     limit_queue(made, max_chips=8, burst_chips=8)
     made.submit("a", chips=8, preemptable=preemptable)
     made.submit("b", chips=8, preemptable=preemptable)
@@ -760,7 +723,7 @@ def test_what_cannot_be_taken_back_is_not_lent(actions: Sequence[str], preemptab
 
 
 def test_nobody_is_evicted_for_a_burst() -> None:
-    made = rig(2, WITH_RECLAIM)
+    made = Rig(2, actions=WITH_RECLAIM)
     limit_queue(made, max_chips=8, burst_chips=8)
     limit_queue(made, "other")
     made.submit("x", chips=8, queue="other", preemptable=True)
@@ -780,7 +743,7 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rig = rig(4, **GUARDED)
+        self.rig = Rig(4, actions=PLAIN, **GUARDED)
         self.serial = 0
         self.most: dict[str, int | None] = {"chips": None, "running": None, "user": None}
         limit_queue(self.rig, "other")

@@ -11,17 +11,12 @@ from ringwise.actions import ACTIONS
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, Evict, SetGroupStatus, SetPodCondition
+from ringwise.messages.commands import Bind, Evict, SetGroupStatus, SetPodCondition
 from ringwise.messages.events import Decide
 from ringwise.plugins import PLUGINS
+from tests.builders.values import SECOND
 from tests.fingerprint import state_of, usage_of
-from tests.scheduler.rig import SECOND, Rig, gangs_may_end
-
-PLAIN = ("enqueue", "allocate", "backfill")
-
-
-def binds(commands: list[Command]) -> list[str]:
-    return [command.pod for command in commands if isinstance(command, Bind)]
+from tests.scheduler.rig import PLAIN, Rig, bound_pods, gangs_may_end
 
 
 def books(rig: Rig) -> tuple[object, ...]:
@@ -83,8 +78,8 @@ def test_a_gang_that_stays_partly_bound_is_evicted(running: bool) -> None:
     """One bind fails and its node is lost at the same time: the gang cannot be completed."""
     rig = Rig(2, actions=PLAIN, gang_recovery_limit=30, deaf=True)
     rig.submit("gang", pods=2, chips=8)
-    binds = {command.pod: command for command in rig.step() if isinstance(command, Bind)}
-    bound, lost = binds["gang-0"], binds["gang-1"]
+    bound_pods = {command.pod: command for command in rig.step() if isinstance(command, Bind)}
+    bound, lost = bound_pods["gang-0"], bound_pods["gang-1"]
     rig.change(
         "gang-0",
         node=bound.node,
@@ -156,7 +151,7 @@ def test_n6_an_older_event_does_not_undo_an_unconfirmed_binding() -> None:
     rig = Rig(1, actions=PLAIN, deaf=True)
     rig.submit("job", chips=4)
     rig.step()
-    rig.tell(ev.PodSeen(rig.pods["job-0"]), ev.PodSeen(rig.pods["job-0"]))
+    rig.tell(rig.pods["job-0"], rig.pods["job-0"])
     commands = rig.step()
     assert not any(isinstance(command, Bind) for command in commands)
     assert rig.machine.view.cluster.fleets["huawei.com/Ascend910"].held == [0b1111]
@@ -173,7 +168,7 @@ def test_every_event_twice_changes_nothing() -> None:
             if not isinstance(event, ev.PodSeen):
                 rig.tell(event)
     for pod in rig.pods.values():
-        rig.tell(ev.PodSeen(pod))
+        rig.tell(pod)
     commands = rig.step()
     assert not any(isinstance(command, (Bind, Evict)) for command in commands)
     assert books(rig) == before
@@ -222,7 +217,7 @@ def test_reserved_chips_of_a_job_that_started_elsewhere_go_to_pending_jobs() -> 
     rig.submit("small", chips=4)
     rig.run()
     rig.end("two")
-    rig.tell(ev.PodSeen(replace(rig.pods["one-0"], phase="Succeeded")))
+    rig.tell(replace(rig.pods["one-0"], phase="Succeeded"))
     rig.run()
     assert len(rig.places("big")) == 1
     assert len(rig.places("small")) == 1
@@ -247,12 +242,12 @@ def test_deadlines_are_the_earliest_of_all() -> None:
 def test_n6_assumed_chips_are_free_when_another_scheduler_binds_the_pod() -> None:
     rig = Rig(1, actions=PLAIN, deaf=True)
     rig.submit("moved", chips=4)
-    assert binds(rig.step()) == ["moved-0"]
+    assert bound_pods(rig.step()) == ["moved-0"]
     rig.submit("large", chips=8)
     rig.node("n2", chips=4)
-    assert binds(rig.step()) == []
+    assert bound_pods(rig.step()) == []
     rig.change("moved-0", node="n2", holds=(0, 1, 2, 3))
-    assert binds(rig.step()) == ["large-0"]
+    assert bound_pods(rig.step()) == ["large-0"]
     assert rig.machine.view.inconsistencies() == []
 
 

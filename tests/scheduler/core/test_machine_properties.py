@@ -27,8 +27,9 @@ from ringwise.state.model import (
     TopologySpread,
 )
 from ringwise.wellknown import HOSTNAME
+from tests.builders.values import CHIP, SECOND
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, SECOND, Rig, configuration, gangs_may_end
+from tests.scheduler.rig import Rig, configuration, gangs_may_end
 
 SETTINGS: dict[str, Any] = {
     "reservation_after": 30,

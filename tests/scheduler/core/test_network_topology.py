@@ -18,17 +18,16 @@ from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import (
-    HyperNode,
-    HyperNodeMember,
     NetworkTopology,
     Owner,
     Requirement,
     SubGroupPolicy,
 )
 from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE
+from tests.builders.values import hyper_node, on_node
 from tests.fingerprint import whole_state
-from tests.scheduler.rig import Rig, gangs_may_end
-from tests.scheduler.volume_rig import VolumeRig, on_node
+from tests.scheduler.rig import PLAIN, Rig, gangs_may_end
+from tests.scheduler.volume_rig import VolumeRig
 
 HARD_1, HARD_2 = NetworkTopology(highest_tier=1), NetworkTopology(highest_tier=2)
 SOFT = NetworkTopology(soft=True)
@@ -40,21 +39,14 @@ def tiers(base: Sequence[Tier] | None = None) -> tuple[Tier, ...]:
     return (*(base or default_tiers()), Tier((option,)))
 
 
-def leaf(name: str, *nodes: str) -> HyperNode:
-    return HyperNode(name, 1, tuple(HyperNodeMember(name=node) for node in nodes))
-
-
-def above(name: str, tier: int, *members: str) -> HyperNode:
-    return HyperNode(name, tier, tuple(HyperNodeMember(True, member) for member in members))
-
-
 def rig_of(nodes: int = 4, **more: Any) -> Rig:
     """Leaves s1, s2, ... of two nodes, under one HyperNode of tier 2."""
     rig = Rig(nodes, **{"tiers": tiers(), **more})
     leaves = [
-        leaf(f"s{number}", f"n{2 * number - 1}", f"n{2 * number}") for number in range(1, nodes // 2 + 1)
+        hyper_node(f"s{number}", 1, f"n{2 * number - 1}", f"n{2 * number}")
+        for number in range(1, nodes // 2 + 1)
     ]
-    rig.tell(*(ev.HyperNodeSeen(one) for one in (*leaves, above("top", 2, *(one.name for one in leaves)))))
+    rig.tell(*(*leaves, hyper_node("top", 2, *(one.name for one in leaves))))
     return rig
 
 
@@ -83,14 +75,14 @@ def test_the_hyper_node_of_a_job_is_written_once_and_again_when_it_changes() -> 
     assert annotated(rig) == [("train", "s1")]
     # The write comes back; nothing else follows.
     group = rig.groups["default/train"]
-    rig.tell(ev.PodGroupSeen(replace(group, annotations={JOB_ALLOCATED_HYPER_NODE: "s1"})))
+    rig.tell(replace(group, annotations={JOB_ALLOCATED_HYPER_NODE: "s1"}))
     rig.run()
     assert annotated(rig) == [("train", "s1")]
-    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1")))
+    rig.tell(hyper_node("s1", 1, "n1"))
     rig.run()
     # n2 is in no HyperNode now: no HyperNode has both pods.
     assert annotated(rig) == [("train", "s1"), ("train", None)]
-    rig.tell(ev.HyperNodeSeen(leaf("s3", "n2")), ev.HyperNodeSeen(above("top", 2, "s1", "s2", "s3")))
+    rig.tell(hyper_node("s3", 1, "n2"), hyper_node("top", 2, "s1", "s2", "s3"))
     rig.run()
     assert annotated(rig) == [("train", "s1"), ("train", None), ("train", "top")]
 
@@ -106,7 +98,7 @@ def test_the_hyper_node_of_a_job_stays_while_it_is_restarted_and_goes_when_it_wa
     assert annotated(rig) == [("train", "s1")]
     rig.submit("other", pods=4, chips=8)
     rig.run()
-    rig.tell(*(ev.PodSeen(replace(pod, uid=f"{pod.uid}+", node=None, phase="Pending")) for pod in pods))
+    rig.tell(*(replace(pod, uid=f"{pod.uid}+", node=None, phase="Pending") for pod in pods))
     rig.run()
     assert annotated(rig) == [("train", "s1"), ("train", None)]
 
@@ -146,7 +138,7 @@ def test_a_waiting_job_starts_when_its_domain_has_room_or_a_domain_comes() -> No
     rig.run()
     # The new nodes are in no HyperNode.
     assert nodes_of(rig, "later") == ["-", "-"]
-    rig.tell(ev.HyperNodeSeen(leaf("s3", "n5", "n6")))
+    rig.tell(hyper_node("s3", 1, "n5", "n6"))
     rig.run()
     assert nodes_of(rig, "later") == ["n5", "n6"]
 
@@ -225,7 +217,7 @@ def test_a_question_about_a_topology_leaves_no_trace() -> None:
 
 
 def test_what_is_reserved_for_a_job_that_waited_long_is_in_one_domain() -> None:
-    rig = rig_of(reservation_after=600, actions=("enqueue", "allocate", "backfill"))
+    rig = rig_of(reservation_after=600, actions=PLAIN)
     # n1 and n3 come free first, and are under different switches.
     for name, expected in (("a", "1h"), ("b", "4h"), ("c", "2h"), ("d", "3h")):
         rig.submit(name, chips=8, expected=expected)
@@ -259,7 +251,7 @@ def test_what_is_reserved_for_a_job_that_waited_long_is_in_one_domain() -> None:
 def test_a_tier_name_that_no_hyper_node_has_is_told(name: str, told: str) -> None:
     """It limits nothing, as in Volcano; nobody would notice the mistake otherwise."""
     rig = rig_of()
-    rig.tell(ev.HyperNodeSeen(replace(leaf("s1", "n1", "n2"), tier_name="leaf")))
+    rig.tell(replace(hyper_node("s1", 1, "n1", "n2"), tier_name="leaf"))
     rig.submit("train", pods=2, chips=8, topology=NetworkTopology(highest_tier_name=name))
     rig.run()
     text = f"its networkTopology restricts nothing: no HyperNode has the tier name {told}"
@@ -291,7 +283,7 @@ def test_what_of_a_topology_does_not_count_is_told_once_and_in_every_view() -> N
     rig.submit("wrong", chips=8, annotations=wrong, topology=NetworkTopology())
     rig.groups["default/wrong"].ordinary = True
     rig.run()
-    rig.tell(*(ev.PodGroupSeen(replace(group)) for group in rig.groups.values()))
+    rig.tell(*(replace(group) for group in rig.groups.values()))
     rig.run()
     events = [
         (command.key.partition("/")[2], command.message)
@@ -363,10 +355,9 @@ def test_a_sub_group_that_could_be_elsewhere_takes_no_place_that_another_needs(
     rig = Rig(3, tiers=tiers())
     for name in ("n4", "n5", "n6"):
         rig.node(name, unschedulable=True)
-    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2")), ev.HyperNodeSeen(leaf("s2", "n3", "n4", "n5", "n6")))
+    rig.tell(hyper_node("s1", 1, "n1", "n2"), hyper_node("s2", 1, "n3", "n4", "n5", "n6"))
     rig.submit("train", pods=3, chips=8)
-    group = rig.groups["default/train"] = replace(rig.groups["default/train"], sub_groups=policies)
-    rig.tell(ev.PodGroupSeen(group))
+    rig.change_group("train", sub_groups=policies)
     for number, value in enumerate(("one", "two", "two")):
         rig.change(f"train-{number}", labels={"role": value})
     rig.run()
@@ -375,14 +366,13 @@ def test_a_sub_group_that_could_be_elsewhere_takes_no_place_that_another_needs(
 
 def test_a_sub_group_whose_volumes_are_elsewhere_is_tried_though_another_found_no_place() -> None:
     rig = VolumeRig(4, tiers=tiers())
-    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2")), ev.HyperNodeSeen(leaf("s2", "n3", "n4")))
+    rig.tell(hyper_node("s1", 1, "n1", "n2"), hyper_node("s2", 1, "n3", "n4"))
     rig.submit("other", chips=8)
     rig.run()
     assert nodes_of(rig, "other") == ["n1"]
     rig.submit("train", pods=4, chips=8, min_available=2, claims=["data-{}"])
     policy = SubGroupPolicy("work", None, ("part",), 2, 1, HARD_1)
-    group = rig.groups["default/train"] = replace(rig.groups["default/train"], sub_groups=(policy,))
-    rig.tell(ev.PodGroupSeen(group))
+    rig.change_group("train", sub_groups=(policy,))
     for number in range(4):
         rig.claim(f"data-{number}")
         rig.provision(f"data-{number}", node_terms=on_node(f"n{number + 1}"))
@@ -398,8 +388,8 @@ def test_a_sub_group_whose_volumes_are_elsewhere_is_tried_though_another_found_n
 def test_a_pod_that_a_fault_takes_stays_in_the_domain(spare: bool) -> None:
     """Without a spare node in its HyperNode the job waits, though another one is idle."""
     rig = Rig(6, tiers=tiers())
-    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2", *(("n3",) if spare else ()))))
-    rig.tell(ev.HyperNodeSeen(leaf("s2", "n4", "n5", "n6")))
+    rig.tell(hyper_node("s1", 1, "n1", "n2", *(("n3",) if spare else ())))
+    rig.tell(hyper_node("s2", 1, "n4", "n5", "n6"))
     rig.submit("train", pods=2, chips=8, topology=HARD_1)
     rig.run()
     assert nodes_of(rig, "train") == ["n1", "n2"]
@@ -418,8 +408,8 @@ def test_a_pod_that_a_fault_takes_stays_in_the_domain(spare: bool) -> None:
 def test_a_job_that_a_fault_restarts_returns_to_the_domain_of_its_healthy_nodes() -> None:
     """S9, F4: though another HyperNode of the tier is fuller, and so would be taken by a new job."""
     rig = Rig(7, tiers=tiers())
-    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2", "n3")))
-    rig.tell(ev.HyperNodeSeen(leaf("s2", "n4", "n5", "n6", "n7")))
+    rig.tell(hyper_node("s1", 1, "n1", "n2", "n3"))
+    rig.tell(hyper_node("s2", 1, "n4", "n5", "n6", "n7"))
     rig.submit("train", pods=2, chips=8, topology=HARD_1, labels={"fault-scheduling": "grace"})
     rig.run()
     assert nodes_of(rig, "train") == ["n1", "n2"]
@@ -499,8 +489,7 @@ def test_no_sub_group_is_moved_to_a_higher_tier(free: str, moves: bool) -> None:
     rig = rig_of(6, multi_pod_requests="vendor")
     rig.submit("parts", pods=4, chips=2, owner=SERVICE)
     policy = SubGroupPolicy("part", match_label_keys=("part",), size=2, topology=NetworkTopology(soft=True))
-    rig.groups["default/parts"] = replace(rig.groups["default/parts"], sub_groups=(policy,))
-    rig.tell(ev.PodGroupSeen(rig.groups["default/parts"]))
+    rig.change_group("parts", sub_groups=(policy,))
     for number, node in enumerate(("n1", "n2", "n5", "n6")):
         labels = {"part": str(number // 2)}
         rig.change(f"parts-{number}", labels=labels, node=node, phase="Running", holds=(0, 1))

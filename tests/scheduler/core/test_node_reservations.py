@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.messages import events as ev
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.node_states import chip_counts
 from ringwise.state.index import View
 from ringwise.state.model import Isolation, Isolations, NodeReservation, NodeReservations, Queue
-from tests.scheduler.rig import CHIP, SECOND, Rig, configuration
+from tests.builders.values import CHIP, SECOND
+from tests.scheduler.rig import Rig, configuration
 
 #: The rig begins at 1000 s.
 BEGIN = 1000
@@ -31,7 +31,7 @@ def reservation(
 def reserved(*entries: NodeReservation, nodes: int = 1, **settings: Any) -> Rig:
     rig = Rig(nodes, **settings)
     rig.queue("research")
-    rig.tell(ev.NodeReservationsSeen(NodeReservations(entries)))
+    rig.tell(NodeReservations(entries))
     rig.step()
     return rig
 
@@ -80,7 +80,7 @@ def test_without_keep_off_a_job_that_says_nothing_starts_before_it() -> None:
 @pytest.mark.parametrize("expected", ["", "5h"])
 def test_no_job_runs_longer_than_its_queue_allows(longest: str, starts: bool, expected: str) -> None:
     rig = reserved(reservation(start=1200, end=2000))
-    rig.tell(ev.QueueSeen(Queue("short", created=1, annotations={"ringwise.io/longest-run-time": longest})))
+    rig.tell(Queue("short", created=1, annotations={"ringwise.io/longest-run-time": longest}))
     rig.submit("job", chips=8, queue="short", expected=expected)
     rig.run()
     assert rig.nodes_of("job") == (["n1"] if starts else [])
@@ -93,7 +93,7 @@ def test_who_runs_there_when_it_begins_stays() -> None:
     rig = Rig(1)
     rig.submit("job", chips=4)
     rig.run()
-    rig.tell(ev.NodeReservationsSeen(NodeReservations((reservation(),))))
+    rig.tell(NodeReservations((reservation(),)))
     for _ in range(3):
         rig.step(100)
     assert rig.nodes_of("job") == ["n1"]
@@ -116,7 +116,7 @@ def test_it_is_over_by_itself_and_jobs_that_waited_start() -> None:
 def test_an_entry_that_is_over_and_seen_again_counts_for_nothing() -> None:
     rig = reserved(reservation())
     rig.step(200)
-    rig.tell(ev.NodeReservationsSeen(NodeReservations((reservation(),))))
+    rig.tell(NodeReservations((reservation(),)))
     rig.submit("job", chips=8)
     rig.run()
     assert rig.nodes_of("job") == ["n1"]
@@ -125,7 +125,7 @@ def test_an_entry_that_is_over_and_seen_again_counts_for_nothing() -> None:
 def test_a_drain_and_a_reservation_of_one_node_both_count() -> None:
     rig = reserved(reservation(start=50, end=60))
     drain = Isolation("n1", start=(BEGIN + 100) * SECOND)
-    rig.tell(ev.IsolationsSeen(Isolations((drain,))))
+    rig.tell(Isolations((drain,)))
     for name, expected, at, queue in (
         ("short", "50s", 0, "default"),
         ("middle", "60s", 0, "default"),

@@ -9,8 +9,9 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
-from ringwise.state.model import Pod, PodClass
-from tests.scheduler.rig import Rig, gangs_may_end
+from ringwise.state.model import PodClass
+from tests.builders.values import pod
+from tests.scheduler.rig import Rig, bound_pods, gangs_may_end
 
 
 def submit_elsewhere(rig: Rig, name: str, *, only: str = "", **asked: Any) -> None:
@@ -61,7 +62,7 @@ def test_pods_of_another_scheduler_are_not_evicted(elsewhere: bool) -> None:
 def test_of_a_mixed_gang_only_our_pods_are_placed() -> None:
     rig = Rig(2, deaf=True)
     submit_elsewhere(rig, "mixed", pods=2, chips=8, min_available=1, only="mixed-1")
-    placed = [command.pod for command in rig.step() if isinstance(command, Bind)]
+    placed = bound_pods(rig.step())
     assert placed == ["mixed-0"]
     assert all(command.pod != "mixed-1" for command in rig.commands if isinstance(command, SetPodCondition))
 
@@ -69,9 +70,7 @@ def test_of_a_mixed_gang_only_our_pods_are_placed() -> None:
 def test_a_pod_that_another_scheduler_nominates_counts_on_its_node_until_it_is_taken_back() -> None:
     rig = Rig()
     rig.node("n1", cpu_milli=8000)
-    theirs = Pod(
-        "u1", "default", "theirs", PodClass(None, 0, cpu_milli=7500), scheduler="other", nominated="n1"
-    )
+    theirs = pod("theirs", uid="u1", cls=PodClass(None, 0, cpu_milli=7500), scheduler="other", nominated="n1")
     rig.put(theirs)
     rig.submit("ours", chips=0, cpu_milli=1000)
     rig.run()
@@ -86,7 +85,7 @@ def test_a_nominated_pod_counts_where_it_is_bound_and_over_the_return_of_its_nod
     rig.node("n1", cpu_milli=8000)
     rig.node("n2", cpu_milli=8000)
     cls = PodClass(None, 0, cpu_milli=7500)
-    theirs = Pod("u1", "default", "theirs", cls, scheduler="other", nominated="n1")
+    theirs = pod("theirs", uid="u1", cls=cls, scheduler="other", nominated="n1")
     rig.put(theirs)
     rig.step()
     rig.tell(ev.NodeGone("n1"))
@@ -111,7 +110,7 @@ def test_a_nominated_pod_counts_where_it_is_bound_and_over_the_return_of_its_nod
 
 def test_a_nomination_to_an_unknown_node_counts_nowhere() -> None:
     rig = Rig(1)
-    rig.put(Pod("u1", "default", "theirs", PodClass(None, 0, cpu_milli=1), scheduler="other", nominated="n9"))
+    rig.put(pod("theirs", uid="u1", cls=PodClass(None, 0, cpu_milli=1), scheduler="other", nominated="n9"))
     rig.step()
     assert "n9" not in rig.machine.view.cluster.node_id
 
@@ -132,8 +131,7 @@ def test_a_lost_pod_of_another_scheduler_keeps_no_quota_beyond_a_limit(elsewhere
     rig.node("n2", unschedulable=True)
     rig.change("train-0", deleting=True)
     rig.step()
-    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-    rig.replacement("train-0")
+    rig.recreate("train-0")
     rig.change("train-0", scheduler="volcano")
-    placed = [command.pod for command in rig.step() if isinstance(command, Bind)]
+    placed = bound_pods(rig.step())
     assert placed == ([] if elsewhere else ["train-0"])

@@ -10,20 +10,11 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, Toleration
+from ringwise.state.model import Pod, Toleration
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.wellknown import ASCEND_REAL, IS_SHARED_TOR, KUBELET_DEVICES, PREDICATE_TIME, SUPER_POD_RANK
-from tests.scheduler.rig import CHIP, SECOND, configuration
-
-FOUR = PodClass(resource=CHIP, chips=4)
-NODE = Node(
-    "n1",
-    devices=tuple(Device(chip) for chip in range(8)),
-    chips_allocatable={CHIP: 8},
-    chips_capacity={CHIP: 8},
-    cpu_milli=64_000,
-    max_pods=100,
-)
+from tests.builders.values import CHIP, SECOND, node, pod, pod_class, report, seen
+from tests.scheduler.rig import configuration
 
 
 class Cluster:
@@ -32,18 +23,14 @@ class Cluster:
     def __init__(self, **settings: Any) -> None:
         self.scheduler = new_scheduler(configuration(**settings))
         self.now = 1000 * SECOND
-        self.tell(ev.NodeSeen(NODE))
+        self.tell(node())
 
-    def tell(self, *events: ev.Event) -> list[Bind]:
+    def tell(self, *known: object) -> list[Bind]:
         self.now += SECOND
-        return [one for one in self.scheduler.handle(events, self.now) if isinstance(one, Bind)]
+        return [one for one in self.scheduler.handle(seen(*known), self.now) if isinstance(one, Bind)]
 
     def held(self, uid: str) -> tuple[int, ...]:
         return chips_of(self.scheduler.view.cluster.pods[uid].chips)
-
-
-def pod(name: str, **fields: Any) -> Pod:
-    return replace(Pod(name, "ns", name, FOUR, created=1), **fields)
 
 
 def bound(pod: Pod, bind: Bind, **annotations: str) -> Pod:
@@ -58,6 +45,7 @@ def test_N8_annotations_copied_from_a_running_pod_mean_nothing_and_are_removed()
     cluster = Cluster()
     copied = pod(
         "copy",
+        4,
         annotations={
             CHIP: "Ascend910-4,Ascend910-5,Ascend910-6,Ascend910-7",
             ASCEND_REAL: "Ascend910-4,Ascend910-5,Ascend910-6,Ascend910-7",
@@ -68,27 +56,27 @@ def test_N8_annotations_copied_from_a_running_pod_mean_nothing_and_are_removed()
             "volcano.sh/task-spec": "worker",
         },
     )
-    (bind,) = cluster.tell(ev.PodSeen(copied))
+    (bind,) = cluster.tell(copied)
     assert bind.chips == (0, 1, 2, 3)
     assert bind.remove == tuple(sorted((ASCEND_REAL, KUBELET_DEVICES, IS_SHARED_TOR, SUPER_POD_RANK)))
     assert {CHIP, PREDICATE_TIME} <= set(bind.annotations)
-    assert cluster.tell(ev.PodSeen(bound(copied, bind))) == []
+    assert cluster.tell(bound(copied, bind)) == []
     assert cluster.held("copy") == (0, 1, 2, 3)
-    (second,) = cluster.tell(ev.PodSeen(pod("second")))
+    (second,) = cluster.tell(pod("second", 4))
     assert second.chips == (4, 5, 6, 7)
 
 
 @pytest.mark.parametrize("where", [CHIP, ASCEND_REAL])
 def test_N8_an_edited_annotation_frees_no_chip_of_a_live_pod(where: str) -> None:
     cluster = Cluster()
-    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
-    running = replace(bound(pod("first"), bind), phase="Running")
-    cluster.tell(ev.PodSeen(running))
+    (bind,) = cluster.tell(pod("first", 4))
+    running = replace(bound(pod("first", 4), bind), phase="Running")
+    cluster.tell(running)
     lie = (4, 5, 6, 7)
     edited = replace(running, holds=lie) if where == CHIP else replace(running, mounted=lie)
-    cluster.tell(ev.PodSeen(edited))
+    cluster.tell(edited)
     assert set(cluster.held("first")) >= {0, 1, 2, 3}
-    binds = cluster.tell(ev.PodSeen(pod("second")))
+    binds = cluster.tell(pod("second", 4))
     assert all(not set(one.chips) & {0, 1, 2, 3} for one in binds)
     cluster.tell(ev.PodGone("first"))
     assert cluster.scheduler.view.inconsistencies() == []
@@ -96,9 +84,9 @@ def test_N8_an_edited_annotation_frees_no_chip_of_a_live_pod(where: str) -> None
 
 def test_N8_a_removed_annotation_frees_nothing_either() -> None:
     cluster = Cluster()
-    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
-    cluster.tell(ev.PodSeen(bound(pod("first"), bind)))
-    cluster.tell(ev.PodSeen(replace(pod("first"), node="n1", phase="Running")))
+    (bind,) = cluster.tell(pod("first", 4))
+    cluster.tell(bound(pod("first", 4), bind))
+    cluster.tell(pod("first", 4, on="n1"))
     assert cluster.held("first") == (0, 1, 2, 3)
 
 
@@ -108,43 +96,42 @@ def test_N8_a_removed_annotation_frees_nothing_either() -> None:
 def test_N8_an_edited_spec_frees_no_chip_of_a_live_pod(change: dict[str, Any]) -> None:
     """Tolerations are added and processor and memory resized in a running pod, with its annotations."""
     cluster = Cluster()
-    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
-    running = replace(bound(pod("first"), bind), phase="Running")
-    cluster.tell(ev.PodSeen(running))
-    cluster.tell(ev.PodSeen(replace(running, cls=replace(FOUR, **change), holds=(4, 5, 6, 7))))
+    (bind,) = cluster.tell(pod("first", 4))
+    running = replace(bound(pod("first", 4), bind), phase="Running")
+    cluster.tell(running)
+    cluster.tell(replace(running, cls=pod_class(4, **change), holds=(4, 5, 6, 7)))
     assert cluster.held("first") == (0, 1, 2, 3)
-    (second,) = cluster.tell(ev.PodSeen(pod("second")))
+    (second,) = cluster.tell(pod("second", 4))
     assert second.chips == (4, 5, 6, 7)
     assert cluster.scheduler.view.inconsistencies() == []
 
 
 def test_N8_after_a_restart_both_lists_count_as_first_read() -> None:
     cluster = Cluster()
-    found = replace(pod("old"), node="n1", phase="Running", holds=(0, 1, 2, 3), mounted=(4, 5, 6, 7))
-    cluster.tell(ev.PodSeen(found))
+    cluster.tell(pod("old", 4, on="n1", holds=(0, 1, 2, 3), mounted=(4, 5, 6, 7)))
     assert cluster.held("old") == tuple(range(8))
 
 
 def test_N8_guarded_the_mounted_chips_stand_for_the_pod() -> None:
     cluster = Cluster(owned_annotations="guarded")
-    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
-    cluster.tell(ev.PodSeen(replace(bound(pod("first"), bind), mounted=(4, 5, 6, 7))))
+    (bind,) = cluster.tell(pod("first", 4))
+    cluster.tell(replace(bound(pod("first", 4), bind), mounted=(4, 5, 6, 7)))
     assert cluster.held("first") == (4, 5, 6, 7)
 
 
 @pytest.mark.parametrize("owned", ["open", "guarded"])
 def test_N8_the_report_of_our_device_plugin_stands_for_the_pod(owned: str) -> None:
     cluster = Cluster(owned_annotations=owned)
-    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
-    here = bound(pod("first"), bind)
-    cluster.tell(ev.PodSeen(here))
-    report = DeviceReport("n1", CHIP, free=mask_of(range(4)), mounted={"first": mask_of((4, 5, 6, 7))})
-    cluster.tell(ev.ReportSeen(report))
+    (bind,) = cluster.tell(pod("first", 4))
+    here = bound(pod("first", 4), bind)
+    cluster.tell(here)
+    told = report("n1", range(4), network_unhealthy=None, mounted={"first": mask_of((4, 5, 6, 7))})
+    cluster.tell(told)
     assert cluster.held("first") == (4, 5, 6, 7)
     # An annotation does not change that, and another report does not free the chips.
-    cluster.tell(ev.PodSeen(replace(here, mounted=(0, 1, 2, 3))))
+    cluster.tell(replace(here, mounted=(0, 1, 2, 3)))
     assert cluster.held("first") == (4, 5, 6, 7)
-    cluster.tell(ev.ReportSeen(replace(report, mounted={})))
+    cluster.tell(replace(told, mounted={}))
     assert set(cluster.held("first")) >= {4, 5, 6, 7}
 
 
@@ -154,54 +141,52 @@ def test_N8_a_pod_that_vanishes_before_it_ended_keeps_its_chips_until_a_report_w
 ) -> None:
     """Deleted by force its container may still run. One that was seen to end has none."""
     cluster = Cluster()
-    (bind,) = cluster.tell(ev.PodSeen(pod("old", cls=PodClass(resource=CHIP, chips=8))))
-    old = replace(bound(pod("old", cls=PodClass(resource=CHIP, chips=8)), bind), phase="Running")
-    report = DeviceReport("n1", CHIP, mounted={"old": 0xFF})
-    assert not cluster.tell(ev.PodSeen(old), ev.ReportSeen(report))
+    (bind,) = cluster.tell(pod("old", 8))
+    old = replace(bound(pod("old", 8), bind), phase="Running")
+    told = report("n1", network_unhealthy=None, mounted={"old": 0xFF})
+    assert not cluster.tell(old, told)
     if ended:
-        cluster.tell(ev.PodSeen(replace(old, phase="Succeeded")))
-    binds = cluster.tell(ev.PodGone("old"), ev.PodSeen(pod("new")))
+        cluster.tell(replace(old, phase="Succeeded"))
+    binds = cluster.tell(ev.PodGone("old"), pod("new", 4))
     assert bool(binds) is ended
     # Nor after a restart of the scheduler, which only has the report.
     again = Cluster()
-    assert not again.tell(ev.ReportSeen(report), ev.PodSeen(pod("new")))
+    assert not again.tell(told, pod("new", 4))
     # Part of it has ended.
-    half = ev.ReportSeen(replace(report, free=0xF0, mounted={"old": 0x0F}))
+    half = replace(told, free=0xF0, mounted={"old": 0x0F})
     for one in (cluster, again)[ended:]:
         (bind,) = one.tell(half)
         assert bind.chips == (4, 5, 6, 7)
-        assert one.tell(ev.PodSeen(replace(bound(pod("new"), bind), phase="Running"))) == []
-        (bind,) = one.tell(
-            ev.PodSeen(pod("last")), ev.ReportSeen(replace(report, free=0x0F, mounted={"new": 0xF0}))
-        )
+        assert one.tell(replace(bound(pod("new", 4), bind), phase="Running")) == []
+        (bind,) = one.tell(pod("last", 4), replace(told, free=0x0F, mounted={"new": 0xF0}))
         assert bind.chips == (0, 1, 2, 3)
         assert one.scheduler.view.inconsistencies() == []
 
 
 def test_N8_a_report_that_comes_before_its_pods_withholds_nothing_for_long() -> None:
     cluster = Cluster()
-    cluster.tell(ev.ReportSeen(DeviceReport("n1", CHIP, mounted={"old": 0x0F, "gone": 0xF0})))
-    cluster.tell(ev.PodSeen(pod("old", node="n1", phase="Succeeded")))
-    (bind,) = cluster.tell(ev.PodSeen(pod("new")))
+    cluster.tell(report("n1", network_unhealthy=None, mounted={"old": 0x0F, "gone": 0xF0}))
+    cluster.tell(pod("old", 4, on="n1", phase="Succeeded"))
+    (bind,) = cluster.tell(pod("new", 4))
     assert bind.chips == (0, 1, 2, 3)
     cluster.tell(ev.ReportGone("n1", aggregated=False))
-    (bind,) = cluster.tell(ev.PodSeen(pod("next")))
+    (bind,) = cluster.tell(pod("next", 4))
     assert bind.chips == (4, 5, 6, 7)
     assert cluster.scheduler.view.inconsistencies() == []
 
 
 def test_N8_a_report_that_is_older_than_its_node_counts() -> None:
     cluster = Cluster()
-    report = DeviceReport("n2", CHIP, mounted={"gone": 0xFF})
-    cluster.tell(ev.NodeGone("n1"), ev.ReportSeen(report))
-    assert not cluster.tell(ev.NodeSeen(replace(NODE, name="n2")), ev.PodSeen(pod("new")))
+    told = report("n2", network_unhealthy=None, mounted={"gone": 0xFF})
+    cluster.tell(ev.NodeGone("n1"), told)
+    assert not cluster.tell(node("n2"), pod("new", 4))
     # Another node that takes its place in the tables has chips of its own.
     cluster.tell(ev.NodeGone("n2"))
-    assert cluster.tell(ev.NodeSeen(replace(NODE, name="n3")))
+    assert cluster.tell(node("n3"))
     assert cluster.scheduler.view.inconsistencies() == []
 
 
-DOUBTFUL = DeviceReport("n1", CHIP, doubtful={"first": mask_of((0, 1, 2, 3, 6, 7))})
+DOUBTFUL = report("n1", network_unhealthy=None, doubtful={"first": mask_of((0, 1, 2, 3, 6, 7))})
 
 
 @pytest.mark.parametrize("owned", ["open", "guarded"])
@@ -209,53 +194,49 @@ DOUBTFUL = DeviceReport("n1", CHIP, doubtful={"first": mask_of((0, 1, 2, 3, 6, 7
 def test_N8_doubtful_chips_go_to_nobody_until_the_pod_ends(owned: str, report_first: bool) -> None:
     """A pod from before the device plugin: its owner edited AscendReal, and the scheduler starts anew."""
     cluster = Cluster(owned_annotations=owned)
-    edited = pod("first", node="n1", phase="Running", holds=(4, 5, 6, 7), mounted=(4, 5, 6, 7))
-    events: list[ev.Event] = [ev.PodSeen(edited), ev.ReportSeen(DOUBTFUL)]
+    edited = pod("first", 4, on="n1", holds=(4, 5, 6, 7), mounted=(4, 5, 6, 7))
+    events = [edited, DOUBTFUL]
     cluster.tell(*(reversed(events) if report_first else events))
     # The pod itself holds what it did: a fault of another chip is not its own.
     assert cluster.held("first") == (4, 5, 6, 7)
-    assert cluster.tell(ev.PodSeen(pod("second"))) == []
+    assert cluster.tell(pod("second", 4)) == []
     # Neither an annotation nor another report takes it back, nor a change of the spec.
-    cluster.tell(ev.PodSeen(replace(edited, mounted=(4,), cls=replace(FOUR, cpu_milli=100))))
-    assert cluster.tell(ev.ReportSeen(replace(DOUBTFUL, doubtful={}))) == []
+    cluster.tell(replace(edited, mounted=(4,), cls=pod_class(4, cpu_milli=100)))
+    assert cluster.tell(replace(DOUBTFUL, doubtful={})) == []
     assert cluster.tell(ev.ReportGone("n1", aggregated=False)) == []
     assert cluster.scheduler.view.inconsistencies() == []
-    (bind,) = cluster.tell(ev.PodSeen(replace(edited, phase="Succeeded")))
+    (bind,) = cluster.tell(replace(edited, phase="Succeeded"))
     assert bind.chips == (0, 1, 2, 3)
     assert cluster.scheduler.view.inconsistencies() == []
 
 
 def test_N8_a_mount_that_is_reported_ends_the_doubt() -> None:
     cluster = Cluster()
-    cluster.tell(ev.PodSeen(pod("first", node="n1", phase="Running", holds=(4, 5, 6, 7))))
-    cluster.tell(ev.ReportSeen(DOUBTFUL))
-    assert cluster.tell(ev.PodSeen(pod("second"))) == []
-    (bind,) = cluster.tell(
-        ev.ReportSeen(replace(DOUBTFUL, doubtful={}, mounted={"first": mask_of(range(4))}))
-    )
+    cluster.tell(pod("first", 4, on="n1", holds=(4, 5, 6, 7)))
+    cluster.tell(DOUBTFUL)
+    assert cluster.tell(pod("second", 4)) == []
+    (bind,) = cluster.tell(replace(DOUBTFUL, doubtful={}, mounted={"first": mask_of(range(4))}))
     assert bind.chips == (4, 5, 6, 7)
 
 
 def test_N8_doubtful_chips_of_kubelet_s_ids_do_not_make_a_pod_s_chips_known() -> None:
     """Nothing names the chips of a pod that another scheduler bound: its node stays closed (N7)."""
     cluster = Cluster()
-    cluster.tell(ev.PodSeen(pod("first", node="n1", phase="Running", scheduler="other")))
-    cluster.tell(ev.ReportSeen(DOUBTFUL))
-    assert cluster.tell(ev.PodSeen(Pod("one", "ns", "one", PodClass(resource=CHIP, chips=1)))) == []
-    assert set(cluster.scheduler.view.cluster.fleets[CHIP].unknown_holders[0]) == {"ns/first"}
+    cluster.tell(pod("first", 4, on="n1", scheduler="other"))
+    cluster.tell(DOUBTFUL)
+    assert cluster.tell(pod("one")) == []
+    assert set(cluster.scheduler.view.cluster.fleets[CHIP].unknown_holders[0]) == {"default/first"}
 
 
 def test_N7_a_pod_that_names_some_of_its_chips_closes_its_node_until_it_names_all() -> None:
     cluster = Cluster()
-    cluster.tell(ev.PodSeen(pod("first", node="n1", phase="Running", scheduler="other", holds=(4, 5))))
-    one = Pod("one", "ns", "one", PodClass(resource=CHIP, chips=1))
-    assert cluster.tell(ev.PodSeen(one)) == []
+    cluster.tell(pod("first", 4, on="n1", scheduler="other", holds=(4, 5)))
+    one = pod("one")
+    assert cluster.tell(one) == []
     fleet = cluster.scheduler.view.cluster.fleets[CHIP]
-    assert fleet.unknown_holders == {0: {"ns/first": 2}}
+    assert fleet.unknown_holders == {0: {"default/first": 2}}
     # What it named first stays its own (N8).
-    (bind,) = cluster.tell(
-        ev.PodSeen(pod("first", node="n1", phase="Running", scheduler="other", holds=(0, 1, 6, 7)))
-    )
+    (bind,) = cluster.tell(pod("first", 4, on="n1", scheduler="other", holds=(0, 1, 6, 7)))
     assert cluster.held("first") == (0, 1, 4, 5, 6, 7)
     assert bind.chips[0] in (2, 3)
     assert not fleet.unknown_holders
@@ -264,20 +245,16 @@ def test_N7_a_pod_that_names_some_of_its_chips_closes_its_node_until_it_names_al
 
 def test_N8_doubtful_chips_of_a_pod_without_chips_or_elsewhere_hold_nothing() -> None:
     cluster = Cluster()
-    none = PodClass(cpu_milli=100)
-    cluster.tell(ev.PodSeen(Pod("first", "ns", "cpu", none, node="n1", phase="Running")))
-    cluster.tell(ev.PodSeen(pod("away", node="n2", phase="Running", holds=(0, 1, 2, 3))))
-    cluster.tell(ev.ReportSeen(replace(DOUBTFUL, doubtful={"first": 0xFF, "away": 0xFF, "unknown": 0xFF})))
-    (bind,) = cluster.tell(ev.PodSeen(pod("second")))
+    cluster.tell(pod("cpu", 0, uid="first", cpu_milli=100, on="n1"))
+    cluster.tell(pod("away", 4, on="n2", holds=(0, 1, 2, 3)))
+    cluster.tell(replace(DOUBTFUL, doubtful={"first": 0xFF, "away": 0xFF, "unknown": 0xFF}))
+    (bind,) = cluster.tell(pod("second", 4))
     assert bind.chips == (0, 1, 2, 3)
 
 
 def test_N8_a_pod_that_asks_for_no_chips_holds_none_and_closes_no_node() -> None:
     cluster = Cluster()
-    free = replace(
-        Pod("cpu", "ns", "cpu", PodClass(cpu_milli=100)), node="n1", phase="Running", holds=tuple(range(8))
-    )
-    cluster.tell(ev.PodSeen(free))
+    cluster.tell(pod("cpu", 0, cpu_milli=100, on="n1", holds=range(8)))
     assert cluster.held("cpu") == ()
-    (bind,) = cluster.tell(ev.PodSeen(pod("first")))
+    (bind,) = cluster.tell(pod("first", 4))
     assert bind.chips == (0, 1, 2, 3)

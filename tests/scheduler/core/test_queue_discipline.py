@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from ringwise.framework import budget
 from ringwise.framework.queue_heads import Head, Line, QueueHeads
 from ringwise.framework.statement import Statement
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import NodeTerm, Requirement
-from tests.scheduler.rig import CHIP, Rig, configuration
+from tests.builders.values import CHIP
+from tests.scheduler.rig import Rig, bound_pods, configuration
 
 ALLOCATE = ("allocate",)
 
@@ -56,7 +56,7 @@ def test_why_says_the_same_of_a_job_that_would_not_be_admitted_either() -> None:
         rig.submit(name, chips=8)
         key = f"default/{name}"
         rig.groups[key] = replace(rig.groups[key], min_resources={CHIP: 8})
-        rig.tell(ev.PodGroupSeen(rig.groups[key]))
+        rig.tell(rig.groups[key])
     rig.run()
     job = rig.machine.view.jobs["default/behind"]
     answer = explain(rig.machine.view, job, rig.now)
@@ -315,9 +315,7 @@ def test_all_that_fit_start_when_the_first_does_and_in_order() -> None:
     rig.run()
     rig.end("all")
     commands = rig.step()
-    assert [command.pod for command in commands if isinstance(command, Bind)] == [
-        f"job-{number}-0" for number in range(96)
-    ]
+    assert bound_pods(commands) == [f"job-{number}-0" for number in range(96)]
     assert rig.reason("job-96") == "queue-overused"
     assert rig.reason("job-97") == "waits-behind"
 
@@ -356,7 +354,7 @@ def test_a_blocked_job_evicts_nobody() -> None:
 
 def test_other_settings_end_the_discipline() -> None:
     rig = blocked()
-    rig.tell(ev.ConfigurationSeen(configuration(ALLOCATE)))
+    rig.tell(configuration(ALLOCATE))
     rig.run()
     assert rig.nodes_of("small") == ["n1"]
 

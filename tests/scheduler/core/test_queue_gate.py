@@ -7,19 +7,16 @@ from dataclasses import replace
 import pytest
 
 from ringwise.framework.configuration import Tier
-from ringwise.messages import events as ev
 from ringwise.messages.commands import RemoveQueueGate
 from ringwise.scheduler.defaults import default_tiers
-from tests.scheduler.rig import Rig, with_capacity
-
-PLAIN = ("enqueue", "allocate", "backfill")
+from tests.scheduler.rig import PLAIN, Rig, with_capacity
 
 
 def gated_job(rig: Rig, name: str, queue: str, *, by_others: bool = False) -> None:
     rig.submit(name, chips=0, cpu_milli=4000, queue=queue)
     group = rig.groups[f"default/{name}"]
     rig.groups[f"default/{name}"] = replace(group, min_resources={"cpu": 4000})
-    rig.tell(ev.PodGroupSeen(rig.groups[f"default/{name}"]))
+    rig.tell(rig.groups[f"default/{name}"])
     rig.change(f"{name}-0", gated=True, queue_gated=not by_others)
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, SetQueueStatus
-from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.model import Queue
+from tests.builders import values
+from tests.builders.values import CHIP
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, Rig
-
-PLAIN = ("enqueue", "allocate", "backfill")
+from tests.scheduler.rig import PLAIN, Rig
 
 
 def told(commands: list[Command]) -> dict[str, SetQueueStatus]:
@@ -50,7 +50,7 @@ def test_nothing_is_written_when_nothing_changed() -> None:
     rig.run()
     assert told(rig.commands)
     for pod in rig.pods.values():
-        rig.tell(ev.PodSeen(pod))
+        rig.tell(pod)
     rig.node("n2")
     assert told(rig.step(1)) == {}
 
@@ -71,8 +71,7 @@ def test_a_job_that_changes_its_queue_is_counted_in_the_other_and_its_pods_where
     rig.submit("job", chips=4)
     rig.run()
     assert told(rig.commands)["other"].groups == {}
-    group = rig.groups["default/job"] = replace(rig.groups["default/job"], queue="other")
-    rig.tell(ev.PodGroupSeen(group))
+    rig.change_group("job", queue="other")
     rig.run()
     now = told(rig.commands)
     assert (now["default"].groups, now["default"].allocated) == ({}, {CHIP: 4, "pods": 1})
@@ -97,7 +96,7 @@ def test_a_group_that_goes_before_its_pods_is_not_counted() -> None:
 def test_a_pod_that_is_a_job_of_its_own_counts_like_a_pod_group() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("default")
-    rig.put(Pod("u", "default", "alone", PodClass(CHIP, 2)))
+    rig.put(values.pod("alone", 2, uid="u"))
     rig.run()
     status = told(rig.commands)["default"]
     assert (status.groups, status.allocated) == ({"Inqueue": 1}, {CHIP: 2, "pods": 1})
@@ -110,9 +109,9 @@ def test_a_new_queue_gets_the_status_of_the_jobs_in_it() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.submit("job", chips=4)
     rig.run()
-    rig.tell(ev.QueueSeen(Queue("default", uid="q")))
+    rig.tell(Queue("default", uid="q"))
     assert told(rig.step())["default"].allocated == {CHIP: 4, "pods": 1}
-    rig.tell(ev.QueueSeen(Queue("later", uid="l")))
+    rig.tell(Queue("later", uid="l"))
     assert told(rig.step()) == {"later": SetQueueStatus("later", {}, {})}
 
 
@@ -181,7 +180,7 @@ def test_the_last_status_equals_a_full_count(steps: list[tuple[str, int]]) -> No
         elif what == "move" and job:
             group = rig.groups[f"default/{job}"]
             rig.groups[f"default/{job}"] = replace(group, queue=names[which % 2])
-            rig.tell(ev.PodGroupSeen(rig.groups[f"default/{job}"]))
+            rig.tell(rig.groups[f"default/{job}"])
         elif what == "queue":
             name = names[which % 2]
             rig.queue(name, weight=1 + which, parent=below.get(name, ""))

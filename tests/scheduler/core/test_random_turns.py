@@ -16,14 +16,14 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RemoveQueueGate
 from ringwise.scheduler.defragment.search import find_plans
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Owner
+from ringwise.state.model import Isolation, Isolations, Owner
 from ringwise.topology.chips import chip_names
 from tests import invariants
+from tests.builders.values import CHIP, report
 from tests.examples import examples
 from tests.scheduler.faults.fault_rig import POD_LEVEL
-from tests.scheduler.rig import ACTIONS, CHIP, Rig, gangs_may_end, with_capacity
+from tests.scheduler.rig import ACTIONS, PLAIN, Rig, gangs_may_end, with_capacity
 
-PLAIN = ("enqueue", "allocate", "backfill")
 #: Milli-cores that the queue `gated` may use.
 CPU = 4000
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8))
@@ -117,11 +117,7 @@ class Cluster:
         name = f"n{self.random.randint(1, 5)}"
         bad = self.random.choice((0xF0, 0x0F, 1, 1 << self.random.randint(0, 7)))
         sick, recovering = self.random.choice(((0, 0), (0, 0), (bad, 0), (0, bad)))
-        self.rig.tell(
-            ev.ReportSeen(
-                DeviceReport(name, CHIP, unhealthy=sick, recovering=recovering, network_unhealthy=0)
-            )
-        )
+        self.rig.tell(ev.ReportSeen(report(name, unhealthy=sick, recovering=recovering)))
 
     def isolate(self) -> None:
         name, number = f"n{self.random.randint(1, 5)}", self.random.randint(0, 7)

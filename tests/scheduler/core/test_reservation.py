@@ -14,23 +14,19 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import budget
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publish, RecordJobEvent
+from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publish
 from ringwise.messages.events import Decide
 from ringwise.scheduler.core import job_backoff, reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, PodClass, PodGroup
+from ringwise.state.model import DeviceReport, Isolation, Isolations
 from ringwise.state.reservations import Reservation
 from ringwise.wellknown import RESERVATIONS_KEY
+from tests.builders import values
+from tests.builders.values import CHIP, SECOND, node, report
 from tests.examples import examples
-from tests.scheduler.rig import ACTIONS, CHIP, SECOND, Rig
-
-PLAIN = ("enqueue", "allocate", "backfill")
-
-
-def rig_of(nodes: int, reservation_after: int = 600) -> Rig:
-    return Rig(nodes, actions=PLAIN, reservation_after=reservation_after)
+from tests.scheduler.rig import ACTIONS, PLAIN, Rig
 
 
 def kept_for(rig: Rig, job: str) -> Reservation | None:
@@ -43,7 +39,7 @@ def nodes_kept(rig: Rig, job: str) -> list[str]:
 
 
 def test_the_reservation_comes_with_time_alone_and_the_deadline_is_reported() -> None:
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("small", chips=4)
     rig.run()
     rig.submit("big", pods=2, chips=8)
@@ -58,7 +54,7 @@ def test_the_reservation_comes_with_time_alone_and_the_deadline_is_reported() ->
 
 
 def test_small_jobs_do_not_take_reserved_chips_but_run_on_others() -> None:
-    rig = rig_of(3)
+    rig = Rig(3, actions=PLAIN, reservation_after=600)
     for number, chips in enumerate((8, 8, 4, 4)):
         rig.submit(f"old{number}", chips=chips, expected=f"{number + 1}h")
         rig.run()
@@ -83,7 +79,7 @@ def test_small_jobs_do_not_take_reserved_chips_but_run_on_others() -> None:
 
 
 def test_jobs_that_end_in_time_may_backfill_reserved_chips() -> None:
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old", chips=8, expected="2h")
     rig.run()
     rig.submit("big", pods=2, chips=8)
@@ -104,7 +100,7 @@ def test_jobs_that_end_in_time_may_backfill_reserved_chips() -> None:
 
 
 def test_without_expected_ends_the_oldest_jobs_count_first_and_nothing_is_backfilled() -> None:
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("first", chips=8)
     rig.run()
     rig.step(10)
@@ -120,7 +116,7 @@ def test_without_expected_ends_the_oldest_jobs_count_first_and_nothing_is_backfi
 
 
 def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
-    rig = rig_of(3)
+    rig = Rig(3, actions=PLAIN, reservation_after=600)
     rig.submit("small", chips=8)
     rig.run()
     rig.step(10)
@@ -141,7 +137,7 @@ def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
 
 
 def test_what_is_free_already_is_not_kept_where_the_job_fits_besides() -> None:
-    rig = rig_of(3)
+    rig = Rig(3, actions=PLAIN, reservation_after=600)
     rig.submit("small", chips=8)
     rig.run()
     rig.submit("wide", pods=2, chips=8)
@@ -157,7 +153,7 @@ def test_what_is_free_already_is_not_kept_where_the_job_fits_besides() -> None:
 
 
 def test_what_is_free_already_is_kept_where_the_job_needs_it() -> None:
-    rig = rig_of(3)
+    rig = Rig(3, actions=PLAIN, reservation_after=600)
     rig.submit("wide", pods=2, chips=8)
     rig.run()
     rig.submit("big", pods=3, chips=8)
@@ -167,7 +163,7 @@ def test_what_is_free_already_is_kept_where_the_job_needs_it() -> None:
 
 
 def test_one_reservation_for_each_queue_at_a_time() -> None:
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.queue("other")
     rig.submit("old", pods=2, chips=8)
     rig.run()
@@ -180,7 +176,7 @@ def test_one_reservation_for_each_queue_at_a_time() -> None:
 
 
 def test_a_job_too_large_for_the_empty_cluster_gets_no_reservation_and_the_next_one_does() -> None:
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old", pods=2, chips=8)
     rig.run()
     rig.submit("huge", pods=3, chips=8)
@@ -193,9 +189,9 @@ def test_a_job_too_large_for_the_empty_cluster_gets_no_reservation_and_the_next_
 UNUSABLE = pytest.mark.parametrize(
     "happens",
     [
-        ev.NodeSeen(Node("n1", ready=False, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8})),
-        ev.NodeSeen(Node("n1", unschedulable=True, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8})),
-        ev.ReportSeen(DeviceReport("n1", CHIP, unhealthy=1)),
+        ev.NodeSeen(node("n1", ready=False, devices=None)),
+        ev.NodeSeen(node("n1", unschedulable=True, devices=None)),
+        ev.ReportSeen(report("n1", network_unhealthy=None, unhealthy=1)),
         ev.ReportSeen(DeviceReport("n1", CHIP, free=0xFE, recovering=1)),
         ev.IsolationsSeen(Isolations((Isolation("n1"),))),
         ev.IsolationsSeen(Isolations((Isolation("n1", chip="Ascend910-0", number=0),))),
@@ -206,7 +202,7 @@ UNUSABLE = pytest.mark.parametrize(
 
 @UNUSABLE
 def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found(happens: ev.Event) -> None:
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old0", chips=8, expected="1h")
     rig.run()
     rig.submit("old1", chips=8, expected="2h")
@@ -223,7 +219,7 @@ def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found(happens:
 @UNUSABLE
 def test_what_a_failed_binding_gives_back_is_reserved_again_if_it_can_be_used(happens: ev.Event) -> None:
     for before, reserved in ((), ["n1"]), ((happens,), []):
-        rig = rig_of(1)
+        rig = Rig(1, actions=PLAIN, reservation_after=600)
         rig.submit("old", chips=8)
         rig.run()
         rig.submit("big", chips=8)
@@ -244,7 +240,7 @@ def test_what_a_failed_binding_gives_back_is_reserved_again_if_it_can_be_used(ha
 
 
 def test_the_reservation_of_a_deleted_job_goes_to_pending_jobs() -> None:
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old", chips=8)
     rig.run()
     rig.submit("big", pods=2, chips=8)
@@ -267,7 +263,7 @@ def test_a_stream_of_small_jobs_does_not_starve_a_gang(
     nodes: int, stream: list[tuple[int, int, bool]], before: int
 ) -> None:
     """Small jobs arrive every second and run for up to 30s; the gang needs every node."""
-    rig = rig_of(nodes, reservation_after=20)
+    rig = Rig(nodes, actions=PLAIN, reservation_after=20)
     ends: dict[str, int] = {}
     for tick in range(240):
         if tick == before:
@@ -290,16 +286,10 @@ def test_a_stream_of_small_jobs_does_not_starve_a_gang(
 # -- cpu, memory and other resources --------------------------------------------------------------
 
 
-def cpu_rig(nodes: int, cpu: int = 16_000) -> Rig:
-    rig = Rig(actions=PLAIN)
-    for number in range(1, nodes + 1):
-        rig.node(f"n{number}", chips=0, cpu_milli=cpu, memory=64 << 30, max_pods=110)
-    return rig
-
-
 def test_a_gang_of_cpu_pods_that_waited_long_gets_a_reservation() -> None:
     """A stream of one-pod jobs must not starve it."""
-    rig = cpu_rig(2)
+    rig = Rig(actions=PLAIN)
+    rig.nodes(2, chips=0, cpu_milli=16_000)
     for number in range(4):
         rig.submit(f"old{number}", chips=0, cpu_milli=8_000)
     rig.run()
@@ -319,7 +309,8 @@ def test_a_gang_of_cpu_pods_that_waited_long_gets_a_reservation() -> None:
 
 
 def test_what_is_left_beside_reserved_cpu_is_used_at_once() -> None:
-    rig = cpu_rig(1)
+    rig = Rig(actions=PLAIN)
+    rig.nodes(1, chips=0, cpu_milli=16_000)
     rig.submit("old", chips=0, cpu_milli=8_000)
     rig.run()
     rig.submit("big", chips=0, cpu_milli=12_000)
@@ -342,12 +333,12 @@ def test_a_reservation_for_chips_keeps_cpu_and_other_resources_too() -> None:
     rig.node("n1", cpu_milli=16_000, extended=(("example.com/nic", 2),))
     rig.submit("old", chips=8, cpu_milli=8_000)
     rig.run()
-    rig.submit("big", chips=8, cpu_milli=16_000, extended=(("example.com/nic", 2),))
+    rig.submit("big", chips=8, cpu_milli=16_000, extended={"example.com/nic": 2})
     rig.run()
     rig.step(600)
     assert kept_for(rig, "big") is not None
     rig.submit("thief", chips=0, cpu_milli=1_000)
-    rig.submit("nic", chips=0, extended=(("example.com/nic", 1),))
+    rig.submit("nic", chips=0, extended={"example.com/nic": 1})
     rig.run()
     rig.end("old")
     rig.run()
@@ -356,7 +347,8 @@ def test_a_reservation_for_chips_keeps_cpu_and_other_resources_too() -> None:
 
 
 def test_cpu_jobs_that_end_in_time_may_backfill_reserved_cpu() -> None:
-    rig = cpu_rig(2)
+    rig = Rig(actions=PLAIN)
+    rig.nodes(2, chips=0, cpu_milli=16_000)
     rig.submit("old", chips=0, cpu_milli=16_000, expected="2h")
     rig.run()
     rig.submit("big", chips=0, pods=2, cpu_milli=16_000)
@@ -370,7 +362,8 @@ def test_cpu_jobs_that_end_in_time_may_backfill_reserved_cpu() -> None:
 
 
 def test_the_reservation_moves_when_its_node_becomes_too_small() -> None:
-    rig = cpu_rig(2)
+    rig = Rig(actions=PLAIN)
+    rig.nodes(2, chips=0, cpu_milli=16_000)
     rig.submit("a", chips=0, cpu_milli=16_000)
     rig.run()
     rig.step(1)
@@ -382,7 +375,7 @@ def test_the_reservation_moves_when_its_node_becomes_too_small() -> None:
     kept = kept_for(rig, "big")
     assert kept is not None
     assert [rig.machine.view.cluster.names[node] for node in kept.nodes] == ["n1"]
-    rig.node("n1", chips=0, cpu_milli=8_000, memory=64 << 30, max_pods=110)
+    rig.node("n1", chips=0, cpu_milli=8_000)
     rig.run()
     kept = kept_for(rig, "big")
     assert kept is not None
@@ -391,7 +384,7 @@ def test_the_reservation_moves_when_its_node_becomes_too_small() -> None:
 
 def test_a_reservation_that_did_not_suffice_is_made_again() -> None:
     """The awaited pod is gone, but a label the job needs went with it: it must not hold the node for ever."""
-    rig = cpu_rig(0)
+    rig = Rig(actions=PLAIN)
     for name in ("n1", "n2"):
         rig.node(name, chips=0, cpu_milli=16_000, labels={"zone": "a"})
     rig.submit("a", chips=0, cpu_milli=16_000, expected="1h")
@@ -421,7 +414,7 @@ def test_what_runs_is_not_read_for_jobs_that_were_placed_in_the_same_cycle(
         return running_jobs(session)
 
     monkeypatch.setattr(reservation, "running_jobs", counting)
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("old", pods=2, chips=8)
     rig.run()
     for name in ("one", "two"):
@@ -456,7 +449,7 @@ def released(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_running_jobs_are_ended_once_however_many_jobs_fit_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     work = {}
     for waiting in (2, 40):
-        rig = rig_of(2)
+        rig = Rig(2, actions=PLAIN, reservation_after=600)
         for number in range(12):
             rig.submit(f"old{number}", chips=1)
         for number in range(waiting):
@@ -468,13 +461,6 @@ def test_running_jobs_are_ended_once_however_many_jobs_fit_nowhere(monkeypatch: 
     assert work[40] == work[2] <= 24
 
 
-def submit_to(rig: Rig, namespace: str, name: str, created: int, *, chips: int, fits: bool) -> None:
-    selector = () if fits else (("no", "such"),)
-    rig.tell(ev.PodGroupSeen(PodGroup(namespace, name, min_member=1, created=created)))
-    cls = PodClass(chips=chips, resource=CHIP, node_selector=selector)
-    rig.put(Pod(f"{namespace}-{name}", namespace, name, cls, group=name, created=created))
-
-
 @pytest.mark.parametrize("namespace", ["other", "flood"])
 def test_jobs_that_fit_nowhere_are_tried_in_turn_and_the_one_that_fits_gets_its_reservation(
     monkeypatch: pytest.MonkeyPatch, namespace: str
@@ -482,12 +468,12 @@ def test_jobs_that_fit_nowhere_are_tried_in_turn_and_the_one_that_fits_gets_its_
     # Few may be tried at once, and every second a node changes, so that all may be tried anew.
     monkeypatch.setattr(budget, "NAMESPACE_STEPS", 10 * TRIED_STEPS)
     monkeypatch.setattr(budget, "NAMESPACE_STEPS_A_SECOND", 4 * TRIED_STEPS)
-    rig = rig_of(1)
+    rig = Rig(1, actions=PLAIN, reservation_after=600)
     rig.submit("old", chips=8)
     rig.run()
     for number in range(30):
-        submit_to(rig, "flood", f"never{number}", number, chips=1, fits=False)
-    submit_to(rig, namespace, "zebra", 100, chips=8, fits=True)
+        rig.submit(f"never{number}", namespace="flood", chips=1, node_selector=(("no", "such"),))
+    rig.submit("zebra", namespace=namespace, chips=8)
     rig.run()
     rig.step(600)
     seconds = 0
@@ -503,12 +489,12 @@ def test_jobs_that_were_not_tried_for_want_of_steps_are_tried_when_time_passes(
 ) -> None:
     monkeypatch.setattr(budget, "NAMESPACE_STEPS", 4 * TRIED_STEPS)
     monkeypatch.setattr(budget, "NAMESPACE_STEPS_A_SECOND", TRIED_STEPS)
-    rig = rig_of(1)
+    rig = Rig(1, actions=PLAIN, reservation_after=600)
     rig.submit("old", chips=8)
     rig.run()
     for number in range(20):
-        submit_to(rig, "flood", f"never{number}", number, chips=1, fits=False)
-    submit_to(rig, "flood", "zebra", 100, chips=8, fits=True)
+        rig.submit(f"never{number}", namespace="flood", chips=1, node_selector=(("no", "such"),))
+    rig.submit("zebra", namespace="flood", chips=8)
     rig.run()
     rig.step(600)
     while rig.machine.view.reservation_of("flood/zebra") is None:
@@ -523,7 +509,7 @@ def test_jobs_that_were_not_tried_for_want_of_steps_are_tried_when_time_passes(
 
 def waiting_rig() -> Rig:
     """Two nodes, half of one in use, all of both reserved."""
-    rig = rig_of(2)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     rig.submit("small", chips=4)
     rig.run()
     rig.submit("big", pods=2, chips=8)
@@ -567,7 +553,7 @@ def test_reservations_are_written_when_they_change_and_not_taken_over() -> None:
     "text", ["", "{", "[]", "[" * 10_000, '{"version":2}', '{"version":1,"reservations":[[1],"x",{}]}']
 )
 def test_records_that_cannot_be_read_reserve_nothing(text: str) -> None:
-    rig = rig_of(1)
+    rig = Rig(1, actions=PLAIN, reservation_after=600)
     rig.machine.handle([ev.ReschedulingRead(reservations=text, takes_over=False)], rig.now)
     assert not list(rig.machine.view.reservations)
     assert not rig.machine.view.incidents
@@ -590,20 +576,12 @@ def lent(*, actions: tuple[str, ...] = ACTIONS, grace: int = 300) -> Rig:
     return rig
 
 
-def warnings(rig: Rig) -> list[str]:
-    return [
-        one.message
-        for one in rig.commands
-        if isinstance(one, RecordJobEvent) and one.reason == "ExpectedDurationExceeded"
-    ]
-
-
 def test_who_runs_longer_than_it_said_is_warned_and_evicted_for_who_waits_for_nothing_else() -> None:
     rig = lent()
     # A pod without chips on the same node is not in the way of `big`.
-    rig.put(Pod("side", "default", "side", PodClass(cpu_milli=100), node="n2", phase="Running"))
+    rig.put(values.pod("side", 0, cpu_milli=100, on="n2"))
     rig.step(1800)
-    (message,) = warnings(rig)
+    (message,) = rig.messages("ExpectedDurationExceeded")
     assert "its expected duration of 30m, and runs longer" in message
     assert message.endswith("from 1970-01-01T01:01:40Z on it may be evicted for that job")
     # While `old` runs, nobody would start if it went.
@@ -618,7 +596,7 @@ def test_who_runs_longer_than_it_said_is_warned_and_evicted_for_who_waits_for_no
     rig.gone("liar-0")
     rig.run()
     assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
-    assert len(warnings(rig)) == 1
+    assert len(rig.messages("ExpectedDurationExceeded")) == 1
 
 
 def test_nobody_is_evicted_for_it_before_the_grace_period_is_over() -> None:
@@ -626,7 +604,7 @@ def test_nobody_is_evicted_for_it_before_the_grace_period_is_over() -> None:
     rig.end("old")
     rig.run()
     rig.step(1800)
-    assert len(warnings(rig)) == 1
+    assert len(rig.messages("ExpectedDurationExceeded")) == 1
     rig.step(899)
     assert rig.evictions() == []
     rig.step(1)
@@ -640,44 +618,24 @@ def test_what_a_job_said_is_remembered(trick: str) -> None:
         rig.groups["default/liar"] = replace(
             rig.groups["default/liar"], annotations={"ringwise.io/expected-duration": "100h"}
         )
-        rig.tell(ev.PodGroupSeen(rig.groups["default/liar"]))
+        rig.tell(rig.groups["default/liar"])
     elif trick == "PodGroup deleted":
         rig.tell(ev.PodGroupGone("default/liar"))
     else:
-        later_leader(rig)
+        rig.change_leader()
     rig.end("old")
     rig.run()
     rig.step(1800)
-    assert len(warnings(rig)) == 1
+    assert len(rig.messages("ExpectedDurationExceeded")) == 1
     for _ in range(20):
         rig.step(60)
     assert rig.evictions() == ["liar-0"]
 
 
-def later_leader(rig: Rig) -> None:
-    written: dict[str, str] = {}
-    for command in rig.commands:
-        if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
-            written |= command.data
-    told = [event for batch, _, _ in rig.history for event in batch if isinstance(event, ev.NodeSeen)]
-    rig.machine = new_scheduler(rig.machine.view.configuration)
-    rig.machine.handle(
-        [
-            *told,
-            *[ev.PodGroupSeen(group) for group in rig.groups.values()],
-            *[ev.PodSeen(pod) for pod in rig.pods.values()],
-        ],
-        rig.now,
-        ev.Decide.NOTHING,
-    )
-    rig.tell(ev.ReschedulingRead(overruns=written["overruns.json"]))
-    rig.run()
-
-
 def test_claims_of_its_namespace_are_not_believed_until_it_has_ended() -> None:
-    rig = lent(actions=("enqueue", "allocate", "backfill"))
+    rig = lent(actions=PLAIN)
     rig.step(1801)
-    (message,) = warnings(rig)
+    (message,) = rig.messages("ExpectedDurationExceeded")
     assert "evicted" not in message
     rig.submit("next", chips=2, expected="1m")
     rig.run()
@@ -698,4 +656,4 @@ def test_only_who_was_started_because_of_its_claim_is_evicted_for_it() -> None:
     for _ in range(100):
         rig.step(600)
     assert rig.evictions() == []
-    assert warnings(rig) == []
+    assert rig.messages("ExpectedDurationExceeded") == []

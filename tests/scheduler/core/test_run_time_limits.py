@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     AnnotatePod,
     AskJob,
     Evict,
     EvictionCause,
-    Publish,
-    RecordJobEvent,
 )
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Owner, Queue
 from ringwise.state.vcjob import VcJob
-from tests.scheduler.rig import SECOND, Rig
+from tests.builders.values import SECOND
+from tests.scheduler.rig import Rig
 
 MINUTE = 60
 WARNING = 600
@@ -33,7 +31,7 @@ def limit(made: Rig, text: str | None, at_end: str | None = None, name: str = "d
     annotations = {} if text is None else {"ringwise.io/longest-run-time": text}
     if at_end is not None:
         annotations["ringwise.io/at-run-time-end"] = at_end
-    made.tell(ev.QueueSeen(Queue(name, created=1, annotations=annotations)))
+    made.tell(Queue(name, created=1, annotations=annotations))
 
 
 def running(text: str | None = "1h", at_end: str | None = None, **job: Any) -> Rig:
@@ -43,10 +41,6 @@ def running(text: str | None = "1h", at_end: str | None = None, **job: Any) -> R
     made.run()
     assert made.nodes_of("train")
     return made
-
-
-def told(made: Rig, reason: str) -> list[str]:
-    return [one.message for one in made.commands if isinstance(one, RecordJobEvent) and one.reason == reason]
 
 
 def carry_annotations_out(made: Rig) -> None:
@@ -61,9 +55,9 @@ def carry_annotations_out(made: Rig) -> None:
 def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     made = running()
     made.step(50 * MINUTE - 1)
-    assert told(made, "RunTimeEnds") == []
+    assert made.messages("RunTimeEnds") == []
     made.step(1)
-    assert told(made, "RunTimeEnds") == [
+    assert made.messages("RunTimeEnds") == [
         "it is ended at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue default is 1h"
     ]
     carry_annotations_out(made)
@@ -73,7 +67,7 @@ def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     made.step(1)
     assert made.evictions() == ["train-0"]
     assert [one.cause for one in made.commands if isinstance(one, Evict)] == [EvictionCause.LIMIT]
-    assert told(made, "RunTimeOver") == ["it is ended: the longest run time of queue default, 1h, is over"]
+    assert made.messages("RunTimeOver") == ["it is ended: the longest run time of queue default, 1h, is over"]
 
 
 DEPLOYED = Owner("ReplicaSet", "serve", "uid-2", api="apps/v1")
@@ -92,7 +86,7 @@ def test_the_warning_and_why_say_the_same(at_end: str, owner: Owner | None, then
     made = running(at_end=at_end)
     made.change("train-0", owner=owner)
     made.step(50 * MINUTE)
-    (warning,) = told(made, "RunTimeEnds")
+    (warning,) = made.messages("RunTimeEnds")
     assert warning.startswith(f"it is {then} at ")
     notes = explain(made.machine.view, made.machine.view.jobs["default/train"], made.now).notes
     assert any(note.startswith(f"it is {then} at ") for note in notes)
@@ -102,7 +96,7 @@ def test_the_warning_and_why_say_the_same(at_end: str, owner: Owner | None, then
 def test_a_vcjob_is_ended_or_requeued_by_a_command(at_end: str | None, action: str) -> None:
     made = Rig(2)
     limit(made, "1h", at_end)
-    made.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-1", min_available=1)))
+    made.tell(VcJob("default", "train", uid="uid-1", min_available=1))
     made.submit("train", chips=8, owner=OWNER)
     made.run()
     assert made.nodes_of("train")
@@ -115,7 +109,7 @@ def test_a_vcjob_is_ended_or_requeued_by_a_command(at_end: str | None, action: s
     made.step(59)
     made.step(1)
     assert len([one for one in made.commands if isinstance(one, AskJob)]) == 2
-    assert len(told(made, "RunTimeOver")) == 1
+    assert len(made.messages("RunTimeOver")) == 1
 
 
 def test_a_limit_that_is_new_or_lowered_gives_running_jobs_the_warning_time() -> None:
@@ -123,12 +117,12 @@ def test_a_limit_that_is_new_or_lowered_gives_running_jobs_the_warning_time() ->
     made.step(5 * 3600)
     limit(made, "1h")
     made.step()
-    assert len(told(made, "RunTimeEnds")) == 1
+    assert len(made.messages("RunTimeEnds")) == 1
     made.step(WARNING - 1)
     assert made.evictions() == []
     limit(made, "30m")
     made.step()
-    assert len(told(made, "RunTimeEnds")) == 2
+    assert len(made.messages("RunTimeEnds")) == 2
     made.step(WARNING - 1)
     assert made.evictions() == []
     made.step(1)
@@ -154,7 +148,7 @@ def test_pods_that_joined_the_pod_group_of_a_vcjob_are_ended_with_it() -> None:
     """A PodGroup may name any vcjob of its namespace as its owner: a Command ends the pods of that alone."""
     made = Rig(2)
     limit(made, "1h")
-    made.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-1", min_available=1)))
+    made.tell(VcJob("default", "train", uid="uid-1", min_available=1))
     made.submit("train", pods=2, chips=8, owner=OWNER)
     made.change("train-1", owner=None)
     made.run()
@@ -169,16 +163,14 @@ def _pod_group_created_again(made: Rig, times: int) -> None:
     group = made.groups["default/train"]
     made.tell(ev.PodGroupGone(group.key))
     made.step()
-    made.groups[group.key] = replace(group, uid=f"again-{times}")
-    made.tell(ev.PodGroupSeen(made.groups[group.key]))
+    made.put_group(replace(group, uid=f"again-{times}"))
     made.step()
 
 
 def _moved_and_back(made: Rig, times: int) -> None:
     group = made.groups["default/train"]
     for queue in ("elsewhere", group.queue):
-        made.groups[group.key] = replace(group, queue=queue)
-        made.tell(ev.PodGroupSeen(made.groups[group.key]))
+        made.put_group(replace(group, queue=queue))
         made.step()
 
 
@@ -198,13 +190,6 @@ def test_no_job_gets_a_longer_warning_by_its_pod_group(
         carry_annotations_out(made)
     assert made.evictions() == ["train-0"]
     # Told after 52 minutes, 10 minutes before.
-
-
-def _move(made: Rig, queue: str, name: str = "train") -> None:
-    group = made.groups[f"default/{name}"]
-    made.groups[group.key] = replace(group, queue=queue)
-    made.tell(ev.PodGroupSeen(made.groups[group.key]))
-    made.step()
 
 
 @pytest.mark.parametrize(
@@ -237,12 +222,13 @@ def test_the_earlier_end_of_all_queues_of_a_job_applies(
         while minute < at:
             minute += 1
             made.step(MINUTE)
-        _move(made, queue)
+        made.change_group("train", queue=queue)
+        made.step()
     while minute < ends - 1:
         minute += 1
         made.step(MINUTE)
     assert made.evictions() == []
-    assert told(made, "RunTimeEnds")
+    assert made.messages("RunTimeEnds")
     made.step(MINUTE)
     assert made.evictions() == ["train-0"]
 
@@ -253,9 +239,10 @@ def test_a_job_that_was_moved_says_which_queue_ends_it() -> None:
     limit(made, "5h", "end", name="other")
     made.submit("train", chips=8, queue="short", owner=DEPLOYED)
     made.run()
-    _move(made, "other")
+    made.change_group("train", queue="other")
+    made.step()
     made.step(50 * MINUTE)
-    assert told(made, "RunTimeEnds") == [
+    assert made.messages("RunTimeEnds") == [
         "it is requeued at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue short is 1h"
     ]
     (line,) = [
@@ -273,43 +260,30 @@ def test_another_leader_knows_the_queues_of_a_job_that_was_moved() -> None:
     limit(made, None, name="third")
     made.submit("train", chips=8, queue="first")
     made.run()
-    _move(made, "short")
-    _move(made, "third")
-    _next_leader(made)
+    made.change_group("train", queue="short")
+    made.step()
+    made.change_group("train", queue="third")
+    made.step()
+    made.change_leader()
+    made.step()
     made.step(50 * MINUTE)
-    assert len(told(made, "RunTimeEnds")) == 1
+    assert len(made.messages("RunTimeEnds")) == 1
     made.step(10 * MINUTE)
     assert made.evictions() == ["train-0"]
-
-
-def _next_leader(made: Rig) -> None:
-    """Another scheduler that reads the objects and what the leader before wrote."""
-    written: dict[str, str] = {}
-    for command in made.commands:
-        if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
-            written |= command.data
-    told_before = [event for batch, _, _ in made.history for event in batch]
-    known = [event for event in told_before if isinstance(event, ev.NodeSeen | ev.QueueSeen)]
-    made.machine = new_scheduler(made.machine.view.configuration)
-    made.machine.handle(known, made.now, ev.Decide.NOTHING)
-    made.tell(
-        *[ev.PodGroupSeen(group) for group in made.groups.values()],
-        *[ev.PodSeen(pod) for pod in made.pods.values()],
-        ev.ReschedulingRead(run_times=written.get("run-times.json", "")),
-    )
-    made.step()
 
 
 def test_another_leader_neither_shortens_nor_forgets() -> None:
     made = running()
     made.step(40 * MINUTE)
-    _next_leader(made)
+    made.change_leader()
+    made.step()
     made.step(10 * MINUTE - 1)
-    assert told(made, "RunTimeEnds") == []
+    assert made.messages("RunTimeEnds") == []
     made.step(1)
-    assert len(told(made, "RunTimeEnds")) == 1
-    _next_leader(made)
-    assert len(told(made, "RunTimeEnds")) == 1
+    assert len(made.messages("RunTimeEnds")) == 1
+    made.change_leader()
+    made.step()
+    assert len(made.messages("RunTimeEnds")) == 1
     made.step(WARNING - 1)
     assert made.evictions() == []
     made.step(1)
@@ -320,8 +294,9 @@ def test_time_without_a_leader_shortens_no_warning() -> None:
     made = running()
     made.step(10 * MINUTE)
     made.now += 5 * 3600 * SECOND
-    _next_leader(made)
-    assert len(told(made, "RunTimeEnds")) == 1
+    made.change_leader()
+    made.step()
+    assert len(made.messages("RunTimeEnds")) == 1
     assert made.evictions() == []
     made.step(WARNING)
     assert made.evictions() == ["train-0"]
@@ -333,11 +308,12 @@ def test_a_job_that_was_requeued_while_nobody_led_has_all_its_time() -> None:
     made.now += 3600 * SECOND
     made.change("train-0", bound=made.now - 10 * SECOND)
     made.events.clear()
-    _next_leader(made)
+    made.change_leader()
+    made.step()
     made.step(50 * MINUTE - 11)
-    assert len(told(made, "RunTimeEnds")) == 1
+    assert len(made.messages("RunTimeEnds")) == 1
     made.step(1)
-    assert len(told(made, "RunTimeEnds")) == 2
+    assert len(made.messages("RunTimeEnds")) == 2
     assert made.evictions() == []
 
 
@@ -351,11 +327,12 @@ def test_a_job_of_which_a_pod_was_replaced_was_warned_and_a_requeued_job_was_not
     for name in bound_again:
         made.change(name, bound=made.now)
     made.events.clear()
-    _next_leader(made)
+    made.change_leader()
+    made.step()
     made.step(9 * MINUTE)
     assert sorted(made.evictions()) == (["train-0", "train-1"] if warnings == 1 else [])
     made.step(3600)
-    assert len(told(made, "RunTimeEnds")) == warnings
+    assert len(made.messages("RunTimeEnds")) == warnings
 
 
 def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
@@ -364,7 +341,7 @@ def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None
         made.tell(ev.ReschedulingRead(run_times=text))
         made.step()
         made.step(50 * MINUTE)
-        assert len(told(made, "RunTimeEnds")) == 1
+        assert len(made.messages("RunTimeEnds")) == 1
 
 
 def test_an_estimate_is_exact_by_the_longest_run_time() -> None:

@@ -9,7 +9,8 @@ from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
 from ringwise.scheduler.core.start_estimates import MOST_TOLD
 from ringwise.state.changes import Changes
-from tests.scheduler.rig import SECOND, Rig
+from tests.builders.values import SECOND
+from tests.scheduler.rig import Rig
 
 
 def known(time: int, latest: int | None = None) -> ExpectedStart:

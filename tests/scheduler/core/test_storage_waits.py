@@ -9,7 +9,8 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.state.model import Requirement
 from ringwise.state.volumes import CsiDriver, StorageCapacity
-from tests.scheduler.volume_rig import GIB, VolumeRig
+from tests.builders.values import GIB
+from tests.scheduler.volume_rig import VolumeRig
 
 ALLOCATE = ("enqueue", "allocate", "backfill")
 
@@ -21,7 +22,7 @@ class StorageRig(VolumeRig):
         super().__init__(**more)
         self.tried: list[str] = []
         self.machine.observer = lambda session, job: self.tried.append(job.name)
-        self.tell(ev.CsiDriverSeen(CsiDriver("disk.example.com", publishes_capacity=True)))
+        self.tell(CsiDriver("disk.example.com", publishes_capacity=True))
         for number in range(1, nodes + 1):
             self.node(f"n{number}", labels={"host": f"n{number}"})
             self.room(f"n{number}", sizes)
@@ -29,7 +30,7 @@ class StorageRig(VolumeRig):
     def room(self, node: str, size: int, storage_class: str = "fast") -> None:
         nodes = (Requirement("host", "In", (node,)),)
         one = StorageCapacity("kube-system", f"{storage_class}-{node}", storage_class, nodes, size * GIB)
-        self.tell(ev.StorageCapacitySeen(one))
+        self.tell(one)
 
     def wants(self, name: str, size: int, *, chips: int = 8, **more: Any) -> None:
         self.claim(name, requested=size * GIB)
@@ -117,7 +118,7 @@ def test_a_driver_that_says_nothing_any_more_keeps_nobody_waiting(event: str) ->
     assert rig.reason("new") == "no-storage"
     match event:
         case "silent":
-            rig.tell(ev.CsiDriverSeen(CsiDriver("disk.example.com")))
+            rig.tell(CsiDriver("disk.example.com"))
         case "driver gone":
             rig.tell(ev.CsiDriverGone("disk.example.com"))
         case "none published":

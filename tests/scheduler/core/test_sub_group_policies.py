@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from ringwise.framework import sub_groups
-from ringwise.messages import events as ev
 from ringwise.state.model import Requirement, SubGroupPolicy
 from ringwise.topology.natural import natural_key
 from tests.scheduler.rig import Rig
@@ -22,8 +21,7 @@ def test_policies_that_cost_too_much_refuse_their_job_only() -> None:
         for number in range(1_000)
     )
     group = replace(rig.groups["default/costly"], sub_groups=policies)
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
+    rig.put_group(group)
     for number in range(150):
         rig.change(f"costly-{number}", labels={"number": str(number)})
     rig.run()
@@ -34,7 +32,7 @@ def test_policies_that_cost_too_much_refuse_their_job_only() -> None:
     assert reason.code == "malformed-job"
     assert "spec.subGroupPolicy of its PodGroup costs too much" in reason.message
     # It is repaired.
-    rig.tell(ev.PodGroupSeen(replace(group, sub_groups=(), min_member=1)))
+    rig.tell(replace(group, sub_groups=(), min_member=1))
     rig.run()
     assert len(rig.nodes_of("costly")) == 1
 
@@ -51,8 +49,7 @@ def test_sub_groups_are_brought_into_order_once_in_a_cycle(monkeypatch: pytest.M
     rig = Rig(40)
     rig.submit("train", pods=40, chips=8, min_available=1)
     group = replace(rig.groups["default/train"], sub_groups=(SubGroupPolicy("s", None, ("part",)),))
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
+    rig.put_group(group)
     for number in range(40):
         rig.change(f"train-{number}", labels={"part": f"p{number}"})
     rig.step()

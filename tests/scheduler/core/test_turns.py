@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,12 @@ from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.journal import Journal
 from ringwise.state.changes import Changes
-from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.dashboard import DashboardRows
 from ringwise.wellknown import RESERVATIONS_KEY
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.builders.values import SECOND, group, pod
+from tests.scheduler.rig import PLAIN, Rig
 
-PLAIN = ("enqueue", "allocate", "backfill")
 MILLISECOND = 1_000_000
 
 
@@ -59,20 +59,11 @@ class Burning:
 
     def submit(self, namespace: str, *names: str, fits: bool = True, pods: int = 1, chips: int = 1) -> None:
         for name in names:
-            selector = () if fits else (("no", "such"),)
-            group = PodGroup(namespace, name, min_member=pods)
-            self.rig.tell(ev.PodGroupSeen(group))
+            self.rig.tell(group(name, pods, namespace=namespace))
             for index in range(pods):
-                pod = f"{namespace}-{name}-{index}"
-                self.rig.put(
-                    Pod(
-                        pod,
-                        namespace,
-                        pod,
-                        PodClass(CHIP if chips else None, chips, cpu_milli=1, node_selector=selector),
-                        group=name,
-                    )
-                )
+                of_job: dict[str, Any] = {"namespace": namespace, "group": name, "cpu_milli": 1}
+                selector = () if fits else (("no", "such"),)
+                self.rig.put(pod(f"{namespace}-{name}-{index}", chips, node_selector=selector, **of_job))
 
     def turn(self, seconds: float = 0) -> list[str]:
         """The namespaces and names of the jobs that start in a turn."""
@@ -234,7 +225,7 @@ def test_a_job_is_admitted_though_another_lost_its_admission_and_every_turn_is_c
     slow.turn(1)
     slow.turn(1)
     slow.rig.gone("team-runs-0")
-    slow.rig.tell(ev.PodGroupSeen(PodGroup("quiet", "job", phase="Pending", min_member=1)))
+    slow.rig.tell(ev.PodGroupSeen(group("job", namespace="quiet", phase="Pending")))
     for number in range(4):
         slow.rig.node(f"joins{number}", chips=0)
         slow.turn(1)

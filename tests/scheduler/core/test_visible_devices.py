@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.state.model import VisibleDevices
 from tests.scheduler.rig import Rig, configuration
@@ -66,7 +65,7 @@ def test_another_setting_and_a_corrected_pod_count_at_once() -> None:
     rig = Rig(nodes=2)
     submitted(rig, OWN)
     rig.run()
-    rig.tell(ev.ConfigurationSeen(configuration(visible_devices="allowed")))
+    rig.tell(configuration(visible_devices="allowed"))
     rig.run()
     assert len(rig.places("train")) == 2
     rig = Rig(nodes=2)
@@ -82,7 +81,7 @@ def test_a_pod_that_runs_keeps_its_node_and_chips_and_no_node_is_closed() -> Non
     submitted(rig, OWN)
     rig.run()
     before = rig.places("train")
-    rig.tell(ev.ConfigurationSeen(configuration(visible_devices="refused")))
+    rig.tell(configuration(visible_devices="refused"))
     rig.change("train-0", visible_devices=OWN)
     rig.submit("other", chips=8)
     rig.run()

@@ -14,8 +14,9 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, BindVolume, Command, SelectNode
 from ringwise.state.model import Requirement
 from ringwise.state.volumes import CsiDriver, StorageCapacity
+from tests.builders.values import GIB, on_node
 from tests.examples import examples
-from tests.scheduler.volume_rig import GIB, VolumeRig, on_node
+from tests.scheduler.volume_rig import VolumeRig
 
 NODES = 3
 PODS = 2
@@ -83,9 +84,9 @@ class Checked(VolumeRig):
         other.pods, other.groups, other.room = self.pods, self.groups, self.room
         for number in range(1, NODES + 1):
             other.node(f"n{number}", labels={"host": f"n{number}"})
-        other.tell(DRIVER, *map(ev.StorageCapacitySeen, self.room.values()))
-        other.tell(*map(ev.VolumeSeen, self.volumes.values()), *map(ev.ClaimSeen, self.claims.values()))
-        other.tell(*map(ev.PodGroupSeen, self.groups.values()), *map(ev.PodSeen, self.pods.values()))
+        other.tell(DRIVER, *self.room.values())
+        other.tell(*self.volumes.values(), *self.claims.values())
+        other.tell(*self.groups.values(), *self.pods.values())
         return other
 
 
@@ -133,7 +134,7 @@ def happen(rig: Checked, what: str, name: str, how: str) -> Checked:
             nodes = (Requirement("host", "In", (name,)),)
             found = StorageCapacity("kube-system", name, "fast", nodes, int(how) * GIB)
             rig.room = {**rig.room, name: found}
-            rig.tell(ev.StorageCapacitySeen(found))
+            rig.tell(found)
         case "killed":
             rig.left = int(name)
             rig.step()

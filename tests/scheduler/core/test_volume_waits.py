@@ -16,8 +16,9 @@ from ringwise.scheduler.defaults import BUILT_IN, default_tiers
 from ringwise.scheduler.explain.forecast import all_runs
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Requirement, SubGroupPolicy
-from tests.scheduler.rig import CHIP, SECOND, gangs_may_end
-from tests.scheduler.volume_rig import GIB, VolumeRig, on_node, reference
+from tests.builders.values import CHIP, GIB, SECOND, on_node, reference
+from tests.scheduler.rig import bound_pods, gangs_may_end
+from tests.scheduler.volume_rig import VolumeRig
 
 
 def gang(rig: VolumeRig, pods: int = 2, *, storage_class: str = "fast", **more: Any) -> None:
@@ -270,11 +271,11 @@ def test_what_ends_a_wait(what: str, why: str) -> None:
             rig.sick("n1", 0b1000)
         case "chip isolated":
             isolated = Isolation("n1", chip="Ascend910-3", number=3)
-            rig.tell(ev.IsolationsSeen(Isolations((isolated,))))
+            rig.tell(Isolations((isolated,)))
         case "node cordoned":
             rig.node("n1", unschedulable=True)
         case "node drained":
-            rig.tell(ev.IsolationsSeen(Isolations((Isolation("n1", by="ana", reason="drain"),))))
+            rig.tell(Isolations((Isolation("n1", by="ana", reason="drain"),)))
         case "pod deleted":
             rig.change("train-0", deleting=True)
     rig.step()
@@ -444,7 +445,7 @@ def test_after_a_restart_what_was_written_pins_the_pods() -> None:
     before = waiting(nodes=4)
     rig = VolumeRig(4)
     rig.claims = dict(before.claims)
-    rig.tell(*map(ev.ClaimSeen, rig.claims.values()))
+    rig.tell(*rig.claims.values())
     rig.submit("train", pods=2, chips=8, claims=("data-{}",))
     rig.run()
     assert rig.reason("train") == "volumes-awaited"
@@ -475,7 +476,7 @@ def test_a_what_if_on_manifests_binds_at_once() -> None:
     gang(rig, 1)
     events, rig.events = tuple(rig.events), []
     commands = rig.machine.handle(events, rig.now, Decide.ONE_CYCLE)
-    assert [one.pod for one in commands if isinstance(one, Bind)] == ["train-0"]
+    assert bound_pods(commands) == ["train-0"]
 
 
 def test_a_job_is_tried_again_exactly_when_its_claim_or_a_free_volume_changes() -> None:

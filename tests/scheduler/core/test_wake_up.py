@@ -13,7 +13,6 @@ from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.state.model import (
     Namespace,
-    Pod,
     PodClass,
     PodGroup,
     PodTerm,
@@ -22,10 +21,10 @@ from ringwise.state.model import (
     ResourceQuota,
     TopologySpread,
 )
+from tests.builders.values import CHIP, pod
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import PLAIN, Rig
 
-PLAIN = ("enqueue", "allocate", "backfill")
 ALWAYS = ("priority", "gang", "topology910", "predicates")
 QUEUES = ("default", "a", "b")
 VOTERS: dict[str, tuple[PluginOption, ...]] = {
@@ -86,8 +85,7 @@ def _group(name: str, cpu: int, chips: int, queue: str, member: int) -> Step:
         created = known.created if known is not None else NAMES.index(name)
         phase = known.phase if known is not None else ""
         group = PodGroup("default", name, "", member, {}, queue, "", wanted, phase, created)
-        rig.groups[group.key] = group
-        rig.tell(ev.PodGroupSeen(group))
+        rig.put_group(group)
 
     return step
 
@@ -98,7 +96,7 @@ def _pod(name: str, index: int, cpu: int, chips: int, gated: bool) -> Step:
         if full not in rig.pods:
             rig._serial += 1
             cls = PodClass(CHIP if chips else None, chips, cpu_milli=cpu * 1000)
-            rig.put(Pod(f"{full}.{rig._serial}", "default", full, cls, group=name, gated=gated))
+            rig.put(pod(full, uid=f"{full}.{rig._serial}", cls=cls, group=name, gated=gated))
 
     return step
 
@@ -132,7 +130,7 @@ def _queue(name: str, capability: int, guarantee: int, state: str) -> Step:
     def step(rig: Rig) -> None:
         most = {"cpu": capability * 1000} if capability else {}
         least = {"cpu": guarantee * 1000} if guarantee else {}
-        rig.tell(ev.QueueSeen(Queue(name, capability=most, guarantee=least, state=state)))
+        rig.tell(Queue(name, capability=most, guarantee=least, state=state))
 
     return step
 
@@ -143,7 +141,7 @@ def _node(cpu: int, chips: int) -> Step:
 
 def _quota(cpu: int, used: int) -> Step:
     hard, spent = {"requests.cpu": cpu * 1000}, {"requests.cpu": used * 1000}
-    return lambda rig: rig.tell(ev.QuotaSeen(ResourceQuota("default", "quota", hard, spent)))
+    return lambda rig: rig.tell(ResourceQuota("default", "quota", hard, spent))
 
 
 def _quota_gone() -> Step:
@@ -240,13 +238,13 @@ def test_a_pod_that_gets_its_place_wakes_jobs_that_wait_for_it(cls: PodClass, bo
     for name, zone in (("n1", "a"), ("n2", "b")):
         rig.node(name, cpu_milli=10_000, labels={"zone": zone})
     if cls.spread:
-        rig.put(Pod("first", "default", "first", PodClass(), "Running", "n1", labels={"app": "web"}))
+        rig.put(pod("first", 0, on="n1", labels={"app": "web"}))
         rig.run()
     labels = {"app": "web"} if cls.spread else {}
-    rig.put(Pod("waiting", "default", "waiting", cls, labels=labels))
+    rig.put(pod("waiting", cls=cls, labels=labels))
     rig.run()
     assert rig.pods["waiting"].node is None
-    other = Pod("web", "default", "web", PodClass(cpu_milli=1, node_selector=(("zone", "b"),)))
+    other = pod("web", 0, cpu_milli=1, node_selector=(("zone", "b"),))
     other.labels = {"app": "web"}
     if bound_by != "us":
         other.node, other.phase, other.scheduler = "n2", "Running", "another"
@@ -259,12 +257,12 @@ def test_a_pod_that_gets_its_place_wakes_jobs_that_wait_for_it(cls: PodClass, bo
 def test_labels_of_a_namespace_wake_jobs_that_wait_for_its_pods() -> None:
     rig = Rig(actions=PLAIN, tiers=(Tier(tuple(PluginOption.of(name) for name in ALWAYS)),))
     rig.node("n1", cpu_milli=10_000, labels={"zone": "a"})
-    rig.put(Pod("web", "other", "web", PodClass(), "Running", "n1", labels={"app": "web"}))
+    rig.put(pod("web", 0, namespace="other", on="n1", labels={"app": "web"}))
     term = PodTerm("zone", WEB, namespace_selector=(Requirement("team", "In", ("x",)),))
-    rig.put(Pod("waiting", "default", "waiting", PodClass(cpu_milli=1, pod_affinity=(term,))))
+    rig.put(pod("waiting", 0, cpu_milli=1, pod_affinity=(term,)))
     rig.run()
     assert rig.pods["waiting"].node is None
-    rig.tell(ev.NamespaceSeen(Namespace("other", {"team": "x"})))
+    rig.tell(Namespace("other", {"team": "x"}))
     rig.run()
     places = {name: pod.node for name, pod in rig.pods.items()}
     assert places["waiting"] == "n1"

@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.search import NoPlan, find_plan
-from ringwise.state.model import Owner, PodClass, PodGroup
+from ringwise.state.model import Owner, PodClass
+from tests.builders.values import SECOND, group, node, pod, pod_class
 from tests.examples import examples
-from tests.scheduler.clusters import CHIP, NOW, node, pod, told
+from tests.scheduler.rig import NOW, told
 
 COUNT = int(os.environ.get("RINGWISE_PLANS", examples(240)))
 OWNER = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
-SECOND = 1_000_000_000
 #: Annotation -> seconds.
 COSTS = {None: 600, "1m": 60, "20m": 1200}
 
@@ -67,7 +66,7 @@ def small_cluster(seed: int) -> Small:
     return Small(zones, tuple(running), chips, pods, random_.choice("ab") if random_.random() < 0.25 else "")
 
 
-def events_of(cluster: Small) -> list[ev.Event]:
+def events_of(cluster: Small) -> list[object]:
     events: list[Any] = [
         node(f"n{number}", labels={"zone": zone}) for number, zone in enumerate(cluster.zones)
     ]
@@ -86,7 +85,7 @@ def events_of(cluster: Small) -> list[ev.Event]:
                 annotations=notes,
             )
         )
-    events.append(ev.PodGroupSeen(PodGroup("default", "waiting", min_member=cluster.pods)))
+    events.append(group("waiting", cluster.pods))
     wanted = _class(cluster.chips, cluster.zone)
     events += [
         pod(f"waiting-{number}", cluster.chips, cls=wanted, group="waiting") for number in range(cluster.pods)
@@ -95,7 +94,7 @@ def events_of(cluster: Small) -> list[ev.Event]:
 
 
 def _class(chips: int, zone: str) -> PodClass:
-    return PodClass(CHIP, chips, node_selector=(("zone", zone),) if zone else ())
+    return pod_class(chips, node_selector=(("zone", zone),) if zone else ())
 
 
 def least_cost(cluster: Small) -> int | None:
@@ -186,7 +185,7 @@ def test_with_enough_chips_and_all_movable_there_is_always_a_plan() -> None:
                     else:
                         free += chips
         pods = free // 8
-        events.append(ev.PodGroupSeen(PodGroup("default", "waiting", min_member=pods)))
+        events.append(group("waiting", pods))
         events += [pod(f"waiting-{number}", 8, group="waiting") for number in range(pods)]
         view = told(events)
         job = view.jobs["default/waiting"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ringwise.messages import events as ev
 from ringwise.scheduler.defragment.movable import (
     DisruptionBudget,
     not_movable,
@@ -16,10 +15,10 @@ from ringwise.scheduler.defragment.movable import (
     restart_cost,
 )
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import Owner, PodClass, Requirement
-from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
-from tests.scheduler.clusters import CHIP
-from tests.scheduler.rig import SECOND, Rig
+from ringwise.state.model import Owner, Requirement
+from ringwise.state.vcjob import Policy, VcJob
+from tests.builders.values import SECOND, job_of, task_of
+from tests.scheduler.rig import Rig
 
 SERVICE = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
 VCJOB = Owner("Job", "train", "uid-of-train")
@@ -37,7 +36,7 @@ def rig_with(
     """A job `train` that runs on two nodes."""
     rig = Rig(2, **settings)
     if vcjob is not None:
-        rig.tell(ev.VcJobSeen(vcjob))
+        rig.tell(vcjob)
     rig.submit("train", pods=pods, chips=8, owner=owner, annotations=annotations, labels=labels)
     rig.run()
     if owner is not None and owner.is_vcjob:
@@ -54,15 +53,15 @@ def refusal(rig: Rig, **more: Any) -> str | None:
     return None if found is None else found.code
 
 
-def vcjob(*policies: Policy, of_task: tuple[Policy, ...] = (), **more: Any) -> VcJob:
-    task = Task("worker", 1, 1, PodTemplate(PodClass(CHIP, 8)), of_task)
-    return VcJob("default", "train", VCJOB.uid, (task,), 1, policies=policies, **{"phase": "Running", **more})
+def job_with(*policies: Policy, of_task: tuple[Policy, ...] = (), **described: Any) -> VcJob:
+    task = task_of("worker", 1, chips=8, policies=of_task)
+    return job_of(task, policies=policies, **{"uid": VCJOB.uid, "phase": "Running", **described})
 
 
 def test_a_job_that_says_nothing_may_be_moved() -> None:
     assert refusal(rig_with()) is None
     assert refusal(rig_with(pods=2)) is None
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob())) is None
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with())) is None
 
 
 @pytest.mark.parametrize("key", ["ringwise.io/movable", "volcano.sh/preemptable"])
@@ -88,7 +87,7 @@ def test_who_writes_anything_but_yes_is_not_moved_and_is_told(written: str) -> N
 
 
 def test_a_vcjob_says_it() -> None:
-    forbidden = vcjob(labels={"volcano.sh/preemptable": "false"})
+    forbidden = job_with(labels={"volcano.sh/preemptable": "false"})
     assert refusal(rig_with(owner=VCJOB, vcjob=forbidden)) == "must-not-move"
 
 
@@ -102,8 +101,8 @@ def test_one_pod_of_a_gang_says_it() -> None:
 def test_nothing_creates_the_pods_again() -> None:
     assert refusal(rig_with(owner=None)) == "not-recreated"
     assert refusal(rig_with(owner=VCJOB)) == "not-recreated"
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(phase="Completing"))) == "not-recreated"
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(deleting=True))) == "not-recreated"
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(phase="Completing"))) == "not-recreated"
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(deleting=True))) == "not-recreated"
 
 
 def test_in_a_lab_only_vcjobs_come_back() -> None:
@@ -132,8 +131,8 @@ def test_a_job_of_kubernetes_counts_evictions_as_failures() -> None:
 @pytest.mark.parametrize("action", ["AbortJob", "TerminateJob", "CompleteJob"])
 def test_a_policy_would_end_the_job(event: str, action: str) -> None:
     ends = Policy(action, (event,))
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(ends))) == "policy-ends-job"
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(of_task=(ends,)))) == "policy-ends-job"
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(ends))) == "policy-ends-job"
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(of_task=(ends,)))) == "policy-ends-job"
 
 
 def test_the_first_policy_counts_and_that_of_the_task_comes_first() -> None:
@@ -141,25 +140,25 @@ def test_the_first_policy_counts_and_that_of_the_task_comes_first() -> None:
     spared = tuple(
         Policy("Ignore", (event,)) for event in ("PodEvicted", "PodFailed", "Unknown", "JobUnknown")
     )
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(ends, of_task=spared))) is None
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(*spared, ends))) is None
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(ends, *spared))) == "policy-ends-job"
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(ends, of_task=spared))) is None
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(*spared, ends))) is None
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(ends, *spared))) == "policy-ends-job"
 
 
 def test_the_exit_codes_of_a_signal_count() -> None:
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(Policy("AbortJob", (), 143)))) == "policy-ends-job"
-    assert refusal(rig_with(owner=VCJOB, vcjob=vcjob(Policy("AbortJob", (), 3)))) is None
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(Policy("AbortJob", (), 143)))) == "policy-ends-job"
+    assert refusal(rig_with(owner=VCJOB, vcjob=job_with(Policy("AbortJob", (), 3)))) is None
 
 
 @pytest.mark.parametrize(("retries", "expected"), [(0, None), (1, None), (2, "retries-used-up")])
 def test_a_restart_is_a_retry(retries: int, expected: str | None) -> None:
     """The controller ends a job when its retries reach maxRetry."""
-    restarts = vcjob(Policy("RestartJob", ("PodEvicted",)), retry_count=retries, max_retry=3)
+    restarts = job_with(Policy("RestartJob", ("PodEvicted",)), retry_count=retries, max_retry=3)
     assert refusal(rig_with(owner=VCJOB, vcjob=restarts)) == expected
 
 
 def test_each_restart_of_a_pod_is_a_retry() -> None:
-    restarts = vcjob(Policy("RestartPod", ("PodEvicted",)), retry_count=1, max_retry=3)
+    restarts = job_with(Policy("RestartPod", ("PodEvicted",)), retry_count=1, max_retry=3)
     assert refusal(rig_with(owner=VCJOB, vcjob=restarts)) is None
     assert refusal(rig_with(owner=VCJOB, vcjob=restarts, pods=2)) == "retries-used-up"
 

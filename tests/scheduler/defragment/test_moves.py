@@ -27,12 +27,14 @@ from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.faults.bounded_texts import compact
 from ringwise.state.loads import load_of
-from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
+from ringwise.state.model import Isolation, Isolations, Owner, Pod
 from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import mask_of
+from tests.builders import values
+from tests.builders.values import CHIP, SECOND, pod_class
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
-from tests.scheduler.rig import CHIP, SECOND, Rig, gangs_may_end
+from tests.scheduler.rig import Rig, gangs_may_end
 
 
 def submit(rig: Rig, name: str, **more: Any) -> None:
@@ -96,7 +98,7 @@ def fragmented(small: Pod | None = None, queue: str = "default", **settings: Any
 
 
 def apply(rig: Rig, plan: MovePlan) -> list[Command]:
-    rig.tell(ev.MovePlanSeen(plan))
+    rig.tell(plan)
     return rig.step()
 
 
@@ -106,15 +108,6 @@ def moves_of(rig: Rig) -> Moves:
 
 def ended(rig: Rig) -> EndedPlan:
     return moves_of(rig).ended["plan-1"]
-
-
-def finish(rig: Rig, *, recreate: bool = True) -> None:
-    for name in [name for name, pod in rig.pods.items() if pod.deleting]:
-        rig.tell(ev.PodGone(rig.pods[name].uid))
-        if recreate:
-            rig.replacement(name)
-        else:
-            del rig.pods[name]
 
 
 @pytest.mark.parametrize("discipline", ["best-effort", "strict"])
@@ -127,7 +120,7 @@ def test_M1_a_moved_pod_gets_its_target_and_the_waiting_job_its_room(discipline:
     assert eviction.together == "default/small"
     assert eviction.fault
     rig.run()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert rig.places("small")["small-0"] == ("n2", plan.moves[0].pods[0].chips)
     assert rig.nodes_of("big") == ["n1"]
@@ -155,7 +148,7 @@ def test_M1_what_was_kept_for_the_waiting_job_is_no_obstacle_to_its_plan() -> No
     moved = rig.machine.view.reservation_of("default/small")
     assert moved is not None
     assert moved.chips == {node: mask_of(target.chips)}
-    finish(rig)
+    rig.finish()
     rig.run()
     assert rig.places("small")["small-0"] == (target.node, target.chips)
     assert rig.nodes_of("big") == ["n1"]
@@ -201,7 +194,7 @@ def test_M1_a_job_that_is_moved_itself_gets_no_plan() -> None:
     chips, end = {view.cluster.node_id[target.node]: 0xFF}, rig.now + 60 * SECOND
     reservations.make(Reservation("default/filler", CHIP, chips, expires=end))
     rig.node("n3")
-    finish(rig)
+    rig.finish()
     rig.step()
     job = view.jobs["default/small"]
     assert job.places
@@ -224,7 +217,7 @@ def test_M1_nobody_else_gets_target_or_room_while_the_plan_lives() -> None:
         chip for number in range(3) for _, chips in rig.places(f"later-{number}").values() for chip in chips
     }
     assert taken.isdisjoint(plan.moves[0].pods[0].chips)
-    finish(rig, recreate=False)
+    rig.finish(recreate=False)
     rig.run()
     assert rig.nodes_of("later-3") == []
     assert rig.nodes_of("big") == ["n1"]
@@ -262,7 +255,7 @@ def test_M1_a_successor_waits_for_a_target_that_another_pod_of_the_plan_leaves()
     rig.run()
     assert rig.reason("a") == "wait-for-planned-places"
     assert rig.nodes_of("bigger") == ["n1"]
-    finish(rig)
+    rig.finish()
     rig.run()
     rig.run()
     assert rig.places("a")["a-0"] == ("n2", where)
@@ -280,7 +273,7 @@ def target_breaks(rig: Rig) -> None:
 
 
 def target_is_isolated(rig: Rig) -> None:
-    rig.tell(ev.IsolationsSeen(Isolations((Isolation("n2"),))))
+    rig.tell(Isolations((Isolation("n2"),)))
 
 
 def target_is_cordoned(rig: Rig) -> None:
@@ -314,7 +307,7 @@ def test_M1_a_step_that_fails_gives_the_old_place_back(happens: Any, why: str) -
     happens(rig)
     rig.run()
     assert (ended(rig).outcome, ended(rig).why) == (FAILED, why)
-    finish(rig)
+    rig.finish()
     rig.run()
     assert rig.places("small") == old
     rig.run()
@@ -343,7 +336,7 @@ def test_M1_an_owner_that_does_not_create_its_pod_again_ends_the_plan_after_120_
     rig, plan = fragmented()
     apply(rig, plan)
     rig.run()
-    finish(rig, recreate=False)
+    rig.finish(recreate=False)
     rig.run()
     assert rig.nodes_of("big") == ["n1"]
     assert rig.machine.next_deadline() == rig.now + LIMIT
@@ -498,7 +491,7 @@ def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:
     apply(rig, plan)
     apply(rig, plan)
     rig.run()
-    finish(rig)
+    rig.finish()
     rig.run()
     rig.run()
     rig.commands.clear()
@@ -521,7 +514,7 @@ def test_M1_F2_F4_F5_a_move_uses_no_retry_and_starts_neither_cool_down_nor_clock
     plan = plan_for(rig, "wide", {}, move(rig, ("small-0", "n2", (5,))))
     apply(rig, plan)
     rig.run()
-    finish(rig)
+    rig.finish()
     for _ in range(5):
         rig.step(10)
     assert rig.places("small")["small-0"] == ("n2", (5,))
@@ -585,9 +578,7 @@ def test_M1_the_place_of_a_pod_that_comes_later_is_kept_while_others_of_its_job_
 @pytest.mark.parametrize("early", [True, False])
 def test_M1_a_pod_without_a_group_that_its_owner_creates_under_another_name(early: bool) -> None:
     """A ReplicaSet creates the next pod when the old one begins to terminate, others when it is gone."""
-    lone = Pod(
-        "web-a.1", "default", "web-a", PodClass(CHIP, 1), created=1, owner=Owner("ReplicaSet", "web", "rs-1")
-    )
+    lone = values.pod("web-a", 1, uid="web-a.1", created=1, owner=Owner("ReplicaSet", "web", "rs-1"))
     new = replace(lone, uid="web-b.2", name="web-b", created=99)
     # It is behind big in its queue, and has its place all the same.
     rig, plan = fragmented(lone, queue_discipline="strict")
@@ -769,7 +760,7 @@ def test_M1_whoever_waits_behind_a_plan_starts_as_if_it_were_carried_out(deletin
 @pytest.mark.parametrize("alone", [False, True])
 def test_M1_why_a_moved_job_is_where_it_is(alone: bool) -> None:
     owner = Owner("ReplicaSet", "web", "uid-of-web", "apps/v1")
-    pod = Pod("uid-web-1", "default", "web-1", PodClass(CHIP, 1), owner=owner, chip_containers=1)
+    pod = Pod("uid-web-1", "default", "web-1", pod_class(1), owner=owner, chip_containers=1)
     rig, plan = fragmented(small=pod if alone else None)
     view = rig.machine.view
 
@@ -786,7 +777,7 @@ def test_M1_why_a_moved_job_is_where_it_is(alone: bool) -> None:
         rig.put(replace(pod, uid="uid-web-2", name="web-2", created=rig.now))
         name = "web-2"
     else:
-        finish(rig)
+        rig.finish()
     expected = "a plan of moves put it there, so that default/big could start"
     for _ in range(3):
         # While the plan is carried out, and when it has ended.
@@ -818,7 +809,7 @@ def test_M1_F2_R3_a_job_for_racks_moves_as_a_whole_and_its_clock_does_not_run() 
     to = move(rig, *((f"train-{number}", f"{other}n{number}", ALL) for number in range(2)))
     apply(rig, plan_for(rig, "big", {}, to))
     rig.run()
-    finish(rig)
+    rig.finish()
     rig.step()
     job = rig.machine.view.jobs["default/train"]
     assert job.clock is None

@@ -18,14 +18,13 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.movable import DisruptionBudget, not_movable
 from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, find_plans
-from ringwise.state.model import DeviceReport, Owner, Requirement
+from ringwise.state.model import Owner, Requirement
 from ringwise.state.vcjob import Policy, VcJob
-from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
+from tests.builders.values import CHIP
 from tests.fingerprint import difference, whole_state
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import PLAIN, Rig
 
 COUNT = int(os.environ.get("RINGWISE_PLANS", "48"))
-PLAIN = ("enqueue", "allocate", "backfill")
 OWNERS = (
     Owner("ReplicaSet", "service", "uid-of-service", "apps/v1"),
     Owner("StatefulSet", "store", "uid-of-store", "apps/v1"),
@@ -45,27 +44,15 @@ def rig_of(random_: random.Random, kind: str) -> tuple[Rig, int]:
     """Empty nodes, and the chips of each."""
     if kind == "switches":
         rig = Rig(actions=PLAIN, nslb_version=random_.choice(("1.0", "2.0")))
-        leaves = []
-        for position in range(3):
-            servers = tuple(Server(f"10.0.0.{position * 3 + index + 1}", 0, index) for index in range(3))
-            leaves.append(LeafSwitch(f"leaf-{position}", position, servers))
-        for number in range(1, 10):
-            rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
-            rig.sick(f"n{number}", 0)
-        rig.topology(SwitchTopology(tuple(leaves), 3))
+        rig.switches(3, 3)
         return rig, 8
     if kind == "superpods":
         rig = Rig(actions=PLAIN, super_pod_size=4, reserve_nodes=0)
-        for number in range(1, 9):
-            rig.node(f"n{number}", chips=16, superpod=(number - 1) // 4)
+        rig.superpods(2, 4)
         return rig, 16
     if kind == "racks":
         rig = Rig(actions=PLAIN)
-        for number in range(1, 9):
-            rack = (number - 1) // 4
-            rig.node(f"n{number}", superpod=0, rack=rack)
-            report = DeviceReport(f"n{number}", CHIP, network_unhealthy=0, superpod=0, rack=rack)
-            rig.tell(ev.ReportSeen(report))
+        rig.racks(2, 4)
         return rig, 8
     rig = Rig(actions=PLAIN, queue_discipline=random_.choice(("best-effort", "strict")))
     for number in range(1, random_.randint(4, 9)):

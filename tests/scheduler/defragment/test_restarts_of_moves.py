@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -29,27 +29,12 @@ from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.live_plan import DONE, FAILED
 from ringwise.scheduler.defragment.search import find_plan
-from ringwise.state.model import Pod, PodClass, Queue
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.state.model import Pod, Queue
+from ringwise.state.vcjob import VcJob
+from tests.builders.values import vcjob
 from tests.scheduler.rig import configuration
 
 CLUSTERS = int(os.environ.get("RINGWISE_MOVE_STORMS", "2"))
-CHIP = "huawei.com/Ascend910"
-
-
-def vcjob(
-    name: str,
-    pods: int,
-    chips: int,
-    labels: Mapping[str, str] = {},
-    annotations: Mapping[str, str] = {},
-) -> VcJob:
-    cls = PodClass(CHIP, chips)
-    template = PodTemplate(cls, labels=labels, annotations=annotations, chip_containers=1)
-    task = Task("worker", pods, pods, template)
-    return VcJob(
-        "default", name, f"uid-{name}", (task,), pods, labels=labels, annotations=annotations, max_retry=3
-    )
 
 
 class MortalLoop(EmbeddedLoop):

@@ -13,29 +13,28 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, find_plans
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import (
-    Device,
-    DeviceReport,
     Node,
     NodeReservation,
     NodeReservations,
     Owner,
-    PodClass,
+    Pod,
     PodGroup,
     Queue,
 )
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, scheduler_told, told
+from tests.builders.values import CHIP, gang, group, node, pod, pod_class, report, seen
+from tests.scheduler.rig import NOW, scheduler_told, told
 
 SERVICE = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
 
 
-def runs(name: str, where: str, *chips: int, **more: Any) -> ev.PodSeen:
+def runs(name: str, where: str, *chips: int, **more: Any) -> Pod:
     """A pod that may be moved."""
     more.setdefault("owner", SERVICE)
     return pod(name, len(chips), on=where, holds=chips, **more)
 
 
-def whole(name: str, where: str, chips: int = 8, **more: Any) -> ev.PodSeen:
+def whole(name: str, where: str, chips: int = 8, **more: Any) -> Pod:
     return runs(name, where, *range(chips), **more)
 
 
@@ -105,7 +104,7 @@ def test_no_job_is_moved_to_a_node_that_is_reserved_for_others(kept: str) -> Non
     both = (node("n1"), node("n2"), node("n3"))
     busy = (runs("a", "n1", 0, 1), runs("b", "n2", 0), runs("c", "n3", 0, 1))
     one = NodeReservation("r", (kept,), NOW, NOW + 3600 * 10**9, queue="research")
-    seen = ev.NodeReservationsSeen(NodeReservations((one,)))
+    seen = NodeReservations((one,))
     plan = plan_of(*both, *busy, seen, pod("waiting", 8))
     assert moved(plan) == {"b": "n3" if kept == "n1" else "n1"}
 
@@ -157,7 +156,7 @@ def test_a_job_as_a_whole_under_its_switch() -> None:
     nodes: list[Any] = [node(f"n{number}", internal_ip=f"10.0.0.{number}") for number in range(6)]
     plan = plan_of(
         nodes,
-        ev.TopologySeen(topology),
+        topology,
         whole("big", "n0"),
         whole("large", "n1"),
         runs("a", "n2", 0),
@@ -170,16 +169,8 @@ def test_a_job_as_a_whole_under_its_switch() -> None:
 
 
 def test_a_job_of_blocks_in_its_superpod() -> None:
-    def big(name: str, superpod: int) -> ev.NodeSeen:
-        return ev.NodeSeen(
-            Node(
-                name,
-                chips_allocatable={CHIP: 16},
-                chips_capacity={CHIP: 16},
-                devices=tuple(Device(chip) for chip in range(16)),
-                superpod=superpod,
-            )
-        )
+    def big(name: str, superpod: int) -> Node:
+        return node(name, 16, superpod=superpod)
 
     small: dict[str, Any] = {"annotations": {"huawei.com/schedule_policy": "chip2-node16"}}
     notes = {"sp-block": "32", "huawei.com/schedule_policy": "chip2-node16-sp"}
@@ -197,13 +188,11 @@ def test_a_job_of_blocks_in_its_superpod() -> None:
 
 
 def test_a_job_of_racks() -> None:
-    nodes: list[ev.Event] = []
+    nodes: list[object] = []
     for number in range(4):
         rack = number // 2
         nodes.append(node(f"n{number}", superpod=0, rack=rack))
-        nodes.append(
-            ev.ReportSeen(DeviceReport(f"n{number}", CHIP, network_unhealthy=0, superpod=0, rack=rack))
-        )
+        nodes.append(report(f"n{number}", superpod=0, rack=rack))
     notes = {"huawei.com/schedule_policy": "chip8-node8-ra64-sp", "sp-block": "16", "ra-block": "16"}
     plan = plan_of(
         nodes,
@@ -222,7 +211,7 @@ def test_of_pods_that_run_alone_only_one_moves() -> None:
     group = PodGroup("default", "podgroup-u", min_member=1, ordinary=True, replicas=3, owner=SERVICE)
     plan = plan_of(
         *(node(f"n{number}") for number in range(1, 4)),
-        ev.PodGroupSeen(group),
+        group,
         *(runs(f"s-{number}", f"n{number}", 0, group="podgroup-u") for number in range(1, 4)),
         pod("waiting", 8),
     )
@@ -233,7 +222,7 @@ def test_of_pods_that_run_alone_only_one_moves() -> None:
 
 def test_a_gang_moves_as_a_whole() -> None:
     pair: list[Any] = [
-        ev.PodGroupSeen(PodGroup("default", "pair", min_member=2)),
+        group("pair", 2),
         whole("pair-0", "n1", group="pair"),
         whole("pair-1", "n2", group="pair"),
     ]
@@ -241,7 +230,7 @@ def test_a_gang_moves_as_a_whole() -> None:
         node("n1", labels={"zone": "a"}),
         *(node(f"n{number}") for number in range(2, 4)),
         pair,
-        pod("waiting", 8, cls=PodClass(CHIP, 8, node_selector=(("zone", "a"),))),
+        pod("waiting", 8, cls=pod_class(8, node_selector=(("zone", "a"),))),
     )
     assert [len(move.pods) for move in plan.moves] == [2]
     assert plan.cost == 16 * 600 * 1_000_000_000
@@ -249,7 +238,7 @@ def test_a_gang_moves_as_a_whole() -> None:
 
 
 def test_a_moved_pod_keeps_to_its_selector() -> None:
-    cls = PodClass(CHIP, 1, node_selector=(("zone", "a"),))
+    cls = pod_class(1, node_selector=(("zone", "a"),))
     events: list[Any] = [
         node("n1", labels={"zone": "a"}),
         node("n2", labels={"zone": "b"}),
@@ -272,16 +261,16 @@ def test_a_job_is_not_spread_over_more_switches() -> None:
         for number in range(6)
     ]
     pair: list[Any] = [
-        ev.PodGroupSeen(PodGroup("default", "pair", min_member=2)),
+        group("pair", 2),
         whole("pair-0", "n0", group="pair"),
         whole("pair-1", "n1", group="pair"),
     ]
     waiting = gang("waiting", 2, 8)
     for event in waiting:
-        if isinstance(event, ev.PodSeen):
-            event.pod.cls = PodClass(CHIP, 8, node_selector=(("zone", "a"),))
+        if isinstance(event, Pod):
+            event.cls = pod_class(8, node_selector=(("zone", "a"),))
     others: list[Any] = [whole("x", "n2", owner=None), whole("y", "n4", owner=None)]
-    view = told(nodes, ev.TopologySeen(SwitchTopology(leaves, 2)), pair, others, waiting)
+    view = told(nodes, SwitchTopology(leaves, 2), pair, others, waiting)
     found = find_plan(view, _job(view, "waiting"), NOW)
     assert isinstance(found, NoPlan)
     assert "leaf switches" in found.reason.message
@@ -294,13 +283,13 @@ def test_jobs_of_a_closed_queue_stay() -> None:
     events: list[Any] = [
         node("n1"),
         node("n2"),
-        ev.QueueSeen(Queue("shut")),
-        ev.PodGroupSeen(PodGroup("default", "a", min_member=1, queue="shut")),
+        Queue("shut"),
+        group("a", queue="shut"),
         runs("a-0", "n1", 0, group="a"),
         runs("b", "n2", 0, 1, owner=None),
     ]
     assert moved(plan_of(*events, pod("waiting", 8))) == {"a-0": "n2"}
-    closed = ev.QueueSeen(Queue("shut", state="Closed"))
+    closed = Queue("shut", state="Closed")
     assert refusal_of(*events, closed, pod("waiting", 8)) == "no-moves-help"
 
 
@@ -311,15 +300,15 @@ def test_jobs_that_do_not_wait_for_holes() -> None:
     busy: list[Any] = [node("n1"), node("n2"), runs("a", "n1", 0), runs("b", "n2", 0)]
     assert refusal_of(*busy, gang("waiting", 2, 8)) == "too-few-free-chips"
     assert refusal_of(*busy, pod("waiting", 4)) == "not-waiting"
-    small = ev.QueueSeen(Queue("small", capability={CHIP: 4}))
+    small = Queue("small", capability={CHIP: 4})
     in_queue = gang("waiting", 1, 8, queue="small")
     assert refusal_of(*busy, small, in_queue) not in ("no-moves-help", "plan-too-costly")
 
 
 def test_a_share_that_moves_stays_with_its_job() -> None:
     """F6: while the small job is on its way, its chips count in the queue: the waiting one has no room."""
-    queue = ev.QueueSeen(Queue("small", capability={CHIP: 8}))
-    group = ev.PodGroupSeen(PodGroup("default", "a", min_member=1, queue="small"))
+    queue = Queue("small", capability={CHIP: 8})
+    group = PodGroup("default", "a", min_member=1, queue="small")
     events: list[Any] = [
         node("n1"),
         node("n2"),
@@ -392,8 +381,8 @@ def test_no_pod_is_in_two_plans() -> None:
         *gang("first", 1, 8, created=1),
     )
     # No cycle has run since: it is pending, and would fit if the first plan moved no pod to its node.
-    second = PodClass(CHIP, 1, node_selector=(("name", "n3"),))
-    scheduler.handle([pod("second", 1, cls=second, created=2)], NOW, ev.Decide.NOTHING)
+    second = pod_class(1, node_selector=(("name", "n3"),))
+    scheduler.handle(seen(pod("second", 1, cls=second, created=2)), NOW, ev.Decide.NOTHING)
     plans, without = find_plans(scheduler.view, NOW)
     assert [(plan.job, moved(plan)) for plan in plans] == [("default/first", {"a": "n3"})]
     assert len(without) == 1

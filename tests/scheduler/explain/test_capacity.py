@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.embed.fleets import make_fleet
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.reasons import Stage
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.capacity import BoardCapacity, JobShape, capacity
-from ringwise.state.model import Device, Node, Pod, PodClass, PodGroup, Queue
+from ringwise.state.model import Pod, PodGroup, Queue
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY, SP_BLOCK, TOR_AFFINITY
+from tests.builders.values import CHIP, group, node, pod, pod_class, report, seen
 from tests.fingerprint import fingerprint, state_of
-from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
+from tests.scheduler.rig import NOW, scheduler_told, told
 
 NPU = "huawei.com/npu"
-
-
-def npu_node(name: str, **more: Any) -> ev.NodeSeen:
-    chips = {NPU: 8}
-    return ev.NodeSeen(
-        Node(
-            name,
-            max_pods=110,
-            chips_allocatable=chips,
-            chips_capacity=chips,
-            devices=tuple(Device(chip) for chip in range(8)),
-            **more,
-        )
-    )
 
 
 def jobs(answer: BoardCapacity) -> dict[str, int]:
@@ -89,7 +74,7 @@ def test_n1_boards_are_found_by_the_labels_of_nodes() -> None:
 
 
 def test_a_queue_may_allow_less() -> None:
-    view = told(node("node-1"), ev.QueueSeen(Queue("small", capability={CHIP: 3})))
+    view = told(node("node-1"), Queue("small", capability={CHIP: 3}))
     (answer,) = capacity(view, NOW, "small")
     assert jobs(answer)["1 chip"] == 3
     assert jobs(answer)["4 chips"] == 0
@@ -107,7 +92,7 @@ def test_p1_blocks_stay_inside_superpods() -> None:
 
 def test_r1_blocks_on_boards_with_racks_follow_the_rack_rules() -> None:
     """Nodes in racks have a board with racks, whatever other boards serve their resource; no reserve."""
-    view = told(*(npu_node(f"node-{n}", superpod=n // 5, rack=n % 2) for n in range(10)))
+    view = told(*(node(f"node-{n}", resource=NPU, superpod=n // 5, rack=n % 2) for n in range(10)))
     (answer,) = capacity(view, NOW)
     assert answer.board == "950-x8-rack"
     blocks = {shape.form: (shape.jobs, shape.stranded) for shape in answer.shapes if shape.kind == "block"}
@@ -120,15 +105,13 @@ def test_r1_blocks_on_boards_with_racks_follow_the_rack_rules() -> None:
 BOARDS = list(shipped_catalog())
 
 
-def fleet_events(board: Board, nodes: int = 8, chips: int | None = None) -> list[ev.Event]:
+def fleet_events(board: Board, nodes: int = 8, chips: int | None = None) -> list[object]:
     switched = None if board.superpod else 4
     made = make_fleet(nodes, board.name, chips=chips, leaf_size=switched, superpod_size=4)
-    events: list[ev.Event] = [ev.NodeSeen(one) for one in made.nodes]
-    events += [ev.ReportSeen(one) for one in made.reports]
-    return events if made.topology is None else [*events, ev.TopologySeen(made.topology)]
+    return [*made.nodes, *made.reports, *([made.topology] if made.topology else [])]
 
 
-def job_events(board: Board, name: str, pods: int, chips: int, **annotations: str) -> list[ev.Event]:
+def job_events(board: Board, name: str, pods: int, chips: int, **annotations: str) -> list[PodGroup | Pod]:
     """A job as its user writes it: what selects the board, and nothing that a tool would know."""
     kind = next((one for one in board.accelerator_types if one and "*" not in one), "")
     labels = dict(board.job_labels) | {
@@ -136,13 +119,10 @@ def job_events(board: Board, name: str, pods: int, chips: int, **annotations: st
     }
     if board.policies and not kind:
         annotations[SCHEDULE_POLICY] = board.policies[0]
-    cls = PodClass(board.resources[0], chips, node_selector=((ACCELERATOR_TYPE, kind),) if kind else ())
-    group = PodGroup("default", name, min_member=pods, labels=labels, annotations=annotations)
-    members = [f"{name}-{number}" for number in range(pods)]
-    return [
-        ev.PodGroupSeen(group),
-        *(ev.PodSeen(Pod(one, "default", one, cls, group=name, labels=labels)) for one in members),
-    ]
+    selector = ((ACCELERATOR_TYPE, kind),) if kind else ()
+    cls = pod_class(chips, resource=board.resources[0], node_selector=selector)
+    members = [pod(f"{name}-{at}", cls=cls, group=name, labels=labels) for at in range(pods)]
+    return [group(name, pods, labels=labels, annotations=annotations), *members]
 
 
 def started(scheduler: Scheduler, board: Board, shape: JobShape) -> int:
@@ -153,7 +133,7 @@ def started(scheduler: Scheduler, board: Board, shape: JobShape) -> int:
     if shape.kind == "switches":
         more[TOR_AFFINITY] = "large-model-schema" if "foundation" in shape.form else "normal-schema"
     events = job_events(board, "asked", shape.pods, shape.chips, **more)
-    commands = scheduler.handle(events, NOW + 1)
+    commands = scheduler.handle(seen(*events), NOW + 1)
     reason = scheduler.view.jobs["default/asked"].reason
     assert reason is None or reason.kind.stage is not Stage.VALIDATE, (shape.form, reason)
     return sum(isinstance(one, Bind) and one.pod.startswith("asked") for one in commands)
@@ -174,7 +154,7 @@ def test_n2_no_shape_is_offered_that_the_board_refuses(board: Board) -> None:
     # As many start as were counted, and not one more.
     largest, scheduler = alone[-1], scheduler_told(events)
     more = [job_events(board, f"new-{n}", 1, largest.chips) for n in range(largest.jobs + 1)]
-    commands = scheduler.handle([event for events in more for event in events], NOW + 1)
+    commands = scheduler.handle(seen(*more), NOW + 1)
     assert sum(isinstance(one, Bind) for one in commands) == largest.jobs
 
 
@@ -190,7 +170,7 @@ def test_nodes_with_fewer_chips_than_their_board(name: str, chips: int) -> None:
 
 def test_p6_no_block_is_larger_than_a_superpod_may_be() -> None:
     made = make_fleet(64, "a3-x16-superpod", superpod_size=64)
-    (answer,) = capacity(told(*(ev.NodeSeen(one) for one in made.nodes)), NOW)
+    (answer,) = capacity(told(*made.nodes), NOW)
     assert max(shape.pods for shape in answer.shapes) == 32
     assert answer.largest_gang <= 48
 
@@ -216,7 +196,7 @@ def test_s1_largest_switch_aware_jobs_of_version_2() -> None:
 def test_switches_that_lead_to_other_boards_only() -> None:
     """Chips for inference are under no leaf switch: nothing is said about switch-aware jobs on them."""
     plain = make_fleet(2, "310p", prefix="infer-", first=100)
-    events = [*fleet_events(shipped_catalog()["910-x8"]), *(ev.NodeSeen(one) for one in plain.nodes)]
+    events = [*fleet_events(shipped_catalog()["910-x8"]), *plain.nodes]
     kinds = {
         answer.board: {shape.kind for shape in answer.shapes}
         for answer in capacity(scheduler_told(events).view, NOW)
@@ -230,7 +210,7 @@ def test_switches_that_lead_to_other_boards_only() -> None:
     st.sampled_from([1, 2, 4, 8]),
 )
 def test_as_many_start_as_were_counted(busy: list[tuple[int, int]], size: int) -> None:
-    events: list[ev.Event] = [node(f"node-{n}") for n in range(3)]
+    events: list[object] = [node(f"node-{n}") for n in range(3)]
     free = {n: list(range(8)) for n in range(3)}
     for number, (where, chips) in enumerate(busy):
         taken, free[where] = free[where][:chips], free[where][chips:]
@@ -244,5 +224,5 @@ def test_as_many_start_as_were_counted(busy: list[tuple[int, int]], size: int) -
     assert fingerprint(state_of(view)) == before
     counted = next(shape for shape in answer.shapes if shape.kind == "one-pod" and shape.chips == size)
     submitted = [pod(f"new-{n}", size) for n in range(counted.jobs + 3)]
-    started = sum(isinstance(command, Bind) for command in scheduler.handle(submitted, NOW + 1))
+    started = sum(isinstance(command, Bind) for command in scheduler.handle(seen(*submitted), NOW + 1))
     assert started == counted.jobs

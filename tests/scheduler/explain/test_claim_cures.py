@@ -6,33 +6,28 @@ from typing import Any
 
 import pytest
 
-from ringwise.messages import events as ev
 from ringwise.scheduler.explain.why import Explanation, explain, find_job
 from ringwise.state.model import NodeTerm, Requirement
 from ringwise.state.volumes import (
     CsiDriver,
     PersistentVolume,
-    PersistentVolumeClaim,
     StorageCapacity,
     StorageClass,
 )
+from tests.builders.values import claim, node, pod
 from tests.fingerprint import state_of
-from tests.scheduler.clusters import NOW, node, pod, told
+from tests.scheduler.rig import NOW, told
 
-LOCAL = ev.StorageClassSeen(StorageClass("local", waits_for_pod=True))
-NOW_CLASS = ev.StorageClassSeen(StorageClass("now", "disk.example.com"))
+LOCAL = StorageClass("local", waits_for_pod=True)
+NOW_CLASS = StorageClass("now", "disk.example.com")
 FAST = (
-    ev.StorageClassSeen(StorageClass("fast", "disk.example.com", waits_for_pod=True)),
-    ev.CsiDriverSeen(CsiDriver("disk.example.com", publishes_capacity=True)),
-    ev.StorageCapacitySeen(StorageCapacity("kube-system", "all", "fast", (), 1 << 30)),
+    StorageClass("fast", "disk.example.com", waits_for_pod=True),
+    CsiDriver("disk.example.com", publishes_capacity=True),
+    StorageCapacity("kube-system", "all", "fast", (), 1 << 30),
 )
 
 
-def claim(storage_class: str = "", **fields: Any) -> ev.ClaimSeen:
-    return ev.ClaimSeen(PersistentVolumeClaim("default", "data", "uid", storage_class, **fields))
-
-
-def why(*events: ev.Event, chips: int = 8, **fields: Any) -> Explanation:
+def why(*events: object, chips: int = 8, **fields: Any) -> Explanation:
     fields.setdefault("claims", ("data",))
     view = told(node("node-1"), *events, pod("new", chips, **fields))
     table = state_of(view).volumes
@@ -46,15 +41,15 @@ def why(*events: ev.Event, chips: int = 8, **fields: Any) -> Explanation:
     ("code", "events"),
     [
         ("claim-missing", []),
-        ("storage-class-missing", [claim("gone")]),
-        ("claim-not-bound", [NOW_CLASS, claim("now")]),
-        ("no-volume", [LOCAL, claim("local")]),
-        ("no-storage", [*FAST, claim("fast", requested=2 << 30)]),
-        ("claim-deleted", [claim(deleting=True)]),
-        ("claim-lost", [claim(volume="gone", bound=True)]),
+        ("storage-class-missing", [claim("data", "gone")]),
+        ("claim-not-bound", [NOW_CLASS, claim("data", "now")]),
+        ("no-volume", [LOCAL, claim("data", "local")]),
+        ("no-storage", [*FAST, claim("data", "fast", requested=2 << 30)]),
+        ("claim-deleted", [claim("data", "", deleting=True)]),
+        ("claim-lost", [claim("data", "", volume="gone", bound=True)]),
     ],
 )
-def test_what_is_wrong_with_a_claim_is_what_would_help(code: str, events: list[ev.Event]) -> None:
+def test_what_is_wrong_with_a_claim_is_what_would_help(code: str, events: list[object]) -> None:
     answer = why(*events)
     assert answer.reason is not None
     assert answer.reason.code == code
@@ -78,9 +73,9 @@ def test_a_claim_is_no_cure_where_no_chips_are_free_either() -> None:
 
 
 def test_a_claim_for_one_pod_is_free_when_its_pod_has_ended() -> None:
-    alone = claim(access_modes=("ReadWriteOncePod",), volume="disk", bound=True)
+    alone = claim("data", "", access_modes=("ReadWriteOncePod",), volume="disk", bound=True)
     user = pod("old", 1, on="node-1", holds=[0], claims=("data",))
-    answer = why(ev.VolumeSeen(PersistentVolume("disk")), alone, user, chips=1)
+    answer = why(PersistentVolume("disk"), alone, user, chips=1)
     assert answer.reason is not None
     assert answer.reason.code == "claim-in-use"
     assert "default/old" in answer.sentence
@@ -91,5 +86,5 @@ def test_where_a_volume_keeps_it_from_every_node_another_volume_would_help() -> 
     elsewhere = PersistentVolume(
         "disk", node_terms=(NodeTerm(fields=(Requirement("metadata.name", "In", ("away",)),)),)
     )
-    answer = why(ev.VolumeSeen(elsewhere), claim(volume="disk", bound=True))
+    answer = why(elsewhere, claim("data", "", volume="disk", bound=True))
     assert [cure.text for cure in answer.cures] == ["if default/data had a volume that every node can use"]

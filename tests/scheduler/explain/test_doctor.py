@@ -12,12 +12,13 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration, default_tiers
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Queue, VisibleDevices
-from ringwise.topology.chips import mask_of
+from ringwise.state.model import Isolation, Isolations, Node, Queue, VisibleDevices
+from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.topology import topology_problems
+from tests.builders.values import CHIP, gang, node, pod, report, seen
 from tests.fingerprint import fingerprint, state_of
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, scheduler_told, told
+from tests.scheduler.rig import NOW, scheduler_told, told
 from tests.scheduler.rig import configuration as configured
 
 ARM = {"host-arch": "huawei-arm"}
@@ -25,7 +26,7 @@ ARM = {"host-arch": "huawei-arm"}
 SERVER = {"accelerator-type": "module-a3-16-super-pod"}
 
 
-def examined(*events: ev.Event | list[ev.Event], configuration: Configuration | None = None) -> Diagnosis:
+def examined(*events: object, configuration: Configuration | None = None) -> Diagnosis:
     view = told(*events, configuration=configuration)
     state_of(view).settle()
     before = fingerprint(state_of(view))
@@ -39,7 +40,7 @@ def found(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
 
 
 def test_a_correct_cluster_has_no_findings() -> None:
-    events: list[ev.Event] = [
+    events: list[object] = [
         node("node-1", labels=ARM),
         report("node-1", range(2, 8)),
         pod("a", 2, on="node-1", holds=[0, 1]),
@@ -52,22 +53,21 @@ def test_a_correct_cluster_has_no_findings() -> None:
 
 def test_pods_that_are_being_deleted_need_no_pod_group() -> None:
     """A deleted job's PodGroup is gone before its pods are."""
-    seen = pod("a", 2, on="node-1", holds=[0, 1], group="gone")
-    going = replace(seen, pod=replace(seen.pod, deleting=True))
+    going = pod("a", 2, on="node-1", holds=[0, 1], group="gone", deleting=True)
     assert examined(node("node-1", labels=ARM), report("node-1", range(2, 8)), going).findings == ()
 
 
 @pytest.mark.parametrize("chip", ["", "Ascend910-3"])
 @pytest.mark.parametrize("listed", [False, True])
 def test_isolated_chips_are_healthy_and_no_view_differs_because_of_them(chip: str, listed: bool) -> None:
-    isolations = ev.IsolationsSeen(Isolations((Isolation("n", chip=chip, number=3 if chip else None),)))
+    isolations = Isolations((Isolation("n", chip=chip, number=3 if chip else None),))
     free = range(8) if listed else [n for n in range(8) if chip and n != 3]
     findings = examined(node("n", labels=ARM), report("n", free), isolations).findings
     assert [one.code for one in findings] == ["isolated"]
 
 
 def test_chips_that_are_isolated_are_not_called_free_where_others_are_faulty() -> None:
-    isolations = ev.IsolationsSeen(Isolations((Isolation("n", chip="Ascend910-3", number=3),)))
+    isolations = Isolations((Isolation("n", chip="Ascend910-3", number=3),))
     findings = examined(node("n", labels=ARM), report("n", range(1, 8), unhealthy=1), isolations).findings
     (text,) = [one.what for one in findings if one.code == "views-differ"]
     assert text.endswith("has 7 free or isolated: 1 allocatable chip is faulty or not listed")
@@ -183,24 +183,24 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
             [node("n", labels=ARM, superpod=0, rack=0), node("m", labels=ARM, superpod=0, rack=-1)],
             ("warning", "rack-id-wrong", "node m"),
         ),
-        ([ev.QueueSeen(Queue("q", weight=0))], ("error", "queue-weight", "queue q")),
+        ([Queue("q", weight=0)], ("error", "queue-weight", "queue q")),
         (
-            [ev.QueueSeen(Queue("q", annotations={"ringwise.io/longest-cooldown": "-1h"}))],
+            [Queue("q", annotations={"ringwise.io/longest-cooldown": "-1h"})],
             ("warning", "queue-annotation", "queue q"),
         ),
         (
-            [ev.QueueSeen(Queue("q", annotations={"ringwise.io/believe-checkpoints": "yes"}))],
+            [Queue("q", annotations={"ringwise.io/believe-checkpoints": "yes"})],
             ("warning", "queue-annotation", "queue q"),
         ),
         (
-            [ev.QueueSeen(Queue("q", capability={CHIP: 1}, guarantee={CHIP: 2}))],
+            [Queue("q", capability={CHIP: 1}, guarantee={CHIP: 2})],
             ("error", "queue-guarantee-above-capability", "queue q"),
         ),
         (
-            [node("n", labels=ARM), ev.QueueSeen(Queue("q", guarantee={CHIP: 9}))],
+            [node("n", labels=ARM), Queue("q", guarantee={CHIP: 9})],
             ("error", "queue-guarantees-above-cluster", "queues"),
         ),
-        ([ev.QueueSeen(Queue("q", parent="p"))], ("warning", "queue-parent-unknown", "queue q")),
+        ([Queue("q", parent="p")], ("warning", "queue-parent-unknown", "queue q")),
         (
             [node("n", labels=ARM), gang("lost", 1, 1, queue="nowhere")],
             ("error", "unknown-queue", "job default/lost"),
@@ -234,13 +234,12 @@ def test_n7_differences_name_the_chips_and_the_pods() -> None:
 
 
 def test_a_report_need_not_include_pods_that_have_not_started() -> None:
-    seen = pod("a", 2, on="n", holds=[0, 1])
     differs = (
         "its report lists Ascend910-0,Ascend910-1 as free; "
         "by the scheduler's state they are held by default/a"
     )
     for phase, texts in (("Pending", []), ("Running", [differs])):
-        bound = replace(seen, pod=replace(seen.pod, phase=phase))
+        bound = pod("a", 2, on="n", holds=[0, 1], phase=phase)
         diagnosis = examined(node("n", labels=ARM), report("n", range(8)), bound)
         assert [one.what for one in diagnosis.findings] == texts
 
@@ -272,14 +271,13 @@ def test_N8_a_difference_between_annotations_is_named(
 ) -> None:
     """A running pod of chips 0 and 1, then its annotations and the node's report."""
     first = pod("a", 2, on="n", holds=[0, 1])
-    assert isinstance(first, ev.PodSeen)
-    edited = ev.PodSeen(replace(first.pod, holds=tuple(chosen), mounted=tuple(mounted)))
-    told_mounted = {} if reported is None else {first.pod.uid: mask_of(reported)}
+    edited = replace(first, holds=tuple(chosen), mounted=tuple(mounted))
+    told_mounted = {} if reported is None else {first.uid: mask_of(reported)}
     free = mask_of(range(8)) & ~mask_of([0, 1, *mounted, *(reported or [])])
-    report = ev.ReportSeen(DeviceReport("n", CHIP, free=free, mounted=told_mounted))
+    listed = report("n", chips_of(free), network_unhealthy=None, mounted=told_mounted)
     findings = [
         one
-        for one in examined(node("n", labels=ARM), first, edited, report).findings
+        for one in examined(node("n", labels=ARM), first, edited, listed).findings
         if one.code == "annotations-differ"
     ]
     assert [one.where for one in findings] == (["node n"] if named_by else [])
@@ -352,8 +350,8 @@ def test_unconfirmed_bindings_are_no_difference() -> None:
 
 
 def test_errors_come_first() -> None:
-    seen = ev.ReportSeen(DeviceReport("ghost", CHIP))
-    diagnosis = examined(node("n"), seen, ev.QueueSeen(Queue("q", weight=0)))
+    seen = report("ghost", network_unhealthy=None)
+    diagnosis = examined(node("n"), seen, Queue("q", weight=0))
     assert [one.severity for one in diagnosis.findings] == ["error", "warning", "note"]
 
 
@@ -380,8 +378,8 @@ def test_without_the_chip_plugin_chip_pods_wait_with_the_missing_line() -> None:
 
 
 def test_a_cluster_without_chips_needs_no_chip_plugin() -> None:
-    events: list[ev.Event] = [
-        ev.NodeSeen(Node("n1", cpu_milli=1_000, labels={"host-arch": "huawei-arm"})),
+    events: list[object] = [
+        Node("n1", cpu_milli=1_000, labels={"host-arch": "huawei-arm"}),
         pod("none", 0),
     ]
     assert told(*events, configuration=without_chip_plugin()).cluster.pods["none"].node == 0
@@ -390,7 +388,7 @@ def test_a_cluster_without_chips_needs_no_chip_plugin() -> None:
 
 def test_once_the_chip_plugin_is_configured_the_pods_start() -> None:
     scheduler = scheduler_told(node("n1"), pod("chips", 8), configuration=without_chip_plugin())
-    scheduler.handle([ev.ConfigurationSeen(default_configuration())], NOW)
+    scheduler.handle(seen(default_configuration()), NOW)
     assert scheduler.view.cluster.pods["chips"].chips == 0xFF
 
 
@@ -409,14 +407,14 @@ def test_a_clusterd_that_keeps_up_or_is_not_used_is_no_finding() -> None:
 def test_N8_a_pod_without_a_record_of_its_mount_is_named(doubtful: list[int], severity: str) -> None:
     running = pod("a", 2, on="n", holds=[0, 1])
     free = mask_of(range(8)) & ~mask_of([0, 1, *doubtful])
-    reported = DeviceReport(
+    reported = report(
         "n",
-        CHIP,
-        free,
+        chips_of(free),
+        network_unhealthy=None,
         doubtful={"a": mask_of(doubtful)} if doubtful else {},
         kubelet_ids={"default/a": 0b11},
     )
-    findings = examined(node("n", labels=ARM), running, ev.ReportSeen(reported)).findings
+    findings = examined(node("n", labels=ARM), running, reported).findings
     if not doubtful:
         assert [one.code for one in findings] == ["mounts-differ"]
         return
@@ -431,9 +429,9 @@ def test_N8_a_pod_without_a_record_of_its_mount_is_named(doubtful: list[int], se
 
 
 def test_N8_chips_of_a_deleted_pod_that_may_still_run_are_named() -> None:
-    reported = DeviceReport("n", CHIP, 0xF0, network_unhealthy=0, mounted={"gone": 0x0F})
-    view = told(node("n", labels=ARM), ev.ReportSeen(reported), pod("b", 8))
-    findings = examined(node("n", labels=ARM), ev.ReportSeen(reported)).findings
+    reported = report("n", range(4, 8), mounted={"gone": 0x0F})
+    view = told(node("n", labels=ARM), reported, pod("b", 8))
+    findings = examined(node("n", labels=ARM), reported).findings
     (found,) = (one for one in findings if one.code == "chips-doubtful")
     assert found.severity == "warning"
     assert "the pod with uid gone is deleted and its container may still run: Ascend910-0," in found.what
@@ -442,10 +440,8 @@ def test_N8_chips_of_a_deleted_pod_that_may_still_run_are_named() -> None:
 
 
 def test_N8_why_names_the_pod_that_may_have_the_chips() -> None:
-    reported = DeviceReport("n", CHIP, 0, network_unhealthy=0, doubtful={"a": mask_of(range(8))})
-    view = told(
-        node("n", labels=ARM), pod("a", 2, on="n", holds=[0, 1]), ev.ReportSeen(reported), pod("b", 8)
-    )
+    reported = report("n", doubtful={"a": mask_of(range(8))})
+    view = told(node("n", labels=ARM), pod("a", 2, on="n", holds=[0, 1]), reported, pod("b", 8))
     (job,) = (one for one in view.jobs.values() if one.name == "b")
     assert "held by a (2), perhaps in a (6)" in str(explain(view, job, NOW))
 
@@ -506,7 +502,7 @@ def test_many_findings_that_differ_in_details_are_one_with_an_example() -> None:
 
 
 def test_of_very_many_pods_that_choose_their_chips_most_are_counted() -> None:
-    pods: list[ev.Event] = [pod(f"p{number}", 0, on="n", visible_devices=OWN) for number in range(120)]
+    pods: list[object] = [pod(f"p{number}", 0, on="n", visible_devices=OWN) for number in range(120)]
     findings = [
         one for one in examined(node("n", labels=ARM), pods).findings if one.code.startswith("visible")
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.faults.states import State
@@ -35,8 +34,7 @@ def test_a_job_without_retries_left_is_named() -> None:
         rig.change("train-0", phase="Failed", exit_code=1)
         rig.step()
         if rig.pods["train-0"].deleting:
-            rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-            rig.replacement("train-0")
+            rig.recreate("train-0")
             rig.change("train-0", exit_code=None)
         rig.run()
     assert ("rescheduling-blocked", "job default/train") in codes(rig)
@@ -45,7 +43,7 @@ def test_a_job_without_retries_left_is_named() -> None:
 def test_a_pod_that_does_not_end_is_named() -> None:
     rig = running({"fault-scheduling": "grace"})
     (node,) = rig.nodes_of("train")
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "UnHealthy")))
+    rig.tell(NodeReport(node, "node", "UnHealthy"))
     rig.step()
     assert codes(rig) == set()
     rig.step(21)
@@ -62,6 +60,6 @@ def test_a_job_is_named_as_its_owner_named_it() -> None:
         "default", "train", "uid-1", labels={"fault-scheduling": "grace", "fault-retry-times": "often"}
     )
     rig = Rig(2)
-    rig.tell(ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob)))
+    rig.tell(vcjob, pod_group_of(vcjob))
     rig.step()
     assert codes(rig) >= {("fault-policy", "job default/train")}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
+from ringwise.state.model import NodeReport, Owner, ReportedFault
 from ringwise.state.vcjob import VcJob
-from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, finish, pod_on, running, sub_healthy
-from tests.scheduler.rig import CHIP, Rig
+from tests.builders.values import CHIP, report
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, sub_healthy
+from tests.scheduler.rig import Rig
 
 
 def waits(rig: Rig, job: str = "default/train") -> list[str]:
@@ -29,7 +28,7 @@ def test_grace() -> None:
     rig.step()
     rig.step(100)
     assert waits(rig) == [
-        f"fault: {pod_on(rig, 'n3')}: Ascend910-0 of n3 is unhealthy",
+        f"fault: {rig.pod_on('n3')}: Ascend910-0 of n3 is unhealthy",
         "rescheduling: train-0, train-1, train-2 and 1 more are ending; what is left in 13m20s is "
         "deleted by force (grace-over-time)",
     ]
@@ -37,7 +36,7 @@ def test_grace() -> None:
 
 def test_force_and_refused_deletions() -> None:
     rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     assert deletions(rig.step()) == {hit: 0}
     forced = "is deleted by force; replacements start when nothing of this is left (N6)"
@@ -52,7 +51,7 @@ def test_external() -> None:
     rig = running({"fault-scheduling": "external-force"})
     rig.sick("n3", 1)
     rig.step()
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     assert f"rescheduling: {hit} is marked; another component deletes the faulty pods" in waits(rig)
 
 
@@ -61,7 +60,7 @@ def test_retries_used_up() -> None:
     for _ in range(2):
         rig.change("train-2", phase="Failed", exit_code=1)
         rig.step()
-        finish(rig)
+        rig.finish()
         rig.run()
     assert waits(rig) == [
         "fault: train-2: the pod failed with exit code 1",
@@ -73,7 +72,7 @@ def test_retries_used_up() -> None:
 
 def test_sub_health() -> None:
     rig = running({**POD_LEVEL, "subHealthyStrategy": "graceExit"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, labels={**POD_LEVEL, "subHealthyStrategy": "graceExit", "fault-type": "SubHealth"})
     rig.step()
     assert waits(rig)[:2] == [
@@ -118,7 +117,7 @@ def test_others_are_told_for_whom_a_node_is_held_and_until_when() -> None:
     rig = running({"fault-scheduling": "force"}, nodes=4)
     rig.sick("n3", 1)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.step()
     rig.submit("other", chips=8)
     rig.run()
@@ -130,19 +129,6 @@ def test_others_are_told_for_whom_a_node_is_held_and_until_when() -> None:
 CODE, LEVEL = "huawei.com/schedule.filter.faultCode", "huawei.com/schedule.filter.faultLevel"
 GRACE_EXIT = POD_LEVEL | {"subHealthyStrategy": "graceExit"}
 HOT_SWITCH = POD_LEVEL | {"subHealthyStrategy": "hotSwitch"}
-
-
-def report(rig: Rig, *faults: tuple[int, str, str], unhealthy: int) -> None:
-    found = tuple(ReportedFault(*fault) for fault in faults)
-    rig.tell(ev.ReportSeen(DeviceReport("n3", CHIP, unhealthy=unhealthy, network_unhealthy=0, faults=found)))
-
-
-def relabel(rig: Rig, **labels: str) -> None:
-    """Labels of the PodGroup, written as `process_recover_enable`."""
-    group = rig.groups["default/train"]
-    changed = {name.replace("_", "-"): value for name, value in labels.items()}
-    rig.groups[group.key] = replace(group, labels={**group.labels, **changed})
-    rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
 
 
 SEPARATE = (2, "80E01801", "SeparateNPU")
@@ -192,10 +178,10 @@ def test_a_tolerated_fault_is_named_with_the_end_of_its_window(
     told: list[str],
 ) -> None:
     rig = running(labels, annotations=masks)
-    report(rig, *faults, unhealthy=unhealthy)
+    rig.sick("n3", unhealthy, faults=tuple(ReportedFault(*one) for one in faults))
     assert deletions(rig.step()) == {}
     rig.step(10)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     sentences = []
     for one in told:
         fault, mask = one.rsplit(" ", 1)
@@ -216,19 +202,19 @@ def test_a_tolerated_fault_is_named_with_the_end_of_its_window(
 
 def test_a_fault_that_is_tolerated_no_longer_is_not_called_so() -> None:
     rig = running(POD_LEVEL, annotations={CODE: "80E01801:45"})
-    report(rig, SEPARATE, unhealthy=4)
+    rig.sick("n3", 4, faults=(ReportedFault(*SEPARATE),))
     rig.step()
     # First seen now, as by a scheduler that has only just read the objects: the fault may be older.
     assert "tolerated for at most another 45s" in waits(rig)[0]
     assert waits(rig) == waits(rig)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     assert deletions(rig.step(45)) == {hit: 0}
     assert not any("tolerated" in line for line in waits(rig))
 
 
 def test_many_tolerated_faults_are_counted() -> None:
     rig = running(POD_LEVEL, annotations={LEVEL: "SeparateNPU:50"})
-    report(rig, *((chip, "80E01801", "SeparateNPU") for chip in range(8)), unhealthy=0xFF)
+    rig.sick("n3", 0xFF, faults=tuple(ReportedFault(chip, "80E01801", "SeparateNPU") for chip in range(8)))
     rig.step()
     rig.step(10)
     assert len(waits(rig)) == 4
@@ -246,7 +232,7 @@ def test_hot_switch_says_whose_word_is_awaited_and_what_an_operator_can_do() -> 
     rig = running(HOT_SWITCH)
     sub_healthy(rig, "n3")
     assert deletions(rig.step()) == {}
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     assert waits(rig) == [f"fault: {hit}: Ascend910-2 of n3 is sub-healthy; {AWAITS}"]
     rig.change(hit, annotations={**rig.pods[hit].annotations, "needVolcanoOpe": "delete"})
     assert deletions(rig.step()) == {hit: 0}
@@ -259,29 +245,29 @@ def test_hot_switch_says_whose_word_is_awaited_and_what_an_operator_can_do() -> 
 def test_hot_switch_ends_with_another_strategy_on_the_pod_group() -> None:
     rig = running(HOT_SWITCH)
     sub_healthy(rig, "n6")  # ClusterD runs; no pod of the job is there.
-    rig.tell(ev.NodeReportSeen(NodeReport("n3", "switch", "SubHealthy")))
+    rig.tell(NodeReport("n3", "switch", "SubHealthy"))
     assert deletions(rig.step()) == {}
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     assert waits(rig) == [f"fault: {hit}: node n3 is sub-healthy; {AWAITS}"]
-    relabel(rig, subHealthyStrategy="forceExit")
+    rig.label("train", {"subHealthyStrategy": "forceExit"})
     assert deletions(rig.step()) == {hit: 0}
 
 
 def test_process_recovery_says_whose_word_the_next_level_needs() -> None:
     rig = running({"fault-scheduling": "force", "process-recover-enable": "on"}, nodes=4)
-    rig.tell(ev.ReportSeen(DeviceReport("n1", CHIP, network_unhealthy=0, aggregated=True)))
+    rig.tell(report("n1", aggregated=True))
     rig.step()
     hit = next(name for name, pod in rig.pods.items() if pod.annotations["hccl/rankIndex"] == "3")
-    rig.sick(rig.pods[hit].node or "", 1)
+    rig.sick(rig.node_of(hit), 1)
     assert deletions(rig.step()) == {hit: 0}
-    finish(rig)
+    rig.finish()
     rig.step()
     rig.step(30)
     assert waits(rig)[0] == (
         "rescheduling: pod level: replacements wait for nodes since 6s; a higher level follows when "
         "ClusterD sets the label process-recover-enable: pause; to go on now, set it on the PodGroup"
     )
-    relabel(rig, process_recover_enable="pause")
+    rig.label("train", {"process-recover-enable": "pause"})
     assert deletions(rig.step()) == {}
     assert waits(rig)[0] == (
         "rescheduling: pod level: replacements wait for nodes since 0s; job level begins in 12s"
@@ -302,7 +288,7 @@ def test_F5_another_vcjob_controller_does_not_wait_for_the_scheduler(
     sentence: str, phase: str, marks: dict[str, str], retries: str, said: bool
 ) -> None:
     rig = running({**POD_LEVEL, "fault-retry-times": retries, **marks}, owner=Owner("Job", "train", "v1"))
-    rig.tell(ev.VcJobSeen(VcJob("default", "train", "v1", phase=phase)))
+    rig.tell(VcJob("default", "train", "v1", phase=phase))
     rig.step()
     found = [line for line in waits(rig) if "another vcjob controller runs this job" in line]
     assert bool(found) is said, sentence

@@ -9,27 +9,24 @@ import pytest
 
 from ringwise.durations import time_text
 from ringwise.framework.statement import Statement
-from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.cache.run_times import KEPT, LEAST
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Queue, Toleration
+from ringwise.state.model import Owner, Pod, PodGroup, Queue, Toleration
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.views.explain import explanation_document
 from ringwise.wellknown import BATCH_API
+from tests.builders.values import SECOND, gang, group, node, pod, pod_class
 from tests.examples import examples
 from tests.fingerprint import fingerprint, state_of
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, told
-from tests.scheduler.rig import Rig
+from tests.scheduler.rig import NOW, PLAIN, Rig, told
 from tests.tools.schemas import check_document
 
-SECOND = 1_000_000_000
 
-
-def runs(name: str, on: str, seconds: int | None, **more: Any) -> ev.PodSeen:
+def runs(name: str, on: str, seconds: int | None, **more: Any) -> Pod:
     """A job with all chips of a node since 10s, which says that it takes so long."""
     lasting = {} if seconds is None else {"ringwise.io/expected-duration": f"{seconds}s"}
     chips = more.pop("chips", range(8))
@@ -37,7 +34,7 @@ def runs(name: str, on: str, seconds: int | None, **more: Any) -> ev.PodSeen:
     return pod(name, len(chips), on=on, holds=chips, created=created, annotations=lasting, **more)
 
 
-def waiting(name: str, seconds: int, **more: Any) -> list[ev.Event]:
+def waiting(name: str, seconds: int, **more: Any) -> list[PodGroup | Pod]:
     """A job for a whole node that says that it takes so long."""
     return gang(name, 1, 8, annotations={"ringwise.io/expected-duration": f"{seconds}s"}, **more)
 
@@ -69,8 +66,8 @@ def test_a_job_that_says_it_runs_for_ages_breaks_no_answer() -> None:
     owner = Owner("Job", "old", "uid-old", BATCH_API)
     view = told(
         node("n1"),
-        ev.VcJobSeen(VcJob("default", "old", owner.uid, running_estimate=10**60)),
-        ev.PodGroupSeen(PodGroup("default", "old", owner=owner)),
+        VcJob("default", "old", owner.uid, running_estimate=10**60),
+        group("old", owner=owner),
         pod("old-0", 8, on="n1", holds=range(8), group="old", owner=owner),
         gang("first", 1, 8, created=1),
     )
@@ -92,11 +89,11 @@ def test_behind_a_job_that_does_not_say_how_long_it_will_run_there_is_only_a_bou
 
 def test_jobs_whose_pods_do_not_exist_yet_are_in_the_queue() -> None:
     """The pods of a vcjob are created when it is admitted: both were the first of one, with the same time."""
-    waiting: list[ev.Event] = []
+    waiting: list[object] = []
     for number, name in enumerate(("first", "second"), 1):
-        tasks = (Task("worker", 1, 1, PodTemplate(PodClass(CHIP, 8))),)
+        tasks = (Task("worker", 1, 1, PodTemplate(pod_class(8))),)
         vcjob = VcJob("default", name, name, tasks, min_available=1, created=number)
-        waiting += [ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob))]
+        waiting += [vcjob, pod_group_of(vcjob)]
     view = told(node("n1"), runs("old", "n1", 60), waiting)
     assert (expected(view, "first").kind, expected(view, "second").kind) == (
         StartKind.KNOWN,
@@ -142,7 +139,7 @@ def test_queues_take_turns_as_in_a_cycle() -> None:
     def two(first: str, second: str) -> SchedulerView:
         return told(
             node("n1"),
-            ev.QueueSeen(Queue("other")),
+            Queue("other"),
             runs("old", "n1", 60),
             waiting("here", 30, created=1, queue=first),
             waiting("there", 30, created=2, queue=second),
@@ -190,7 +187,7 @@ def test_what_only_a_job_without_an_end_can_free_is_unknown() -> None:
     start = expected(view, "new")
     # Both must end, and one of them says when.
     assert (start.kind, start.earliest) == (StartKind.NOT_BEFORE, NOW + 50 * SECOND)
-    few = PodClass(CHIP, 8, node_selector=(("kubernetes.io/hostname", "n2"),))
+    few = pod_class(8, node_selector=(("kubernetes.io/hostname", "n2"),))
     labels = {"kubernetes.io/hostname": "n2"}
     view = told(
         node("n1"),
@@ -242,7 +239,7 @@ def test_what_was_not_looked_at_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_refused_job_has_no_start_and_a_gated_one_an_unknown_start() -> None:
-    gated = ev.PodSeen(Pod("g", "default", "g", PodClass(CHIP, 8), phase="Pending", gated=True))
+    gated = pod("g", 8, gated=True)
     view = told(node("n1"), runs("old", "n1", 60), pod("three", 3), gated)
     assert explain(view, find_job(view, "three"), NOW).start is None
     assert expected(view, "g").why == "its pods are gated"
@@ -339,7 +336,7 @@ def test_with_exact_durations_every_job_starts_when_it_was_expected(seed: int) -
     """In strict order, while no other job comes: asked at the beginning, and again after each end."""
     random = Random(seed)
     nodes = random.randint(1, 4)
-    rig = Rig(nodes, actions=("enqueue", "allocate", "backfill"), queue_discipline="strict")
+    rig = Rig(nodes, actions=PLAIN, queue_discipline="strict")
     lengths: dict[str, int] = {}
     for number in range(random.randint(3, 12)):
         name, length = f"job-{number}", random.randint(1, 300)
@@ -410,7 +407,7 @@ def test_with_several_queues_every_job_starts_when_it_was_expected(seed: int, di
     """What queues deserve follows what their jobs ask for: it is shared out again at every end."""
     random = Random(seed)
     nodes = random.randint(2, 4)
-    rig = Rig(nodes, actions=("enqueue", "allocate", "backfill"), queue_discipline=discipline)
+    rig = Rig(nodes, actions=PLAIN, queue_discipline=discipline)
     queues = ["qa", "qb", "qc"][: random.randint(2, 3)]
     for queue in queues:
         rig.queue(queue, weight=random.randint(1, 4))
@@ -477,9 +474,11 @@ def test_jobs_that_never_start_cost_others_nothing(held: bool, monkeypatch: pyte
 
 def noise(number: int) -> Pod:
     """Of another namespace, and it selects no node that exists."""
-    selected = PodClass(CHIP, 8, node_selector=(("zone", f"zone-{number}"),))
+    selected = pod_class(8, node_selector=(("zone", f"zone-{number}"),))
     name = f"noise-{number}"
-    return Pod(f"uid-{name}", "noisy", name, selected, created=number + 1, chip_containers=1)
+    return pod(
+        name, uid=f"uid-{name}", cls=selected, namespace="noisy", created=number + 1, chip_containers=1
+    )
 
 
 def test_each_namespace_has_its_part_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,7 +489,7 @@ def test_each_namespace_has_its_part_of_the_steps(monkeypatch: pytest.MonkeyPatc
         *(node(f"n{n}") for n in range(20)),
         *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(20)),
         *(waiting(f"wait-{n}", 10 + n % 7, created=n + 1) for n in range(10)),
-        *(ev.PodSeen(noise(n)) for n in range(50)),
+        *(noise(n) for n in range(50)),
     )
     found = estimates(view, NOW)
     assert all(start.latest is not None for key, start in found.items() if key.startswith("default/"))

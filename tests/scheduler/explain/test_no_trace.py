@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.messages import events as ev
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import PodClass, PodTerm, Queue, Requirement, Taint
+from tests.builders.values import CHIP, gang, node, pod, report
 from tests.examples import examples
 from tests.fingerprint import difference, whole_state
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, scheduler_told
+from tests.scheduler.rig import NOW, scheduler_told
 
 _APART = (PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),)),)
 
@@ -46,7 +46,7 @@ def test_the_order_of_holders_is_the_same_after_a_tried_cure() -> None:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Scheduler:
-    events: list[Any] = [ev.QueueSeen(Queue("small", capability={CHIP: 8, "cpu": 8_000}))]
+    events: list[Any] = [Queue("small", capability={CHIP: 8, "cpu": 8_000})]
     nodes = draw(st.integers(1, 4))
     for number in range(1, nodes + 1):
         more: dict[str, Any] = {"cpu_milli": 16_000, "max_pods": 12, "extended": (("example.com/nic", 2),)}

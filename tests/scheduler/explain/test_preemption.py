@@ -19,7 +19,8 @@ from ringwise.wellknown import (
     RESTART_COST,
 )
 from tests.actions.test_victims import fill, rig_of
-from tests.scheduler.rig import SECOND, Rig
+from tests.builders.values import SECOND
+from tests.scheduler.rig import Rig
 
 
 def notes(rig: Rig, job: str) -> tuple[str, ...]:
@@ -133,6 +134,6 @@ def test_a_claim_that_does_not_count_is_named(
     queue: dict[str, str], claims: dict[str, str], told: str
 ) -> None:
     rig = rig_of(1)
-    rig.tell(ev.QueueSeen(Queue("default", annotations=queue)))
+    rig.tell(Queue("default", annotations=queue))
     fill(rig, ("v", 0), annotations=claims)
     assert notes(rig, "v") == (told,)

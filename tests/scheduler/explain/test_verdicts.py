@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework.selectors import FORBIDDING, matches_labels, tolerates
-from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, SetGroupStatus
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.why import Explanation, explain
 from ringwise.state.model import (
-    Device,
     DeviceReport,
     Isolation,
     Isolations,
@@ -31,7 +28,8 @@ from ringwise.state.model import (
     TopologySpread,
 )
 from ringwise.views.explain import explanation_document
-from tests.scheduler.clusters import CHIP, NOW, scheduler_told
+from tests.builders.values import CHIP, group, node, pod, pod_class, seen
+from tests.scheduler.rig import NOW, scheduler_told
 
 OTHER = "huawei.com/Ascend310P"
 RED = Taint("tenant", "red")
@@ -39,23 +37,13 @@ PRESSURE = Taint("node.kubernetes.io/disk-pressure")
 every_pod = Requirement("job", "Exists")
 
 
-def mixed_node(name: str, resource: str = CHIP, chips: int = 8, **more: Any) -> ev.NodeSeen:
-    offered = {resource: chips}
-    devices = tuple(Device(chip) for chip in range(chips))
-    made = Node(name, chips_allocatable=offered, chips_capacity=offered, devices=devices)
-    return ev.NodeSeen(replace(made, **more))
-
-
-def group(name: str, classes: list[PodClass], least: int | None = None) -> list[ev.Event]:
-    least = len(classes) if least is None else least
-    made: list[ev.Event] = [ev.PodGroupSeen(PodGroup("default", name, min_member=least, created=1))]
-    for number, cls in enumerate(classes):
-        uid = f"{name}-{number}"
-        labels = {"job": name}
-        made.append(
-            ev.PodSeen(Pod(uid, "default", uid, cls, group=name, created=1, phase="Pending", labels=labels))
-        )
-    return made
+def gang_of(name: str, classes: list[PodClass], least: int | None = None) -> list[PodGroup | Pod]:
+    labels = {"job": name}
+    made = group(name, len(classes) if least is None else least, created=1)
+    pods = [
+        pod(f"{name}-{at}", cls=cls, group=name, created=1, labels=labels) for at, cls in enumerate(classes)
+    ]
+    return [made, *pods]
 
 
 def counted_in(reason: Reason | None) -> dict[str, int] | None:
@@ -116,11 +104,11 @@ def reasons_told(commands: list[Command]) -> dict[str, Reason]:
 
 def test_the_sentence_and_the_table_agree_on_a_cluster_of_two_boards() -> None:
     """Nodes of another resource, and closed ones, were other rows in the table than in the sentence."""
-    told = [mixed_node(f"a-{n}", labels={"zone": "x"}) for n in range(25)]
-    told += [mixed_node(f"b-{n}", OTHER, 4, labels={"zone": "y"}) for n in range(5)]
-    told.append(mixed_node("a-99", labels={"zone": "x"}, ready=False))
-    cls = PodClass(CHIP, 4, node_selector=(("zone", "y"),))
-    scheduler = scheduler_told(*told, group("new", [cls]))
+    told = [node(f"a-{n}", labels={"zone": "x"}) for n in range(25)]
+    told += [node(f"b-{n}", 4, resource=OTHER, labels={"zone": "y"}) for n in range(5)]
+    told.append(node("a-99", labels={"zone": "x"}, ready=False))
+    cls = pod_class(4, node_selector=(("zone", "y"),))
+    scheduler = scheduler_told(*told, gang_of("new", [cls]))
     answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
     assert answer.refusals is not None
     assert answer.refusals.counts == {
@@ -137,26 +125,16 @@ def test_the_sentence_and_the_table_agree_on_a_cluster_of_two_boards() -> None:
 def test_near_misses_are_nodes_that_the_job_selects() -> None:
     """Of four nodes whose chips are taken the job selects one, though others have more free chips."""
     labels = {"zone": "x"}
-    told: list[ev.Event] = [
-        mixed_node("cordoned", labels={"zone": "y"}, unschedulable=True),
-        mixed_node("elsewhere", labels={"zone": "y"}),
-        mixed_node("dedicated", labels=labels, unschedulable=True, taints=(RED,)),
-        mixed_node("pressed", labels=labels, taints=(PRESSURE,)),
-        mixed_node("mine", labels=labels),
-        ev.PodSeen(
-            Pod(
-                "old",
-                "default",
-                "old",
-                PodClass(CHIP, 8),
-                node="mine",
-                holds=tuple(range(8)),
-                phase="Running",
-            )
-        ),
+    told: list[object] = [
+        node("cordoned", labels={"zone": "y"}, unschedulable=True),
+        node("elsewhere", labels={"zone": "y"}),
+        node("dedicated", labels=labels, unschedulable=True, taints=(RED,)),
+        node("pressed", labels=labels, taints=(PRESSURE,)),
+        node("mine", labels=labels),
+        pod("old", 8, on="mine", holds=tuple(range(8))),
     ]
-    cls = PodClass(CHIP, 8, node_selector=(("zone", "x"),))
-    scheduler = scheduler_told(*told, group("new", [cls]))
+    cls = pod_class(8, node_selector=(("zone", "x"),))
+    scheduler = scheduler_told(*told, gang_of("new", [cls]))
     answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
     assert [miss.node for miss in answer.misses] == ["pressed", "mine"]
     assert answer.refusals is not None
@@ -170,19 +148,19 @@ def test_near_misses_are_nodes_that_the_job_selects() -> None:
 
 def test_a_pod_without_chips_counts_nodes_that_are_not_ready() -> None:
     cls = PodClass(cpu_milli=1000, node_selector=(("zone", "nowhere"),))
-    scheduler = scheduler_told(mixed_node("n1"), mixed_node("n2", ready=False), group("new", [cls]))
+    scheduler = scheduler_told(node("n1"), node("n2", ready=False), gang_of("new", [cls]))
     answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
     assert answer.sentence.endswith("node-not-ready 1, node-selector-mismatch 1")
 
 
 def test_pods_placed_after_the_one_that_failed_are_not_in_its_verdicts() -> None:
     """The pod without chips takes the processors that the first one, which is told about, saw free."""
-    told: list[ev.Event] = [
-        mixed_node("n1", cpu_milli=3000),
-        ev.PodSeen(Pod("old", "default", "old", PodClass(CHIP, 1), node="n1", holds=(0,), phase="Running")),
+    told: list[object] = [
+        node("n1", cpu_milli=3000),
+        pod("old", 1, on="n1", holds=(0,)),
     ]
     scheduler = scheduler_told(
-        *told, group("new", [PodClass(CHIP, 8, cpu_milli=2000), PodClass(cpu_milli=2000)])
+        *told, gang_of("new", [pod_class(8, cpu_milli=2000), PodClass(cpu_milli=2000)])
     )
     answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
     assert answer.refusals is not None
@@ -193,13 +171,11 @@ def test_pods_placed_after_the_one_that_failed_are_not_in_its_verdicts() -> None
 def test_a_node_that_a_spread_constraint_closed_for_a_while_is_counted_as_it_is_in_the_end() -> None:
     """n1 is closed to the second pod and open to the third: it took one of the four, and is full."""
     places = {"n0": "x", "n1": "x", "n2": "y", "n3": "y"}
-    told = [
-        mixed_node(name, labels={"zone": zone}, unschedulable=name == "n3") for name, zone in places.items()
-    ]
-    cls = PodClass(CHIP, 8, spread=(TopologySpread(PodTerm("zone", (every_pod,)), 1, True),))
-    scheduler = scheduler_told(*told, group("new", [cls] * 4))
+    told = [node(name, labels={"zone": zone}, unschedulable=name == "n3") for name, zone in places.items()]
+    cls = pod_class(8, spread=(TopologySpread(PodTerm("zone", (every_pod,)), 1, True),))
+    scheduler = scheduler_told(*told, gang_of("new", [cls] * 4))
     answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
-    check(answer, {one.node.name: one.node for one in told}, {f"new-{number}": cls for number in range(4)})
+    check(answer, {one.name: one for one in told}, {f"new-{number}": cls for number in range(4)})
     assert answer.refusals is not None
     assert (answer.refusals.pod, answer.refusals.fits) == ("new-3", 0)
     assert answer.refusals.counts == {"node-not-wholly-free": 3, "node-cordoned": 1}
@@ -264,50 +240,36 @@ jobs = st.lists(st.lists(pod_classes, min_size=1, max_size=5), min_size=1, max_s
 
 def _events(
     drawn: list[tuple[tuple[str, int], str, str, int, int]],
-) -> tuple[list[ev.Event], dict[str, Node]]:
-    told: list[ev.Event] = []
+) -> tuple[list[object], dict[str, Node]]:
+    told: list[object] = []
     nodes: dict[str, Node] = {}
     isolated: list[Isolation] = []
     for number, ((resource, chips), zone, state, held, broken) in enumerate(drawn):
         name = f"n{number}"
         taints = {"red": (RED,), "pressure": (PRESSURE,)}.get(state, ())
-        seen = mixed_node(
+        nodes[name] = node(
             name,
-            resource,
             chips,
+            resource=resource,
             labels={"zone": zone, "kubernetes.io/hostname": name},
             unschedulable=state == "cordoned",
             ready=state != "not ready",
             taints=taints,
             cpu_milli=3000,
         )
-        nodes[name] = seen.node
-        told.append(seen)
+        told.append(nodes[name])
         unhealthy = (1 << min(broken, chips)) - 1
         network = None if state == "no network" else 0
         free = (1 << chips) - 1 & ~unhealthy
-        told.append(ev.ReportSeen(DeviceReport(name, resource, free, unhealthy, network)))
+        told.append(DeviceReport(name, resource, free, unhealthy, network))
         if state == "isolated":
             isolated.append(Isolation(name))
         if state == "unhealthy":
-            told.append(ev.NodeReportSeen(NodeReport(name, "node", "UnHealthy")))
+            told.append(NodeReport(name, "node", "UnHealthy"))
         if 0 < held <= chips - broken:
             chips_held = tuple(range(broken, broken + held))
-            cls = PodClass(resource, held)
-            told.append(
-                ev.PodSeen(
-                    Pod(
-                        f"r{number}",
-                        "default",
-                        f"r{number}",
-                        cls,
-                        node=name,
-                        holds=chips_held,
-                        phase="Running",
-                    )
-                )
-            )
-    return [*told, ev.IsolationsSeen(Isolations(tuple(isolated)))], nodes
+            told.append(pod(f"r{number}", held, resource=resource, on=name, holds=chips_held))
+    return [*told, Isolations(tuple(isolated))], nodes
 
 
 @given(st.lists(one_node, min_size=1, max_size=7), jobs)
@@ -315,9 +277,9 @@ def test_every_node_is_in_one_row_and_every_place_has_the_same_count(
     drawn: list[tuple[tuple[str, int], str, str, int, int]], wanted: list[list[PodClass]]
 ) -> None:
     told, nodes = _events(drawn)
-    events = [*told, *(event for number, one in enumerate(wanted) for event in group(f"job{number}", one))]
+    gangs = [gang_of(f"job{number}", one) for number, one in enumerate(wanted)]
     scheduler = scheduler_told()
-    commands = scheduler.handle(events, NOW)
+    commands = scheduler.handle(seen(*told, *gangs), NOW)
     written = reasons_told(commands)
     for number, classes in enumerate(wanted):
         job = scheduler.view.jobs[f"default/job{number}"]

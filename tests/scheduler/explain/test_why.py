@@ -15,10 +15,11 @@ from ringwise.messages.job_expansion import pod_group_of
 from ringwise.reasons import general_form
 from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job, reasons_now
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Pod, PodClass, Queue, Taint
+from ringwise.state.model import PodClass, Queue, Taint
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from tests.builders.values import CHIP, gang, node, pod, pod_class, report
 from tests.fingerprint import fingerprint, state_of, usage_of
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, scheduler_told, told
+from tests.scheduler.rig import NOW, scheduler_told, told
 
 
 def books(view: SchedulerView) -> tuple[object, ...]:
@@ -138,7 +139,7 @@ def test_n2_a_refused_job_gets_valid_sizes_and_no_position_in_its_queue() -> Non
 
 
 def test_a_selector_that_no_node_has() -> None:
-    cls = PodClass(CHIP, 4, node_selector=(("zone", "b"),))
+    cls = pod_class(4, node_selector=(("zone", "b"),))
     view = told(node("node-1", labels={"zone": "a"}), pod("new", 4, cls=cls))
     assert cures(why(view, "new")) == ["without the nodeSelector zone: b"]
 
@@ -146,7 +147,7 @@ def test_a_selector_that_no_node_has() -> None:
 def test_a_full_queue_names_its_capability() -> None:
     view = told(
         node("node-1"),
-        ev.QueueSeen(Queue("small", capability={CHIP: 4})),
+        Queue("small", capability={CHIP: 4}),
         gang("first", 1, 4, queue="small", created=1),
         gang("second", 1, 2, queue="small", created=2),
     )
@@ -199,9 +200,9 @@ def test_a_decision_shows_its_node_and_score_and_the_job_stays_pending() -> None
 
 
 def test_a_job_whose_pods_do_not_exist_yet() -> None:
-    template = PodTemplate(PodClass(CHIP, 8))
+    template = PodTemplate(pod_class(8))
     vcjob = VcJob("default", "train", "uid", (Task("worker", 2, 2, template),), min_available=2)
-    view = told(node("node-1"), ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob)))
+    view = told(node("node-1"), vcjob, pod_group_of(vcjob))
     answer = why(view, "train")
     assert (answer.outcome, answer.position) == ("pending", 1)
     assert "the whole cluster has 8" in answer.sentence
@@ -209,7 +210,7 @@ def test_a_job_whose_pods_do_not_exist_yet() -> None:
 
 
 def test_unknown_and_ambiguous_names() -> None:
-    twin = ev.PodSeen(Pod("twin", "other", "new", PodClass(CHIP, 1)))
+    twin = pod("new", 1, uid="twin", namespace="other")
     view = told(node("node-1"), pod("new", 1), twin)
     with pytest.raises(UnknownJobError, match="there is no job nwe; did you mean"):
         find_job(view, "nwe")
@@ -226,7 +227,7 @@ def test_a_cure_that_ends_jobs_lets_the_job_start(
     busy: list[tuple[int, int]], asked: tuple[int, int], cordoned: int
 ) -> None:
     """A printed cure, carried out, starts the job; the question changed nothing."""
-    events: list[ev.Event] = [node(f"node-{n}", unschedulable=bool(cordoned >> n & 1)) for n in range(4)]
+    events: list[object] = [node(f"node-{n}", unschedulable=bool(cordoned >> n & 1)) for n in range(4)]
     free = {n: list(range(8)) for n in range(4)}
     for number, (where, chips) in enumerate(busy):
         taken, free[where] = free[where][:chips], free[where][chips:]
@@ -266,7 +267,7 @@ def test_n1_the_boards_of_the_nodes_are_tried_and_an_assumed_board_is_named() ->
 @pytest.mark.parametrize(
     "asked",
     [
-        PodClass(CHIP, 8, node_selector=(("zone", "nowhere"),)),
+        pod_class(8, node_selector=(("zone", "nowhere"),)),
         PodClass(extended=(("example.com/none", 1),)),
         PodClass(cpu_milli=1_000_000),
     ],

@@ -7,8 +7,9 @@ from typing import Any
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
-from tests.scheduler.rig import CHIP, Rig
+from ringwise.state.model import NodeReport, ReportedFault
+from tests.builders.values import report
+from tests.scheduler.rig import Rig
 
 POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 
@@ -24,20 +25,6 @@ def running(labels: dict[str, str], *, nodes: int = 6, pods: int = 4, **more: An
 def state_of(rig: Rig) -> State | None:
     handled = rig.machine._faults.jobs.get("default/train")
     return None if handled is None else handled.state
-
-
-def pod_on(rig: Rig, node: str) -> str:
-    return next(name for name, pod in rig.pods.items() if pod.node == node)
-
-
-def finish(rig: Rig, *, recreate: bool = True) -> None:
-    """Terminating pods end, and their owner creates them again."""
-    for name in [name for name, pod in rig.pods.items() if pod.deleting]:
-        rig.tell(ev.PodGone(rig.pods[name].uid))
-        if recreate:
-            rig.replacement(name)
-        else:
-            del rig.pods[name]
 
 
 def deletions(commands: list[Command]) -> dict[str, int | None]:
@@ -57,11 +44,11 @@ def node_removed(rig: Rig, node: str) -> None:
 
 
 def node_unhealthy(rig: Rig, node: str) -> None:
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "UnHealthy")))
+    rig.tell(NodeReport(node, "node", "UnHealthy"))
 
 
 def switch_unhealthy(rig: Rig, node: str) -> None:
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "switch", "UnHealthy", aggregated=True)))
+    rig.tell(NodeReport(node, "switch", "UnHealthy", aggregated=True))
 
 
 def chips_vanish(rig: Rig, node: str) -> None:
@@ -69,34 +56,9 @@ def chips_vanish(rig: Rig, node: str) -> None:
 
 
 def separated(rig: Rig, node: str) -> None:
-    rig.change(pod_on(rig, node), labels={**POD_LEVEL, "fault-type": "Separate"})
+    rig.change(rig.pod_on(node), labels={**POD_LEVEL, "fault-type": "Separate"})
 
 
 def sub_healthy(rig: Rig, node: str) -> None:
     fault = ReportedFault(2, "1", "SubHealthFault")
-    rig.tell(ev.ReportSeen(DeviceReport(node, CHIP, network_unhealthy=0, faults=(fault,), aggregated=True)))
-
-
-def published(rig: Rig, name: str) -> dict[str, str]:
-    found = [one for one in rig.published() if one.name == name]
-    return dict(found[-1].data)
-
-
-def successor(rig: Rig) -> Rig:
-    """Another leader that reads the objects and what the first one wrote."""
-    other = Rig()
-    other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
-    other._serial = rig._serial  # a uid is never used again
-    nodes = rig.machine._state.nodes
-    other.tell(*[ev.NodeSeen(node) for node in nodes if node is not None])
-    reports = [one for found in rig.machine._state.reports.values() for one in found.values()]
-    other.tell(*map(ev.ReportSeen, reports))
-    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
-    other.tell(ev.ReschedulingRead(published(rig, "ringwise-rescheduling")["rescheduling.json"]))
-    return other
-
-
-def pod_node(rig: Rig, name: str) -> str:
-    node = rig.pods[name].node
-    assert node is not None
-    return node
+    rig.tell(report(node, faults=(fault,), aggregated=True))

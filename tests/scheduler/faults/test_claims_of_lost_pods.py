@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.messages import events as ev
-from tests.scheduler.faults.fault_rig import POD_LEVEL, finish, sick_chip
+from tests.scheduler.faults.fault_rig import POD_LEVEL, sick_chip
 from tests.scheduler.volume_rig import VolumeRig
 
 
@@ -21,7 +21,7 @@ def test_F2_no_seconds_count_while_a_replacement_waits_for_its_volume() -> None:
     assert rig.deletions() == ["train-1"]
     # Its claim goes with it, as that of an ephemeral volume does.
     rig.tell(ev.ClaimGone("default/data-1"))
-    finish(rig)
+    rig.finish()
     rig.claim("data-1", uid="another")
     rig.run()
     rig.step()

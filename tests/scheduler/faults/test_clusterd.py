@@ -13,11 +13,11 @@ from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.objects import KeyedObjects, change_events
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
-from ringwise.messages.commands import DeletePod
+from tests.builders.values import CHIP
 from tests.cluster.objects import node_report
 from tests.clusterd import ClusterD, Object, PublicFault
-from tests.scheduler.faults.fault_rig import POD_LEVEL, pod_node, running
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.faults.fault_rig import POD_LEVEL, running
+from tests.scheduler.rig import Rig
 
 ALL = tuple(range(8))
 
@@ -41,10 +41,6 @@ class Watched:
         self._rig.step()
 
 
-def deleted(rig: Rig) -> list[str]:
-    return [one.pod for one in rig.commands if isinstance(one, DeletePod)]
-
-
 def reports(rig: Rig, **changed: Object) -> list[Object]:
     names = [node.name for node in rig.machine._state.nodes if node is not None]
     return [changed.get(name) or node_report(name, ALL) for name in names]
@@ -54,7 +50,7 @@ def reports(rig: Rig, **changed: Object) -> list[Object]:
 def test_N7_a_fault_that_only_the_aggregate_has_counts(chunk: int) -> None:
     rig = running(POD_LEVEL)
     clusterd, watched = ClusterD(chunk), Watched(rig)
-    bad = pod_node(rig, "train-2")
+    bad = rig.node_of("train-2")
     own = reports(rig)
     watched.put(own)
     clusterd.public_faults = [PublicFault(bad, "Ascend910-5", "110001020", "SeparateNPU")]
@@ -63,22 +59,22 @@ def test_N7_a_fault_that_only_the_aggregate_has_counts(chunk: int) -> None:
         6 if chunk == 500 else 1
     )
     watched.put(made)
-    assert deleted(rig) == ["train-2"]
+    assert rig.deletions() == ["train-2"]
 
 
 def test_N7_a_node_that_the_aggregate_does_not_have_is_known_by_its_own_report() -> None:
     """ClusterD takes no report with a wrong check code; the report counts here."""
     rig = running(POD_LEVEL)
     clusterd, watched = ClusterD(), Watched(rig)
-    bad = pod_node(rig, "train-2")
+    bad = rig.node_of("train-2")
     broken = node_report(bad, ALL[1:], unhealthy=[0])
     text = json.loads(broken["data"]["DeviceInfoCfg"])
     broken["data"]["DeviceInfoCfg"] = json.dumps({**text, "CheckCode": "0" * 64})
     own = reports(rig, **{bad: broken})
     watched.put(clusterd.aggregates(own))
-    assert deleted(rig) == []
+    assert rig.deletions() == []
     watched.put(own)
-    assert deleted(rig) == ["train-2"]
+    assert rig.deletions() == ["train-2"]
 
 
 HOT_SWITCH = {"fault-scheduling": "force", "subHealthyStrategy": "hotSwitch"}
@@ -88,10 +84,10 @@ def waiting_for_clusterd() -> tuple[Rig, ClusterD, Watched, list[Object]]:
     """Two pods are on sub-healthy hardware, and wait for ClusterD."""
     rig = running(HOT_SWITCH)
     clusterd, watched = ClusterD(), Watched(rig)
-    weak = (pod_node(rig, name) for name in ("train-1", "train-3"))
+    weak = (rig.node_of(name) for name in ("train-1", "train-3"))
     own = reports(rig, **{node: node_report(node, ALL, sub_healthy=[3]) for node in weak})
     watched.put([*clusterd.aggregates(own), *own])
-    assert deleted(rig) == []
+    assert rig.deletions() == []
     return rig, clusterd, watched, own
 
 
@@ -100,10 +96,10 @@ def test_an_aggregate_that_is_empty_for_a_while_restarts_nobody() -> None:
     rig, clusterd, watched, own = waiting_for_clusterd()
     watched.put(clusterd.aggregates([]))
     rig.step(30)
-    assert deleted(rig) == []
+    assert rig.deletions() == []
     watched.put(clusterd.aggregates(own))
     rig.step(300)
-    assert deleted(rig) == []
+    assert rig.deletions() == []
 
 
 def test_a_clusterd_that_is_gone_leaves_its_jobs_to_us() -> None:
@@ -111,9 +107,9 @@ def test_a_clusterd_that_is_gone_leaves_its_jobs_to_us() -> None:
     rig, clusterd, watched, _ = waiting_for_clusterd()
     watched.put(clusterd.aggregates([]))
     rig.step(59)
-    assert deleted(rig) == []
+    assert rig.deletions() == []
     rig.step(1)
-    assert sorted(deleted(rig)) == ["train-1", "train-3"]
+    assert sorted(rig.deletions()) == ["train-1", "train-3"]
 
 
 class NotWalked(dict[Any, Any]):

@@ -5,37 +5,28 @@ from __future__ import annotations
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
+from ringwise.messages.commands import Command, DeletePod
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import Isolation, Isolations
-from tests.scheduler.faults.fault_rig import (
-    POD_LEVEL,
-    deletions,
-    finish,
-    pod_on,
-    running,
-    state_of,
-    successor,
-)
-from tests.scheduler.rig import Rig
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
+from tests.scheduler.rig import Rig, messages
 
 HELD = "disruption budget train allows 0 evictions, and 3 would be needed"
 
 
 def isolated(rig: Rig, *nodes: str) -> None:
     entries = tuple(Isolation(node, by="ann", reason="drain") for node in nodes)
-    rig.tell(ev.IsolationsSeen(Isolations(entries)))
+    rig.tell(Isolations(entries))
 
 
 def drain(rig: Rig, node: str) -> str:
     """The node is isolated and its pod evicted, as `ringwise drain` does; its owner makes it again."""
-    name = pod_on(rig, node)
+    name = rig.pod_on(node)
     isolated(rig, node)
     rig.change(name, deleting=True)
     rig.step()
-    rig.tell(ev.PodGone(rig.pods[name].uid))
-    rig.replacement(name)
+    rig.recreate(name)
     return name
 
 
@@ -43,10 +34,6 @@ def evicted(commands: list[Command]) -> set[str]:
     found = [one for one in commands if isinstance(one, DeletePod)]
     assert all(one.together == "default/train" and one.grace is None for one in found), found
     return {one.pod for one in found}
-
-
-def told(commands: list[Command], reason: str) -> list[str]:
-    return [one.message for one in commands if isinstance(one, RecordJobEvent) and one.reason == reason]
 
 
 def pass_time(rig: Rig, seconds: int) -> list[Command]:
@@ -68,7 +55,7 @@ def test_F4_a_fault_of_an_isolated_chip_counts_as_any_other() -> None:
     rig = running(POD_LEVEL)
     isolated(rig, "n3")
     rig.step()
-    name = pod_on(rig, "n3")
+    name = rig.pod_on("n3")
     rig.sick("n3", 1)
     assert deletions(rig.step()) == {name: 0}
 
@@ -96,7 +83,7 @@ def test_F4_where_it_finds_none_the_others_are_evicted_together_when_the_clock_s
     assert state_of(rig) is State.DELETING
     # Never by force, however long they take.
     assert deletions(pass_time(rig, 1000)) == {}
-    finish(rig)
+    rig.finish()
     rig.run()
     assert not rig.machine._faults.retries.owners
 
@@ -124,15 +111,15 @@ def test_F4_a_budget_that_does_not_allow_all_evictions_holds_them_back_with_that
     rig.tell(*(ev.EvictFailed(rig.pods[other].uid, HELD) for other in sorted(others)))
     said = rig.step()
     assert deletions(said) == {}
-    assert told(said, "EvictionHeldBack") == [f"no pod is evicted to restart the drained job: {HELD}"]
+    assert messages(said, "EvictionHeldBack") == [f"no pod is evicted to restart the drained job: {HELD}"]
     view = rig.machine.view
     assert any(HELD in line for line in fault_waits(view, view.jobs["default/train"], rig.now))
     # It is asked again, and told once.
     later = pass_time(rig, 6)
     assert evicted(later) == others
-    assert told(later, "EvictionHeldBack") == []
+    assert messages(later, "EvictionHeldBack") == []
     # The next leader asks, too.
-    other = successor(rig)
+    other = rig.successor()
     assert evicted(other.step()) == others
     # A place is found meanwhile: nothing is evicted any more.
     rig.deaf = False
@@ -162,15 +149,15 @@ def test_F4_without_both_labels_a_drain_restarts_nothing(labels: dict[str, str])
 
 def test_F4_processes_that_fail_because_of_a_drain_use_no_retry_once() -> None:
     rig = running({**POD_LEVEL, "fault-retry-times": "1"}, nodes=5)
-    name = pod_on(rig, "n2")
+    name = rig.pod_on("n2")
     isolated(rig, "n2")
     rig.change(name, deleting=True, phase="Failed", exit_code=143)
     rig.step()
-    peer = pod_on(rig, "n3")
+    peer = rig.pod_on("n3")
     rig.change(peer, phase="Failed", exit_code=1)
     assert set(deletions(rig.step())) == {peer}
     assert not rig.machine._faults.retries.owners
-    finish(rig)
+    rig.finish()
     for one in (name, peer):
         rig.change(one, exit_code=None)
     rig.run()
@@ -185,10 +172,10 @@ def test_F4_a_fault_while_a_drained_job_waits_is_handled_as_any_other() -> None:
     rig = running(POD_LEVEL, nodes=4)
     drain(rig, "n2")
     pass_time(rig, 3)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     assert deletions(rig.step()) == {hit: 0}
-    finish(rig)
+    rig.finish()
     found = deletions(pass_time(rig, 14))
     assert set(found.values()) == {0}
 
@@ -197,6 +184,6 @@ def test_F1_a_drained_job_goes_on_under_the_next_leader() -> None:
     rig = running(POD_LEVEL, nodes=4)
     name = drain(rig, "n2")
     pass_time(rig, 6)
-    other = successor(rig)
+    other = rig.successor()
     isolated(other, "n2")
     assert evicted(pass_time(other, 14)) == {f"train-{index}" for index in range(4)} - {name}

@@ -11,9 +11,7 @@ from tests.scheduler.faults.test_recreated_pods import (
     MODEL,
     NAMES,
     broken,
-    by_rank,
     created_again,
-    switches,
 )
 from tests.scheduler.rig import Rig
 
@@ -39,8 +37,8 @@ def recreate(rig: Rig, *names: str) -> None:
 def test_S9_healthy_pods_that_end_in_a_phase_before_they_vanish_keep_their_nodes(
     labels: dict[str, str], phase: str
 ) -> None:
-    rig = Rig(8)
-    switches(rig, 8)
+    rig = Rig()
+    rig.switches(2, 4)
     before, going = broken(rig, 4, labels)
     for pod in going:
         end(rig, pod.name, phase)
@@ -52,7 +50,7 @@ def test_S9_healthy_pods_that_end_in_a_phase_before_they_vanish_keep_their_nodes
     rig.end("other")
     recreate(rig, *(pod.name for pod in going))
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
     assert not rig.machine._faults.retries.owners
 
@@ -64,23 +62,23 @@ def test_S9_early_replacements_take_the_nodes_of_ended_pods_at_once(phase: str) 
     for old, name in zip(going, NAMES, strict=False):
         created_again(rig, old, name)
     rig.run()
-    assert by_rank(rig) == {}
+    assert rig.by_rank() == {}
     for pod in going:
         end(rig, pod.name, phase)
     rig.run()
     # The chips are free (N6), although the old pods are not removed yet.
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
     rig.gone(*(pod.name for pod in going))
     rig.run()
-    assert by_rank(rig) == after
+    assert rig.by_rank() == after
 
 
 def test_S9_a_healthy_pod_that_ends_before_its_deletion_is_seen_keeps_its_node() -> None:
     rig = Rig(4)
     rig.submit("train", pods=3, chips=8, labels=GRACE)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     rig.deaf = True
     rig.sick(before[1], 1)
     rig.step()
@@ -90,7 +88,7 @@ def test_S9_a_healthy_pod_that_ends_before_its_deletion_is_seen_keeps_its_node()
     rig.step()
     recreate(rig, *rig.pods)
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
 
 
@@ -109,7 +107,7 @@ def test_S9_pods_that_fail_because_the_hardware_of_another_broke_keep_their_node
     rig = Rig(8)
     rig.submit("train", pods=4, chips=8, labels=labels)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     if first != "report":
         crash(rig, "train-0", "train-2", "train-3")
     if first == "crash":
@@ -126,7 +124,7 @@ def test_S9_pods_that_fail_because_the_hardware_of_another_broke_keep_their_node
     rig.end("other")
     recreate(rig, *(name for name in list(rig.pods)))
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
     assert not rig.machine._faults.retries.owners
 
@@ -135,14 +133,14 @@ def test_F3_a_pod_that_failed_on_its_own_broken_chip_moves_although_the_chip_hea
     rig = Rig(8)
     rig.submit("train", pods=4, chips=8, labels=FORCE)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     crash(rig, "train-0", "train-1", "train-2")
     rig.sick(before[1], 1)
     rig.step()
     rig.sick(before[1], 0)
     recreate(rig, *(name for name in list(rig.pods)))
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
 
 
@@ -150,12 +148,12 @@ def test_a_pod_that_failed_by_itself_goes_to_another_node() -> None:
     rig = Rig(8)
     rig.submit("train", pods=4, chips=8, labels=RETRIES)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     crash(rig, "train-1")
     rig.step()
     recreate(rig, *(name for name in list(rig.pods)))
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
 
 
@@ -163,7 +161,7 @@ def test_S9_a_node_that_another_pod_got_meanwhile_is_not_waited_for() -> None:
     rig = Rig(5)
     rig.submit("train", pods=4, chips=8, labels=FORCE)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     crash(rig, "train-0")
     rig.submit("other", chips=8)
     rig.submit("more", chips=8)
@@ -179,7 +177,7 @@ def test_S9_a_report_that_comes_when_the_crashed_pods_are_gone_already_explains_
     rig = Rig(8)
     rig.submit("train", pods=4, chips=8, labels=RETRIES)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     crash(rig, "train-0", "train-2", "train-3")
     rig.step()
     assert rig.machine._faults.retries.owners
@@ -191,7 +189,7 @@ def test_S9_a_report_that_comes_when_the_crashed_pods_are_gone_already_explains_
     assert not rig.machine._faults.retries.owners
     recreate(rig, "train-1")
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
 
 
@@ -199,7 +197,7 @@ def test_a_pod_that_crashed_before_its_own_chip_is_reported_costs_no_retry() -> 
     rig = Rig(8)
     rig.submit("train", pods=4, chips=8, labels=RETRIES)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     crash(rig, "train-1")
     rig.step()
     assert rig.machine._faults.retries.owners
@@ -210,5 +208,5 @@ def test_a_pod_that_crashed_before_its_own_chip_is_reported_costs_no_retry() -> 
     rig.sick(before[1], 0)
     recreate(rig, *(name for name in list(rig.pods)))
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}

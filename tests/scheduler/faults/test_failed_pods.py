@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from ringwise.messages import events as ev
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
@@ -15,10 +14,8 @@ from tests.scheduler.faults.fault_rig import (
     POD_LEVEL,
     chips_vanish,
     deletions,
-    finish,
     node_down,
     node_unhealthy,
-    pod_on,
     running,
     sick_chip,
     state_of,
@@ -35,7 +32,7 @@ def test_failed_pods_use_up_the_retries() -> None:
     for _ in range(2):
         rig.change("train-2", phase="Failed", exit_code=1)
         assert deletions(rig.step()) == {"train-2": 0}
-        finish(rig)
+        rig.finish()
         rig.change("train-2", exit_code=None)
         rig.run()
         assert state_of(rig) is None
@@ -57,12 +54,12 @@ def test_a_pod_that_failed_on_broken_hardware_is_moved_and_costs_no_retry(
     fault: Callable[[Rig, str], None], retries: dict[str, str]
 ) -> None:
     rig = running(POD_LEVEL | retries)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
     fault(rig, "n3")
     assert deletions(rig.step()) == {hit: 0}
     assert rig.machine._faults.retries.left("default/train", 1) == 1
-    finish(rig)
+    rig.finish()
     rig.run()
     assert rig.pods[hit].node not in (None, "n3")
 
@@ -70,7 +67,7 @@ def test_a_pod_that_failed_on_broken_hardware_is_moved_and_costs_no_retry(
 @pytest.mark.parametrize("fault", BROKEN)
 def test_the_report_may_come_after_the_pod_failed(fault: Callable[[Rig, str], None]) -> None:
     rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
     assert deletions(rig.step()) == {}
     fault(rig, "n3")
@@ -79,7 +76,7 @@ def test_the_report_may_come_after_the_pod_failed(fault: Callable[[Rig, str], No
 
 def test_hardware_that_breaks_long_after_the_pod_failed_is_not_why() -> None:
     rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
     rig.step()
     rig.step(301)
@@ -89,7 +86,7 @@ def test_hardware_that_breaks_long_after_the_pod_failed_is_not_why() -> None:
 
 def test_chips_that_another_pod_has_by_now_do_not_say_why_a_pod_failed() -> None:
     rig = running(POD_LEVEL, nodes=4)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
     rig.submit("other", chips=8)
     rig.run()
@@ -111,11 +108,10 @@ def test_a_job_without_retries_left_is_restarted_once_its_hardware_is_known_to_b
     rig = running(POD_LEVEL | {"fault-retry-times": "1"})
     rig.change("train-2", phase="Failed", exit_code=1)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.change("train-2", exit_code=None)
     rig.run()
-    node = rig.pods["train-2"].node
-    assert node is not None
+    node = rig.node_of("train-2")
     rig.change("train-2", phase="Failed", exit_code=1, ended=rig.now)
     rig.step()
     assert state_of(rig) is State.BLOCKED
@@ -128,12 +124,12 @@ def test_a_vcjob_that_is_over_is_left_alone_when_its_pods_failed_together() -> N
     job = rig.machine._book.jobs["default/train"]
     assert job.group is not None
     owner = Owner("Job", "train", "uid-of-train")
-    rig.tell(ev.PodGroupSeen(replace(job.group, owner=owner)))
+    rig.tell(replace(job.group, owner=owner))
     vcjob = VcJob("default", "train", uid=owner.uid)
-    rig.tell(ev.VcJobSeen(vcjob))
+    rig.tell(vcjob)
     for name in list(rig.pods):
         rig.change(name, phase="Failed", exit_code=1)
-    rig.tell(ev.VcJobSeen(replace(vcjob, phase="Failed")))
+    rig.tell(replace(vcjob, phase="Failed"))
     assert deletions(rig.step()) == {}
     assert rig.machine._faults.retries.left(f"default/{owner.uid}", 2) == 2
     assert state_of(rig) is None
@@ -152,7 +148,7 @@ def test_retries_are_forgotten_with_the_owner_whatever_it_is() -> None:
     rig.run()
     rig.change("train-0", phase="Failed", exit_code=1)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert set(rig.machine._faults.retries.owners) == {f"default/{owner.uid}"}
     rig.end("train")

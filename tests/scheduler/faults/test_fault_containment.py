@@ -9,7 +9,6 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
-from tests.scheduler.faults.test_restarts import written
 from tests.scheduler.rig import Rig
 
 POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -41,7 +40,7 @@ def test_F1_a_job_that_raises_costs_no_other_its_deletions(monkeypatch: pytest.M
 
     monkeypatch.setattr(detector, "look", failing)
     for name in "abc":
-        rig.sick(rig.pods[f"{name}-1"].node or "", 1)
+        rig.sick(rig.node_of(f"{name}-1"), 1)
     assert sorted(deleted(rig.step())) == [("a-1", 0), ("c-1", 0)]
     assert rig.machine.view.set_aside == [("job", "default/b", "KeyError: 'a defect'")]
     monkeypatch.undo()
@@ -58,7 +57,7 @@ def test_an_error_is_forgotten_with_its_job(monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyError("a defect")
 
     monkeypatch.setattr(rig.machine._faults.detector, "look", failing)
-    rig.sick(rig.pods["a-1"].node or "", 1)
+    rig.sick(rig.node_of("a-1"), 1)
     rig.step()
     assert [key for _, key, _ in rig.machine.view.set_aside] == ["default/a"]
     rig.end("a")
@@ -71,9 +70,9 @@ def test_an_error_is_forgotten_with_its_job(monkeypatch: pytest.MonkeyPatch) -> 
 def test_F1_every_state_of_a_document_has_a_way_out(state: str, planned: bool) -> None:
     rig = jobs("a")
     rig.deaf = True
-    rig.sick(rig.pods["a-1"].node or "", 1)
+    rig.sick(rig.node_of("a-1"), 1)
     rig.step()
-    document = json.loads(written(rig))
+    document = json.loads(rig.written("rescheduling.json"))
     document["jobs"][0]["state"] = state
     if not planned:
         document["jobs"][0]["deletions"] = {}
@@ -96,7 +95,7 @@ def test_F1_a_forced_deletion_that_was_lost_between_leaders_is_repeated() -> Non
     new = Rig(6)
     new.now, new.pods, new.groups = rig.now, rig.pods, rig.groups
     new.sick("n1", 1)
-    new.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
-    new.tell(ev.ReschedulingRead(written(rig)))
+    new.tell(*rig.groups.values(), *rig.pods.values())
+    new.tell(ev.ReschedulingRead(rig.written("rescheduling.json")))
     assert deleted(new.step()) == forced
     assert deleted(new.step(1)) == []

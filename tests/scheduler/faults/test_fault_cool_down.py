@@ -13,10 +13,7 @@ from ringwise.scheduler.faults.cool_downs import CoolDowns
 from tests.scheduler.faults.test_restarts import (
     VCJOB,
     break_chip,
-    by_rank,
     racks,
-    report_of,
-    successor,
     superpods,
     switches,
 )
@@ -95,8 +92,7 @@ def test_F3_only_the_broken_chip_is_avoided_not_its_node() -> None:
     rig.sick("n1", 1 << chips[0])
     rig.step()
     rig.sick("n1", 0)
-    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-    rig.replacement("train-0")
+    rig.recreate("train-0")
     rig.run()
     ((node, after),) = rig.places("train").values()
     assert node == "n1"
@@ -117,8 +113,7 @@ def test_F3_the_chip_is_used_again_where_no_other_is_free() -> None:
     rig.sick("n1", 1 << chips[0])
     rig.step()
     rig.sick("n1", 0)
-    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-    rig.replacement("train-0")
+    rig.recreate("train-0")
     rig.run()
     assert rig.places("train")["train-0"] == ("n1", chips)
 
@@ -128,14 +123,12 @@ def test_F3_the_chip_is_used_again_where_no_other_is_free() -> None:
 
 def break_and_heal(rig: Rig, name: str, chip: int) -> None:
     """The chip breaks under the pod, and is healthy again when the pod is recreated."""
-    node = rig.pods[name].node
-    assert node is not None
+    node = rig.node_of(name)
     rig.sick(node, 1 << chip)
     rig.step(1)
     assert rig.pods[name].deleting
     rig.sick(node, 0)
-    rig.tell(ev.PodGone(rig.pods[name].uid))
-    rig.replacement(name)
+    rig.recreate(name)
     rig.run()
 
 
@@ -193,12 +186,12 @@ def test_F1_F3_the_next_leader_knows_how_often_a_chip_broke_the_job() -> None:
 # -- jobs that are placed as a whole -------------------------------------------------------------------
 
 
-def fail_and_heal(rig: Rig, rank: int) -> tuple[dict[int, str | None], str]:
+def fail_and_heal(rig: Rig, rank: int) -> tuple[dict[int, str], str]:
     """The whole job restarts because of a chip of this rank, which is healthy when the pods come back."""
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     broken = break_chip(rig, rank)
-    rig.tell(ev.ReportSeen(report_of(rig, broken, 0)))
+    rig.sick(broken, 0)
     rig.tell(*(ev.PodGone(pod.uid) for pod in rig.pods.values()))
     rig.step()
     for name in list(rig.pods):
@@ -210,11 +203,11 @@ def fail_and_heal(rig: Rig, rank: int) -> tuple[dict[int, str | None], str]:
 @pytest.mark.parametrize("make", [switches, superpods, racks])
 def test_F3_jobs_placed_as_a_whole_avoid_the_healed_chip_too(make: Callable[[], Rig]) -> None:
     rig = make()
-    rig.tell(ev.VcJobSeen(VCJOB))
+    rig.tell(VCJOB)
     rig.run()
-    rank = max(by_rank(rig))
+    rank = max(rig.by_rank())
     before, broken = fail_and_heal(rig, rank)
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert after[rank] not in (None, broken)
     assert {key: after[key] for key in before if key != rank} == {
         key: node for key, node in before.items() if key != rank
@@ -224,16 +217,16 @@ def test_F3_jobs_placed_as_a_whole_avoid_the_healed_chip_too(make: Callable[[], 
 @pytest.mark.parametrize("make", [switches, superpods])
 def test_F3_they_use_it_again_where_nothing_else_fits(make: Callable[[], Rig]) -> None:
     rig = make()
-    rig.tell(ev.VcJobSeen(VCJOB))
+    rig.tell(VCJOB)
     rig.run()
-    for node in set(rig.machine.view.cluster.node_id) - set(by_rank(rig).values()):
+    for node in set(rig.machine.view.cluster.node_id) - set(rig.by_rank().values()):
         seen = rig.machine.view.cluster.nodes[rig.machine.view.cluster.node_id[node]]
         assert seen is not None
-        rig.tell(ev.NodeSeen(replace(seen, unschedulable=True)))
-    before, _ = fail_and_heal(rig, max(by_rank(rig)))
+        rig.tell(replace(seen, unschedulable=True))
+    before, _ = fail_and_heal(rig, max(rig.by_rank()))
     rig.step(11)
     rig.run()
-    assert by_rank(rig) == before
+    assert rig.by_rank() == before
 
 
 # -- restarts ------------------------------------------------------------------------------------------
@@ -248,9 +241,8 @@ def test_F1_F3_the_next_leader_avoids_the_chip_too() -> None:
     rig.step()
     rig.sick(node, 0)
     rig.step()
-    new = successor(rig)
-    new.tell(ev.PodGone(new.pods["train-0"].uid))
-    new.replacement("train-0")
+    new = rig.successor()
+    new.recreate("train-0")
     new.run()
     assert len(new.nodes_of("train")) == 1
     assert new.nodes_of("train") != [node]

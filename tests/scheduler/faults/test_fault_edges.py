@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,57 +12,34 @@ from ringwise.messages.commands import AnnotatePod
 from ringwise.scheduler.faults.document import read, write
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, Isolation, Isolations, NodeReport, ReportedFault
-from tests.scheduler.faults.fault_rig import (
-    POD_LEVEL,
-    deletions,
-    finish,
-    pod_on,
-    running,
-    state_of,
-)
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.builders.values import SECOND, report
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
+from tests.scheduler.rig import PLAIN, Rig
 
 MASKED = {"huawei.com/schedule.filter.faultCode": "80E01801:60"}
 
 
-def report(node: str, code: str, level: str, *, unhealthy: int = 0, network: int = 0) -> ev.ReportSeen:
-    faults = (ReportedFault(0, code, level),)
-    return ev.ReportSeen(
-        DeviceReport(node, CHIP, unhealthy=unhealthy, network_unhealthy=network, faults=faults)
-    )
-
-
-def successor(rig: Rig, *before: ev.Event, nodes: int = 6) -> Rig:
-    """The next leader: it sees all objects, then what the previous one wrote."""
-    other = Rig(nodes)
-    other.now, other.groups, other.pods = rig.now, dict(rig.groups), dict(rig.pods)
-    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
-    other.tell(*before, ev.ReschedulingRead(written(rig)))
-    other.run()
-    return other
-
-
-def written(rig: Rig) -> str:
-    documents = [one.data["rescheduling.json"] for one in rig.published() if "rescheduling.json" in one.data]
-    return documents[-1] if documents else ""
+def fault(node: str, code: str, level: str, **masks: Any) -> DeviceReport:
+    return report(node, faults=(ReportedFault(0, code, level),), **masks)
 
 
 # -- masks ---------------------------------------------------------------------------------------------
 
 
-def masked_fault() -> tuple[Rig, str, ev.ReportSeen]:
+def masked_fault() -> tuple[Rig, str, DeviceReport]:
     """A fault that is tolerated for 1m, 40s after it began."""
     rig = running(POD_LEVEL, annotations=MASKED)
-    told = report("n3", "80E01801", "RestartBusiness", unhealthy=1)
+    told = fault("n3", "80E01801", "RestartBusiness", unhealthy=1)
     rig.tell(told)
     assert deletions(rig.step()) == {}
     assert deletions(rig.step(40)) == {}
-    return rig, pod_on(rig, "n3"), told
+    return rig, rig.pod_on("n3"), told
 
 
 def test_F1_the_window_of_a_tolerated_fault_goes_on_after_a_restart() -> None:
-    rig, hit, told = masked_fault()
-    other = successor(rig, told)
+    rig, hit, _ = masked_fault()
+    other = rig.successor()
+    other.run()
     assert other.deletions() == []
     assert deletions(other.step(19)) == {}
     assert deletions(other.step(1)) == {hit: 0}
@@ -69,7 +47,9 @@ def test_F1_the_window_of_a_tolerated_fault_goes_on_after_a_restart() -> None:
 
 def test_F1_the_report_may_be_read_after_the_document() -> None:
     rig, hit, told = masked_fault()
-    other = successor(rig)
+    other = rig.successor()
+    other.events = [one for one in other.events if not isinstance(one, ev.ReportSeen)]
+    other.run()
     other.tell(told)
     assert deletions(other.step(19)) == {}
     assert deletions(other.step(1)) == {hit: 0}
@@ -77,7 +57,8 @@ def test_F1_the_report_may_be_read_after_the_document() -> None:
 
 def test_F1_a_fault_that_ended_meanwhile_begins_anew() -> None:
     rig, hit, told = masked_fault()
-    other = successor(rig, ev.ReportSeen(DeviceReport("n3", CHIP, network_unhealthy=0)))
+    other = rig.successor(report("n3"), ev.ReschedulingRead(rig.written("rescheduling.json")))
+    other.run()
     other.tell(told)
     other.step()
     assert deletions(other.step(59)) == {}
@@ -86,15 +67,15 @@ def test_F1_a_fault_that_ended_meanwhile_begins_anew() -> None:
 
 def test_the_document_forgets_tolerated_faults_that_are_over() -> None:
     rig, _, _ = masked_fault()
-    assert set(read(written(rig)).tolerated) == {"n3"}
+    assert set(read(rig.written("rescheduling.json")).tolerated) == {"n3"}
     rig.sick("n3", 0)
     rig.run()
-    assert read(written(rig)).tolerated == {}
+    assert read(rig.written("rescheduling.json")).tolerated == {}
 
 
 def test_F1_tolerated_faults_of_nodes_that_were_deleted_meanwhile_are_forgotten() -> None:
     rig, _, _ = masked_fault()
-    document = written(rig).replace('"n3"', '"gone"')
+    document = rig.written("rescheduling.json").replace('"n3"', '"gone"')
     assert set(read(document).tolerated) == {"gone"}
     new = Rig(3)
     new.tell(ev.ReschedulingRead(document))
@@ -115,7 +96,7 @@ def test_tolerated_faults_that_cannot_be_read_cost_no_others() -> None:
 
 def test_external_marks_are_taken_back_when_the_hardware_heals() -> None:
     rig = running({"fault-scheduling": "external-grace", "pod-rescheduling": "on"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     rig.step()
     assert state_of(rig) is State.DELETING
@@ -131,7 +112,7 @@ def test_external_marks_are_taken_back_when_the_hardware_heals() -> None:
 
 def test_external_marks_of_pods_that_terminate_stay() -> None:
     rig = running({"fault-scheduling": "external-grace", "pod-rescheduling": "on"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     rig.step()
     rig.change(hit, deleting=True)
@@ -150,9 +131,9 @@ def test_after_a_relation_fault_chips_with_a_link_down_are_withheld_for_20_s(
     seconds: int, code: str, fits: bool
 ) -> None:
     rig = running(POD_LEVEL, nodes=5, pods=4)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, labels={**POD_LEVEL, "fault-type": "Separate"})
-    rig.tell(report("n3", code, "NotHandleFault"))
+    rig.tell(fault("n3", code, "NotHandleFault"))
     assert deletions(rig.step()) == {hit: 0}
     rig.tell(ev.PodGone(rig.pods.pop(hit).uid))
     rig.step(seconds)
@@ -172,14 +153,14 @@ def test_after_a_relation_fault_chips_with_a_link_down_are_withheld_for_20_s(
 
 def test_a_pod_that_failed_with_its_node_is_moved_at_once_and_costs_no_retry() -> None:
     rig = running(POD_LEVEL | {"fault-retry-times": "1"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, phase="Failed", ended=rig.now)
     rig.step()
     assert state_of(rig) is not None
-    finish(rig)
+    rig.finish()
     rig.run()
     assert rig.machine._faults.retries.left("default/train", 1) == 0
-    hit = pod_on(rig, "n2")
+    hit = rig.pod_on("n2")
     rig.change(hit, phase="Failed", ended=rig.now)
     rig.tell(ev.NodeGone("n2"))
     assert deletions(rig.step()) == {hit: 0}
@@ -189,7 +170,7 @@ def test_a_pod_that_failed_with_its_node_is_moved_at_once_and_costs_no_retry() -
 @pytest.mark.parametrize("order", ["pod first", "node first"])
 def test_a_failed_pod_whose_node_is_gone_needs_no_retries(order: str) -> None:
     rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     if order == "pod first":
         rig.change(hit, phase="Failed", ended=rig.now)
         assert deletions(rig.step(5)) == {}
@@ -198,7 +179,7 @@ def test_a_failed_pod_whose_node_is_gone_needs_no_retries(order: str) -> None:
         rig.tell(ev.NodeGone("n3"))
         rig.change(hit, phase="Failed", ended=rig.now)
     assert deletions(rig.step()) == {hit: 0}
-    finish(rig)
+    rig.finish()
     rig.run()
     assert rig.pods[hit].node not in (None, "n3")
     assert rig.machine._faults.detector._gone == set()
@@ -208,7 +189,7 @@ def test_a_failed_pod_whose_node_is_gone_needs_no_retries(order: str) -> None:
 
 
 def isolate(rig: Rig, node: str) -> None:
-    rig.tell(ev.IsolationsSeen(Isolations((Isolation(node, by="ana"),))))
+    rig.tell(Isolations((Isolation(node, by="ana"),)))
 
 
 def cordon(rig: Rig, node: str) -> None:
@@ -216,14 +197,14 @@ def cordon(rig: Rig, node: str) -> None:
 
 
 def pre_separate(rig: Rig, node: str) -> None:
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "PreSeparate")))
+    rig.tell(NodeReport(node, "node", "PreSeparate"))
 
 
 @pytest.mark.parametrize("take_out", [isolate, cordon, pre_separate])
 def test_no_reservation_stays_on_a_node_that_is_taken_out_of_use(
     take_out: Callable[[Rig, str], None],
 ) -> None:
-    rig = Rig(2, actions=("enqueue", "allocate", "backfill"), reservation_after=600)
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
     for number in range(2):
         rig.submit(f"old{number}", chips=8, expected=f"{number + 1}h")
         rig.run()
@@ -247,7 +228,7 @@ def test_S9_a_node_that_is_taken_out_of_use_is_not_held(take_out: Callable[[Rig,
     rig.sick(before[1], 1)
     rig.step()
     take_out(rig, before[2])
-    finish(rig)
+    rig.finish()
     rig.run()
     after = {pod.rank: pod.node for pod in rig.pods.values()}
     assert {rank for rank in before if before[rank] != after[rank]} == {1, 2}

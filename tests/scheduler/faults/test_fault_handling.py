@@ -7,25 +7,24 @@ from collections.abc import Callable
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotatePod, Bind, DeletePod, RecordJobEvent
+from ringwise.messages.commands import AnnotatePod, DeletePod, RecordJobEvent
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
+from tests.builders.values import SECOND, report
 from tests.scheduler.faults.fault_rig import (
     POD_LEVEL,
     chips_vanish,
     deletions,
-    finish,
     node_down,
     node_removed,
     node_unhealthy,
-    pod_on,
     running,
     separated,
     sick_chip,
     state_of,
     switch_unhealthy,
 )
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.scheduler.rig import Rig, bound_pods, deleted_pods
 
 
 @pytest.mark.parametrize(
@@ -34,24 +33,24 @@ from tests.scheduler.rig import CHIP, SECOND, Rig
 )
 def test_a_fault_deletes_the_pod_that_it_hits_and_no_other(fault: Callable[[Rig, str], None]) -> None:
     rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     fault(rig, "n3")
     assert deletions(rig.step()) == {hit: 0}
     assert deletions(rig.step(1)) == {}
 
 
 @pytest.mark.parametrize(
-    "report",
+    "reported",
     [
-        DeviceReport("n3", CHIP, network_unhealthy=0b11),
-        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ReportedFault(2, "1", "NotHandleFault"),)),
-        DeviceReport("n3", CHIP, network_unhealthy=0, faults=(ReportedFault(2, "1", "SubHealthFault"),)),
+        report("n3", network_unhealthy=0b11),
+        report("n3", faults=(ReportedFault(2, "1", "NotHandleFault"),)),
+        report("n3", faults=(ReportedFault(2, "1", "SubHealthFault"),)),
     ],
 )
-def test_faults_that_leave_running_pods_alone(report: DeviceReport) -> None:
+def test_faults_that_leave_running_pods_alone(reported: DeviceReport) -> None:
     rig = running(POD_LEVEL)
-    rig.tell(ev.ReportSeen(report), ev.NodeReportSeen(NodeReport("n2", "node", "PreSeparate")))
-    rig.tell(ev.NodeReportSeen(NodeReport("n1", "switch", "SubHealthy")))
+    rig.tell(reported, NodeReport("n2", "node", "PreSeparate"))
+    rig.tell(NodeReport("n1", "switch", "SubHealthy"))
     assert deletions(rig.step()) == {}
 
 
@@ -65,13 +64,13 @@ def test_a_job_that_does_not_ask_for_it_is_left_alone(labels: dict[str, str]) ->
 
 def test_a_masked_fault_counts_when_its_window_is_over() -> None:
     rig = running(POD_LEVEL, annotations={"huawei.com/schedule.filter.faultCode": "80E01801:30"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     fault = ReportedFault(2, "80E01801", "RestartRequest")
-    report = DeviceReport("n3", CHIP, unhealthy=0b100, network_unhealthy=0, faults=(fault,))
-    rig.tell(ev.ReportSeen(report))
+    broken = report("n3", unhealthy=0b100, faults=(fault,))
+    rig.tell(broken)
     assert deletions(rig.step()) == {}
     assert rig.machine.next_deadline() == rig.now + 30 * SECOND
-    rig.tell(ev.ReportSeen(report))
+    rig.tell(broken)
     assert deletions(rig.step(29)) == {}
     assert deletions(rig.step(1)) == {hit: 0}
 
@@ -79,7 +78,7 @@ def test_a_masked_fault_counts_when_its_window_is_over() -> None:
 def test_a_masked_fault_that_ends_in_its_window_is_no_fault() -> None:
     rig = running(POD_LEVEL, annotations={"huawei.com/schedule.filter.faultLevel": "RestartRequest"})
     fault = ReportedFault(2, "80E01801", "RestartRequest")
-    rig.tell(ev.ReportSeen(DeviceReport("n3", CHIP, unhealthy=4, network_unhealthy=0, faults=(fault,))))
+    rig.tell(report("n3", unhealthy=4, faults=(fault,)))
     rig.step()
     rig.sick("n3", 0)
     assert deletions(rig.step(10)) == deletions(rig.step(100)) == {}
@@ -90,7 +89,7 @@ def test_a_masked_fault_that_ends_in_its_window_is_no_fault() -> None:
 )
 def test_sub_health_follows_the_strategy(strategy: str, grace: tuple[int | None, ...]) -> None:
     rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on", "subHealthyStrategy": strategy})
-    rig.tell(ev.NodeReportSeen(NodeReport("n3", "switch", "SubHealthy")))
+    rig.tell(NodeReport("n3", "switch", "SubHealthy"))
     assert tuple(deletions(rig.step()).values()) == grace
 
 
@@ -129,14 +128,14 @@ def test_grace_ends_in_force_after_grace_over_time() -> None:
 
 def test_grace_is_no_use_on_a_node_that_is_lost() -> None:
     rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.node("n3", ready=False)
     assert deletions(rig.step()) == {hit: 0}
 
 
 def test_a_terminating_pod_on_a_lost_node_is_ended_by_force() -> None:
     rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, deleting=True)
     rig.run()
     rig.node("n3", ready=False)
@@ -145,7 +144,7 @@ def test_a_terminating_pod_on_a_lost_node_is_ended_by_force() -> None:
 
 def test_external_modes_only_mark_the_faulty_pods() -> None:
     rig = running({"fault-scheduling": "external-force", "pod-rescheduling": "on"})
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     commands = rig.step() + rig.step(5)
     (mark,) = [one for one in commands if isinstance(one, AnnotatePod)]
@@ -165,11 +164,11 @@ def test_a_job_handled_elsewhere_is_blocked_until_the_fault_is_gone() -> None:
 
 def test_a_replacement_is_placed_in_the_turn_in_which_it_appears() -> None:
     rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     before = rig.places("train")
     rig.sick("n3", 1)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert state_of(rig) is None
     assert "n3" not in rig.nodes_of("train")
@@ -181,10 +180,10 @@ def test_a_replacement_is_placed_in_the_turn_in_which_it_appears() -> None:
 
 def test_F2_pod_level_becomes_job_level_after_twelve_seconds_without_a_node() -> None:
     rig = running(POD_LEVEL, nodes=4)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert state_of(rig) is State.WAITING
     assert rig.deletions() == [hit]
@@ -194,10 +193,10 @@ def test_F2_pod_level_becomes_job_level_after_twelve_seconds_without_a_node() ->
 
 def test_F2_no_healthy_pod_is_deleted_while_the_owner_creates_no_replacement() -> None:
     rig = running(POD_LEVEL, nodes=4)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     rig.step()
-    finish(rig, recreate=False)
+    rig.finish(recreate=False)
     rig.step()
     rig.step(60)
     assert rig.deletions() == [hit]
@@ -205,12 +204,12 @@ def test_F2_no_healthy_pod_is_deleted_while_the_owner_creates_no_replacement() -
 
 def test_a_second_fault_is_handled_while_the_first_one_is() -> None:
     rig = running({"fault-scheduling": "grace", "pod-rescheduling": "on"})
-    first, second = pod_on(rig, "n3"), pod_on(rig, "n4")
+    first, second = rig.pod_on("n3"), rig.pod_on("n4")
     rig.sick("n3", 1)
     assert list(deletions(rig.step())) == [first]
     rig.sick("n4", 1)
     assert list(deletions(rig.step())) == [second]
-    finish(rig)
+    rig.finish()
     rig.run()
     assert state_of(rig) is None
     assert sorted(rig.nodes_of("train")) == ["n1", "n2", "n5", "n6"]
@@ -219,7 +218,7 @@ def test_a_second_fault_is_handled_while_the_first_one_is() -> None:
 def test_a_refused_deletion_is_repeated_later() -> None:
     rig = running(POD_LEVEL)
     rig.deaf = True
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     assert deletions(rig.step()) == {hit: 0}
     rig.tell(ev.EvictFailed(rig.pods[hit].uid))
@@ -233,7 +232,7 @@ def test_F2_a_job_that_does_not_recover_is_not_forgotten_while_it_exists() -> No
     rig.run()
     rig.sick("n2", 1)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert state_of(rig) is State.WAITING
     rig.step(100_000)
@@ -255,12 +254,11 @@ def test_with_a_spare_node_the_replacement_is_bound_in_the_turn_in_which_it_appe
     rig.run()
     start = rig.now
     rig.sick(rig.nodes_of("train")[2], 1)
-    deleted = [command.pod for command in rig.step() if isinstance(command, DeletePod)]
+    deleted = deleted_pods(rig.step())
     assert "train-2" in deleted
     for name in deleted:
-        rig.tell(ev.PodGone(rig.pods[name].uid))
-        rig.replacement(name)
-    bound = [command.pod for command in rig.step() if isinstance(command, Bind)]
+        rig.recreate(name)
+    bound = bound_pods(rig.step())
     assert sorted(bound) == sorted(deleted)
     assert rig.now == start
 
@@ -270,7 +268,7 @@ def test_a_refused_deletion_is_not_repeated_for_a_pod_that_is_healthy_again() ->
     rig.deaf = True
     node = rig.nodes_of("train")[2]
     rig.sick(node, 1)
-    assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
+    assert deleted_pods(rig.step()) == ["train-2"]
     rig.tell(ev.EvictFailed(rig.pods["train-2"].uid))
     rig.step()
     rig.sick(node, 0)
@@ -288,12 +286,12 @@ def test_without_clusterd_a_note_says_how_such_a_job_is_handled() -> None:
 
 def test_hot_switch_the_word_of_clusterd_is_enough() -> None:
     rig = running({"fault-scheduling": "force", "subHealthyStrategy": "hotSwitch"})
-    rig.tell(ev.ReportSeen(DeviceReport("n6", CHIP, network_unhealthy=0, aggregated=True)))
+    rig.tell(report("n6", aggregated=True))
     rig.step()
     pod = rig.pods["train-2"]
     marks = {"needVolcanoOpe": "delete", "backupNewPodName": "train-2-backup"}
     rig.change("train-2", annotations={**pod.annotations, **marks})
-    assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
+    assert deleted_pods(rig.step()) == ["train-2"]
 
 
 def test_a_pod_that_returns_to_its_node_while_others_run_says_so() -> None:
@@ -301,10 +299,10 @@ def test_a_pod_that_returns_to_its_node_while_others_run_says_so() -> None:
     labels = {**POD_LEVEL, "fault-retry-times": "3"}
     rig.submit("train", pods=4, chips=8, labels=labels, owner=Owner("AscendJob", "train", "u"))
     rig.run()
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.change(hit, phase="Failed")
     assert deletions(rig.step()) == {hit: 0}
-    finish(rig)
+    rig.finish()
     rig.run()
     assert rig.pods[hit].node == "n3"
     assert rig.pods[hit].annotations["reschedule-in-place"] == "true"
@@ -317,9 +315,9 @@ def test_a_whole_job_that_returns_is_not_in_place() -> None:
     labels = {"fault-scheduling": "force", "fault-retry-times": "3"}
     rig.submit("train", pods=4, chips=8, labels=labels, owner=Owner("AscendJob", "train", "u"))
     rig.run()
-    rig.change(pod_on(rig, "n3"), phase="Failed")
+    rig.change(rig.pod_on("n3"), phase="Failed")
     assert len(deletions(rig.step())) == 4
-    finish(rig)
+    rig.finish()
     rig.run()
     assert sorted(rig.nodes_of("train")) == ["n1", "n2", "n3", "n4"]
     assert all("reschedule-in-place" not in pod.annotations for pod in rig.pods.values())

@@ -10,8 +10,9 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod
 from ringwise.scheduler.faults import fault_nodes
-from ringwise.state.model import Device, DeviceReport, Node, NodeReport, ReportedFault
-from tests.scheduler.rig import CHIP, Rig
+from ringwise.state.model import Device, Node, NodeReport, ReportedFault
+from tests.builders.values import CHIP, report
+from tests.scheduler.rig import Rig
 
 LABELS = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 
@@ -28,9 +29,9 @@ def test_faulty_nodes_are_published_as_huaweis_plugin_does_and_healed_ones_leave
     assert rig.published() == []
     fault = ReportedFault(1, "80E01801", "SeparateNPU")
     rig.tell(
-        ev.ReportSeen(DeviceReport("n1", CHIP, unhealthy=2, network_unhealthy=4, faults=(fault,))),
-        ev.ReportSeen(DeviceReport("n2", CHIP, unhealthy=0, network_unhealthy=1)),
-        ev.NodeReportSeen(NodeReport("n3", "node", "UnHealthy")),
+        report("n1", network_unhealthy=4, unhealthy=2, faults=(fault,)),
+        report("n2", network_unhealthy=1, unhealthy=0),
+        NodeReport("n3", "node", "UnHealthy"),
     )
     rig.step()
     assert written(rig) == [
@@ -70,7 +71,7 @@ def test_faulty_nodes_are_published_as_huaweis_plugin_does_and_healed_ones_leave
     ]
     before = len(rig.published())
     # The same report again changes nothing, also not the time.
-    rig.tell(ev.ReportSeen(DeviceReport("n2", CHIP, unhealthy=0, network_unhealthy=1)))
+    rig.tell(report("n2", network_unhealthy=1, unhealthy=0))
     rig.step(60)
     assert len(rig.published()) == before
     rig.sick("n1", 0)
@@ -103,12 +104,11 @@ def test_the_annotation_of_a_node_beats_a_healthy_report() -> None:
     rig.submit("train", chips=8, labels=LABELS)
     rig.run()
     (node,) = rig.nodes_of("train")
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "Healthy")))
+    rig.tell(NodeReport(node, "node", "Healthy"))
     rig.node(node, annotations={"NodeHealthyStatus": "UnHealthy"})
     rig.step()
     assert rig.pods["train-0"].deleting
-    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-    rig.replacement("train-0")
+    rig.recreate("train-0")
     rig.run()
     assert rig.nodes_of("train") != [node]
 
@@ -121,10 +121,10 @@ def test_N7_without_use_cluster_info_manager_reports_of_clusterd_do_not_count(
     rig.submit("train", chips=8, labels=LABELS)
     rig.run()
     (node,) = rig.nodes_of("train")
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "UnHealthy", aggregated=True)))
+    rig.tell(NodeReport(node, "node", "UnHealthy", aggregated=True))
     rig.step()
     assert rig.pods["train-0"].deleting is moves
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "UnHealthy")))
+    rig.tell(NodeReport(node, "node", "UnHealthy"))
     rig.step()
     assert rig.pods["train-0"].deleting
 
@@ -135,11 +135,7 @@ def test_N7_without_use_cluster_info_manager_reports_of_clusterd_do_not_count(
 def offer(rig: Rig, name: str, chips: tuple[int, ...]) -> None:
     """The node lists these chips."""
     count = {CHIP: len(chips)}
-    rig.tell(
-        ev.NodeSeen(
-            Node(name, chips_allocatable=count, chips_capacity=count, devices=tuple(map(Device, chips)))
-        )
-    )
+    rig.tell(Node(name, chips_allocatable=count, chips_capacity=count, devices=tuple(map(Device, chips))))
 
 
 def test_a_chip_lost_under_a_running_pod_moves_the_pod_and_says_which() -> None:
@@ -151,8 +147,7 @@ def test_a_chip_lost_under_a_running_pod_moves_the_pod_and_says_which() -> None:
     commands = rig.step()
     (deleted,) = [command for command in commands if isinstance(command, DeletePod)]
     assert deleted.why == f"{node} does not list Ascend910-7 any more"
-    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-    rig.replacement("train-0")
+    rig.recreate("train-0")
     rig.run()
     assert rig.nodes_of("train") not in ([], [node])
 
@@ -197,7 +192,7 @@ def test_a_pod_that_never_ends_is_deleted_by_force_and_keeps_its_chips() -> None
     rig = Rig(1, grace_over_time=20)
     rig.submit("train", chips=8, labels={"fault-scheduling": "grace"})
     rig.run()
-    rig.tell(ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy")))
+    rig.tell(NodeReport("n1", "node", "UnHealthy"))
     first = rig.step()
     assert [command.grace for command in first if isinstance(command, DeletePod)] == [None]
     later = rig.step(21)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.messages.commands import Command, RecordJobEvent
 from tests.scheduler.faults.fault_rig import deletions, running
-
-
-def told(commands: list[Command], reason: str) -> list[str]:
-    return [one.message for one in commands if isinstance(one, RecordJobEvent) and one.reason == reason]
+from tests.scheduler.rig import messages
 
 
 @pytest.mark.parametrize(
@@ -21,30 +17,28 @@ def told(commands: list[Command], reason: str) -> list[str]:
 )
 def test_F2_rank_0_is_named_only_where_it_raised_the_level(labels: dict[str, str], words: str) -> None:
     rig = running({"fault-scheduling": "force", **labels}, pods=2)
-    node = rig.pods["train-0"].node
-    assert node is not None
+    node = rig.node_of("train-0")
     rig.sick(node, 1)
-    assert told(rig.step(), "Rescheduling") == [words]
+    assert messages(rig.step(), "Rescheduling") == [words]
 
 
 def test_a_fault_scheduling_that_cannot_be_read_is_told_once_when_hardware_breaks() -> None:
     rig = running({"fault-scheduling": "Force"}, pods=2)
-    assert told(rig.commands, "FaultPolicy") == []
-    node = rig.pods["train-1"].node
-    assert node is not None
+    assert messages(rig.commands, "FaultPolicy") == []
+    node = rig.node_of("train-1")
     rig.sick(node, 1)
     commands = rig.step()
-    assert told(commands, "FaultPolicy") == [
+    assert messages(commands, "FaultPolicy") == [
         f"train-1: Ascend910-0 of {node} is unhealthy; no pod is restarted: label fault-scheduling must be "
         "one of off, grace, force, external-grace, external-force, got 'Force'; taken as off"
     ]
     assert deletions(commands) == {}
     rig.sick(node, 3)
-    assert told(rig.step(5), "FaultPolicy") == []
+    assert messages(rig.step(5), "FaultPolicy") == []
 
 
 def test_a_fault_scheduling_that_is_off_is_not_told() -> None:
     rig = running({"fault-scheduling": "off"}, pods=2)
     rig.sick("n1", 1)
     rig.sick("n2", 1)
-    assert told(rig.step(), "FaultPolicy") == []
+    assert messages(rig.step(), "FaultPolicy") == []

@@ -11,11 +11,11 @@ import pytest
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
-from ringwise.state.model import DeviceReport, ReportedFault
-from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
+from ringwise.state.model import ReportedFault
+from tests.builders.values import CHIP
 from tests.clusterd import HotSwitch
-from tests.scheduler.faults.fault_rig import state_of, successor
-from tests.scheduler.rig import CHIP, Rig, gangs_may_end
+from tests.scheduler.faults.fault_rig import state_of
+from tests.scheduler.rig import PLAIN, Rig, gangs_may_end
 
 LABELS = {"fault-scheduling": "force", "subHealthyStrategy": "hotSwitch"}
 OWNED = ("predicate-time", CHIP, "huawei.com/AscendReal", "super-pod-rank", "super-pod-id", "isSharedTor")
@@ -64,11 +64,9 @@ class RigPods:
         self._rig.step()
 
 
-def sub_healthy(rig: Rig, node: str, **more: Any) -> None:
+def sub_healthy(rig: Rig, node: str) -> None:
     """ClusterD's aggregate has the node, with a sub-healthy chip."""
-    fault = ReportedFault(2, "1", "SubHealthFault")
-    report = DeviceReport(node, CHIP, network_unhealthy=0, faults=(fault,), aggregated=True, **more)
-    rig.tell(ev.ReportSeen(report))
+    rig.sick(node, 0, faults=(ReportedFault(2, "1", "SubHealthFault"),), aggregated=True)
     rig.step()
 
 
@@ -86,36 +84,24 @@ def small_rig() -> Rig:
 
 
 def superpod_rig() -> Rig:
-    rig = Rig(actions=("enqueue", "allocate", "backfill"), super_pod_size=6, reserve_nodes=0)
-    for number in range(12):
-        rig.node(f"n{number}", chips=16, superpod=number // 6)
+    rig = Rig(actions=PLAIN, super_pod_size=6, reserve_nodes=0)
+    rig.superpods(2, 6)
     notes = {"sp-block": "32", "huawei.com/schedule_policy": "chip2-node16-sp"}
     rig.submit("train", pods=4, chips=16, labels=LABELS, annotations=notes)
     return rig
 
 
 def rack_rig() -> Rig:
-    rig = Rig(actions=("enqueue", "allocate", "backfill"))
-    for number in range(12):
-        rig.node(f"n{number}", superpod=0, rack=number // 6)
-        report = DeviceReport(f"n{number}", CHIP, network_unhealthy=0, superpod=0, rack=number // 6)
-        rig.tell(ev.ReportSeen(report))
+    rig = Rig(actions=PLAIN)
+    rig.racks(2, 6)
     notes = {"huawei.com/schedule_policy": "chip8-node8-ra64-sp", "sp-block": "16", "ra-block": "16"}
     rig.submit("train", pods=4, chips=8, labels=LABELS, annotations=notes)
     return rig
 
 
 def switch_rig() -> Rig:
-    rig = Rig(actions=("enqueue", "allocate", "backfill"), nslb_version="2.0", shared_tor_num=2)
-    for number in range(1, 13):
-        rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
-    leaves = [
-        LeafSwitch(
-            f"sw-{leaf}", leaf, tuple(Server(f"10.0.0.{4 * leaf + one + 1}", one, one) for one in range(4))
-        )
-        for leaf in range(3)
-    ]
-    rig.topology(SwitchTopology(tuple(leaves), 4))
+    rig = Rig(actions=PLAIN, nslb_version="2.0", shared_tor_num=2)
+    rig.switches(3, 4)
     rig.submit("train", pods=6, chips=8, labels={**LABELS, "tor-affinity": "large-model-schema"})
     return rig
 
@@ -152,10 +138,8 @@ def test_a_backup_takes_over_rank_and_place(kind: str, backup: str, with_rank: b
     rig = started(kind)
     before = dict(rig.pods)
     source = "train-0" if kind == "one pod" else "train-1"
-    node, chips = rig.pods[source].node or "", rig.pods[source].holds
-    known = rig.machine._state.nodes[rig.machine._state.node_id[node]]
-    assert known is not None
-    sub_healthy(rig, node, superpod=known.superpod, rack=known.rack)
+    node, chips = rig.node_of(source), rig.pods[source].holds
+    sub_healthy(rig, node)
     switch = HotSwitch(RigPods(rig, with_rank=with_rank), source, backup)
     switch.begin()
     rig.run()
@@ -192,13 +176,13 @@ def test_a_backup_takes_over_rank_and_place(kind: str, backup: str, with_rank: b
 def test_P7_a_backup_waits_where_its_place_has_no_other_node(kind: str) -> None:
     rig = started(kind)
     source = "train-1"
-    node = rig.pods[source].node or ""
-    number = int(node[1:])
-    for other in range(number // 6 * 6, number // 6 * 6 + 6):
+    node = rig.node_of(source)
+    first = (int(node[1:]) - 1) // 6 * 6 + 1
+    for other in range(first, first + 6):
         if f"n{other}" not in rig.nodes_of("train"):
             rig.tell(ev.NodeGone(f"n{other}"))
     switch = HotSwitch(RigPods(rig), source, "train-1-backup")
-    sub_healthy(rig, node, superpod=0, rack=number // 6 if kind == "racks" else None)
+    sub_healthy(rig, node)
     switch.begin()
     rig.run()
     assert not switch.is_ready
@@ -214,7 +198,7 @@ def test_P7_a_backup_waits_where_its_place_has_no_other_node(kind: str) -> None:
 def test_a_backup_that_is_given_up_leaves_no_trace(kind: str) -> None:
     rig = started(kind)
     source = "train-0" if kind == "one pod" else "train-1"
-    sub_healthy(rig, "n1" if kind == "one pod" else "n0")
+    sub_healthy(rig, rig.node_of(source))
     switch = HotSwitch(RigPods(rig), source, "train-backup")
     switch.begin()
     rig.run()
@@ -232,11 +216,11 @@ def test_a_backup_that_is_given_up_leaves_no_trace(kind: str) -> None:
 
 def test_hardware_of_a_backup_that_breaks_restarts_nothing() -> None:
     rig = started("plain")
-    sub_healthy(rig, rig.pods["train-1"].node or "")
+    sub_healthy(rig, rig.node_of("train-1"))
     switch = HotSwitch(RigPods(rig), "train-1", "train-backup")
     switch.begin()
     rig.run()
-    rig.sick(rig.pods["train-backup"].node or "", 0xFF)
+    rig.sick(rig.node_of("train-backup"), 0xFF)
     rig.run()
     assert rig.deletions() == []
     # Once it has taken over it is a pod of the job.
@@ -251,19 +235,18 @@ def test_a_pod_of_the_gang_that_is_lost_comes_before_a_backup() -> None:
     rig = Rig(5)
     rig.submit("train", pods=4, chips=8, labels={**LABELS, "pod-rescheduling": "on"})
     rig.run()
-    sub_healthy(rig, rig.pods["train-1"].node or "")
-    rig.tell(ev.ReportSeen(DeviceReport("n5", CHIP, unhealthy=0xFF, network_unhealthy=0)))
+    sub_healthy(rig, rig.node_of("train-1"))
+    rig.sick("n5", 0xFF)
     switch = HotSwitch(RigPods(rig), "train-1", "a-backup")
     switch.begin()
     rig.run()
     assert not switch.is_ready
-    lost = rig.pods["train-3"].node or ""
+    lost = rig.node_of("train-3")
     rig.sick(lost, 0xFF)
     rig.step()
-    rig.tell(ev.PodGone(rig.pods["train-3"].uid))
-    rig.replacement("train-3")
+    rig.recreate("train-3")
     rig.step()
-    rig.tell(ev.ReportSeen(DeviceReport("n5", CHIP, network_unhealthy=0)))
+    rig.sick("n5", 0)
     rig.run()
     assert rig.pods["train-3"].node == "n5"
     assert rig.pods["a-backup"].node is None
@@ -274,15 +257,14 @@ def test_F2_a_backup_does_not_stand_for_a_lost_pod() -> None:
     rig = Rig(5)
     rig.submit("train", pods=4, chips=8, labels={**LABELS, "pod-rescheduling": "on"})
     rig.run()
-    sub_healthy(rig, rig.pods["train-1"].node or "")
+    sub_healthy(rig, rig.node_of("train-1"))
     switch = HotSwitch(RigPods(rig), "train-1", "a-backup")
     switch.begin()
     rig.run()
     assert switch.is_ready
-    rig.sick(rig.pods["train-3"].node or "", 0xFF)
+    rig.sick(rig.node_of("train-3"), 0xFF)
     rig.step()
-    rig.tell(ev.PodGone(rig.pods["train-3"].uid))
-    rig.replacement("train-3")
+    rig.recreate("train-3")
     rig.run()
     assert rig.pods["train-3"].node is None
     assert state_of(rig) is not None
@@ -293,19 +275,19 @@ def test_F2_a_backup_does_not_stand_for_a_lost_pod() -> None:
 
 def test_without_a_backup_the_word_of_clusterd_restarts_as_any_fault() -> None:
     rig = started("plain")
-    sub_healthy(rig, rig.pods["train-1"].node or "")
+    sub_healthy(rig, rig.node_of("train-1"))
     HotSwitch(RigPods(rig), "train-1", "train-backup").stop_the_job("train-0")
     assert sorted(name for name, _ in deleted(rig.commands)) == ["train-0", "train-1", "train-2", "train-3"]
 
 
 def test_F1_the_next_leader_goes_on_with_a_hot_switch() -> None:
     rig = started("SuperPoD")
-    sub_healthy(rig, rig.pods["train-1"].node or "", superpod=0)
+    sub_healthy(rig, rig.node_of("train-1"))
     switch = HotSwitch(RigPods(rig), "train-1", "a-backup")
     switch.begin()
     rig.run()
     switch.take_over()
-    other = successor(rig)
+    other = rig.successor()
     other.run()
     other.gone("train-1")
     other.run()
@@ -351,7 +333,7 @@ def test_a_job_with_a_backup_has_no_pod_to_spare(backup: str) -> None:
     rig.priority("high", 100)
     rig.submit("train", pods=2, chips=8, labels=LABELS, preemptable=True)
     rig.run()
-    sub_healthy(rig, rig.pods["train-1"].node or "")
+    sub_healthy(rig, rig.node_of("train-1"))
     switch = HotSwitch(RigPods(rig), "train-1", backup)
     switch.begin()
     rig.run()
@@ -369,7 +351,7 @@ def with_backup(labels: dict[str, str], **more: Any) -> Rig:
     rig.queue("capped", capability={CHIP: 40})
     rig.submit("train", pods=4, chips=8, labels=labels, **more)
     rig.run()
-    sub_healthy(rig, str(rig.pods["train-1"].node))
+    sub_healthy(rig, rig.node_of("train-1"))
     RigPods(rig).copy("train-1", "train-1-backup", {"backupSourcePodName": "train-1"})
     rig.run()
     assert rig.machine._book.jobs["default/train"].backups
@@ -379,14 +361,14 @@ def with_backup(labels: dict[str, str], **more: Any) -> Rig:
 def test_F2_a_backup_that_stands_by_is_none_of_the_pods_that_stay() -> None:
     """Without pod-rescheduling the whole job restarts, at once."""
     rig = with_backup(LABELS)
-    rig.node(str(rig.pods["train-2"].node), ready=False)
+    rig.node(rig.node_of("train-2"), ready=False)
     rig.run()
     assert {"train-0", "train-1", "train-2", "train-3"} <= set(rig.deletions())
 
 
 def test_F6_a_backup_that_stands_by_does_not_complete_the_job() -> None:
     rig = with_backup({**LABELS, "pod-rescheduling": "on"}, queue="capped")
-    rig.node(str(rig.pods["train-2"].node), ready=False)
+    rig.node(rig.node_of("train-2"), ready=False)
     rig.run()
     rig.gone("train-2")
     rig.run()

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.messages import events as ev
+from tests.builders.values import CHIP, SECOND
 from tests.examples import examples
-from tests.scheduler.faults.fault_rig import successor
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.scheduler.rig import Rig
 
 HOLD = 15
 SETTINGS: dict[str, Any] = {"hold_healthy_nodes": HOLD}
@@ -143,7 +143,7 @@ class Drains(RuleBasedStateMachine):
     def restart(self) -> None:
         """F1: another leader reads the objects and what the last one wrote."""
         history = self.rig.history
-        other = successor(self.rig)
+        other = self.rig.successor()
         # Queues first, and the same settings.
         fresh = Rig(**SETTINGS)
         fresh.now, fresh.pods, fresh.groups = other.now, other.pods, other.groups

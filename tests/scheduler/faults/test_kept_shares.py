@@ -15,8 +15,9 @@ from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Owner, Queue
 from ringwise.state.vcjob import VcJob
-from tests.scheduler.faults.fault_rig import POD_LEVEL, successor
-from tests.scheduler.rig import CHIP, Rig, gangs_may_end, with_capacity
+from tests.builders.values import CHIP
+from tests.scheduler.faults.fault_rig import POD_LEVEL
+from tests.scheduler.rig import Rig, gangs_may_end, with_capacity
 
 CAP = 24
 
@@ -40,8 +41,7 @@ def kept(rig: Rig) -> int:
 
 def lose(rig: Rig, name: str = "train-1") -> None:
     """The node is cordoned, and the pod evicted from it, as `kubectl drain` does."""
-    node = rig.pods[name].node
-    assert node is not None
+    node = rig.node_of(name)
     rig.node(node, unschedulable=True)
     rig.step()
     rig.change(name, deleting=True)
@@ -68,7 +68,7 @@ def cordoned(rig: Rig, node: str) -> None:
 
 
 def drained(rig: Rig, node: str) -> None:
-    rig.tell(ev.IsolationsSeen(Isolations((Isolation(node, reason="drain"),))))
+    rig.tell(Isolations((Isolation(node, reason="drain"),)))
 
 
 def not_ready(rig: Rig, node: str) -> None:
@@ -93,8 +93,7 @@ def test_F6_the_share_of_a_lost_pod_stays(
     happens: Callable[[Rig, str], None], stays: bool, recreated: bool, tiers: tuple[Tier, ...]
 ) -> None:
     rig = running(tiers=tiers)
-    node = rig.pods["train-1"].node
-    assert node is not None
+    node = rig.node_of("train-1")
     happens(rig, node)
     rig.step()
     rig.change("train-1", deleting=True)
@@ -114,8 +113,7 @@ def test_F6_the_share_stays_while_a_fault_is_handled() -> None:
     rig.sick("n2", 1)
     rig.step()
     (name,) = [name for name, pod in rig.pods.items() if pod.deleting]
-    rig.tell(ev.PodGone(rig.pods[name].uid))
-    rig.replacement(name)
+    rig.recreate(name)
     rig.run()
     # 4 of the 7 healthy chips of n2 would do for it.
     assert rig.reason("next") == "queue-share-kept"
@@ -137,7 +135,7 @@ def test_F6_a_pod_that_failed_and_is_restarted_keeps_its_share() -> None:
 def test_F6_it_holds_where_the_hierarchy_limits_a_queue_above() -> None:
     tiers = with_capacity({"hierarchy": True})
     rig = Rig(5, tiers=tiers)
-    rig.tell(ev.QueueSeen(Queue("root", reclaimable=False)))
+    rig.tell(Queue("root", reclaimable=False))
     rig.queue("above", parent="root", capability={CHIP: CAP})
     rig.queue("capped", parent="above")
     rig.queue("sister", parent="above")
@@ -155,8 +153,7 @@ def test_F6_it_holds_where_the_hierarchy_limits_a_queue_above() -> None:
 def test_F6_it_ends_when_the_job_is_complete_again() -> None:
     rig = running(nodes=6)
     lose(rig)
-    rig.tell(ev.PodGone(rig.pods["train-1"].uid))
-    rig.replacement("train-1")
+    rig.recreate("train-1")
     rig.run()
     assert len(rig.nodes_of("train")) == 3
     assert kept(rig) == 0
@@ -212,8 +209,7 @@ def test_F6_it_ends_with_the_job_and_when_the_gang_needs_no_more(how: str) -> No
         rig.end("train")
     else:
         group = replace(rig.groups["default/train"], min_member=2)
-        rig.groups[group.key] = group
-        rig.tell(ev.PodGroupSeen(group))
+        rig.put_group(group)
     rig.run()
     assert kept(rig) == 0
     assert rig.nodes_of("next")
@@ -223,12 +219,11 @@ def test_F6_it_ends_with_the_job_and_when_the_gang_needs_no_more(how: str) -> No
 def test_F6_it_ends_for_a_vcjob_that_starts_over_whatever_is_deleted_first(first: str) -> None:
     rig = Rig(4)
     owner = Owner("Job", "train", "uid-train", "batch.volcano.sh/v1alpha1")
-    rig.tell(ev.VcJobSeen(VcJob("default", "train", owner.uid)))
+    rig.tell(VcJob("default", "train", owner.uid))
     rig.queue("capped", capability={CHIP: CAP})
     rig.submit("train", pods=3, chips=8, queue="capped", owner=owner)
     rig.run()
-    node = rig.pods["train-1"].node
-    assert node is not None
+    node = rig.node_of("train-1")
     rig.node(node, ready=False)
     names = sorted(rig.pods)
     for name in names:
@@ -253,8 +248,7 @@ def test_F6_a_suspended_job_of_kubernetes_gave_its_share_back() -> None:
     assert kept(rig) == 8
     group = rig.groups["default/train"]
     marked = {**group.annotations, "ringwise.io/suspended": "true"}
-    rig.groups[group.key] = replace(group, ordinary=True, annotations=marked)
-    rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+    rig.put_group(replace(group, ordinary=True, annotations=marked))
     rig.run()
     assert kept(rig) == 0
 
@@ -308,8 +302,7 @@ def test_F6_no_more_is_kept_than_a_job_had_whatever_ranks_its_pods_say() -> None
     gone(rig)
     # It can never be complete again, and its owner names node and rank of every new pod itself.
     group = replace(rig.groups["default/train"], min_member=50)
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
+    rig.put_group(group)
     for rank in range(100, 106):
         rig.change("train-1", rank=rank, node="n5", holds=tuple(range(8)), phase="Running")
         rig.step(20)
@@ -317,11 +310,10 @@ def test_F6_no_more_is_kept_than_a_job_had_whatever_ranks_its_pods_say() -> None
         assert kept(rig) == 0
         rig.change("train-1", deleting=True)
         rig.step(1)
-        rig.tell(ev.PodGone(rig.pods["train-1"].uid))
-        rig.replacement("train-1")
+        rig.recreate("train-1")
         rig.step(1)
         assert kept(rig) == 8
-        rig = successor(rig)
+        rig = rig.successor()
 
 
 # -- never against itself, never to evict others ---------------------------------------------------------
@@ -335,7 +327,7 @@ def test_F6_it_never_counts_against_the_job_itself() -> None:
     assert kept(rig) == 24
     # Its PodGroup has to be admitted again, too.
     group = replace(rig.groups["default/train"], phase="Pending")
-    rig.tell(ev.PodGroupGone(group.key), ev.PodGroupSeen(group))
+    rig.tell(ev.PodGroupGone(group.key), group)
     rig.groups[group.key] = group
     for number in (1, 2, 3):
         rig.node(f"n{number}", labels={"zone": "none"})
@@ -410,7 +402,7 @@ def test_F6_other_queues_do_not_wait_and_nothing_is_reclaimed() -> None:
 
 
 def after_restart(rig: Rig) -> Rig:
-    other = successor(rig)
+    other = rig.successor()
     other.events.insert(0, ev.QueueSeen(Queue("capped", capability={CHIP: CAP})))
     other.run()
     return other
@@ -476,7 +468,7 @@ def test_F1_a_share_is_kept_no_longer_than_the_setting_says() -> None:
     other = Rig(5)
     other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
     other.queue("capped", capability={CHIP: CAP})
-    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
+    other.tell(*rig.groups.values(), *rig.pods.values())
     other.tell(ev.ReschedulingRead(json.dumps(document)))
     other.run()
     assert kept(other) == 8

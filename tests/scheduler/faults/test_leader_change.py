@@ -6,28 +6,18 @@ import json
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import Pod, PodClass
-from tests.scheduler.faults.fault_rig import (
-    POD_LEVEL,
-    deletions,
-    finish,
-    pod_node,
-    pod_on,
-    published,
-    running,
-    state_of,
-    successor,
-)
-from tests.scheduler.rig import CHIP, Rig
+from tests.builders.values import pod
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
+from tests.scheduler.rig import Rig
 
 
 def test_F1_a_deletion_that_never_arrived_is_repeated_by_the_next_leader() -> None:
     rig = running(POD_LEVEL)
     rig.deaf = True
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     rig.step()
-    other = successor(rig)
+    other = rig.successor()
     assert deletions(other.step()) == {hit: 0}
 
 
@@ -36,7 +26,7 @@ def test_F1_a_deletion_that_arrived_is_not_repeated() -> None:
     rig = running({**POD_LEVEL, "fault-scheduling": "grace"})
     rig.sick("n3", 1)
     rig.step()
-    other = successor(rig)
+    other = rig.successor()
     assert deletions(other.step()) == {}
     assert state_of(other) is State.DELETING
 
@@ -45,13 +35,13 @@ def test_F1_used_retries_survive_a_restart() -> None:
     rig = running({"fault-scheduling": "force", "pod-rescheduling": "on", "fault-retry-times": "1"})
     rig.change("train-2", phase="Failed", exit_code=1)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.change("train-2", exit_code=None)
     rig.run()
-    assert json.loads(published(rig, "vcjob-fault-npu-cm")["remain-retry-times"]) == {
+    assert json.loads(rig.written("remain-retry-times")) == {
         "default/train": {"UUID": "default/train", "Times": 0}
     }
-    other = successor(rig)
+    other = rig.successor()
     other.run()
     other.change("train-2", phase="Failed", exit_code=1)
     assert deletions(other.step()) == {}
@@ -60,19 +50,17 @@ def test_F1_used_retries_survive_a_restart() -> None:
 
 def test_records_are_written_for_users_of_huaweis_plugin() -> None:
     rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
+    hit = rig.pod_on("n3")
     rig.sick("n3", 1)
     rig.step()
-    (job,) = json.loads(published(rig, "job-reschedule-reason")["recent-reschedule-records"]).values()
+    (job,) = json.loads(rig.written("recent-reschedule-records")).values()
     assert (job["JobID"], job["TotalRescheduleTimes"]) == ("default/train", 1)
     (task,) = job["RescheduleRecords"][0]["ReasonOfTask"]
     assert (task["RescheduleReason"], task["PodName"], task["NodeName"]) == ("CardUnhealthy", hit, "n3")
 
 
 def records(rig: Rig) -> dict[str, object]:
-    found: dict[str, object] = json.loads(
-        published(rig, "job-reschedule-reason")["recent-reschedule-records"]
-    )
+    found: dict[str, object] = json.loads(rig.written("recent-reschedule-records"))
     return found
 
 
@@ -80,7 +68,7 @@ def test_the_records_of_a_deleted_job_go_with_it() -> None:
     rig = running(POD_LEVEL)
     rig.sick("n3", 1)
     rig.step()
-    finish(rig)
+    rig.finish()
     assert list(records(rig)) == ["default/train"]
     # In the middle of its rescheduling.
     rig.tell(ev.PodGroupGone("default/train"), *(ev.PodGone(pod.uid) for pod in rig.pods.values()))
@@ -92,7 +80,7 @@ def test_F1_the_next_leader_drops_the_records_of_jobs_that_were_deleted_meanwhil
     rig = running(POD_LEVEL)
     rig.sick("n3", 1)
     rig.step()
-    text = published(rig, "job-reschedule-reason")["recent-reschedule-records"]
+    text = rig.written("recent-reschedule-records")
     other = Rig(4)
     other.submit("train", chips=8)
     other.tell(ev.ReschedulingRead("", text))
@@ -107,12 +95,12 @@ def test_F1_the_next_leader_drops_the_records_of_jobs_that_were_deleted_meanwhil
 def test_the_record_of_a_lone_pod_that_was_deleted_because_of_a_fault_stays() -> None:
     rig = Rig(4)
     labels = {"fault-scheduling": "force"}
-    rig.put(Pod("alone.1", "default", "alone", PodClass(CHIP, 8), labels=labels, created=1))
+    rig.put(pod("alone", 8, uid="alone.1", labels=labels, created=1))
     rig.run()
-    rig.sick(pod_node(rig, "alone"), 1)
+    rig.sick(rig.node_of("alone"), 1)
     rig.step()
     before = records(rig)
     assert len(before) == 1
-    finish(rig, recreate=False)
+    rig.finish(recreate=False)
     rig.step()
     assert records(rig) == before

@@ -7,19 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
-from tests.scheduler.rig import CHIP, Rig
-
-
-def report(rig: Rig, node: str, status: str, *, source: str = "node", aggregated: bool = False) -> None:
-    rig.tell(ev.NodeReportSeen(NodeReport(node, source, status, aggregated)))
+from ringwise.state.model import NodeReport, ReportedFault
+from tests.builders.values import CHIP, report
+from tests.scheduler.rig import Rig
 
 
 @pytest.mark.parametrize("source", ["node", "switch"])
 @pytest.mark.parametrize("status", ["UnHealthy", "PreSeparate"])
 def test_a_faulty_node_takes_no_new_pod_until_its_report_is_gone(status: str, source: str) -> None:
     rig = Rig(1)
-    report(rig, "n1", status, source=source)
+    rig.tell(NodeReport("n1", source, status))
     rig.submit("train", chips=8)
     rig.run()
     assert rig.nodes_of("train") == []
@@ -35,7 +32,7 @@ def test_a_faulty_node_takes_no_new_pod_until_its_report_is_gone(status: str, so
 )
 def test_the_reason_says_what_is_wrong_with_the_node(status: str, code: str | None) -> None:
     rig = Rig(1)
-    report(rig, "n1", status)
+    rig.tell(NodeReport("n1", "node", status))
     rig.step()
     reason = rig.machine._state.closed(0, CHIP)
     assert (None if reason is None else reason.code) == code
@@ -43,7 +40,7 @@ def test_the_reason_says_what_is_wrong_with_the_node(status: str, code: str | No
 
 def test_a_report_that_comes_before_its_node_counts() -> None:
     rig = Rig(0)
-    report(rig, "n1", "UnHealthy")
+    rig.tell(NodeReport("n1", "node", "UnHealthy"))
     rig.node("n1")
     rig.submit("train", chips=8)
     rig.run()
@@ -52,19 +49,19 @@ def test_a_report_that_comes_before_its_node_counts() -> None:
 
 def test_pods_without_chips_go_to_an_unhealthy_node() -> None:
     rig = Rig(1)
-    report(rig, "n1", "UnHealthy")
+    rig.tell(NodeReport("n1", "node", "UnHealthy"))
     rig.submit("web", chips=0)
     rig.run()
     assert rig.nodes_of("web") == ["n1"]
 
 
 def sub_healthy_switch(rig: Rig) -> None:
-    report(rig, "n1", "SubHealthy", source="switch")
+    rig.tell(NodeReport("n1", "switch", "SubHealthy"))
 
 
 def sub_healthy_chip(rig: Rig) -> None:
     fault = ReportedFault(1, "80E01801", "SubHealthFault")
-    rig.tell(ev.ReportSeen(DeviceReport("n1", CHIP, free=0xFF, faults=(fault,))))
+    rig.tell(report("n1", range(8), faults=(fault,)))
 
 
 @pytest.mark.parametrize("make", [sub_healthy_switch, sub_healthy_chip])

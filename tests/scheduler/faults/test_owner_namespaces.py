@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from ringwise.messages import events as ev
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
-from tests.scheduler.faults.fault_rig import deletions, finish, published, successor
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.faults.fault_rig import deletions
+from tests.scheduler.rig import Rig
 
 OWNER = Owner("Job", "train", "uid-a", "batch.volcano.sh/v1alpha1")
 LABELS = {"fault-scheduling": "force", "fault-retry-times": "1"}
@@ -16,7 +15,7 @@ LABELS = {"fault-scheduling": "force", "fault-retry-times": "1"}
 
 def victim(nodes: int, pods: int) -> Rig:
     rig = Rig(nodes)
-    rig.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-a")))
+    rig.tell(VcJob("default", "train", uid="uid-a"))
     rig.submit("train", pods=pods, chips=8, labels=LABELS, owner=OWNER)
     rig.run()
     assert len(rig.nodes_of("train")) == pods
@@ -24,15 +23,7 @@ def victim(nodes: int, pods: int) -> Rig:
 
 
 def intrude(rig: Rig, pods: int) -> None:
-    group = PodGroup("other", "intruder", min_member=pods, owner=OWNER, created=99, labels=LABELS)
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
-    for number in range(pods):
-        name = f"intruder-{number}"
-        rig.put(
-            Pod(f"{name}.9", "other", name, PodClass(CHIP, 8), created=99, group="intruder", owner=OWNER,
-                labels=LABELS)
-        )  # fmt: skip
+    rig.submit("intruder", namespace="other", pods=pods, chips=8, labels=LABELS, owner=OWNER)
     rig.run()
 
 
@@ -40,7 +31,7 @@ def test_S9_a_group_of_another_namespace_does_not_get_the_held_nodes() -> None:
     rig = victim(4, 3)
     rig.sick("n3", 4)
     assert len(deletions(rig.step())) == 3
-    finish(rig, recreate=False)
+    rig.finish(recreate=False)
     rig.step(1)
     intrude(rig, 2)
     assert [rig.pods[f"intruder-{number}"].node for number in range(2)] == [None, None]
@@ -53,7 +44,7 @@ def test_a_group_of_another_namespace_uses_up_its_own_retries() -> None:
     assert list(deletions(rig.step(1))) == ["intruder-0"]
     rig.change("train-0", phase="Failed", exit_code=1)
     assert {"train-0", "train-1"} == deletions(rig.step(1)).keys()
-    remaining = json.loads(published(rig, "vcjob-fault-npu-cm")["remain-retry-times"])
+    remaining = json.loads(rig.written("remain-retry-times"))
     assert remaining == {
         "other/intruder": {"UUID": "uid-a", "Times": 0},
         "default/train": {"UUID": "uid-a", "Times": 0},
@@ -64,10 +55,10 @@ def test_F1_owners_are_read_with_the_namespace_of_the_job() -> None:
     rig = victim(4, 3)
     rig.change("train-0", phase="Failed", exit_code=1)
     assert len(deletions(rig.step(1))) == 3
-    finish(rig, recreate=False)
+    rig.finish(recreate=False)
     rig.step(1)
-    other = successor(rig)
-    other.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-a")))
+    other = rig.successor()
+    other.tell(VcJob("default", "train", uid="uid-a"))
     other.step(1)
     machine = other.machine
     assert list(machine._faults.retries.owners) == ["default/uid-a"]

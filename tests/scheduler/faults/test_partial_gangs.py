@@ -9,10 +9,9 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.faults.partial_gangs import GRACE, GRACE_WHILE_BINDING, bound_at
-from ringwise.state.model import Pod, PodClass
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.builders.values import SECOND, pod
+from tests.scheduler.rig import PLAIN, Rig
 
-PLAIN = ("enqueue", "allocate", "backfill")
 LIMIT = 30
 CREATED = 500 * SECOND
 GIVEN_OUT = str(2**64 - 1)
@@ -37,13 +36,19 @@ GIVEN_OUT = str(2**64 - 1)
 )
 def test_when_a_pod_was_bound(said: str | None, chips: int, time: int | None) -> None:
     annotations = {} if said is None else {"predicate-time": said}
-    pod = Pod("u", "default", "p", PodClass(CHIP, chips), created=CREATED, annotations=annotations)
-    assert bound_at(pod) == time
+    assert bound_at(pod("p", chips, created=CREATED, annotations=annotations)) == time
+
+
+def restarted(old: Rig, seconds: float) -> Rig:
+    """Another replica leads after this time: it knows what the API server knows, and nothing else."""
+    new = old.successor(ev.ReschedulingRead())
+    new.now += int(seconds * SECOND)
+    return new
 
 
 def cut_gang(*, pods: int = 2, second_node: bool = True) -> Rig:
     """A gang whose scheduler stopped when all bindings but the last had succeeded."""
-    rig = Rig(pods, actions=PLAIN, deaf=True)
+    rig = Rig(pods, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
     rig.submit("gang", pods=pods, chips=8)
     binds = [command for command in rig.step() if isinstance(command, Bind)]
     for bind in binds[:-1]:
@@ -52,18 +57,6 @@ def cut_gang(*, pods: int = 2, second_node: bool = True) -> Rig:
         rig.node(binds[-1].node, ready=False)
     rig.step()
     return rig
-
-
-def restarted(old: Rig, seconds: float) -> Rig:
-    """Another replica leads after this time: it knows what the API server knows, and nothing else."""
-    new = Rig(0, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)
-    new.now = old.now + int(seconds * SECOND)
-    new.pods, new.groups = dict(old.pods), dict(old.groups)
-    nodes = [node for node in old.machine.view.cluster.nodes if node is not None]
-    new.tell(*(ev.NodeSeen(node) for node in nodes))
-    new.tell(*(ev.PodGroupSeen(group) for group in new.groups.values()))
-    new.tell(*(ev.PodSeen(pod) for pod in new.pods.values()))
-    return new
 
 
 @pytest.mark.parametrize(
@@ -193,11 +186,11 @@ def test_a_limit_of_zero_evicts_at_once_but_not_before_an_attempt() -> None:
         rig.machine.view.configuration,
         settings=replace(rig.machine.view.settings, gang_recovery_limit=0),
     )
-    rig.tell(ev.ConfigurationSeen(at_once))
+    rig.tell(at_once)
     assert any(isinstance(command, Bind) for command in rig.step())
     assert rig.evictions() == []
     rig = restarted(cut_gang(second_node=False), 5)
-    rig.tell(ev.ConfigurationSeen(at_once))
+    rig.tell(at_once)
     rig.step()
     assert rig.evictions() == ["gang-0"]
 

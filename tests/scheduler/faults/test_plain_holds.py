@@ -58,7 +58,7 @@ def test_F1_the_holds_survive_a_restart_without_any_pod_of_the_job() -> None:
     other = Rig(4)
     other.now, other.groups = rig.now, dict(rig.groups)
     other.sick(before["train-2"], 1)
-    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), ev.ReschedulingRead(document))
+    other.tell(*rig.groups.values(), ev.ReschedulingRead(document))
     other.submit("first", chips=8)
     other.submit("second", chips=8)
     other.run()

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
-from ringwise.messages import events as ev
 from ringwise.scheduler.explain.near_misses import holders
 from ringwise.state.model import DeviceReport, Isolation, Isolations, ReportedFault
-from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, finish, pod_node, running
-from tests.scheduler.rig import CHIP, Rig, gangs_may_end
+from ringwise.topology.chips import chips_of
+from tests.builders.values import CHIP, report
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running
+from tests.scheduler.rig import Rig, gangs_may_end
 
 FAULT = ReportedFault(2, "8F19A000", "PreSeparateNPU")
 
 
-def reported(
-    node: str, *faults: ReportedFault, unhealthy: int = 0, aggregated: bool = False
-) -> ev.ReportSeen:
+def reported(node: str, *faults: ReportedFault, unhealthy: int = 0, **described: Any) -> DeviceReport:
     """All chips that no pod has are listed as free."""
-    return ev.ReportSeen(
-        DeviceReport(
-            node,
-            CHIP,
-            free=0xFF & ~unhealthy,
-            unhealthy=unhealthy,
-            network_unhealthy=0,
-            faults=faults,
-            aggregated=aggregated,
-        )
-    )
+    return report(node, chips_of(0xFF & ~unhealthy), unhealthy=unhealthy, faults=faults, **described)
 
 
 @pytest.mark.parametrize("aggregated", [False, True])
@@ -64,12 +54,12 @@ def test_a_fault_of_the_network_port_with_this_level_does_not_withhold_the_chip(
 
 def test_S9_its_node_is_not_held_for_the_healthy_pod_that_had_it() -> None:
     rig = running({"fault-scheduling": "force"}, nodes=2, pods=2)
-    first, second = pod_node(rig, "train-0"), pod_node(rig, "train-1")
+    first, second = rig.node_of("train-0"), rig.node_of("train-1")
     rig.tell(reported(first, FAULT))
     rig.step(1)
     rig.sick(second, 1)
     assert len(deletions(rig.step(1))) == 2
-    finish(rig)
+    rig.finish()
     # F6 keeps the share of its own queue only.
     rig.queue("elsewhere", weight=10)
     rig.submit("other", chips=4, queue="elsewhere")
@@ -89,7 +79,7 @@ def test_a_pod_is_not_evicted_for_one_that_would_not_get_its_chip(isolated: bool
     rig.run()
     chip = rig.places("first")["first-0"][1][0]
     if isolated:
-        rig.tell(ev.IsolationsSeen(Isolations((Isolation("n1", f"Ascend910-{chip}", number=chip),))))
+        rig.tell(Isolations((Isolation("n1", f"Ascend910-{chip}", number=chip),)))
     else:
         rig.tell(reported("n1", ReportedFault(chip, "8F19A000", "PreSeparateNPU")))
     rig.submit("urgent", chips=4, priority="high")

@@ -8,10 +8,10 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR
-from ringwise.state.model import Owner, Pod, PodClass
+from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.builders.values import SECOND, pod
+from tests.scheduler.rig import Rig
 
 OWNER = Owner("ReplicaSet", "train", "uid-of-train")
 
@@ -86,7 +86,7 @@ def test_a_taken_node_is_replaced_by_one_that_no_other_rank_had() -> None:
 
 def come_back(rig: Rig, *names: str) -> None:
     for name in names:
-        rig.put(Pod(f"{name}.again", "default", name, PodClass(CHIP, 8), group="train", owner=OWNER))
+        rig.put(pod(name, 8, uid=f"{name}.again", group="train", owner=OWNER))
     rig.run()
 
 
@@ -143,7 +143,7 @@ def test_previous_nodes_are_forgotten_after_three_days(hours: int, places: list[
 def test_an_ended_job_is_not_remembered() -> None:
     rig = rig_of()
     vcjob = VcJob("default", "train", "uid-of-train")
-    rig.tell(ev.VcJobSeen(vcjob))
+    rig.tell(vcjob)
     running(rig, owner=Owner("Job", "train", "uid-of-train"))
     lose(rig, "train-0")
     rig.machine.handle(rig.events[:1], rig.now)
@@ -154,9 +154,8 @@ def test_an_ended_job_is_not_remembered() -> None:
 
 
 def test_s9_a_switch_aware_job_is_rescheduled_by_its_own_rule() -> None:
-    rig = rig_of()
-    servers = tuple(Server(f"n{number}", 0, number - 1) for number in range(1, 5))
-    rig.topology(SwitchTopology((LeafSwitch("A", 0, servers),), 4))
+    rig = rig_of(0)
+    rig.switches(1, 4)
     running(rig, labels={"tor-affinity": "normal-schema"})
     assert len(nodes(rig)) == 2
     rig.gone("train-1")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import DeletePod
-from ringwise.state.model import DeviceReport
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.builders.values import SECOND
+from tests.scheduler.rig import PLAIN, Rig, deleted_pods
 
 POLICY = {"huawei.com/schedule_policy": "chip8-node8-ra64-sp"}
 POD_LEVEL = {"pod-rescheduling": "on"}
@@ -18,13 +16,12 @@ POD_LEVEL = {"pod-rescheduling": "on"}
 
 def rack_rig(racks: dict[tuple[int, int], int], **settings: Any) -> Rig:
     """Nodes `s0r1n0`: SuperPoD 0, rack 1, number 0."""
-    rig = Rig(actions=("enqueue", "allocate", "backfill"), **settings)
+    rig = Rig(actions=PLAIN, **settings)
     for (superpod, rack), count in racks.items():
         for number in range(count):
             name = f"s{superpod}r{rack}n{number}"
             rig.node(name, superpod=superpod, rack=rack)
-            report = DeviceReport(name, CHIP, network_unhealthy=0, superpod=superpod, rack=rack)
-            rig.tell(ev.ReportSeen(report))
+            rig.sick(name, 0)
     return rig
 
 
@@ -34,27 +31,13 @@ def submit(rig: Rig, pods: int, sp_block: int, ra_block: int, **labels: str) -> 
     rig.run()
 
 
-def by_rank(rig: Rig) -> dict[int, str]:
-    return {
-        int(pod.annotations["hccl/rankIndex"]): pod.node
-        for pod in rig.pods.values()
-        if pod.group == "train" and pod.node is not None
-    }
-
-
 def break_node(rig: Rig, node: str) -> str:
     """The node's chips fail, its pod fails and is created again; the name of the pod."""
-    name = next(name for name, pod in rig.pods.items() if pod.group == "train" and pod.node == node)
-    superpod, rack = int(node[1]), int(node[3])
-    rig.tell(
-        ev.ReportSeen(
-            DeviceReport(node, CHIP, unhealthy=0xFF, network_unhealthy=0, superpod=superpod, rack=rack)
-        )
-    )
+    name = rig.pod_on(node)
+    rig.sick(node, 0xFF)
     rig.change(name, phase="Failed")
     rig.step()
-    rig.tell(ev.PodGone(rig.pods[name].uid))
-    rig.replacement(name)
+    rig.recreate(name)
     return name
 
 
@@ -74,10 +57,10 @@ def test_r2_pods_carry_block_superpod_and_logical_rack() -> None:
 def test_r3_a_lost_pod_takes_a_node_of_its_own_rack_at_once() -> None:
     rig = rack_rig({(0, 0): 3, (0, 1): 8})
     submit(rig, 2, 16, 16, **POD_LEVEL)
-    assert by_rank(rig) == {0: "s0r0n0", 1: "s0r0n1"}
+    assert rig.by_rank() == {0: "s0r0n0", 1: "s0r0n1"}
     break_node(rig, "s0r0n1")
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0", 1: "s0r0n2"}
+    assert rig.by_rank() == {0: "s0r0n0", 1: "s0r0n2"}
 
 
 def test_f2_other_racks_are_tried_after_three_seconds_and_the_scheduler_wakes_for_it() -> None:
@@ -86,14 +69,14 @@ def test_f2_other_racks_are_tried_after_three_seconds_and_the_scheduler_wakes_fo
     break_node(rig, "s0r0n1")
     lost = rig.now
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0"}
+    assert rig.by_rank() == {0: "s0r0n0"}
     assert rig.reason("train") == "rack-wait-for-same-rack"
     assert rig.machine.next_deadline() == lost + 3 * SECOND
     rig.step(2.9)
-    assert by_rank(rig) == {0: "s0r0n0"}
+    assert rig.by_rank() == {0: "s0r0n0"}
     rig.step(0.1)
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0", 1: "s0r1n0"}
+    assert rig.by_rank() == {0: "s0r0n0", 1: "s0r1n0"}
 
 
 def test_f2_the_seconds_are_settings() -> None:
@@ -103,10 +86,10 @@ def test_f2_the_seconds_are_settings() -> None:
     rig.run()
     rig.step(5)
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0"}
+    assert rig.by_rank() == {0: "s0r0n0"}
     rig.step(25)
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0", 1: "s0r1n0"}
+    assert rig.by_rank() == {0: "s0r0n0", 1: "s0r1n0"}
 
 
 def test_r3_without_pod_rescheduling_no_level_is_waited_for() -> None:
@@ -114,26 +97,26 @@ def test_r3_without_pod_rescheduling_no_level_is_waited_for() -> None:
     submit(rig, 2, 16, 8)
     break_node(rig, "s0r0n1")
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0", 1: "s0r1n0"}
+    assert rig.by_rank() == {0: "s0r0n0", 1: "s0r1n0"}
 
 
 def test_r3_a_logical_rack_that_lost_all_its_pods_moves_as_a_whole() -> None:
     rig = rack_rig({(0, 0): 4, (0, 1): 3, (0, 2): 2, (1, 0): 8, (1, 1): 8})
     submit(rig, 4, 32, 16, **POD_LEVEL)
-    assert by_rank(rig) == {rank: f"s0r0n{rank}" for rank in range(4)}
+    assert rig.by_rank() == {rank: f"s0r0n{rank}" for rank in range(4)}
     for node in ("s0r0n2", "s0r0n3"):
         break_node(rig, node)
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0", 1: "s0r0n1"}
+    assert rig.by_rank() == {0: "s0r0n0", 1: "s0r0n1"}
     rig.step(3)
     rig.run()
-    assert by_rank(rig) == {0: "s0r0n0", 1: "s0r0n1", 2: "s0r2n0", 3: "s0r2n1"}
+    assert rig.by_rank() == {0: "s0r0n0", 1: "s0r0n1", 2: "s0r2n0", 3: "s0r2n1"}
 
 
 def test_r3_a_block_without_running_pods_moves_after_six_seconds_and_the_other_stays() -> None:
     rig = rack_rig({(0, 0): 4, (1, 0): 4, (2, 0): 3, (2, 1): 3})
     submit(rig, 8, 32, 32, **POD_LEVEL)
-    before = by_rank(rig)
+    before = rig.by_rank()
     assert {before[rank][:4] for rank in range(4)} == {"s0r0"}
     assert {before[rank][:4] for rank in range(4, 8)} == {"s1r0"}
     for rank in range(4, 8):
@@ -141,15 +124,15 @@ def test_r3_a_block_without_running_pods_moves_after_six_seconds_and_the_other_s
     for number in range(4):
         name = f"s3r0n{number}"
         rig.node(name, superpod=3, rack=0)
-        rig.tell(ev.ReportSeen(DeviceReport(name, CHIP, network_unhealthy=0, superpod=3, rack=0)))
+        rig.sick(name, 0)
     rig.run()
-    assert by_rank(rig) == {rank: before[rank] for rank in range(4)}
+    assert rig.by_rank() == {rank: before[rank] for rank in range(4)}
     rig.step(3)
     rig.run()
     assert rig.reason("train") == "rack-wait-for-same-superpod"
     rig.step(3)
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {rank: after[rank] for rank in range(4)} == {rank: before[rank] for rank in range(4)}
     assert [after[rank] for rank in range(4, 8)] == [f"s3r0n{number}" for number in range(4)]
 
@@ -161,7 +144,7 @@ def test_r3_the_healthy_nodes_of_lost_pods_are_reserved_for_them(sp_block: bool)
     notes = {**POLICY, **({"sp-block": "16"} if sp_block else {})}
     rig.submit("train", pods=2, chips=8, annotations=notes, labels=POD_LEVEL)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     name = next(name for name, pod in rig.pods.items() if pod.node == before[1])
     rig.tell(ev.PodGone(rig.pods[name].uid))
     rig.step()
@@ -171,27 +154,27 @@ def test_r3_the_healthy_nodes_of_lost_pods_are_reserved_for_them(sp_block: bool)
     assert before[1] not in {pod.node for pod in rig.pods.values() if pod.group != "train"}
     rig.replacement(name)
     rig.run()
-    assert by_rank(rig) == before
+    assert rig.by_rank() == before
 
 
 def test_r2_the_map_is_read_from_the_pods_after_a_restart_of_the_scheduler() -> None:
     rig = rack_rig({(0, 0): 4, (0, 1): 6, (1, 0): 7, (1, 1): 7})
     submit(rig, 8, 64, 32)
-    before = by_rank(rig)
+    before = rig.by_rank()
     assert {before[rank][:4] for rank in range(4, 8)} == {"s0r1"}
     # Another scheduler sees the running pods, and a replacement for rank 6 without any memory of its node.
     lost = next(name for name, pod in rig.pods.items() if pod.node == before[6])
     fresh = rack_rig({(0, 0): 4, (0, 1): 6, (1, 0): 7, (1, 1): 7})
     fresh.groups = dict(rig.groups)
     for group in rig.groups.values():
-        fresh.tell(ev.PodGroupSeen(group))
+        fresh.tell(group)
     for name, pod in rig.pods.items():
         if name != lost:
             fresh.put(pod)
     fresh.pods[lost] = rig.pods[lost]
     fresh.replacement(lost)
     fresh.run()
-    after = by_rank(fresh)
+    after = fresh.by_rank()
     assert {rank: node for rank, node in after.items() if rank != 6} == {
         rank: node for rank, node in before.items() if rank != 6
     }
@@ -204,11 +187,9 @@ def test_r2_the_map_is_read_from_the_pods_after_a_restart_of_the_scheduler() -> 
 def deleted(rig: Rig, seconds: float = 0) -> list[int]:
     """Ranks of the pods that one turn deletes; their owner creates them again."""
     commands = rig.step(seconds)
-    names = [command.pod for command in commands if isinstance(command, DeletePod)]
+    names = deleted_pods(commands)
     ranks = sorted(int(rig.pods[name].annotations["hccl/rankIndex"]) for name in names)
-    for name in names:
-        rig.tell(ev.PodGone(rig.pods[name].uid))
-        rig.replacement(name)
+    rig.recreate(*names)
     if names:
         rig.run()
     return ranks
@@ -218,12 +199,10 @@ def broken_rank_5(**labels: str) -> Rig:
     """Twelve pods in blocks of four and logical racks of two; no node is free when that of rank 5 breaks."""
     rig = rack_rig({(0, 0): 8, (1, 0): 4})
     submit(rig, 12, 32, 16, **{"fault-scheduling": "force", **POD_LEVEL, **labels})
-    assert len(by_rank(rig)) == 12
-    node = by_rank(rig)[5]
-    superpod, rack = int(node[1]), int(node[3])
-    broken = DeviceReport(node, CHIP, unhealthy=0xFF, network_unhealthy=0, superpod=superpod, rack=rack)
+    assert len(rig.by_rank()) == 12
+    node = rig.by_rank()[5]
     # ClusterD runs: its aggregate is there.
-    rig.tell(ev.ReportSeen(replace(broken, aggregated=True)))
+    rig.sick(node, 0xFF, aggregated=True)
     assert deleted(rig) == [5]
     return rig
 

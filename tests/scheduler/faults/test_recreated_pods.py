@@ -9,9 +9,9 @@ import pytest
 
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.messages import events as ev
-from ringwise.state.model import Owner, Pod, PodClass
-from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from tests.scheduler.rig import CHIP, Rig
+from ringwise.state.model import Owner, Pod
+from tests.builders.values import pod
+from tests.scheduler.rig import Rig
 
 OWNER = Owner("PyTorchJob", "train", "uid-of-train")
 REPLICA_SET = Owner("ReplicaSet", "web", "uid-of-web")
@@ -21,12 +21,6 @@ POD_LEVEL = {**FORCE, "pod-rescheduling": "on"}
 MODEL = {**FORCE, "tor-affinity": "large-model-schema"}
 #: In the order in which the old pods go, not in that of the names.
 NAMES = ("train-z", "train-y", "train-x", "train-w")
-
-
-def switches(rig: Rig, nodes: int) -> None:
-    servers = [Server(f"n{number}", 0, (number - 1) % 4) for number in range(1, nodes + 1)]
-    leaves = [LeafSwitch(f"S{at}", at, tuple(servers[at * 4 : at * 4 + 4])) for at in range(nodes // 4)]
-    rig.topology(SwitchTopology(tuple(leaves), 4))
 
 
 def created_again(rig: Rig, old: Pod, name: str) -> None:
@@ -66,18 +60,10 @@ def broken(rig: Rig, pods: int, labels: dict[str, str]) -> tuple[dict[int, str],
     """A job that loses a chip under rank 1: its nodes by rank, and the pods that go."""
     rig.submit("train", pods=pods, chips=8, labels=labels, owner=OWNER)
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank()
     rig.sick(before[1], 1)
     rig.step()
     return before, [pod for pod in rig.pods.values() if pod.deleting]
-
-
-def by_rank(rig: Rig) -> dict[int, str]:
-    return {
-        pod.rank: pod.node
-        for pod in rig.pods.values()
-        if pod.rank is not None and pod.node is not None and not pod.deleting
-    }
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -85,8 +71,8 @@ def by_rank(rig: Rig) -> dict[int, str]:
 def test_S9_ranks_stay_and_healthy_pods_return_whatever_the_new_pods_are_called(
     labels: dict[str, str], pods: int, early: bool
 ) -> None:
-    rig = Rig(8)
-    switches(rig, 8)
+    rig = Rig()
+    rig.switches(2, 4)
     before, going = broken(rig, pods, labels)
     if not early:
         rig.gone(*(pod.name for pod in going))
@@ -98,7 +84,7 @@ def test_S9_ranks_stay_and_healthy_pods_return_whatever_the_new_pods_are_called(
         rig.step(3)
         rig.gone(*(pod.name for pod in going))
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert after.keys() == before.keys()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
 
@@ -123,12 +109,12 @@ def test_S9_after_the_limit_other_nodes_are_taken() -> None:
     for old, name in zip(going, NAMES, strict=False):
         created_again(rig, old, name)
     rig.step(119)
-    assert not by_rank(rig)
+    assert not rig.by_rank()
     assert rig.machine.next_deadline() is not None
     rig.step(1)
     rig.run()
-    assert by_rank(rig).keys() == {0, 1, 2}
-    assert not set(by_rank(rig).values()) & set(before.values())
+    assert rig.by_rank().keys() == {0, 1, 2}
+    assert not set(rig.by_rank().values()) & set(before.values())
 
 
 def test_S9_a_node_that_breaks_meanwhile_is_not_waited_for() -> None:
@@ -140,7 +126,7 @@ def test_S9_a_node_that_breaks_meanwhile_is_not_waited_for() -> None:
     rig.sick(before[0], 1)
     rig.sick(before[2], 1)
     rig.run()
-    assert by_rank(rig).keys() == {0, 1, 2}
+    assert rig.by_rank().keys() == {0, 1, 2}
 
 
 def test_S9_F1_the_wait_survives_a_restart() -> None:
@@ -152,14 +138,14 @@ def test_S9_F1_the_wait_survives_a_restart() -> None:
     other = Rig(8)
     other.now, other.groups, other.pods = rig.now, dict(rig.groups), dict(rig.pods)
     other.sick(before[1], 1)
-    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
+    other.tell(*rig.groups.values(), *rig.pods.values())
     other.tell(ev.ReschedulingRead(document.data["rescheduling.json"]))
     other.run()
-    assert not by_rank(other)
+    assert not other.by_rank()
     assert other.reason("train") == "wait-for-previous-nodes"
     other.gone(*(pod.name for pod in going))
     other.run()
-    after = by_rank(other)
+    after = other.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
 
 
@@ -168,8 +154,7 @@ def test_a_pod_that_waits_does_not_get_the_rank_of_one_that_is_deleted_later() -
     rig.submit("train", pods=4, chips=8, owner=OWNER)
     rig.run()
     rig.node("n4", unschedulable=True)
-    rig.tell(ev.PodGone(rig.pods["train-3"].uid))
-    rig.replacement("train-3")
+    rig.recreate("train-3")
     rig.run()
     assert rig.pods["train-3"].node is None
     rig.change("train-0", deleting=True)
@@ -185,11 +170,7 @@ RETRIES = {**FORCE, "fault-retry-times": "3"}
 
 
 def web(rig: Rig, name: str, labels: Mapping[str, str] = FORCE, owner: Owner | None = REPLICA_SET) -> None:
-    rig.put(Pod(f"{name}.uid", "default", name, PodClass(CHIP, 8), labels=labels, owner=owner))
-
-
-def node_of(rig: Rig, name: str) -> str | None:
-    return rig.pods[name].node
+    rig.put(pod(name, 8, uid=f"{name}.uid", labels=labels, owner=owner))
 
 
 @pytest.mark.parametrize("name", ["web-0", "web-other"])
@@ -197,7 +178,7 @@ def test_a_pod_that_failed_avoids_its_node_under_any_name(name: str) -> None:
     rig = Rig(3)
     web(rig, "web-0", RETRIES)
     rig.run()
-    assert node_of(rig, "web-0") == "n1"
+    assert rig.node_of("web-0") == "n1"
     rig.change("web-0", phase="Failed", exit_code=1)
     rig.step()
     assert rig.deletions() == ["web-0"]
@@ -205,7 +186,7 @@ def test_a_pod_that_failed_avoids_its_node_under_any_name(name: str) -> None:
     rig.step()
     web(rig, name, RETRIES)
     rig.run()
-    assert node_of(rig, name) == "n2"
+    assert rig.node_of(name) == "n2"
 
 
 def test_F3_a_pod_under_another_name_avoids_the_chip_that_broke_it() -> None:
@@ -219,43 +200,34 @@ def test_F3_a_pod_under_another_name_avoids_the_chip_that_broke_it() -> None:
     rig.step(60)
     web(rig, "web-other")
     rig.run()
-    assert node_of(rig, "web-other") == "n2"
+    assert rig.node_of("web-other") == "n2"
 
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("name", ["web-0", "web-other"])
 def test_S9_a_switch_pod_returns_to_the_node_that_is_held_for_it(name: str, restart: bool) -> None:
     labels = {**RETRIES, "tor-affinity": "normal-schema"}
-    rig = Rig(8)
-    switches(rig, 8)
+    rig = Rig()
+    rig.switches(2, 4)
     web(rig, "other", owner=None)
     rig.step()
     web(rig, "web-0", labels)
     rig.run()
-    held = node_of(rig, "web-0")
+    held = rig.node_of("web-0")
     rig.change("web-0", phase="Failed", exit_code=1)
     rig.step()
     rig.gone("web-0")
     rig.step()
     if restart:
-        document = next(one for one in rig.published()[::-1] if "rescheduling.json" in one.data)
-        rig = restarted(rig, document.data["rescheduling.json"])
+        rig = rig.successor()
+        rig.run()
     for number in range(7):
         web(rig, f"thief-{number}", owner=None)
     rig.run()
-    assert held not in [node_of(rig, f"thief-{number}") for number in range(7)]
+    assert held not in [rig.pods[f"thief-{number}"].node for number in range(7)]
     web(rig, name, labels)
     rig.run()
-    assert node_of(rig, name) == held
-
-
-def restarted(rig: Rig, document: str) -> Rig:
-    other = Rig(8)
-    switches(other, 8)
-    other.now, other.pods = rig.now, dict(rig.pods)
-    other.tell(*map(ev.PodSeen, rig.pods.values()), ev.ReschedulingRead(document))
-    other.run()
-    return other
+    assert rig.node_of(name) == held
 
 
 def test_a_pod_without_an_owner_is_not_created_again_and_holds_nothing() -> None:
@@ -277,14 +249,14 @@ def test_prefer_previous_node_holds_for_every_pod_of_a_replica_set(names: tuple[
     for number in range(3):
         web(rig, f"web-{number}")
     rig.run()
-    before = [node_of(rig, f"web-{number}") for number in range(3)]
+    before = [rig.node_of(f"web-{number}") for number in range(3)]
     rig.gone("other", "web-0", "web-1", "web-2")
     rig.step()
     assert rig.machine.view.preferred_nodes == 1
     for name in names:
         web(rig, name)
     rig.run()
-    assert [node_of(rig, name) for name in names] == before
+    assert [rig.node_of(name) for name in names] == before
     assert rig.machine.view.preferred_nodes == 0
 
 
@@ -295,24 +267,24 @@ def test_prefer_previous_node_after_a_restart_knows_the_pods_that_run() -> None:
     rig.step()
     web(rig, "web-0")
     rig.run()
-    before = node_of(rig, "web-0")
+    before = rig.node_of("web-0")
     other = Rig(8, prefer_previous_node=True)
     other.pods = dict(rig.pods)
-    other.tell(*map(ev.PodSeen, rig.pods.values()))
+    other.tell(*rig.pods.values())
     other.run()
     other.gone("other", "web-0")
     other.step()
     web(other, "web-new")
     other.run()
-    assert node_of(other, "web-new") == before != "n1"
+    assert other.node_of("web-new") == before != "n1"
 
 
 @pytest.mark.parametrize("labels", [GRACE, {**MODEL, **GRACE}])
 def test_S9_a_node_is_held_although_replacements_of_pods_that_still_terminate_exist(
     labels: dict[str, str],
 ) -> None:
-    rig = Rig(8)
-    switches(rig, 8)
+    rig = Rig()
+    rig.switches(2, 4)
     before, going = broken(rig, 4, labels)
     rig.gone("train-0", "train-1")
     rig.step(1)

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import DeletePod, RecordJobEvent
 from ringwise.scheduler.faults.document import read
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner
-from tests.scheduler.faults.fault_rig import published, successor
-from tests.scheduler.rig import CHIP, Rig
+from tests.builders.values import CHIP, SECOND
+from tests.scheduler.rig import Rig
 
-SECOND = 1_000_000_000
 REJECTED = "UnexpectedAdmissionError"
 ASCEND_JOB = Owner("AscendJob", "train", "u1", "mindxdl.gitee.com/v1")
 VCJOB = Owner("Job", "train", "u1", "batch.volcano.sh/v1alpha1")
@@ -35,16 +33,6 @@ def reject(rig: Rig, name: str = "train-0", **more: Any) -> None:
     rig.change(name, phase="Failed", rejected=REJECTED, **more)
 
 
-def told(rig: Rig) -> list[str]:
-    return [
-        one.message for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "PodRejected"
-    ]
-
-
-def deleted(rig: Rig) -> list[str]:
-    return [one.pod for one in rig.commands if isinstance(one, DeletePod)]
-
-
 def turn(rig: Rig, seconds: float = 0) -> None:
     rig.now += int(seconds * SECOND)
     rig.commands.clear()
@@ -57,13 +45,13 @@ def test_F5_a_pod_is_deleted_so_that_its_owner_makes_it_again(owner: Owner) -> N
     rig = rig_with(owner)
     reject(rig)
     turn(rig)
-    assert told(rig) == [
+    assert rig.messages("PodRejected") == [
         f"kubelet of {rig.pods['train-0'].node} rejected the pod ({REJECTED}): it never ran; it is deleted "
         "in 2s, so that its owner makes it again (1 of 5)"
     ]
-    assert not deleted(rig)
+    assert not rig.deletions()
     turn(rig, 2)
-    assert deleted(rig) == ["train-0"]
+    assert rig.deletions() == ["train-0"]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +67,10 @@ def test_F5_others_are_left(owner: Owner | None, labels: dict[str, str], says: s
     rig = rig_with(owner, labels=labels)
     reject(rig)
     turn(rig)
-    assert [says in message for message in told(rig)] == ([True] if says else [])
+    assert [says in message for message in rig.messages("PodRejected")] == ([True] if says else [])
     turn(rig, 100)
-    assert not deleted(rig)
-    assert not told(rig)
+    assert not rig.deletions()
+    assert not rig.messages("PodRejected")
 
 
 def test_F5_pods_of_another_scheduler_are_none_of_our_business() -> None:
@@ -90,15 +78,14 @@ def test_F5_pods_of_another_scheduler_are_none_of_our_business() -> None:
     reject(rig, scheduler="default-scheduler")
     turn(rig)
     turn(rig, 100)
-    assert not deleted(rig)
-    assert not told(rig)
+    assert not rig.deletions()
+    assert not rig.messages("PodRejected")
 
 
 def replaced(rig: Rig) -> None:
     """Its owner makes it again, and it is bound; kubelet has not looked at it yet."""
     node = rig.pods["train-0"].node
-    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-    rig.replacement("train-0")
+    rig.recreate("train-0")
     rig.change("train-0", rejected="", node=node, holds=tuple(range(8)))
     turn(rig)
 
@@ -107,7 +94,7 @@ def reject_and_replace(rig: Rig) -> None:
     reject(rig)
     turn(rig)
     turn(rig, 100)
-    assert deleted(rig) == ["train-0"]
+    assert rig.deletions() == ["train-0"]
     replaced(rig)
 
 
@@ -117,15 +104,15 @@ def test_F5_at_most_five_times_with_growing_distance() -> None:
         reject(rig)
         turn(rig)
         turn(rig, pause_after(times) / SECOND - 1)
-        assert not deleted(rig)
+        assert not rig.deletions()
         turn(rig, 1)
-        assert deleted(rig) == ["train-0"]
+        assert rig.deletions() == ["train-0"]
         replaced(rig)
     reject(rig)
     turn(rig)
-    assert "this happened 6 times, and it is left as failed" in told(rig)[0]
+    assert "this happened 6 times, and it is left as failed" in rig.messages("PodRejected")[0]
     turn(rig, 1000)
-    assert not deleted(rig)
+    assert not rig.deletions()
 
 
 def test_F5_a_pod_that_ran_in_between_begins_anew() -> None:
@@ -135,7 +122,7 @@ def test_F5_a_pod_that_ran_in_between_begins_anew() -> None:
     rig.run()
     reject(rig)
     turn(rig)
-    assert "(1 of 5)" in told(rig)[0]
+    assert "(1 of 5)" in rig.messages("PodRejected")[0]
 
 
 def test_F5_the_next_leader_counts_on_and_counts_none_twice() -> None:
@@ -143,13 +130,13 @@ def test_F5_the_next_leader_counts_on_and_counts_none_twice() -> None:
     reject_and_replace(rig)
     reject(rig)
     turn(rig)
-    assert "(2 of 5)" in told(rig)[0]
-    other = successor(rig)
+    assert "(2 of 5)" in rig.messages("PodRejected")[0]
+    other = rig.successor()
     turn(other)
-    assert "(2 of 5)" in told(other)[0]
+    assert "(2 of 5)" in other.messages("PodRejected")[0]
     turn(other, 4)
-    assert deleted(other) == ["train-0"]
-    counts = read(published(rig, "ringwise-rescheduling")["rescheduling.json"]).rejections
+    assert other.deletions() == ["train-0"]
+    counts = read(rig.written("rescheduling.json")).rejections
     assert counts == {"default/u1/train-0": (2, rig.pods["train-0"].uid)}
 
 
@@ -159,12 +146,12 @@ def test_F5_a_deletion_that_the_api_server_refuses_is_tried_again() -> None:
     rig.deaf = True
     turn(rig)
     turn(rig, 2)
-    assert deleted(rig) == ["train-0"]
+    assert rig.deletions() == ["train-0"]
     rig.tell(ev.EvictFailed(rig.pods["train-0"].uid))
     turn(rig)
-    assert not deleted(rig)
+    assert not rig.deletions()
     turn(rig, 5)
-    assert deleted(rig) == ["train-0"]
+    assert rig.deletions() == ["train-0"]
 
 
 @pytest.mark.parametrize(("before", "restarts"), [("0", 0), ("4", 0), ("5", 1)])
@@ -174,7 +161,7 @@ def test_F5_a_rejected_pod_uses_no_retry_until_it_counts_as_failed(before: str, 
     reject(rig, annotations={**rig.pods["train-0"].annotations, "ringwise.io/kubelet-rejections": before})
     turn(rig)
     assert sum(one.used for one in rig.machine._faults.retries.owners.values()) == restarts
-    assert bool(deleted(rig)) is bool(restarts)
+    assert bool(rig.deletions()) is bool(restarts)
 
 
 def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
@@ -184,16 +171,15 @@ def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
         reject(rig)
         turn(rig)
         turn(rig, 70)
-        rig.tell(ev.PodGone(rig.pods["train-0"].uid))
-        rig.replacement("train-0")
+        rig.recreate("train-0")
         rig.run()
     faults = rig.machine._faults
     assert not faults.retries.owners
     reject(rig)
     turn(rig)
     assert [budget.used for budget in faults.retries.owners.values()] == [1]
-    assert "train-0" in deleted(rig)
-    other = successor(rig)
+    assert "train-0" in rig.deletions()
+    other = rig.successor()
     other.step()
     assert [budget.used for budget in other.machine._faults.retries.owners.values()] == [1]
 

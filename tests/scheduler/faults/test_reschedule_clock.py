@@ -15,18 +15,11 @@ from ringwise.messages import events as ev
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import DeviceReport, Owner
-from tests.scheduler.faults.fault_rig import (
-    POD_LEVEL,
-    deletions,
-    finish,
-    pod_on,
-    running,
-    state_of,
-    successor,
-)
-from tests.scheduler.faults.test_rack_rescheduling import by_rank, deleted, rack_rig, submit
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from ringwise.state.model import Owner
+from tests.builders.values import SECOND, report
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
+from tests.scheduler.faults.test_rack_rescheduling import deleted, rack_rig, submit
+from tests.scheduler.rig import Rig
 
 RACKS = {"huawei.com/schedule_policy": "chip8-node8-ra64-sp"}
 
@@ -49,10 +42,10 @@ def waits(rig: Rig, job: str = "default/train") -> str:
 def waiting_for_a_node(labels: dict[str, str] = POD_LEVEL, **more: Any) -> tuple[Rig, str]:
     """Four pods on four nodes; that of the last rank is lost and its replacement waits."""
     rig = running(labels, nodes=4, **more)
-    hit = pod_on(rig, "n4")
+    hit = rig.pod_on("n4")
     rig.sick("n4", 1)
     assert list(deletions(rig.step())) == [hit]
-    finish(rig)
+    rig.finish()
     rig.run()
     return rig, hit
 
@@ -73,7 +66,7 @@ def test_F2_it_counts_while_the_replacement_waits_and_ends_when_all_are_placed()
 def test_F2_it_stands_while_pods_terminate_and_counts_on_without_one_that_does_so_too_long() -> None:
     rig, hit = waiting_for_a_node(POD_LEVEL, min_available=4)
     rig.step(5)
-    other = pod_on(rig, "n2")
+    other = rig.pod_on("n2")
     rig.change(other, deleting=True)
     rig.step()
     rig.step(100)
@@ -95,7 +88,7 @@ def test_F2_it_stands_where_pods_are_not_made_again_and_why_names_owner_and_numb
     rig = running(POD_LEVEL, nodes=4, owner=Owner("AscendJob", "train", "u"))
     rig.sick("n4", 1)
     rig.step()
-    finish(rig, recreate=False)
+    rig.finish(recreate=False)
     rig.step()
     rig.step(500)
     assert seconds(rig) == 0
@@ -118,7 +111,7 @@ def test_F2_pods_behind_gates_do_not_wait_for_a_node() -> None:
 def test_F2_succeeded_pods_are_placed() -> None:
     rig, _ = waiting_for_a_node()
     rig.node("n2", unschedulable=True)
-    rig.change(pod_on(rig, "n2"), phase="Succeeded")
+    rig.change(rig.pod_on("n2"), phase="Succeeded")
     rig.step(4)
     assert seconds(rig) == 4
     assert deletions(rig.step(7.9)) == {}
@@ -151,21 +144,20 @@ def lost_rank_7(**labels: str) -> Rig:
     """Eight pods in one rack, in logical racks of two, without a free node; another rack is free."""
     rig = rack_rig({(0, 0): 8, (0, 1): 8})
     submit(rig, 8, 64, 16, **{"fault-scheduling": "grace", "pod-rescheduling": "on", **labels})
-    node = by_rank(rig)[7]
-    report = DeviceReport(node, CHIP, unhealthy=0xFF, network_unhealthy=0, superpod=0, rack=int(node[3]))
-    rig.tell(ev.ReportSeen(replace(report, aggregated=True)))
+    node = rig.by_rank()[7]
+    rig.sick(node, 0xFF, aggregated=True)
     return rig
 
 
 def end(rig: Rig) -> None:
-    finish(rig)
+    rig.finish()
     rig.run()
 
 
 @pytest.mark.parametrize("grace", [0, 60])
 def test_F2_R3_rack_level_moves_two_pods_also_with_long_grace_periods(grace: int) -> None:
     rig = lost_rank_7()
-    before = by_rank(rig)
+    before = rig.by_rank()
     rig.step()
     rig.step(grace)
     end(rig)
@@ -176,7 +168,7 @@ def test_F2_R3_rack_level_moves_two_pods_also_with_long_grace_periods(grace: int
     rig.step(grace)
     assert (seconds(rig), clock(rig).level) == (3, Level.RACK)
     end(rig)
-    after = by_rank(rig)
+    after = rig.by_rank()
     assert {after[6][:4], after[7][:4]} == {"s0r1"}
     assert {rank: after[rank] for rank in range(6)} == {rank: before[rank] for rank in range(6)}
 
@@ -184,9 +176,8 @@ def test_F2_R3_rack_level_moves_two_pods_also_with_long_grace_periods(grace: int
 def test_F2_each_level_deletes_once() -> None:
     rig = rack_rig({(0, 0): 8, (1, 0): 4})
     submit(rig, 12, 32, 16, **POD_LEVEL)
-    node = by_rank(rig)[5]
-    broken = DeviceReport(node, CHIP, unhealthy=0xFF, network_unhealthy=0, superpod=0, rack=0)
-    rig.tell(ev.ReportSeen(replace(broken, superpod=int(node[1]))))
+    node = rig.by_rank()[5]
+    rig.sick(node, 0xFF)
     found = [deleted(rig)] + [deleted(rig, 0.5) for _ in range(40)]
     assert [ranks for ranks in found if ranks] == [[5], [4], [6, 7], [0, 1, 2, 3, 8, 9, 10, 11]]
 
@@ -198,9 +189,8 @@ def test_F2_a_fault_of_another_pod_sets_seconds_and_level_back() -> None:
     rig = rack_rig({(0, 0): 8, (1, 0): 4})
     submit(rig, 12, 32, 16, **POD_LEVEL)
     for rank, first in ((5, True), (10, False)):
-        node = by_rank(rig)[rank]
-        report = DeviceReport(node, CHIP, unhealthy=1, network_unhealthy=0, superpod=int(node[1]), rack=0)
-        rig.tell(ev.ReportSeen(report))
+        node = rig.by_rank()[rank]
+        rig.sick(node, 1)
         assert deleted(rig) == [rank]
         if first:
             assert deleted(rig, 3) == [4]
@@ -211,7 +201,7 @@ def test_F2_a_fault_of_another_pod_sets_seconds_and_level_back() -> None:
 def test_F2_hardware_that_broke_the_job_before_sets_nothing_back() -> None:
     """A second pod waits in vain; meanwhile a pod that returned to a healed chip loses it again."""
     rig = running(POD_LEVEL, nodes=5)
-    first = pod_on(rig, "n3")
+    first = rig.pod_on("n3")
     rig.node("n5", unschedulable=True)
     rig.sick("n3", 1)
     rig.step()
@@ -230,13 +220,6 @@ def test_F2_hardware_that_broke_the_job_before_sets_nothing_back() -> None:
     assert seconds(rig) == 7
 
 
-def relabel(rig: Rig, **labels: str) -> None:
-    group = rig.groups["default/train"]
-    changed = {name.replace("_", "-"): value for name, value in labels.items()}
-    rig.groups[group.key] = replace(group, labels={**group.labels, **changed})
-    rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
-
-
 def test_F2_process_recovery_holds_it_below_block_level_and_pause_sets_it_back_once() -> None:
     rig = lost_rank_7(**{"process-recover-enable": "on"})
     for number in range(8):
@@ -248,14 +231,14 @@ def test_F2_process_recovery_holds_it_below_block_level_and_pause_sets_it_back_o
     assert deletions(rig.step(60)) == {}
     assert clock(rig).level is Level.RACK
     assert seconds(rig) < 6
-    relabel(rig, process_recover_enable="pause")
+    rig.label("train", {"process-recover-enable": "pause"})
     rig.step()
     assert (clock(rig).level, seconds(rig)) == (Level.POD, 0)
     rig.step(2)
     rig.change("train-0", labels={**rig.pods["train-0"].labels, "touched": "yes"})
     rig.step()
     assert seconds(rig) == 2
-    other = successor(rig)
+    other = rig.successor()
     other.step()
     assert seconds(other) <= 2
     other.step(1.5)
@@ -264,8 +247,8 @@ def test_F2_process_recovery_holds_it_below_block_level_and_pause_sets_it_back_o
 
 def test_F2_clusterd_that_is_away_for_a_while_does_not_change_the_label() -> None:
     rig = Rig(3)
-    report = ev.ReportSeen(DeviceReport("n1", CHIP, network_unhealthy=0, aggregated=True))
-    rig.tell(report)
+    aggregate = report("n1", aggregated=True)
+    rig.tell(aggregate)
     rig.submit(
         "train", pods=3, chips=8, labels={"fault-scheduling": "force", "process-recover-enable": "pause"}
     )
@@ -280,7 +263,7 @@ def test_F2_clusterd_that_is_away_for_a_while_does_not_change_the_label() -> Non
         end(rig)
     counted = seconds(rig)
     assert counted > 60
-    rig.tell(report)
+    rig.tell(aggregate)
     rig.change("train-1", labels={**rig.pods["train-1"].labels, "touched": "yes"})
     rig.step()
     assert seconds(rig) == counted
@@ -292,11 +275,7 @@ def test_F2_recover_policy_path_pod_promises_no_other_rack() -> None:
     notes = {**RACKS, "sp-block": "64", "ra-block": "16", "huawei.com/recover_policy_path": "pod"}
     rig.submit("train", pods=8, chips=8, annotations=notes, labels=POD_LEVEL)
     rig.run()
-    rig.tell(
-        ev.ReportSeen(
-            DeviceReport(by_rank(rig)[7], CHIP, unhealthy=1, network_unhealthy=0, superpod=0, rack=0)
-        )
-    )
+    rig.sick(rig.by_rank()[7], 1)
     rig.step()
     end(rig)
     assert deletions(rig.step(100)) == {}
@@ -308,23 +287,17 @@ def test_F2_recover_policy_path_pod_promises_no_other_rack() -> None:
     assert "healthy pods of this job are never restarted" in waits(rig)
 
 
-def annotate(rig: Rig, **annotations: str) -> None:
-    group = rig.groups["default/train"]
-    rig.groups[group.key] = replace(group, annotations=annotations)
-    rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
-
-
 def test_F2_a_refused_fault_that_heals_does_not_make_the_job_forget_the_pods_it_lacks() -> None:
     rig, hit = waiting_for_a_node()
     rig.step(5)
-    annotate(rig, ProcessRecoverStrategy="recover")
+    rig.change_group("train", annotations={"ProcessRecoverStrategy": "recover"})
     rig.sick("n2", 1)
     assert deletions(rig.step()) == {}
     assert state_of(rig) is State.BLOCKED
     rig.sick("n2", 0)
     rig.step()
     assert state_of(rig) is State.WAITING
-    annotate(rig)
+    rig.change_group("train", annotations={})
     rig.step()
     assert sorted(deletions(rig.step(12))) == sorted(rig.pods.keys() - {hit})
 
@@ -352,10 +325,9 @@ def test_F2_R3_a_rack_job_without_fault_scheduling_has_the_clock_too(
     """Rank 0 or a missing `pod-rescheduling` sets its level at once. Nothing healthy is deleted."""
     rig = rack_rig({(0, 0): 8, (0, 1): 1})
     submit(rig, 8, 64, 16, **labels)
-    name = next(name for name, pod in rig.pods.items() if pod.node == by_rank(rig)[rank])
-    rig.node(by_rank(rig)[rank], superpod=0, rack=0, unschedulable=True)
-    rig.tell(ev.PodGone(rig.pods[name].uid))
-    rig.replacement(name)
+    name = rig.pod_on(rig.by_rank()[rank])
+    rig.node(rig.by_rank()[rank], superpod=0, rack=0, unschedulable=True)
+    rig.recreate(name)
     rig.run()
     assert clock(rig).level is level
     assert deletions(rig.step(60)) == {}
@@ -387,11 +359,7 @@ def test_F2_R3_a_rack_job_at_min_available_waits_at_pod_level_with_that_reason()
         "train", pods=4, chips=8, min_available=3, annotations=notes, labels={"fault-scheduling": "force"}
     )
     rig.run()
-    rig.tell(
-        ev.ReportSeen(
-            DeviceReport(by_rank(rig)[3], CHIP, unhealthy=1, network_unhealthy=0, superpod=0, rack=0)
-        )
-    )
+    rig.sick(rig.by_rank()[3], 1)
     assert len(deletions(rig.step())) == 1
     end(rig)
     rig.step(60)
@@ -409,23 +377,23 @@ def test_F1_F2_seconds_are_kept_and_do_not_grow_while_no_scheduler_runs() -> Non
     end(rig)
     rig.step(3)
     rig.step(50)
-    other = successor(rig)
+    other = rig.successor()
     other.now += 3600 * SECOND
     other.step()
     assert (seconds(other), clock(other).level) == (3, Level.RACK)
     end(other)
-    assert {by_rank(other)[rank][:4] for rank in (6, 7)} == {"s0r1"}
+    assert {other.by_rank()[rank][:4] for rank in (6, 7)} == {"s0r1"}
 
 
 def test_F1_F2_a_clock_that_counts_goes_on_from_what_was_written() -> None:
     rig, hit = waiting_for_a_node()
     rig.step(5)
     # Something of the job is written.
-    rig.change(pod_on(rig, "n2"), deleting=True)
+    rig.change(rig.pod_on("n2"), deleting=True)
     rig.step()
-    rig.change(pod_on(rig, "n2"), deleting=False)
+    rig.change(rig.pod_on("n2"), deleting=False)
     rig.step()
-    other = successor(rig)
+    other = rig.successor()
     other.now += 3600 * SECOND
     other.step()
     assert seconds(other) == 5
@@ -437,11 +405,11 @@ def test_F1_F2_a_clock_that_counts_goes_on_from_what_was_written() -> None:
 def test_F2_the_next_leader_starts_the_clock_of_a_rack_job_of_whose_loss_it_was_not_told() -> None:
     rig = rack_rig({(0, 0): 8, (0, 1): 8})
     submit(rig, 8, 64, 16, **{"pod-rescheduling": "on"})
-    lost = next(name for name, pod in rig.pods.items() if pod.node == by_rank(rig)[7])
+    lost = rig.pod_on(rig.by_rank()[7])
     new = rack_rig({(0, 0): 8, (0, 1): 8})
-    new.node(by_rank(rig)[7], superpod=0, rack=0, unschedulable=True)
+    new.node(rig.by_rank()[7], superpod=0, rack=0, unschedulable=True)
     new.groups = {key: replace(one, phase="Running") for key, one in rig.groups.items()}
-    new.tell(*map(ev.PodGroupSeen, new.groups.values()))
+    new.tell(*new.groups.values())
     for name, pod in rig.pods.items():
         if name != lost:
             new.put(pod)

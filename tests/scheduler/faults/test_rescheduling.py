@@ -10,25 +10,16 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from tests.scheduler.rig import SECOND, Rig
+from tests.builders.values import SECOND
+from tests.scheduler.rig import PLAIN, Rig
 
-PLAIN = ("enqueue", "allocate", "backfill")
 OWNER = Owner("Job", "model", "uid-of-model")
 
 
 def switch_rig(switches: int = 3, nodes: int = 4, version: str = "2.0") -> Rig:
     """Switches A, B, C of four nodes: n1-n4, n5-n8, n9-n12."""
     rig = Rig(actions=PLAIN, nslb_version=version)
-    leaves = []
-    for position in range(switches):
-        first = position * nodes + 1
-        servers = tuple(Server(f"10.0.0.{first + index}", 0, index) for index in range(nodes))
-        leaves.append(LeafSwitch("ABCDEF"[position], position, servers))
-    for number in range(1, switches * nodes + 1):
-        rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
-        rig.sick(f"n{number}", 0)
-    rig.topology(SwitchTopology(tuple(leaves), nodes))
+    rig.switches(switches, nodes)
     return rig
 
 
@@ -45,18 +36,6 @@ def rest(rig: Rig) -> None:
     rig.run()
 
 
-def by_rank(rig: Rig) -> dict[int, str]:
-    return {
-        int(pod.annotations["hccl/rankIndex"]): pod.node
-        for pod in rig.pods.values()
-        if pod.group == "model" and pod.node is not None
-    }
-
-
-def pod_on(rig: Rig, node: str) -> str:
-    return next(name for name, pod in rig.pods.items() if pod.group == "model" and pod.node == node)
-
-
 def lose(rig: Rig, name: str) -> None:
     """The pod fails, is deleted, and its controller creates it again."""
     rig.change(name, phase="Failed")
@@ -68,17 +47,17 @@ def lose(rig: Rig, name: str) -> None:
 def test_s9_the_node_of_a_lost_pod_is_reserved_and_its_replacement_gets_node_and_rank() -> None:
     rig = switch_rig()
     model(rig)
-    before = by_rank(rig)
+    before = rig.by_rank("model")
     assert sorted(before.values(), key=lambda name: int(name[1:])) == ["n1", "n2", "n3", "n4", "n5", "n6"]
     rest(rig)
-    name = pod_on(rig, "n2")
+    name = rig.pod_on("n2")
     lose(rig, name)
     rig.submit("thief", chips=8)
     rig.run()
     assert rig.places("thief") == {}
     rig.replacement(name)
     rig.run()
-    assert by_rank(rig) == before
+    assert rig.by_rank("model") == before
     assert rig.machine.view.reservation_of("default/model") is None
     assert rig.machine.view.rescheduling == 0
     rig.run()
@@ -89,7 +68,7 @@ def test_s9_the_reservation_has_a_limit_and_the_deadline_is_reported() -> None:
     rig = switch_rig()
     model(rig)
     rest(rig)
-    name = pod_on(rig, "n2")
+    name = rig.pod_on("n2")
     rig.change(name, phase="Failed")
     rig.step()
     lost = rig.now
@@ -123,33 +102,33 @@ def test_s9_a_pod_of_a_failed_node_tries_exclusive_then_shared_then_unused_switc
         rig.submit(f"on-{node}", chips=8, node_selector=(("only", node),))
         rig.node(node, internal_ip=f"10.0.0.{node[1:]}", labels={"only": node})
     rig.run()
-    before = by_rank(rig)
+    before = rig.by_rank("model")
     rank = next(rank for rank, node in before.items() if node == faulty)
-    name = pod_on(rig, faulty)
+    name = rig.pod_on(faulty)
     rig.node(faulty, ready=False, internal_ip=f"10.0.0.{faulty[1:]}")
     lose(rig, name)
     rig.replacement(name)
     rig.run()
-    assert by_rank(rig) == {**before, rank: expected}
+    assert rig.by_rank("model") == {**before, rank: expected}
 
 
 def test_s9_a_previous_node_with_faulty_chips_is_not_used() -> None:
     rig = switch_rig()
     model(rig)
-    before = by_rank(rig)
-    name = pod_on(rig, "n2")
+    before = rig.by_rank("model")
+    name = rig.pod_on("n2")
     rank = next(rank for rank, node in before.items() if node == "n2")
     lose(rig, name)
     rig.sick("n2", 1)
     rig.replacement(name)
     rig.run()
-    assert by_rank(rig) == {**before, rank: "n7"}
+    assert rig.by_rank("model") == {**before, rank: "n7"}
 
 
 def restart(rig: Rig, vcjob: VcJob) -> None:
     """The whole job restarts: its pods and its PodGroup are deleted and created again."""
-    names = [name for name, pod in rig.pods.items() if pod.group == "model"]
-    rig.tell(ev.VcJobSeen(replace(vcjob, phase="Restarting", version=1)))
+    names = rig.pods_of("model")
+    rig.tell(replace(vcjob, phase="Restarting", version=1))
     for name in names:
         rig.change(name, deleting=True)
     rig.step()
@@ -163,9 +142,9 @@ def restart(rig: Rig, vcjob: VcJob) -> None:
 def test_s9_a_restarted_job_gets_its_healthy_nodes_back() -> None:
     rig = switch_rig()
     vcjob = VcJob("default", "model", OWNER.uid)
-    rig.tell(ev.VcJobSeen(vcjob))
+    rig.tell(vcjob)
     model(rig, owner=OWNER)
-    before = by_rank(rig)
+    before = rig.by_rank("model")
     rest(rig)
     rig.end("filler0")
     rig.run()
@@ -175,13 +154,13 @@ def test_s9_a_restarted_job_gets_its_healthy_nodes_back() -> None:
     rig.submit("thief", chips=8, pods=2)
     rig.run()
     assert rig.places("thief") == {}
-    rig.tell(ev.PodGroupSeen(rig.groups["default/model"]))
+    rig.tell(rig.groups["default/model"])
     rig.run()
     for index in range(6):
         rig.replacement(f"model-{index}")
     rig.run()
     rank = next(rank for rank, node in before.items() if node == "n2")
-    after = by_rank(rig)
+    after = rig.by_rank("model")
     assert {key: node for key, node in after.items() if key != rank} == {
         key: node for key, node in before.items() if key != rank
     }
@@ -192,7 +171,7 @@ def test_s9_a_restarted_job_gets_its_healthy_nodes_back() -> None:
 def test_previous_placements_of_a_deleted_job_are_forgotten() -> None:
     rig = switch_rig()
     vcjob = VcJob("default", "model", OWNER.uid)
-    rig.tell(ev.VcJobSeen(vcjob))
+    rig.tell(vcjob)
     model(rig, owner=OWNER)
     rest(rig)
     rig.submit("next", chips=8)
@@ -217,8 +196,8 @@ def test_a_failed_pod_that_is_not_deleted_gives_its_rank_to_its_replacement() ->
     """A Deployment's pods come back under other names, and the failed one is still there."""
     rig = switch_rig()
     model(rig)
-    before = by_rank(rig)
-    lost = pod_on(rig, "n3")
+    before = rig.by_rank("model")
+    lost = rig.pod_on("n3")
     rig.change(lost, phase="Failed")
     rig.step()
     rig.put(
@@ -267,8 +246,7 @@ def test_s8_version_1_publishes_nothing() -> None:
 def superpod_rig() -> Rig:
     """Two SuperPoDs of six nodes; a job of two blocks of two nodes."""
     rig = Rig(actions=PLAIN, super_pod_size=6, reserve_nodes=1)
-    for number in range(1, 13):
-        rig.node(f"n{number}", chips=16, superpod=0 if number <= 6 else 1)
+    rig.superpods(2, 6)
     return rig
 
 
@@ -285,15 +263,15 @@ def blocks_job(rig: Rig) -> None:
 def test_p7_a_broken_block_is_refilled_in_its_superpod_and_intact_blocks_stay() -> None:
     rig = superpod_rig()
     blocks_job(rig)
-    before = by_rank(rig)
+    before = rig.by_rank("model")
     assert len(before) == 4
     broken = before[3]
     rig.node(broken, chips=16, ready=False, superpod=0 if int(broken[1:]) <= 6 else 1)
-    name = pod_on(rig, broken)
+    name = rig.pod_on(broken)
     lose(rig, name)
     rig.replacement(name)
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank("model")
     assert {rank: after[rank] for rank in (0, 1, 2)} == {rank: before[rank] for rank in (0, 1, 2)}
     assert after[3] != broken
     assert (int(after[3][1:]) <= 6) is (int(broken[1:]) <= 6)
@@ -304,16 +282,14 @@ def test_p7_a_superpod_job_waits_for_its_own_node_and_then_takes_another() -> No
     """Its node is healthy but cannot be had: after ten seconds it is placed elsewhere. No pod of it runs."""
     rig = superpod_rig()
     blocks_job(rig)
-    before = by_rank(rig)
-    names = [pod_on(rig, node) for node in before.values()]
+    before = rig.by_rank("model")
+    names = [rig.pod_on(node) for node in before.values()]
     for name in names:
         rig.change(name, phase="Failed")
     rig.step()
     number = int(before[3][1:])
     rig.node(f"n{number}", chips=16, unschedulable=True, superpod=0 if number <= 6 else 1)
-    for name in names:
-        rig.tell(ev.PodGone(rig.pods[name].uid))
-        rig.replacement(name)
+    rig.recreate(*names)
     rig.run()
     assert rig.reason("model") == "superpod-wait-for-old-nodes"
     deadline = rig.machine.next_deadline()
@@ -321,7 +297,7 @@ def test_p7_a_superpod_job_waits_for_its_own_node_and_then_takes_another() -> No
     assert deadline <= rig.now + 10 * SECOND + 1
     rig.step((deadline - rig.now) / SECOND)
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank("model")
     assert len(after) == 4
     assert after[3] != before[3]
 
@@ -329,35 +305,32 @@ def test_p7_a_superpod_job_waits_for_its_own_node_and_then_takes_another() -> No
 def test_p7_nothing_is_waited_for_while_pods_of_the_job_run() -> None:
     rig = superpod_rig()
     blocks_job(rig)
-    before = by_rank(rig)
-    name = pod_on(rig, before[3])
+    before = rig.by_rank("model")
+    name = rig.pod_on(before[3])
     rig.change(name, phase="Failed")
     rig.step()
     number = int(before[3][1:])
     rig.node(f"n{number}", chips=16, unschedulable=True, superpod=0 if number <= 6 else 1)
-    rig.tell(ev.PodGone(rig.pods[name].uid))
-    rig.replacement(name)
+    rig.recreate(name)
     rig.run()
-    after = by_rank(rig)
+    after = rig.by_rank("model")
     assert after[3] != before[3]
     assert {rank: after[rank] for rank in range(3)} == {rank: before[rank] for rank in range(3)}
 
 
 def all_terminate(rig: Rig) -> dict[int, str]:
     """Every pod of the job is deleted, and one node is cordoned: it is waited for in vain."""
-    before = by_rank(rig)
+    before = rig.by_rank("model")
     number = int(before[3][1:])
     rig.node(f"n{number}", chips=16, unschedulable=True, superpod=0 if number <= 6 else 1)
     for node in before.values():
-        rig.change(pod_on(rig, node), deleting=True)
+        rig.change(rig.pod_on(node), deleting=True)
     rig.step()
     return before
 
 
 def come_back(rig: Rig, *names: str) -> None:
-    for name in names:
-        rig.tell(ev.PodGone(rig.pods[name].uid))
-        rig.replacement(name)
+    rig.recreate(*names)
     rig.run()
 
 
@@ -365,25 +338,25 @@ def test_p7_the_wait_counts_from_when_the_last_pod_on_a_healthy_node_is_gone() -
     rig = superpod_rig()
     blocks_job(rig)
     before = all_terminate(rig)
-    names = [pod_on(rig, node) for node in before.values()]
+    names = [rig.pod_on(node) for node in before.values()]
     for index, name in enumerate(names):
         rig.step(8)
         # The gang cannot start before the last one: its pods still terminate.
         come_back(rig, name)
-        assert len(by_rank(rig)) < 4 or index == 3
+        assert len(rig.by_rank("model")) < 4 or index == 3
     assert rig.reason("model") == "superpod-wait-for-old-nodes"
     rig.step(10)
     assert rig.reason("model") == "superpod-wait-for-old-nodes"
     rig.step(0.1)
     rig.run()
     assert rig.reason("model") is None
-    assert by_rank(rig)[3] != before[3]
+    assert rig.by_rank("model")[3] != before[3]
 
 
 def test_p7_a_job_that_waits_for_its_nodes_names_them() -> None:
     rig = superpod_rig()
     blocks_job(rig)
-    before = by_rank(rig)
+    before = rig.by_rank("model")
     names = [f"model-{index}" for index in range(4)]
     for name in names:
         rig.change(name, phase="Failed")
@@ -404,7 +377,7 @@ def test_p7_a_job_that_waits_for_its_nodes_names_them() -> None:
 def test_p7_a_whole_superpod_job_gets_its_nodes_back() -> None:
     rig = superpod_rig()
     blocks_job(rig)
-    before = by_rank(rig)
+    before = rig.by_rank("model")
     names = [f"model-{index}" for index in range(4)]
     for name in names:
         rig.change(name, phase="Failed")
@@ -417,14 +390,14 @@ def test_p7_a_whole_superpod_job_gets_its_nodes_back() -> None:
     for name in names:
         rig.replacement(name)
     rig.run()
-    assert by_rank(rig) == before
+    assert rig.by_rank("model") == before
 
 
 def test_s9_a_new_node_is_not_reserved_for_the_job_that_lost_a_deleted_one() -> None:
     """The new node may get the id of the deleted one, also between two cycles."""
     rig = switch_rig()
     model(rig)
-    name = pod_on(rig, "n2")
+    name = rig.pod_on("n2")
     rig.change(name, phase="Failed")
     rig.tell(ev.PodGone(rig.pods[name].uid))
     rig.tell(ev.NodeGone("n2"))
@@ -441,7 +414,7 @@ def test_s9_the_cpu_of_a_lost_pod_is_reserved_with_its_chips() -> None:
         rig.node(f"n{number}", internal_ip=f"10.0.0.{number}", cpu_milli=16_000)
     rig.submit("model", pods=6, chips=8, labels={"tor-affinity": "large-model-schema"}, cpu_milli=16_000)
     rig.run()
-    name = pod_on(rig, "n2")
+    name = rig.pod_on("n2")
     lose(rig, name)
     for number in range(7):
         rig.submit(f"thief{number}", chips=0, cpu_milli=16_000)
@@ -449,4 +422,4 @@ def test_s9_the_cpu_of_a_lost_pod_is_reserved_with_its_chips() -> None:
     assert all(rig.nodes_of(f"thief{number}") != ["n2"] for number in range(7))
     rig.replacement(name)
     rig.run()
-    assert by_rank(rig)[1] == "n2"
+    assert rig.by_rank("model")[1] == "n2"

@@ -25,8 +25,9 @@ from ringwise.embed.objects import TableWatch
 from ringwise.framework.configuration import Configuration
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.messages.events import Event, EvictFailed
-from ringwise.state.model import Node, NodeReport, Pod, PodClass
-from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.state.model import Node, NodeReport, Pod
+from ringwise.state.vcjob import VcJob
+from tests.builders.values import vcjob
 from tests.scheduler.rig import configuration
 
 STORMS = int(os.environ.get("RINGWISE_STORMS", "4"))
@@ -39,24 +40,6 @@ A3 = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
 HELD = 110 * SECOND
 
 
-def vcjob(
-    name: str, pods: int, chips: int, labels: Mapping[str, str], annotations: Mapping[str, str] = {}
-) -> VcJob:
-    cls = PodClass("huawei.com/Ascend910", chips)
-    template = PodTemplate(cls, labels=labels, annotations=annotations, chip_containers=1)
-    task = Task("worker", pods, pods, template)
-    return VcJob(
-        "default",
-        name,
-        f"uid-{name}",
-        (task,),
-        pods,
-        labels=labels,
-        annotations=annotations,
-        max_retry=1000,
-    )
-
-
 def switch_storm() -> tuple[EmbeddedCluster, Configuration]:
     """Six switches of four nodes; 24 nodes, of which the jobs use 12."""
     fleet = make_fleet(24, leaf_size=4)
@@ -65,10 +48,10 @@ def switch_storm() -> tuple[EmbeddedCluster, Configuration]:
     assert fleet.topology is not None
     cluster.submit(fleet.topology)
     model = {**FORCE, "tor-affinity": "large-model-schema"}
-    cluster.submit(vcjob("model", 6, 8, model))
-    cluster.submit(vcjob("inference", 2, 8, POD_LEVEL, ONLY_PODS))
-    cluster.submit(vcjob("plain", 2, 8, GRACE))
-    cluster.submit(vcjob("stages", 2, 8, POD_LEVEL))
+    cluster.submit(vcjob("model", 6, 8, model, max_retry=1000))
+    cluster.submit(vcjob("inference", 2, 8, POD_LEVEL, ONLY_PODS, max_retry=1000))
+    cluster.submit(vcjob("plain", 2, 8, GRACE, max_retry=1000))
+    cluster.submit(vcjob("stages", 2, 8, POD_LEVEL, max_retry=1000))
     return cluster, configuration(nslb_version="2.0", grace_over_time=20)
 
 
@@ -77,8 +60,8 @@ def superpod_storm() -> tuple[EmbeddedCluster, Configuration]:
     fleet = make_fleet(16, "a3-x16-superpod", superpod_size=8)
     cluster = EmbeddedCluster(settings=SimulationSettings(), now=1000 * SECOND)
     cluster.submit_all([*fleet.nodes, *fleet.reports])
-    cluster.submit(vcjob("blocks", 4, 16, FORCE, A3))
-    cluster.submit(vcjob("inference", 2, 16, POD_LEVEL, {**A3, **ONLY_PODS}))
+    cluster.submit(vcjob("blocks", 4, 16, FORCE, A3, max_retry=1000))
+    cluster.submit(vcjob("inference", 2, 16, POD_LEVEL, {**A3, **ONLY_PODS}, max_retry=1000))
     return cluster, configuration(super_pod_size=8, reserve_nodes=1, grace_over_time=20)
 
 

@@ -8,16 +8,7 @@ import pytest
 
 from ringwise.messages.commands import Command, DeletePod, SetResetConfig
 from ringwise.state.model import Owner
-from tests.scheduler.faults.fault_rig import (
-    POD_LEVEL,
-    finish,
-    pod_node,
-    running,
-    sick_chip,
-    state_of,
-    sub_healthy,
-    successor,
-)
+from tests.scheduler.faults.fault_rig import POD_LEVEL, running, sick_chip, state_of, sub_healthy
 from tests.scheduler.rig import Rig
 
 
@@ -26,7 +17,7 @@ def resets(commands: list[Command]) -> list[SetResetConfig]:
 
 
 def told_at_the_end(rig: Rig) -> SetResetConfig:
-    finish(rig)
+    rig.finish()
     rig.run()
     assert state_of(rig) is None
     return resets(rig.commands)[-1]
@@ -55,7 +46,7 @@ def test_F1_processes_are_told_to_go_on_by_the_next_leader() -> None:
     rig = running(GRACE_EXIT)
     sub_healthy(rig, "n3")
     rig.step()
-    other = successor(rig)
+    other = rig.successor()
     other.step()
     over = told_at_the_end(other)
     assert over.graceful_exit is False
@@ -78,7 +69,7 @@ def test_who_is_told_to_exit(
     rig = running(labels)
     fault(rig, "n3")
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert state_of(rig) is None
     assert [one.graceful_exit for one in resets(rig.commands)] == told
@@ -86,7 +77,7 @@ def test_who_is_told_to_exit(
 
 def test_after_a_restart_of_the_whole_job_the_count_of_retries_begins_again() -> None:
     rig = running(POD_LEVEL)
-    sick_chip(rig, pod_node(rig, "train-0"))
+    sick_chip(rig, rig.node_of("train-0"))
     rig.step()
     over = told_at_the_end(rig)
     assert over.whole_job_restarted is True

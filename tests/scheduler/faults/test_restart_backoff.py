@@ -9,12 +9,12 @@ from itertools import pairwise
 import pytest
 
 from ringwise.messages.commands import Bind, DeletePod, RecordJobEvent
-from ringwise.messages.events import PodGroupSeen
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.faults.restarts import FORGOTTEN_AFTER, MAX_PAUSE
-from ringwise.state.model import Owner, Pod, PodClass
-from tests.scheduler.faults.test_restarts import successor
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from ringwise.state.model import Owner
+from tests.builders import values
+from tests.builders.values import SECOND, pod_class
+from tests.scheduler.rig import Rig, deleted_pods
 
 OWNER = Owner("ReplicaSet", "serve", "uid-of-serve")
 FORCE = {"fault-scheduling": "force"}
@@ -26,8 +26,8 @@ def service(pods: int, labels: dict[str, str]) -> Rig:
     rig = Rig(2 * pods)
     for number in range(pods):
         name = f"serve-{number}"
-        cls = PodClass(CHIP, 8)
-        rig.put(Pod(f"{name}.0", "default", name, cls, created=rig.now, labels=labels, owner=OWNER))
+        cls = pod_class(8)
+        rig.put(values.pod(name, uid=f"{name}.0", cls=cls, created=rig.now, labels=labels, owner=OWNER))
     return rig
 
 
@@ -53,7 +53,7 @@ def replace_deleted(rig: Rig) -> None:
 def label(rig: Rig, labels: dict[str, str]) -> None:
     for key, group in list(rig.groups.items()):
         rig.groups[key] = replace(group, labels=labels)
-        rig.tell(PodGroupSeen(rig.groups[key]))
+        rig.tell(rig.groups[key])
     for name in list(rig.pods):
         rig.change(name, labels=labels)
 
@@ -107,8 +107,8 @@ def test_pods_that_are_older_than_the_first_restart_do_not_wait() -> None:
     rig.run()
     rig.step(30)
     for number in range(6):
-        rig.sick(rig.pods[f"serve-{number}"].node or "", 0xFF)
-        deleted = [one.pod for one in rig.step(0.1) if isinstance(one, DeletePod)]
+        rig.sick(rig.node_of(f"serve-{number}"), 0xFF)
+        deleted = deleted_pods(rig.step(0.1))
         assert deleted == [f"serve-{number}"]
         replace_deleted(rig)
         rig.run()
@@ -117,7 +117,7 @@ def test_pods_that_are_older_than_the_first_restart_do_not_wait() -> None:
 def test_a_fault_long_after_the_restart_before_does_not_wait() -> None:
     rig = gang(2, FORCE)
     for _ in range(2):
-        rig.sick(rig.pods["train-0"].node or "", 0xFF)
+        rig.sick(rig.node_of("train-0"), 0xFF)
         assert any(isinstance(one, DeletePod) for one in rig.step(0.1))
         replace_deleted(rig)
         rig.run()
@@ -145,7 +145,7 @@ def test_pods_that_are_healthy_again_meanwhile_are_not_restarted() -> None:
 def test_the_next_leader_waits_as_long_F1() -> None:
     rig = gang(4, FAULTY)
     live(rig, 10)
-    assert [round(second) for second in live(successor(rig), 20)] == [5]
+    assert [round(second) for second in live(rig.successor(), 20)] == [5]
 
 
 def test_nothing_waits_of_a_job_that_is_gone() -> None:

@@ -17,21 +17,21 @@ from ringwise.scheduler.faults.document import read
 from ringwise.state.failures import policies_come_first, restarts_asked_for
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, VcJob
-from tests.embed.builders import job_of, task_of
+from tests.builders.values import job_of, seen, task_of
 from tests.scheduler.rig import Rig
 
 LABELS = {"fault-scheduling": "force", "fault-retry-times": "1"}
 REFUSED = "ringwise.io/restart-refused"
 
 
-def vcjob(pods: int = 2, policies: tuple[Policy, ...] = (), of_task: tuple[Policy, ...] = ()) -> VcJob:
+def job_with(pods: int = 2, policies: tuple[Policy, ...] = (), of_task: tuple[Policy, ...] = ()) -> VcJob:
     job = job_of(task_of("w", pods, chips=8, policies=of_task), policies=policies)
     return replace(job, labels=LABELS, phase="Running")
 
 
 def failed_pods(job: VcJob, **more: Any) -> list[Pod]:
     group = replace(pod_group_of(job), phase="Inqueue")
-    made = Controller().handle([ev.VcJobSeen(replace(job, phase="")), ev.PodGroupSeen(group)], 0)
+    made = Controller().handle(seen(replace(job, phase=""), group), 0)
     pods = [command.pod for command in made if hasattr(command, "pod") and isinstance(command.pod, Pod)]
     return [
         replace(pod, node=f"n{number}", phase="Failed", exit_code=9, holds=tuple(range(8)), **more)
@@ -43,7 +43,7 @@ def first_look(job: VcJob, pods: list[Pod], phase: str = "Inqueue", document: st
     """A leader that finds the pods ended: it never saw the gang complete."""
     rig = Rig(3)
     group = replace(pod_group_of(job), phase=phase)
-    rig.tell(ev.VcJobSeen(job), ev.PodGroupSeen(group), *map(ev.PodSeen, pods))
+    rig.tell(job, group, *pods)
     if document:
         rig.tell(ev.ReschedulingRead(document))
     rig.deaf = True
@@ -67,14 +67,14 @@ def record_in(commands: list[Command]) -> str:
 @pytest.mark.parametrize("pods", [1, 2])
 @pytest.mark.parametrize("phase", ["Inqueue", "Running", "Completed"])
 def test_F5_a_leader_that_finds_all_pods_failed_restarts_the_job(pods: int, phase: str) -> None:
-    job = vcjob(pods)
+    job = job_with(pods)
     failed = failed_pods(job)
     rig = first_look(job, failed, phase)
     assert deleted(rig.commands) == {pod.uid for pod in failed}
 
 
 def test_F5_the_restart_is_recorded_with_the_uids_and_finished_without_counting_again() -> None:
-    job = vcjob()
+    job = job_with()
     failed = failed_pods(job)
     rig = first_look(job, failed)
     kinds = [type(command) for command in rig.commands]
@@ -93,14 +93,14 @@ def test_F5_the_restart_is_recorded_with_the_uids_and_finished_without_counting_
 @pytest.mark.parametrize("phase", ["Failed", "Aborted", "Aborting", "Completed", "Terminated"])
 @pytest.mark.parametrize("has_group", [True, False])
 def test_F5_nothing_of_a_finished_vcjob_is_deleted(phase: str, has_group: bool) -> None:
-    job = vcjob()
+    job = job_with()
     failed = failed_pods(job)
     document = record_in(first_look(job, failed).commands)
     rig = Rig(3)
     over = replace(job, phase=phase)
-    rig.tell(ev.VcJobSeen(over), *map(ev.PodSeen, failed), ev.ReschedulingRead(document))
+    rig.tell(over, *failed, ev.ReschedulingRead(document))
     if has_group:
-        rig.tell(ev.PodGroupSeen(replace(pod_group_of(job), phase="Running")))
+        rig.tell(replace(pod_group_of(job), phase="Running"))
     rig.step()
     assert deleted(rig.commands) == set()
 
@@ -117,7 +117,7 @@ OTHERS = [
 @pytest.mark.parametrize("of_task", [True, False])
 @pytest.mark.parametrize("failed", [1, 2])
 def test_F5_a_policy_that_matches_comes_first(policy: Policy, of_task: bool, failed: int) -> None:
-    job = vcjob(2, () if of_task else (policy,), (policy,) if of_task else ())
+    job = job_with(2, () if of_task else (policy,), (policy,) if of_task else ())
     pods = failed_pods(job)
     if failed == 1:
         pods[1] = replace(pods[1], phase="Running", exit_code=None)
@@ -129,12 +129,15 @@ def test_F5_a_policy_that_matches_comes_first(policy: Policy, of_task: bool, fai
 
 def test_F5_the_first_policy_that_matches_decides_the_tasks_before_the_jobs() -> None:
     ignore, restart = Policy("Ignore", ("PodFailed",)), Policy("RestartJob", ("PodFailed",))
-    for job, first in ((vcjob(1, (restart,), (ignore,)), False), (vcjob(1, (ignore,), (restart,)), True)):
+    for job, first in (
+        (job_with(1, (restart,), (ignore,)), False),
+        (job_with(1, (ignore,), (restart,)), True),
+    ):
         assert policies_come_first(job, failed_pods(job)) is first
 
 
 def test_F5_a_refusal_is_written_to_the_first_failed_pod_once_and_again_where_that_failed() -> None:
-    job = vcjob()
+    job = job_with()
     failed = failed_pods(job)
     used = record_in(first_look(job, failed).commands)
     # The restart that it counts was that of the pods before these.
@@ -147,7 +150,7 @@ def test_F5_a_refusal_is_written_to_the_first_failed_pod_once_and_again_where_th
     assert told.uid == failed[0].uid
     assert told.annotations == {REFUSED: "the one restart that fault-retry-times allows is used up"}
     rig.commands.clear()
-    rig.tell(ev.PodSeen(failed[0]))
+    rig.tell(failed[0])
     rig.step()
     assert not any(isinstance(one, AnnotatePod) for one in rig.commands)
     rig.tell(ev.EvictFailed(failed[0].uid))
@@ -170,7 +173,7 @@ def test_F5_the_controller_waits_exactly_where_the_scheduler_answers(
     if times is not None:
         labels["fault-retry-times"] = times
     annotations = {"ProcessRecoverStrategy": "x"} if elsewhere else {}
-    job = replace(vcjob(pods), labels=labels, annotations=annotations)
+    job = replace(job_with(pods), labels=labels, annotations=annotations)
     failed = failed_pods(job)
     group = replace(pod_group_of(job), phase="Running")
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(group), *map(ev.PodSeen, failed)]

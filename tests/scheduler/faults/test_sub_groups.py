@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ringwise.framework.configuration import PluginOption, Tier
-from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology, SubGroupPolicy
-from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, finish, node_down, pod_node, state_of
+from ringwise.state.model import NetworkTopology, SubGroupPolicy
+from tests.builders.values import hyper_node
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, node_down, state_of
 from tests.scheduler.rig import Rig
 
 PART = "volcano.sh/partition-id"
@@ -34,12 +32,10 @@ def running(
     """Two partitions of two whole nodes each, on leaves of two nodes."""
     rig = Rig(nodes, tiers=tiers)
     for leaf, names in LEAVES.items():
-        members = tuple(HyperNodeMember(name=node) for node in names)
-        rig.tell(ev.HyperNodeSeen(HyperNode(leaf, 1, members)))
+        rig.tell(hyper_node(leaf, 1, *names))
     rig.submit("train", pods=4, chips=8, labels=POD_LEVEL, min_available=least)
     policy = SubGroupPolicy("work", None, (PART,), 2, groups, topology)
-    group = rig.groups["default/train"] = replace(rig.groups["default/train"], sub_groups=(policy,))
-    rig.tell(ev.PodGroupSeen(group))
+    rig.change_group("train", sub_groups=(policy,))
     for number in range(4):
         rig.change(f"train-{number}", labels={**POD_LEVEL, PART: str(number // 2)}, rank=number)
     rig.run()
@@ -58,16 +54,16 @@ def test_a_sub_group_whose_domain_has_no_room_moves_as_a_unit_and_others_run_on(
     rig = running(HARD)
     assert leaves(rig) == ["l0", "l0", "l1", "l1"]
     before = {name: pod.uid for name, pod in rig.pods.items()}
-    node_down(rig, pod_node(rig, "train-3"))
+    node_down(rig, rig.node_of("train-3"))
     assert deletions(rig.step()) == {"train-3": 0}
-    finish(rig)
+    rig.finish()
     rig.run()
     assert "train-3" not in rig.places("train")
     assert rig.reason("train") == "no-hyper-node-fits"
     # Not before the seconds of F2 for a block.
     assert deletions(rig.step(5)) == {}
     assert deletions(rig.step(1)) == {"train-2": 0}
-    finish(rig)
+    rig.finish()
     rig.run()
     assert leaves(rig) == ["l0", "l0", "l2", "l2"]
     assert [rig.pods[name].uid == before[name] for name in sorted(before)] == [True, True, False, False]
@@ -78,10 +74,10 @@ def test_a_sub_group_whose_domain_has_no_room_moves_as_a_unit_and_others_run_on(
 
 def test_a_pod_returns_into_the_domain_of_its_sub_group() -> None:
     rig = running(HARD)
-    node = pod_node(rig, "train-3")
+    node = rig.node_of("train-3")
     node_down(rig, node)
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     rig.node(node)
     rig.step(1)
@@ -93,9 +89,9 @@ def test_a_pod_returns_into_the_domain_of_its_sub_group() -> None:
 @pytest.mark.parametrize("topology", [None, NetworkTopology(soft=True)])
 def test_without_a_topology_that_demands_it_a_pod_goes_anywhere(topology: NetworkTopology | None) -> None:
     rig = running(topology)
-    node_down(rig, pod_node(rig, "train-3"))
+    node_down(rig, rig.node_of("train-3"))
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert len(rig.nodes_of("train")) == 4
     assert rig.deletions() == ["train-3"]
@@ -107,9 +103,9 @@ def test_above_its_minimum_of_pods_and_sub_groups_nothing_healthy_is_restarted(
 ) -> None:
     """F2: minAvailable pods run either way."""
     rig = running(HARD, groups=groups, least=2)
-    node_down(rig, pod_node(rig, "train-3"))
+    node_down(rig, rig.node_of("train-3"))
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     rig.step(6)
     assert rig.deletions() == (["train-3", "train-2"] if restarts else ["train-3"])
@@ -128,9 +124,9 @@ def test_a_topology_without_effect_restarts_no_sub_group(
 ) -> None:
     """M2: without the plugin, or without a limit, the clock goes on to the level of the job as for others."""
     rig = running(topology, nodes=4, tiers=tiers)
-    node_down(rig, pod_node(rig, "train-3"))
+    node_down(rig, rig.node_of("train-3"))
     rig.step()
-    finish(rig)
+    rig.finish()
     rig.run()
     assert deletions(rig.step(6)) == {}
     assert sorted(deletions(rig.step(6))) == ["train-0", "train-1", "train-2"]

@@ -17,20 +17,13 @@ from ringwise.scheduler.faults.document import read, write
 from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, SuspendedJobs
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from ringwise.wellknown import BATCH_API
-from tests.scheduler.faults.fault_rig import successor
-from tests.scheduler.rig import SECOND, Rig
+from tests.builders.values import SECOND, switches
+from tests.scheduler.rig import Rig
 
 OWNER = Owner("Job", "train", "uid-of-train", BATCH_API)
 VCJOB = VcJob("default", "train", OWNER.uid)
-SWITCHES = SwitchTopology(
-    (
-        LeafSwitch("A", 0, (Server("10.0.0.1", 0, 0), Server("10.0.0.2", 1, 1))),
-        LeafSwitch("B", 1, (Server("10.0.0.3", 0, 0), Server("10.0.0.4", 1, 1))),
-    ),
-    2,
-)
+SWITCHES = switches(2, 2)
 SWITCH_JOB = {"tor-affinity": "normal-schema"}
 
 
@@ -39,7 +32,7 @@ def rig_of(kind: str = "gang", nodes: int = 4) -> Rig:
     for number in range(1, nodes + 1):
         rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
     if kind == "switches":
-        rig.topology(SWITCHES)
+        rig.tell(SWITCHES)
     return rig
 
 
@@ -48,7 +41,7 @@ def running(kind: str = "gang", pods: int = 2) -> tuple[Rig, list[str]]:
     rig = rig_of(kind)
     rig.submit("other", pods=2, chips=8)
     rig.run()
-    rig.tell(ev.VcJobSeen(VCJOB))
+    rig.tell(VCJOB)
     rig.submit("train", pods=pods, chips=8, owner=OWNER, labels=SWITCH_JOB if kind == "switches" else {})
     rig.run()
     rig.end("other")
@@ -63,8 +56,8 @@ Left = tuple[PodGroup, list[Pod]]
 
 def leave(rig: Rig, phase: str = "Aborting", **more: Any) -> Left:
     """Its controller writes the phase, and deletes its pods and its PodGroup."""
-    rig.tell(ev.VcJobSeen(replace(VCJOB, phase=phase, **more)))
-    names = [name for name, pod in rig.pods.items() if pod.group == "train"]
+    rig.tell(replace(VCJOB, phase=phase, **more))
+    names = rig.pods_of("train")
     for name in names:
         rig.change(name, deleting=True)
     rig.step()
@@ -76,9 +69,8 @@ def leave(rig: Rig, phase: str = "Aborting", **more: Any) -> Left:
 
 def come_back(rig: Rig, left: Left) -> list[str]:
     group, pods = left
-    rig.tell(ev.VcJobSeen(replace(VCJOB, phase="Pending", version=1)))
-    rig.groups[group.key] = group
-    rig.tell(ev.PodGroupSeen(group))
+    rig.tell(replace(VCJOB, phase="Pending", version=1))
+    rig.put_group(group)
     for pod in pods:
         rig.pods[pod.name] = pod
         rig.replacement(pod.name)
@@ -117,7 +109,7 @@ def test_what_was_held_for_it_when_it_is_suspended_is_for_others(kind: str) -> N
     rig.step()
     rig.gone("train-0")
     rig.step()
-    rig.tell(ev.VcJobSeen(replace(VCJOB, phase="Aborting")))
+    rig.tell(replace(VCJOB, phase="Aborting"))
     rig.step()
     assert list(rig.machine.view.reservations) == []
     rig.end("train")
@@ -135,7 +127,7 @@ def test_a_cycle_between_the_ends_of_two_pods_forgets_neither_node(
     rig, before = running(kind)
     left = rig.groups["default/train"], [rig.pods[name] for name in ("train-0", "train-1")]
     changes: dict[str, Any] = how or REQUEUED
-    rig.tell(ev.VcJobSeen(replace(VCJOB, **changes)))
+    rig.tell(replace(VCJOB, **changes))
     rig.step()
     rig.gone(first)
     rig.run()
@@ -158,10 +150,10 @@ def test_F1_the_next_leader_knows_its_nodes(kind: str) -> None:
     rig, before = running(kind)
     left = leave(rig)
     rig.step(1)
-    other = successor(rig)
-    other.tell(ev.VcJobSeen(replace(VCJOB, phase="Aborted")))
+    other = rig.successor()
+    other.tell(replace(VCJOB, phase="Aborted"))
     if kind == "switches":
-        other.topology(SWITCHES)
+        other.tell(SWITCHES)
     other.run()
     assert list(other.machine.view.reservations) == []
     assert come_back(other, left) == before
@@ -171,14 +163,14 @@ def test_F1_a_time_without_end_in_the_record_costs_no_other_entry() -> None:
     rig, before = running()
     left = leave(rig)
     rig.step(1)
-    other = successor(rig)
+    other = rig.successor()
     read_first = other.events[-1]
     assert isinstance(read_first, ev.ReschedulingRead)
     document = json.loads(read_first.document)
     (entry,) = document["placements"]
     document["placements"] = [entry | {"until": float("inf"), "owner": "default/x"}, entry]
     other.events[-1] = ev.ReschedulingRead(json.dumps(document))
-    other.tell(ev.VcJobSeen(replace(VCJOB, phase="Aborted")))
+    other.tell(replace(VCJOB, phase="Aborted"))
     other.run()
     assert come_back(other, left) == before
 
@@ -221,8 +213,7 @@ def test_a_job_of_kubernetes_returns_too(kind: str, first: str) -> None:
 
     def tell_group(**annotations: str) -> None:
         group = rig.groups["default/train"]
-        rig.groups[group.key] = replace(group, ordinary=True, annotations=annotations)
-        rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+        rig.put_group(replace(group, ordinary=True, annotations=annotations))
 
     suspended = {"ringwise.io/suspended": "true"}
     tell_group()
@@ -268,8 +259,7 @@ def test_pods_that_come_one_after_the_other_return_whatever_their_names_are() ->
 
     def tell_group(**annotations: str) -> None:
         group = rig.groups["default/train"]
-        rig.groups[group.key] = replace(group, ordinary=True, replicas=2, annotations=annotations)
-        rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+        rig.put_group(replace(group, ordinary=True, replicas=2, annotations=annotations))
 
     tell_group()
     rig.run()

@@ -1,4 +1,4 @@
-"""Kubernetes objects as a user's files hold them, for asking `ringwise place`."""
+"""Kubernetes objects as files and the API server have them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.builders.values import CHIP
+
 Plain = dict[str, Any]
 
-ASCEND = "huawei.com/Ascend910"
 NAMESPACE = "vcjob"
 CREATED = "2025-11-15T00:00:00Z"
 
@@ -23,7 +24,7 @@ def node(
     name: str,
     *,
     chips: int | None = 8,
-    resource: str = ASCEND,
+    resource: str = CHIP,
     devices: Iterable[int] | None = None,
     capacity: int | None = None,
     ip: str = "",
@@ -56,7 +57,7 @@ def node(
 
 
 def pod_spec(
-    chips: int, resource: str = ASCEND, *, selector: Mapping[str, str] | None = None, **spec: Any
+    chips: int, resource: str = CHIP, *, selector: Mapping[str, str] | None = None, **spec: Any
 ) -> Plain:
     limits = {resource: chips} if chips else {"cpu": "1"}
     built: Plain = {
@@ -98,7 +99,7 @@ def pod(
 
 
 def filler(
-    name: str, on: str, chips: Sequence[int], resource: str = ASCEND, *, key: str = "", **more: Any
+    name: str, on: str, chips: Sequence[int], resource: str = CHIP, *, key: str = "", **more: Any
 ) -> Plain:
     """A running pod that holds these chips. `key` is the annotation that names them."""
     notes = {key or resource: chip_list(resource, chips), "predicate-time": "18446744073709551615"}
@@ -167,6 +168,29 @@ def pod_group(
     return built
 
 
+def queue(
+    name: str, *, state: str = "Open", annotations: Mapping[str, str] | None = None, **spec: Any
+) -> Plain:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": {"weight": 1, **spec},
+        "status": {"state": state},
+    }
+
+
+def hyper_node(name: str, *members: str | Plain, **spec: Any) -> Plain:
+    """Of nodes with these names, or with these selectors."""
+    selectors = [{"exactMatch": {"name": one}} if isinstance(one, str) else one for one in members]
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {"tier": 1, "members": [{"type": "Node", "selector": one} for one in selectors], **spec},
+    }
+
+
 def config_map(namespace: str, name: str, data: Mapping[str, str]) -> Plain:
     return {
         "apiVersion": "v1",
@@ -182,7 +206,7 @@ def report(
     unhealthy: Iterable[int] = (),
     network: Iterable[int] | None = (),
     recovering: Iterable[int] = (),
-    resource: str = ASCEND,
+    resource: str = CHIP,
     superpod: int | None = None,
     rack: int | None = None,
 ) -> Plain:

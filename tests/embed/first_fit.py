@@ -1,8 +1,8 @@
-"""Builders of embedded clusters, and a simple scheduler for them."""
+"""A simple scheduler for embedded clusters, and a lab with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
@@ -12,11 +12,9 @@ from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus
-from ringwise.state.model import Node, Pod, PodClass, PodGroup
-from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
+from ringwise.state.model import Node, Pod, PodGroup
 from ringwise.topology.chips import chip_names
-
-CHIP = "huawei.com/Ascend910"
+from tests.builders.values import CHIP
 
 
 class FirstFit:
@@ -114,61 +112,3 @@ def lab_of(
     cluster.submit_all(fleet.nodes)
     cluster.submit_all(fleet.reports)
     return EmbeddedLoop(cluster, FirstFit(), Controller(), VirtualClock(start))
-
-
-def task_of(
-    name: str = "worker",
-    replicas: int = 2,
-    *,
-    chips: int = 1,
-    min_available: int | None = None,
-    annotations: Mapping[str, str] | None = None,
-    policies: Sequence[Policy] = (),
-    max_retry: int = 3,
-    depends_on: Sequence[str] = (),
-    depends_on_any: bool = False,
-) -> Task:
-    cls = PodClass(resource=CHIP if chips else None, chips=chips)
-    return Task(
-        name,
-        replicas,
-        replicas if min_available is None else min_available,
-        PodTemplate(cls, annotations=annotations or {}, chip_containers=1 if chips else 0),
-        tuple(policies),
-        max_retry,
-        tuple(depends_on),
-        depends_on_any,
-    )
-
-
-def job_of(
-    *tasks: Task,
-    name: str = "train",
-    min_available: int | None = None,
-    min_success: int | None = None,
-    policies: Sequence[Policy] = (),
-    plugins: Mapping[str, tuple[str, ...]] | None = None,
-    max_retry: int = 3,
-    ttl_seconds: int | None = None,
-    problems: Sequence[str] = (),
-    queue: str = "default",
-) -> VcJob:
-    tasks = tasks or (task_of(),)
-    return VcJob(
-        "default",
-        name,
-        f"uid-{name}",
-        tasks,
-        sum(task.min_available for task in tasks) if min_available is None else min_available,
-        min_success,
-        policies=tuple(policies),
-        plugins=plugins or {},
-        max_retry=max_retry,
-        ttl_seconds=ttl_seconds,
-        queue=queue,
-        problems=tuple(problems),
-    )
-
-
-def pod_of(name: str, chips: int = 1, annotations: Mapping[str, str] | None = None) -> Pod:
-    return Pod("", "default", name, PodClass(resource=CHIP, chips=chips), annotations=annotations or {})

@@ -34,8 +34,7 @@ from ringwise.state.model import (
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.reservations import Reservations
 from ringwise.topology.boards import shipped_catalog
-
-CHIP = "huawei.com/Ascend910"
+from tests.builders.values import CHIP, pod_class
 
 
 def option(name: str, switched: Mapping[str, bool] | None = None, **arguments: Any) -> PluginOption:
@@ -159,12 +158,14 @@ class Lab:
             min_per_task=dict(min_per_task or {}),
             inqueue=inqueue,
         )
-        pod_class = cls or pod_class_of(**asked)
+        asked_class = cls or pod_class(**asked)
         for task, count in counts.items():
             for index in range(count):
                 pod_name = f"{name}-{task}-{index}" if task else f"{name}-{index}"
                 self._add(
-                    job, Pod(pod_name, namespace, pod_name, pod_class, task=task, labels=labels or {}), places
+                    job,
+                    Pod(pod_name, namespace, pod_name, asked_class, task=task, labels=labels or {}),
+                    places,
                 )
         self.jobs[job.key] = job
         return self
@@ -259,16 +260,3 @@ def _as_option(entry: str | PluginOption) -> PluginOption:
 
 def cluster() -> Lab:
     return Lab()
-
-
-def pod_class_of(
-    *, cpu: int = 0, memory: int = 0, chips: int = 0, extended: Mapping[str, int] | None = None, **more: Any
-) -> PodClass:
-    return PodClass(
-        resource=CHIP if chips else None,
-        chips=chips,
-        cpu_milli=cpu,
-        memory=memory,
-        extended=tuple(sorted((extended or {}).items())),
-        **more,
-    )
