@@ -104,6 +104,19 @@ def test_a_gang_that_stays_partly_bound_is_evicted(running: bool) -> None:
     assert [command.pod for command in rig.commands if isinstance(command, Bind)] == ["gang-0", "gang-1"]
 
 
+def test_a_report_from_before_the_binding_frees_no_chip_of_a_pod_that_is_evicted() -> None:
+    rig = Rig(1, actions=("allocate", "gangpreempt"), deaf=True)
+    rig.priority("high", 100)
+    rig.submit("victim", chips=8, preemptable=True)
+    rig.step()
+    rig.submit("urgent", chips=8, priority="high")
+    rig.step(1)
+    assert rig.evictions() == ["victim-0"]
+    rig.change("victim-0", labels={"seen": "late"})
+    assert bound_pods(rig.step(1)) == []
+    assert rig.machine.view.cluster.fleets["huawei.com/Ascend910"].held == [0xFF]
+
+
 def test_a_gang_that_was_complete_keeps_its_pods_when_one_is_lost() -> None:
     """Its other pods keep running while the lost one is pending."""
     rig = Rig(2, actions=PLAIN, gang_recovery_limit=30)

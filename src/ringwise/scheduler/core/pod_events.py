@@ -63,7 +63,8 @@ class PodEvents:
 
     def _pod_seen(self, event: ev.PodSeen, now: int) -> None:
         pod = event.pod if event.pod.node is not None else without_stray(event.pod)
-        evicted = self._assumed.is_evicted(pod)
+        # A report without a node is from before the binding: the state keeps what is assumed.
+        evicted = pod.node is not None and self._assumed.is_evicted(pod)
         if evicted:
             # Its status or its annotations changed while the eviction is under way, which succeeds, or fails
             # with an event.
