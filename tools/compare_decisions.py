@@ -69,7 +69,9 @@ def checkout(revision: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ringwise-compare-") as folder:
         path = Path(folder, "base")
         git = ("git", "-C", str(ROOT), "worktree")
-        subprocess.run([*git, "add", "--quiet", "--detach", str(path), revision], check=True)
+        if subprocess.run([*git, "add", "--quiet", "--detach", str(path), revision], check=False).returncode:
+            # git has said why.
+            raise SystemExit(2)
         try:
             yield path
         finally:

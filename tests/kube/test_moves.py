@@ -197,9 +197,9 @@ async def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) 
         ("[" * 100_000, ": is not JSON"),
         ("[]", ": is not a JSON object"),
         ('{"version":2,"ended":[]}', ": unsupported version 2: this Ringwise reads version 1"),
-        ('{"version":1,"ended":[3]}', " is no record of a scheduler"),
-        ('{"version":1,"plans":[{}]}', " is no record of a scheduler"),
-        ('{"version":1,"ended":[{"id":"plan-1","at":1e999}]}', " is no record of a scheduler"),
+        ('{"version":1,"ended":[3]}', " is not a record of a scheduler"),
+        ('{"version":1,"plans":[{}]}', " is not a record of a scheduler"),
+        ('{"version":1,"ended":[{"id":"plan-1","at":1e999}]}', " is not a record of a scheduler"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_one_clear_error(text: str, problem: str) -> None:

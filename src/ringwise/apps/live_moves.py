@@ -144,5 +144,5 @@ def state_in(text: str, plan: str) -> tuple[EndedPlan | None, LivePlan | None]:
         return (None if ended is None else read_ended(ended)), (None if live is None else read_live(live))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         raise NoSchedulerAnswersError(
-            f"{_NOT_READ}: {MOVES_KEY} of {_RECORD} is no record of a scheduler"
+            f"{_NOT_READ}: {MOVES_KEY} of {_RECORD} is not a record of a scheduler"
         ) from None
