@@ -484,8 +484,8 @@ def test_whole_jobs_stay_where_they_may_not_be_evicted_and_why_says_so() -> None
     assert len(left(rig, "b")) == 1
 
 
-def test_a_job_for_which_nobody_can_go_keeps_the_reason_that_it_was_not_admitted() -> None:
-    """It would be admitted if the others were gone, and may not end them."""
+def test_a_job_that_is_admitted_and_may_evict_nobody_reports_why_it_does_not_start() -> None:
+    """It would be admitted if the others were gone, and may not end them: that it was not is over."""
     rig = rig_of(2)
     actions = configuration(("enqueue", "allocate", "gangpreempt"), tiers=tiers())
     arguments = {"gangpreempt": {"allowWholeBundle": False}}
@@ -500,7 +500,7 @@ def test_a_job_for_which_nobody_can_go_keeps_the_reason_that_it_was_not_admitted
     job = rig.machine.view.jobs["default/taker"]
     assert job.inqueue
     assert job.reason is not None
-    assert job.reason.code == "too-few-free-chips"
+    assert job.reason.code == "gang-incomplete"
 
 
 def test_a_job_is_spared_for_its_cooldown_and_the_cheapest_of_equals_goes() -> None:

@@ -12,7 +12,7 @@ from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
 from ringwise.framework.evictions.nominated_shares import NominatedShares
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
-from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods
+from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
@@ -128,19 +128,27 @@ def plan_for(session: Session, job: Job, choice: VictimChoice) -> EvictionPlan |
     """Which candidates have to go so that the job fits; None where that does not help. It may be admitted."""
     session.budget.begin(job.namespace, len(job.pods))
     search = VictimSearch(session, job, choice)
+    has_pods = has_pending_pods(session, job)
     if not session.is_admitted(job):
         if not search.would_be_admitted():
             return None
-        # Only a lack of resources kept it out, and evictions can end that.
+        # Only a lack of resources kept it out, and evictions can end that. What keeps it from starting now
+        # is another reason, which ends with other events.
         job.inqueue = True
         session.job_enqueued(job)
-        if not has_pending_pods(session, job):
-            # It waits for its pods; with them, the lack of resources stays its reason where nobody can go.
-            job.reason = None
-    if not has_pending_pods(session, job):
+        job.reason = _reason_to_wait(session, job) if has_pods else None
+    if not has_pods:
         return None
     plan = search.find()
     return plan if plan is not None and plan.allocations else None
+
+
+def _reason_to_wait(session: Session, job: Job) -> Reason | None:
+    statement = session.statement()
+    try:
+        return place_gang(session, job, statement)
+    finally:
+        statement.discard()
 
 
 def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
