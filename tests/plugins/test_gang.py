@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.gangs.gang_placement import place_gang, started_pods
+from ringwise.framework.gangs.gang_count import placed_pods
+from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.statement import Allocation, Eviction
 from tests.builders.session_lab import cluster
 
@@ -34,6 +35,8 @@ def test_valid_too_few_pods_gives_both_numbers() -> None:
         ({"phase": "Failed"}, False),
         ({"phase": "Unknown"}, False),
         ({"phase": "Running", "node": "n1", "deleting": True}, False),
+        # It may have exited with code 0 because it is deleted.
+        ({"phase": "Succeeded", "deleting": True}, False),
     ],
 )
 def test_valid_counts_pods_that_run_ran_well_or_wait(change: Mapping[str, object], counts: bool) -> None:
@@ -148,6 +151,16 @@ def test_the_gang_is_placed_or_gets_a_reason() -> None:
     assert not session.job_ready(lab["not"])
 
 
+def test_a_pod_that_succeeded_and_is_deleted_does_not_complete_its_gang() -> None:
+    lab = cluster().nodes(1, cpu=1000).job("job", pods=3, min_available=2, cpu=600)
+    lab.change("job-0", phase="Succeeded", deleting=True)
+    session = lab.session("gang", "predicates")
+    reason = place_gang(session, lab["job"], session.statement())
+    assert reason is not None
+    assert reason.code == "gang-incomplete"
+    assert not session.job_ready(lab["job"])
+
+
 @given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 6), st.booleans())
 def test_counts_kept_by_notices_equal_a_recount(pods: list[int], needed: int, discard: bool) -> None:
     """Placing, evicting and undoing in any order."""
@@ -161,7 +174,7 @@ def test_counts_kept_by_notices_equal_a_recount(pods: list[int], needed: int, di
             statement.allocate(Allocation(job, pod, 0, ()))
         elif pod.phase == "Running" and lab.state.pods[pod.uid].node >= 0:
             statement.evict(Eviction(job, pod, "test", job))
-        assert session.job_ready(job) is (started_pods(session, job) >= needed)
+        assert session.job_ready(job) is (placed_pods(session.state, job) >= needed)
     if discard:
         statement.discard()
         assert session.job_ready(job) is (needed <= 2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ringwise.framework.gangs.gang_placement import place_best_effort, started_pods
+from ringwise.framework.gangs.gang_count import placed_pods
+from ringwise.framework.gangs.gang_placement import place_best_effort
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
@@ -42,7 +43,7 @@ def _selects_for_a_part(session: Session, job: Job, statement: Statement) -> boo
     be taken back: it waits until all of them have nodes.
     """
     selects = any(one.volumes for one in statement.allocations)
-    return selects and started_pods(session, job) < job.min_available
+    return selects and placed_pods(session.state, job) < job.min_available
 
 
 SPEC = ActionSpec(

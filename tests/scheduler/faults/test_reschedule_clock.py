@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.affinity.placed_pods import placed_pods
+from ringwise.framework.gangs.gang_count import placed_pods
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.messages import events as ev
 from ringwise.placement.racks.levels import Level

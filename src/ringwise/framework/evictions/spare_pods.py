@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
-from ringwise.framework.job import Job, task_minimums_count
+from ringwise.framework.gangs.gang_count import GangCount, is_placed
+from ringwise.framework.job import Job
 from ringwise.framework.session import Session
-from ringwise.framework.sub_groups import SubGroup
 from ringwise.framework.victim_queues import JobPod
+from ringwise.state.model import Pod
 
 #: Pods that are evicted together: what a job can spare, or all the pods of a job.
 VictimGroup = tuple[JobPod, ...]
@@ -57,7 +58,7 @@ class SparePods:
                 if counts.spare <= 0:
                     continue
                 counts = left[job.key] = counts.copy()
-            if counts.groups and not uids:
+            if job.sub_groups and not uids:
                 uids = {one[1].uid: one for one in members}
             together = counts.take(pod.uid, uids.keys())
             if together:
@@ -75,90 +76,53 @@ class SparePods:
         return found
 
     def _count(self, job: Job) -> _Counts:
-        placements = self._session.state.pods
-        running: dict[str, str] = {}
-        done: set[str] = set()
-        for uid, pod in job.pods.items():
-            if pod.phase == "Succeeded":
-                done.add(uid)
-            elif placements[uid].node >= 0 and pod.live and not pod.deleting and uid not in self._going:
-                running[uid] = pod.task
+        state = self._session.state
+        placed = {
+            uid: pod for uid, pod in job.pods.items() if uid not in self._going and is_placed(state, pod)
+        }
+        running = {uid: pod for uid, pod in placed.items() if pod.live}
         # Backup pods stand in for others: they are none of the minimum.
-        members = [*(uid for uid in running if uid not in job.backups), *done]
-        tasks: dict[str, int] = {}
-        if task_minimums_count(job):
-            tasks = {task: -least for task, least in job.min_per_task.items()}
-            for uid in members:
-                if job.pods[uid].task in tasks:
-                    tasks[job.pods[uid].task] += 1
-        counts = _Counts(running, len(members) - job.min_available, tasks)
-        if job.sub_groups and job.group is not None:
-            counts.policies = [-policy.min_groups for policy in job.group.sub_groups]
-            for group in job.sub_groups:
-                counts.add(group, set(members))
-        return counts
+        members = (pod for uid, pod in placed.items() if uid not in job.backups or not pod.live)
+        return _Counts(job, running, GangCount(job, members))
 
 
 class _Counts:
-    __slots__ = ("groups", "have", "policies", "running", "spare", "taken", "tasks")
+    __slots__ = ("_gang", "_job", "_taken", "running")
 
-    def __init__(self, running: dict[str, str], spare: int, tasks: dict[str, int]) -> None:
-        #: Uid -> task.
+    def __init__(self, job: Job, running: Mapping[str, Pod], gang: GangCount) -> None:
+        self._job = job
+        #: By uid.
         self.running = running
-        #: Beyond the minimum of the job; and of each task, where tasks have minimums that count.
-        self.spare = spare
-        self.tasks = tasks
-        #: By uid: the sub-group. By sub-group: its pods that run or have succeeded.
-        self.groups: dict[str, SubGroup] = {}
-        self.have: dict[tuple[int, str], set[str]] = {}
-        #: Of each policy: complete sub-groups beyond those that must run.
-        self.policies: list[int] = []
-        self.taken: set[str] = set()
+        #: With the pods that run or have succeeded, without those that were taken.
+        self._gang = gang
+        self._taken: set[str] = set()
 
-    def add(self, group: SubGroup, members: set[str]) -> None:
-        if group.policy is not None:
-            self.groups.update(dict.fromkeys(group.pods, group))
-            have = self.have[group.position, group.name] = members.intersection(group.pods)
-            self.policies[group.position] += len(have) >= group.size
+    @property
+    def spare(self) -> int:
+        """Pods beyond the minimum of the job."""
+        return self._gang.pods - self._job.min_available
 
     def copy(self) -> _Counts:
-        found = _Counts(self.running, self.spare, dict(self.tasks))
-        if self.groups:
-            found.groups = self.groups
-            found.have = {key: set(have) for key, have in self.have.items()}
-            found.policies = list(self.policies)
-        return found
+        return _Counts(self._job, self.running, self._gang.copy())
 
     def take(self, uid: str, candidates: Set[str]) -> tuple[str, ...]:
         """The pods that go with this one, where they can."""
-        if uid in self.taken:
+        if uid in self._taken:
             return ()
-        group = self.groups.get(uid)
-        have = self.have[group.position, group.name] if group is not None else set[str]()
-        if group is None or uid not in have or len(have) != group.size:
-            # No sub-group is complete because of it.
-            have.discard(uid)
+        group = self._gang.group_broken_without(uid)
+        if group is None:
             return self._take((uid,))
-        together = tuple(one for one in group.pods if one in have and one in self.running)
-        if self.policies[group.position] <= 0 or not candidates >= set(together):
+        together = tuple(one for one in group.pods if one in self.running and one not in self._taken)
+        if self._gang.spare_groups[group.position] <= 0 or not candidates >= set(together):
             return ()
-        taken = self._take(together)
-        if taken:
-            self.policies[group.position] -= 1
-            have.clear()
-        return taken
+        return self._take(together)
 
     def _take(self, uids: tuple[str, ...]) -> tuple[str, ...]:
-        if self.spare < len(uids):
-            return ()
-        if self.tasks:
-            tasks = dict(self.tasks)
+        for uid in uids:
+            self._gang.remove(self.running[uid])
+        if self.spare < 0 or self._gang.tasks_short:
             for uid in uids:
-                task = self.running[uid]
-                tasks[task] = tasks.get(task, len(uids)) - 1
-                if tasks[task] < 0:
-                    return ()
-            self.tasks = {task: tasks[task] for task in self.tasks}
-        self.spare -= len(uids)
-        self.taken.update(uids)
+                self._gang.add(self.running[uid])
+            return ()
+        self._taken.update(uids)
         return uids

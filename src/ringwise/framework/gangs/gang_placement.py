@@ -18,6 +18,7 @@ from ringwise.framework.extension_points import (
     first_reason,
 )
 from ringwise.framework.gangs.domain_placement import place_in_domains, placed_nodes
+from ringwise.framework.gangs.gang_count import placed_pods
 from ringwise.framework.gangs.planned_places import (
     chips_besides,
     places_for,
@@ -97,21 +98,9 @@ def _waiting_pods(session: Session, job: Job, best_effort: bool = False) -> list
     return [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
 
 
-def started_pods(session: Session, job: Job) -> int:
-    """Pods that count for the gang: they have a node and are not being deleted, or have succeeded."""
-    placements, backups = session.state.pods, job.backups
-    count = 0
-    for uid, pod in job.pods.items():
-        if uid in backups:
-            continue
-        if pod.phase == "Succeeded" or (placements[uid].node >= 0 and not pod.deleting):
-            count += 1
-    return count
-
-
 def missing_pods(session: Session, job: Job) -> int:
     """How many pods must still get a node before the gang may start; best-effort pods come later."""
-    missing = job.min_available - started_pods(session, job)
+    missing = job.min_available - placed_pods(session.state, job)
     if missing > 0:
         for pod in job.pods.values():
             if pod.cls.best_effort and session.is_pending(pod):
@@ -210,7 +199,7 @@ def _place_sub_groups(
         in_order = pods_with_previous_node_first(session, job, some)
         return _place_one_by_one(session, job, statement, in_order, missing, whole_gang=False)
 
-    too_few = too_few_pods(job, started_pods(session, job))
+    too_few = too_few_pods(job, placed_pods(session.state, job))
     return place_sub_groups(session, job, statement, pods, place, beyond_gang=beyond_gang, too_few=too_few)
 
 
@@ -286,7 +275,7 @@ def _place_one_more(session: Session, job: Job, statement: Statement, pods: Iter
             if reason is None:
                 return None
             failed = failed or reason
-    return failed or claim_refusal(session, job) or too_few_pods(job, started_pods(session, job))
+    return failed or claim_refusal(session, job) or too_few_pods(job, placed_pods(session.state, job))
 
 
 def _place_pods(
@@ -491,7 +480,7 @@ def _place_one_by_one(
         return failed
     if placed >= (missing or 0) and (not whole_gang or session.job_ready(job)):
         return None
-    return failed or too_few_pods(job, started_pods(session, job))
+    return failed or too_few_pods(job, placed_pods(session.state, job))
 
 
 def _depends_on_others(cls: PodClass) -> bool:
@@ -552,7 +541,7 @@ def _no_node(
         "nodes": session.state.node_count,
         "refusals": selection.refusals(hidden),
     }
-    started = started_pods(session, job)
+    started = placed_pods(session.state, job)
     if job.min_available <= 1 or started >= job.min_available:
         return NO_NODE_FITS(**details)
     return GANG_INCOMPLETE(

@@ -12,6 +12,7 @@ from itertools import chain
 
 from ringwise.framework.extension_points import SUB_JOB_ORDER, DomainRequest
 from ringwise.framework.gangs.domain_placement import domains_for, place_in_domains
+from ringwise.framework.gangs.gang_count import is_placed
 from ringwise.framework.job import Job, task_minimums_count
 from ringwise.framework.reasons import NO_PODS_YET, SUB_GROUP_CUT
 from ringwise.framework.session import Session
@@ -163,7 +164,7 @@ class _Plan:
                 if pod is None or uid in backups:
                     continue
                 node = placements[uid].node
-                if pod.phase == "Succeeded" or (node >= 0 and not pod.deleting):
+                if is_placed(session.state, pod):
                     unit.placed |= 1 << node if node >= 0 and pod.phase != "Succeeded" else 0
                 elif not (pod.cls.best_effort and session.is_pending(pod)):
                     continue

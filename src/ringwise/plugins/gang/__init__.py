@@ -15,8 +15,9 @@ from ringwise.framework.extension_points import (
     SUB_JOB_READY,
     Vote,
 )
+from ringwise.framework.gangs.gang_count import GangCount
 from ringwise.framework.gangs.ready_pods import ReadyPods
-from ringwise.framework.job import Job, task_minimums_count
+from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.plugins.gang.reasons import (
@@ -52,23 +53,25 @@ class Gang:
         """Enough pods exist that run, have succeeded, or can still be placed: in every task, then in all."""
         if self._awaits_pods(job):
             return None
-        able = [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)]
-        if task_minimums_count(job):
-            per_task: dict[str, int] = {}
-            for pod in able:
-                per_task[pod.task] = per_task.get(pod.task, 0) + 1
-            for task, needed in job.min_per_task.items():
-                valid = per_task.get(task, 0)
-                if valid < needed:
-                    return NOT_ENOUGH_PODS_OF_TASK(
-                        job=job.name, task=task, valid=valid, needed=needed, missing=needed - valid
-                    )
-        short = _short_of_sub_groups(job, {pod.uid for pod in able}) if job.sub_groups else None
-        if short is not None:
-            return short
-        missing = job.min_available - len(able)
+        able = GangCount(job, filter(_can_take_part, job.pods.values() or job.prospective))
+        if (task := able.task_short()) is not None:
+            needed = job.min_per_task[task[0]]
+            return NOT_ENOUGH_PODS_OF_TASK(
+                job=job.name, task=task[0], valid=task[1], needed=needed, missing=needed - task[1]
+            )
+        if (short := able.policy_short()) is not None:
+            policy, valid = short
+            return NOT_ENOUGH_SUB_GROUPS(
+                job=job.name,
+                policy=policy.name,
+                valid=valid,
+                needed=policy.min_groups,
+                missing=policy.min_groups - valid,
+                size=policy.size,
+            )
+        missing = job.min_available - able.pods
         if missing > 0:
-            return NOT_ENOUGH_PODS(job=job.name, valid=len(able), needed=job.min_available, missing=missing)
+            return NOT_ENOUGH_PODS(job=job.name, valid=able.pods, needed=job.min_available, missing=missing)
         return None
 
     def _awaits_pods(self, job: Job) -> bool:
@@ -96,22 +99,24 @@ class Gang:
         """
         if self.ready(job):
             return Vote.PERMIT, None
-        started = self._ready_pods.startable(job)
-        missing = job.min_available - started
+        startable = self._ready_pods.startable(job)
+        missing = job.min_available - startable.pods
         if missing <= 0:
             return Vote.REJECT, TASKS_NOT_COMPLETE(
-                job=job.name, short=self._ready_pods.tasks_short(job), tasks=len(job.min_per_task)
+                job=job.name, short=startable.tasks_short, tasks=len(job.min_per_task)
             )
         return Vote.REJECT, GANG_NOT_COMPLETE(
-            job=job.name, started=started, needed=job.min_available, missing=missing
+            job=job.name, started=startable.pods, needed=job.min_available, missing=missing
         )
 
     def sub_groups_pipelined(self, job: Job) -> tuple[Vote, Reason | None]:
-        short = self._ready_pods.sub_groups_short(job)
+        short = self._ready_pods.startable(job).policy_short()
         if short is None:
             return Vote.PERMIT, None
-        policy, have, needed = short
-        return Vote.REJECT, SUB_GROUPS_NOT_COMPLETE(job=job.name, policy=policy, complete=have, needed=needed)
+        policy, have = short
+        return Vote.REJECT, SUB_GROUPS_NOT_COMPLETE(
+            job=job.name, policy=policy.name, complete=have, needed=policy.min_groups
+        )
 
     def starving(self, job: Job) -> bool:
         started = self._ready_pods.started(job)
@@ -121,46 +126,28 @@ class Gang:
         """A pod may be evicted only while its job keeps its minimum; each one counts for the next."""
         if self._session.searches_bundles:
             return None
-        remaining: dict[str, int] = {}
-        taken: dict[str, list[str]] = {}
+        left: dict[str, tuple[GangCount, int]] = {}
         spare = []
         for uid in candidates:
-            owner = self._session.job_of(self._session.state.pods[uid].pod)
+            one = self._session.state.pods[uid].pod
+            owner = self._session.job_of(one)
             if owner is not None:
-                left = remaining.get(owner.key)
-                if left is None:
-                    left = self._ready_pods.started(owner)
-                lost = taken.setdefault(owner.key, [])
-                if left <= owner.min_available or not self._ready_pods.keeps_sub_groups(owner, [*lost, uid]):
+                if owner.key not in left:
+                    counts = self._ready_pods.startable(owner)
+                    # Pods that wait do not stand in for one that runs.
+                    least = counts.pods - self._ready_pods.started(owner) + owner.min_available
+                    left[owner.key] = counts.copy(), least
+                counts, least = left[owner.key]
+                counts.remove(one)
+                if counts.pods < least or counts.policies_short:
+                    counts.add(one)
                     continue
-                lost.append(uid)
-                remaining[owner.key] = left - 1
             spare.append(uid)
         return spare
 
 
-def _short_of_sub_groups(job: Job, able: set[str]) -> Reason | None:
-    """Why a policy cannot have as many complete sub-groups as must run."""
-    valid: dict[int, int] = {}
-    for group in job.sub_groups:
-        if len(able.intersection(group.pods)) >= group.size:
-            valid[group.position] = valid.get(group.position, 0) + 1
-    for position, policy in enumerate(job.group.sub_groups if job.group is not None else ()):
-        found = valid.get(position, 0)
-        if found < policy.min_groups:
-            return NOT_ENOUGH_SUB_GROUPS(
-                job=job.name,
-                policy=policy.name,
-                valid=found,
-                needed=policy.min_groups,
-                missing=policy.min_groups - found,
-                size=policy.size,
-            )
-    return None
-
-
 def _can_take_part(pod: Pod) -> bool:
-    return pod.phase == "Succeeded" or (pod.phase in ("Pending", "Running") and not pod.deleting)
+    return pod.phase in ("Pending", "Running", "Succeeded") and not pod.deleting
 
 
 SPEC = PluginSpec("gang", "starts a job with all the pods it needs or not at all", Gang)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
-from ringwise.framework.affinity.placed_pods import needed_pods, placed_pods
 from ringwise.framework.evictions.cool_down import cooling_nodes, may_use_all
 from ringwise.framework.extension_points import JobPlan
+from ringwise.framework.gangs.gang_count import needed_pods, placed_pods
 from ringwise.framework.gangs.gang_placement import missing_pods
 from ringwise.framework.gangs.ranks import block_pod_count, ranks_of
 from ringwise.framework.job import Job

@@ -10,12 +10,12 @@ to claims and volumes pins them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
 
-from ringwise.framework.job import Job, task_minimums_count
+from ringwise.framework.gangs.gang_count import GangCount, is_placed
+from ringwise.framework.job import Job
 from ringwise.framework.reasons import VOLUME_BINDING_FAILED, VOLUMES_AWAITED, VOLUMES_TIMED_OUT
 from ringwise.framework.selectors import CORDON, tolerates
 from ringwise.framework.statement import Allocation
@@ -483,32 +483,19 @@ class VolumeWaits(Component):
     def _is_gang(self, job: Job, batches: Sequence[_Batch]) -> bool:
         """Whether the job has its minimums with these: without its gang no pod of it is bound."""
         held = {uid for batch in batches for uid in batch.binds}
-        started = {
-            uid: pod
+        started = (
+            pod
             for uid, pod in job.pods.items()
             if uid not in job.backups and (uid in held or self._counts(pod))
-        }
-        if len(started) < job.min_available:
-            return False
-        if task_minimums_count(job):
-            tasks = Counter(pod.task for pod in started.values())
-            if any(tasks[task] < needed for task, needed in job.min_per_task.items()):
-                return False
-        if not job.sub_groups or job.group is None:
-            return True
-        complete = Counter(
-            one.position for one in job.sub_groups if sum(uid in started for uid in one.pods) >= one.size
         )
-        policies = enumerate(job.group.sub_groups)
-        return all(complete[position] >= policy.min_groups for position, policy in policies)
+        gang = GangCount(job, started)
+        return gang.is_enough and not gang.tasks_short
 
     def _counts(self, pod: Pod) -> bool:
-        """Whether the pod counts for its gang: it is bound, has succeeded, or waits and requests nothing."""
+        """Whether the pod counts for its gang: it is placed, or waits and requests nothing."""
         record = self._state.pods[pod.uid]
-        if record.node >= 0:
-            return not record.reserved and not pod.deleting
-        if pod.phase == "Succeeded":
-            return True
+        if record.node >= 0 or pod.phase == "Succeeded":
+            return not record.reserved and is_placed(self._state, pod)
         return pod.cls.best_effort and pod.phase == "Pending" and not pod.deleting and not pod.gated
 
     def _give_back(self, key: str, lost: Sequence[_Batch], now: int, reason: Callable[[int], Reason]) -> None:

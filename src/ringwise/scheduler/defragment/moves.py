@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any
 
 from ringwise.durations import duration_text
-from ringwise.framework.affinity.placed_pods import is_placed, needed_pods
 from ringwise.framework.evictions.eviction import awaited_pods
+from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.job import Job, PlannedPlace
 from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
@@ -447,14 +447,7 @@ class Moves(Component):
 
     def _has_started(self, live: LivePlan) -> bool:
         job = self._book.jobs.get(live.plan.job)
-        if job is None:
-            return False
-        placed = [
-            uid
-            for uid, pod in job.pods.items()
-            if is_placed(self._state, pod) and not self._state.pods[uid].assumed and uid not in job.backups
-        ]
-        return len(placed) >= needed_pods(job)
+        return job is not None and len(confirmed_pods(self._state, job)) >= needed_pods(job)
 
     def _is_complete(self, live: LivePlan) -> bool:
         """Whether every pod that had to go has a successor in its place."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.durations import duration_text, seconds_text
-from ringwise.framework.affinity.placed_pods import needed_pods
+from ringwise.framework.gangs.gang_count import needed_pods
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.racks.levels import Level

@@ -8,15 +8,8 @@ job could be complete: the pods that it lacks exist and wait for nodes, and none
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
-from ringwise.framework.affinity.placed_pods import (
-    is_placed,
-    lacks_sub_groups,
-    needed_pods,
-    placed_pods,
-    waiting_pods,
-)
+from ringwise.framework.gangs.gang_count import is_complete, needed_pods, placed_pods, waiting_pods
 from ringwise.framework.job import Job
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.grammar import agrees, counted
@@ -26,7 +19,6 @@ from ringwise.scheduler.faults.fault_job import owner_of
 from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery
 from ringwise.scheduler.faults.scope import LostParts, level_now, level_times, next_level
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Pod
 from ringwise.wellknown import PROCESS_RECOVER_ENABLE
 
 _SECOND = 1_000_000_000
@@ -92,7 +84,7 @@ class Clocks:
             return Level.POD
         clock.read(now)
         self._note_recovery(job, clock, policy, now)
-        counts = not self.is_complete(job) and self.stands(job, now) is None
+        counts = not is_complete(self._state, job) and self.stands(job, now) is None
         if counts != (clock.running is not None):
             clock.running = now if counts else None
             self.changed = True
@@ -121,23 +113,9 @@ class Clocks:
             clock.recovery = recovery.value
             self.changed = True
 
-    def is_complete(self, job: Job) -> bool:
-        enough = placed_pods(self._state, job) >= needed_pods(job)
-        return enough and not lacks_sub_groups(job, partial(is_placed, self._state))
-
     def waiting_beyond(self, job: Job) -> int:
         """Pods that wait for nodes although minAvailable are placed."""
-        return waiting_pods(self._state, job) if self.is_complete(job) else 0
-
-    def is_over(self, job: Job) -> bool:
-        """It is complete, and the API server has confirmed it: a binding may still fail."""
-        placements = self._state.pods
-
-        def is_confirmed(pod: Pod) -> bool:
-            return is_placed(self._state, pod) and not placements[pod.uid].assumed
-
-        placed = sum(is_confirmed(pod) for uid, pod in job.pods.items() if uid not in job.backups)
-        return placed >= needed_pods(job) and not lacks_sub_groups(job, is_confirmed)
+        return waiting_pods(self._state, job) if is_complete(self._state, job) else 0
 
     def restore(self, clocks: Iterable[tuple[str, RescheduleClock]]) -> None:
         """F1: as the previous leader wrote them. They stand until their job is looked at."""

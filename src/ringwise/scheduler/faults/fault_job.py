@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import field, replace
 
-from ringwise.framework.affinity.placed_pods import lacks_sub_groups, needed_pods
+from ringwise.framework.gangs.gang_count import GangCount
 from ringwise.framework.gangs.ranks import ranks_of_existing
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.placement.racks.levels import Level
@@ -174,18 +174,10 @@ class FaultJob:
                     del self.missing[rank]
         return before != (len(self.deletions), len(self.faulty), len(self.missing))
 
-    def staying(self, job: Job, is_placed: Callable[[Pod], bool]) -> int:
-        """How many of its pods are placed and healthy; a backup pod is no part of the gang yet."""
+    def staying(self, job: Job, is_placed: Callable[[Pod], bool]) -> GangCount:
+        """The pods that are placed and healthy."""
         going = self.faulty.keys() | self.deletions.keys() | job.backups.keys()
-        return sum(is_placed(pod) for uid, pod in job.pods.items() if uid not in going)
-
-    def breaks(self, job: Job, is_placed: Callable[[Pod], bool]) -> bool:
-        """Whether the job has less than it needs without the pods that go."""
-
-        def stays(pod: Pod) -> bool:
-            return pod.uid not in self.faulty and pod.uid not in self.deletions and is_placed(pod)
-
-        return self.staying(job, is_placed) < needed_pods(job) or lacks_sub_groups(job, stays)
+        return GangCount(job, (pod for uid, pod in job.pods.items() if uid not in going and is_placed(pod)))
 
     def plan_deletions(
         self, job: Job, level: Level, now: int, is_ours: Callable[[Pod], bool], forest: Forest | None

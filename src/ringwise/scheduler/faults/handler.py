@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
-from ringwise.framework.affinity.placed_pods import is_placed, placed_pods
+from ringwise.framework.gangs.gang_count import is_complete, is_confirmed, is_placed, placed_pods
 from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.messages import events as ev
@@ -568,7 +568,7 @@ class FaultHandler(Component):
             external_marks.plan(handled)
             self.changed = True
         else:
-            if handled.breaks(job, partial(is_placed, self._state)):
+            if not handled.staying(job, partial(is_placed, self._state)).is_enough:
                 # F2: at or above minAvailable nothing healthy is deleted.
                 self.clocks.begin(job, now)
                 if not hot_switch:
@@ -605,7 +605,7 @@ class FaultHandler(Component):
         for pod in handled.drop_needless(job, lambda pod: not self.detector.look(pod, policy, now).fault):
             self._runs_on(job, pod)
             self.changed = True
-        if handled.drained and self.clocks.is_complete(job):
+        if handled.drained and is_complete(self._state, job):
             # F2: at or above minAvailable nothing healthy is deleted.
             self.changed |= handled.drop_evictions()
         by_force = not handled.external and handled.by_force(policy)
@@ -655,7 +655,7 @@ class FaultHandler(Component):
         return Level.POD if job.clock is None else job.clock.level
 
     def _end_if_complete(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
-        if not self.clocks.is_over(job):
+        if not is_confirmed(self._state, job):
             return []
         handled.happened(Happened.PLACED)
         placed = placed_pods(self._state, job)
@@ -667,13 +667,13 @@ class FaultHandler(Component):
         """F2: the clock begins, goes on or ends; where a higher level begins, more pods are deleted."""
         if handled is None and job.clock is None:
             return []
-        if self.clocks.is_over(job):
+        if is_confirmed(self._state, job):
             self.clocks.end(job.key, job)
             return []
         if handled is not None and handled.drained and not policy.escalates:
             handled = None
         if job.clock is None:
-            if handled is None or handled.state is State.BLOCKED or self.clocks.is_complete(job):
+            if handled is None or handled.state is State.BLOCKED or is_complete(self._state, job):
                 return []
             self.clocks.begin(job, now)
         lost = lost_parts(job, self._forest) if handled is None else handled.lost(job, self._forest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ringwise.framework.gangs.gang_count import is_placed
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict, EvictionCause
 from ringwise.records import dataclass
@@ -123,12 +124,7 @@ class PartialGangs(Component):
 
     def _bound(self, job: Job) -> list[str]:
         """Pods with a node, including those whose binding is under way."""
-        placements = self._state.pods
-        return [
-            uid
-            for uid, pod in job.pods.items()
-            if placements[uid].node >= 0 and pod.live and not pod.deleting
-        ]
+        return [uid for uid, pod in job.pods.items() if is_placed(self._state, pod)]
 
     def _confirmed(self, job: Job) -> list[str]:
         """Pods whose binding the API server confirmed."""

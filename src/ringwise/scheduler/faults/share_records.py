@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ringwise.framework.affinity.placed_pods import is_placed, needed_pods
 from ringwise.framework.amounts import Amounts
+from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.kept_shares import KeptShare
@@ -379,11 +379,7 @@ class ShareRecords(Component):
 
     def _is_complete(self, share: KeptShare, job: Job) -> bool:
         """F2; a binding that is not confirmed may still fail."""
-        placed = [
-            pod
-            for uid, pod in job.pods.items()
-            if is_placed(self._state, pod) and not self._state.pods[uid].assumed and uid not in job.backups
-        ]
+        placed = confirmed_pods(self._state, job)
         if len(placed) >= needed_pods(job):
             return True
         for pod in placed:

@@ -1,0 +1,153 @@
+"""Which pods of a job count for its gang, and what the job has with them: in all, by task and by sub-group.
+
+A backup pod of a hot switch is not a part of the gang before it takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import copy
+
+from ringwise.framework.job import Job, task_minimums_count
+from ringwise.framework.sub_groups import SubGroup
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod, SubGroupPolicy
+
+
+def is_placed(state: ClusterState, pod: Pod) -> bool:
+    """F2: bound or Succeeded, and not being deleted: a pod may exit with code 0 because it is deleted."""
+    return not pod.deleting and (pod.phase == "Succeeded" or (pod.live and state.pods[pod.uid].node >= 0))
+
+
+def placed_pods(state: ClusterState, job: Job) -> int:
+    """The number of pods that are placed; a binding that the API server has not confirmed counts."""
+    return sum(is_placed(state, pod) for pod in _members(job))
+
+
+def confirmed_pods(state: ClusterState, job: Job) -> list[Pod]:
+    """The placed pods whose binding the API server has confirmed: the binding of others may still fail."""
+    return [pod for pod in _members(job) if is_placed(state, pod) and not state.pods[pod.uid].assumed]
+
+
+def waiting_pods(state: ClusterState, job: Job) -> int:
+    """Pods that wait for a node, and for nothing else."""
+    return sum(
+        pod.live and not pod.deleting and not pod.gated and state.pods[pod.uid].node < 0
+        for pod in _members(job)
+    )
+
+
+def is_complete(state: ClusterState, job: Job) -> bool:
+    """F2: minAvailable pods are placed, and of each policy as many sub-groups as must run."""
+    return GangCount(job, (pod for pod in _members(job) if is_placed(state, pod))).is_enough
+
+
+def is_confirmed(state: ClusterState, job: Job) -> bool:
+    """The same, with bindings that the API server has confirmed."""
+    return GangCount(job, confirmed_pods(state, job)).is_enough
+
+
+def needed_pods(job: Job) -> int:
+    return max(1, job.min_available)
+
+
+def _members(job: Job) -> Iterator[Pod]:
+    backups = job.backups
+    return (pod for uid, pod in job.pods.items() if uid not in backups)
+
+
+class GangCount:
+    """What a job has with some of its pods: `add` and `remove` keep the numbers."""
+
+    __slots__ = (
+        "_group_of",
+        "_groups",
+        "_have",
+        "_job",
+        "_tasks",
+        "pods",
+        "policies_short",
+        "spare_groups",
+        "tasks_short",
+    )
+
+    def __init__(self, job: Job, pods: Iterable[Pod]) -> None:
+        self._job = job
+        self._groups = job.sub_groups if job.group is not None else ()
+        self.pods = 0
+        #: Task -> its pods beyond its minimum, where the minimums of tasks count.
+        self._tasks: dict[str, int] = {}
+        if task_minimums_count(job):
+            self._tasks = {task: -least for task, least in job.min_per_task.items()}
+        self.tasks_short = sum(spare < 0 for spare in self._tasks.values())
+        #: Uid -> the position of its sub-group among all; and how many pods of each are counted.
+        self._group_of = {
+            uid: number
+            for number, group in enumerate(self._groups)
+            for uid in group.pods
+            if group.policy is not None and uid not in job.backups
+        }
+        self._have = [0] * len(self._groups)
+        #: Of each policy: complete sub-groups beyond those that must run.
+        self.spare_groups = [-policy.min_groups for policy in self._policies] if self._groups else []
+        self.policies_short = sum(spare < 0 for spare in self.spare_groups)
+        for pod in pods:
+            self.add(pod)
+
+    def copy(self) -> GangCount:
+        found = copy(self)
+        found._tasks = dict(self._tasks)
+        found._have = list(self._have)
+        found.spare_groups = list(self.spare_groups)
+        return found
+
+    def add(self, pod: Pod) -> None:
+        self._change(pod, 1)
+
+    def remove(self, pod: Pod) -> None:
+        self._change(pod, -1)
+
+    def _change(self, pod: Pod, by: int) -> None:
+        self.pods += by
+        spare = self._tasks.get(pod.task)
+        if spare is not None:
+            self._tasks[pod.task] = spare + by
+            self.tasks_short += (spare + by < 0) - (spare < 0)
+        number = self._group_of.get(pod.uid)
+        if number is not None:
+            group, have = self._groups[number], self._have[number]
+            self._have[number] = have + by
+            spare = self.spare_groups[group.position]
+            spare_now = spare + (have + by >= group.size) - (have >= group.size)
+            self.spare_groups[group.position] = spare_now
+            self.policies_short += (spare_now < 0) - (spare < 0)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the job has the pods and sub-groups that it needs, in whatever tasks."""
+        return self.pods >= needed_pods(self._job) and not self.policies_short
+
+    @property
+    def _policies(self) -> tuple[SubGroupPolicy, ...]:
+        return self._job.group.sub_groups if self._job.group is not None else ()
+
+    def policy_short(self) -> tuple[SubGroupPolicy, int] | None:
+        """The first policy that lacks sub-groups, and how many of them are complete."""
+        for policy, spare in zip(self._policies, self.spare_groups, strict=False):
+            if spare < 0:
+                return policy, policy.min_groups + spare
+        return None
+
+    def task_short(self) -> tuple[str, int] | None:
+        """The first task below its minimum, and how many of its pods are counted."""
+        for task, spare in self._tasks.items():
+            if spare < 0:
+                return task, self._job.min_per_task[task] + spare
+        return None
+
+    def group_broken_without(self, uid: str) -> SubGroup | None:
+        """The sub-group that is complete, and would not be without this pod."""
+        number = self._group_of.get(uid)
+        if number is None or self._have[number] != self._groups[number].size:
+            return None
+        return self._groups[number]
