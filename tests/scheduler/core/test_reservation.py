@@ -115,6 +115,21 @@ def test_without_expected_ends_the_oldest_jobs_count_first_and_nothing_is_backfi
     assert nodes_kept(rig, "big") == ["n1"]
 
 
+def test_jobs_end_at_the_latest_by_the_longest_run_time_of_their_queue() -> None:
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
+    rig.queue("q", annotations={"ringwise.io/longest-run-time": "1h"})
+    rig.submit("first", chips=8, expected="2h")
+    rig.submit("second", chips=8, queue="q", expected="3h")
+    rig.run()
+    rig.submit("big", chips=8, queue="q")
+    rig.run()
+    rig.step(600)
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    assert nodes_kept(rig, "big") == rig.nodes_of("second")
+    assert kept.starts == 1000 * SECOND + 3600 * SECOND
+
+
 def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
     rig = Rig(3, actions=PLAIN, reservation_after=600)
     rig.submit("small", chips=8)

@@ -561,12 +561,12 @@ def running_jobs(session: Session) -> list[RunningJob]:
                     break
         if ends is None:
             continue
+        known = [] if job.expected is None else [max(session.now, started + job.expected)]
         if ends:
-            runs.append(RunningJob(job, session.now, started))
-        elif job.expected is None:
-            runs.append(RunningJob(job, None, started))
-        else:
-            runs.append(RunningJob(job, max(session.now, started + job.expected), started))
+            known = [session.now]
+        elif (limit := session.limits.end_of(job, session.now)) is not None:
+            known.append(limit)
+        runs.append(RunningJob(job, min(known, default=None), started))
     runs.sort(key=attrgetter("order"))
     return runs
 
