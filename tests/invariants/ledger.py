@@ -24,6 +24,8 @@ class Held:
 
     node: str
     chips: frozenset[int]
+    #: What its annotation said was mounted, at any time.
+    mounted: frozenset[int] = frozenset()
     #: Its binding was sent by this scheduler.
     ours: bool = False
     #: The API server has not confirmed it.
@@ -137,13 +139,18 @@ class Ledger:
             if pod.deleting or (held is not None and not held.assumed):
                 self._let_go(pod.uid)
         else:
-            chips: frozenset[int] = frozenset()
-            if held is not None and held.node == pod.node and before is not None:
-                same = (before.cls.resource, before.cls.chips) == (pod.cls.resource, pod.cls.chips)
-                chips = held.chips if same else chips
-            if len(chips) < pod.cls.chips:
+            chips = mounted = frozenset[int]()
+            if (
+                held is not None
+                and before is not None
+                and held.node == pod.node
+                and (before.cls.resource, before.cls.chips) == (pod.cls.resource, pod.cls.chips)
+            ):
+                chips, mounted = held.chips, held.mounted
+            if len(chips | mounted) < pod.cls.chips:
                 chips |= frozenset(pod.holds)
-            self.held[pod.uid] = Held(pod.node, chips, ours=held is not None and held.ours)
+            mounted |= frozenset(pod.mounted)
+            self.held[pod.uid] = Held(pod.node, chips, mounted, ours=held is not None and held.ours)
         if pod.deleting:
             self.leaving.add(pod.uid)
 
@@ -177,7 +184,7 @@ class Ledger:
         mounted = frozenset(pod.mounted)
         if guarded:
             return mounted or held.chips
-        return held.chips | mounted
+        return held.chips | held.mounted
 
     def unusable(self, node: str, resource: str, *, aggregated: bool) -> frozenset[int]:
         """N7: chips that no new pod gets: unhealthy, pre-separated, recovering or isolated."""
