@@ -17,6 +17,7 @@ from ringwise.framework.queue_heads import Head, Line
 from ringwise.framework.reasons import INTERNAL_ERROR, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.framework.shares.backfill_reservations import reserved_free
+from ringwise.framework.trials import trial
 from ringwise.reasons import Reason, Trigger
 from ringwise.state.fleet import HOSTS
 
@@ -215,11 +216,9 @@ def lines_to_test(session: Session) -> dict[Line, None]:
 def fits_empty_cluster(session: Session, job: Job) -> bool:
     """Asked while all running jobs count as ended."""
     owners = [reservation.owner for reservation in session.reservations]
-    plan = session.plans.get(job.key)
-    statement = session.statement()
     try:
-        session.budget.begin(job.namespace, len(job.pods))
-        with reserved_free(session, job, owners):
+        with trial(session, job) as statement, reserved_free(session, job, owners):
+            session.budget.begin(job.namespace, len(job.pods))
             if session.job_valid(job) is not None:
                 return False
             if not job.pods:
@@ -227,8 +226,3 @@ def fits_empty_cluster(session: Session, job: Job) -> bool:
             return place_gang(session, job, statement) is None
     except TooCostly:
         return False
-    finally:
-        statement.discard()
-        session.plans.pop(job.key, None)
-        if plan is not None:
-            session.plans[job.key] = plan

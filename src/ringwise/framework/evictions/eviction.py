@@ -18,6 +18,7 @@ from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, chips_by_node, loads_by_node
+from ringwise.framework.trials import trial
 from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
@@ -136,19 +137,14 @@ def plan_for(session: Session, job: Job, choice: VictimChoice) -> EvictionPlan |
         # is another reason, which ends with other events.
         job.inqueue = True
         session.job_enqueued(job)
-        job.reason = _reason_to_wait(session, job) if has_pods else None
+        job.reason = None
+        if has_pods:
+            with trial(session) as statement:
+                job.reason = place_gang(session, job, statement)
     if not has_pods:
         return None
     plan = search.find()
     return plan if plan is not None and plan.allocations else None
-
-
-def _reason_to_wait(session: Session, job: Job) -> Reason | None:
-    statement = session.statement()
-    try:
-        return place_gang(session, job, statement)
-    finally:
-        statement.discard()
 
 
 def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:

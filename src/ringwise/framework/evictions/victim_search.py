@@ -25,6 +25,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node
+from ringwise.framework.trials import fewest, reduced, trial
 from ringwise.framework.victim_queues import JobPod, VictimQueue
 from ringwise.records import dataclass
 from ringwise.state.fleet import NO_NETWORK_KEY
@@ -175,8 +176,7 @@ class VictimSearch:
                 if session.job_enqueueable(self._job)[0]:
                     return False
         allowed = self._allowed(self._candidates)
-        statement = session.statement()
-        try:
+        with trial(session) as statement:
             self._release_leaving(statement.evict)
             # Mostly few are enough: it is asked again whenever twice as many are gone.
             asked_after = 1
@@ -188,8 +188,6 @@ class VictimSearch:
                 session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
                 statement.evict(Eviction(owner, pod, "", self._job))
             return session.job_enqueueable(self._job)[0]
-        finally:
-            statement.discard()
 
     def find(self) -> EvictionPlan | None:
         """The cheapest plan; without victims where pods that are being deleted leave enough.
@@ -205,20 +203,15 @@ class VictimSearch:
         return plan if plan is not None and self._fits_beside_kept(plan) else None
 
     def _fits_beside_kept(self, plan: EvictionPlan) -> bool:
-        outer = self._session.statement()
-        try:
+        with trial(self._session) as outer:
             self._release_leaving(outer.evict)
             return self._try((plan.victims,)) is not None
-        finally:
-            outer.discard()
 
     def _find(self) -> EvictionPlan | None:
-        session = self._session
         if not self._pods:
             return None
         fits_now = self._try(())
-        outer = session.statement()
-        try:
+        with trial(self._session) as outer:
             leaving = self._release_leaving(outer.evict)
             found = self._try(()) if leaving else fits_now
             if found is not None:
@@ -228,8 +221,6 @@ class VictimSearch:
                 return None
             awaited = _awaited(leaving, plan.allocations, plan.victims)
             return EvictionPlan(plan.victims, plan.allocations, awaited)
-        finally:
-            outer.discard()
 
     def _with_victims(self) -> EvictionPlan | None:
         bundles = self._choice.bundles
@@ -394,30 +385,21 @@ class VictimSearch:
     def _try(self, groups: Iterable[VictimGroup]) -> tuple[Allocation, ...] | None:
         """The placement the job gets when these are gone; None where it cannot start then."""
         session = self._session
-        plan = session.plans.get(self._job.key)
-        statement = session.statement()
-        try:
-            for owner, pod in _members(groups):
-                session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
-                statement.evict(Eviction(owner, pod, "", self._job))
+        with trial(session, self._job, self._counted(groups)) as statement:
             with nullcontext() if self._domain is None else session.restricted(self._domain.nodes):
                 reason = place_gang(session, self._job, statement, beyond_gang=self._beyond_gang)
             if reason is not None or not session.job_pipelined(self._job):
                 return None
             return tuple(statement.allocations)
-        finally:
-            statement.discard()
-            session.plans.pop(self._job.key, None)
-            if plan is not None:
-                session.plans[self._job.key] = plan
+
+    def _counted(self, groups: Iterable[VictimGroup]) -> Iterator[JobPod]:
+        for member in _members(groups):
+            self._session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
+            yield member
 
     def _reduce(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> EvictionPlan:
         """Spare every group that is not needed, the most expensive first."""
-        for group in reversed(list(groups)):
-            fewer = [other for other in groups if other is not group]
-            again = self._try(fewer)
-            if again is not None:
-                groups, found = fewer, again
+        groups, found = reduced(groups, self._try, found)
         return EvictionPlan(_members(groups), found)
 
     # -- one pod: node by node -----------------------------------------------------------
@@ -641,12 +623,7 @@ class VictimSearch:
 
         if not fits(groups):
             return None
-        needed = list(groups)
-        for group in reversed(groups):
-            fewer = [other for other in needed if other is not group]
-            if fits(fewer):
-                needed = fewer
-        return needed
+        return reduced(groups, lambda fewer: fits(fewer) or None, True)[0]
 
     def _on_node(self, needed: list[VictimGroup], groups: list[VictimGroup]) -> EvictionPlan | None:
         if needed:
@@ -677,9 +654,9 @@ class VictimSearch:
         """
         sources = self._more_and_more() if self._go_in_order(kind) else iter((self._candidates,))
         groups: list[VictimGroup] = []
-        low, high, found = 0, 0, None
-        while found is None:
-            wanted = 2 * high or 1
+
+        def available(wanted: int) -> int:
+            nonlocal groups
             while len(groups) < wanted:
                 candidates = next(sources, None)
                 if candidates is None:
@@ -687,18 +664,10 @@ class VictimSearch:
                 known = self._groups(candidates, kind)
                 if len(candidates) == len(self._candidates) or self._session.first_tier_decided:
                     groups = known
-            if len(groups) == high:
-                return None
-            low, high = high, min(wanted, len(groups))
-            found = self._try(groups[:high])
-        while high - low > 1:
-            middle = (low + high) // 2
-            again = self._try(groups[:middle])
-            if again is None:
-                low = middle
-            else:
-                high, found = middle, again
-        return groups[:high], found
+            return len(groups)
+
+        found = fewest(available, lambda count: self._try(groups[:count]))
+        return None if found is None else (groups[: found[0]], found[1])
 
     def _holding_what_is_needed(
         self, groups: list[VictimGroup], found: tuple[Allocation, ...]

@@ -22,7 +22,7 @@ from ringwise.framework.queue_discipline import (
     waiting_in_line,
 )
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Eviction
+from ringwise.framework.trials import trial
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
@@ -95,15 +95,15 @@ class QueueDiscipline(Component):
         if not lines:
             return
         self._not_before = session.now + _PAUSE
-        statement = session.statement()
-        try:
-            for job in session.jobs.values():
-                for uid, pod in job.pods.items():
-                    if session.state.pods[uid].node >= 0:
-                        statement.evict(Eviction(job, pod, "", job))
+        placements = session.state.pods
+        running = (
+            (job, pod)
+            for job in session.jobs.values()
+            for uid, pod in job.pods.items()
+            if placements[uid].node >= 0
+        )
+        with trial(session, gone=running):
             tested = [job for line in lines for job in self._test_line(session, line)]
-        finally:
-            statement.discard()
         for job in tested:
             note_attempt(session, job)
 

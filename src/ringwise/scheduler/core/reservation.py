@@ -33,6 +33,7 @@ from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import gave_nodes_back
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, Statement, chips_by_node, loads_by_node
+from ringwise.framework.trials import fewest, nearest, trial
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
@@ -414,7 +415,8 @@ class _Search:
     def __init__(self, session: Session, count: Callable[[int], None]) -> None:
         self._session = session
         self._count = count
-        self._layers: list[Statement] = []
+        #: Each with the number of jobs that have ended, with those of the layers below.
+        self._layers: list[tuple[int, Statement]] = []
 
     @cached_property
     def _runs(self) -> list[RunningJob]:
@@ -424,45 +426,24 @@ class _Search:
     def all_ended(self, owner: Job | None = None) -> Iterator[None]:
         """Inside, all running jobs have ended, but for the owner."""
         try:
-            self._end(self._runs, owner)
+            self._end(self._runs, owner, len(self._runs))
             yield
         finally:
-            self._restore()
+            self._restore(0)
 
     def find(self, job: Job) -> tuple[Sequence[RunningJob], list[Allocation]] | None:
         """The jobs that must end before it fits, and what it is allocated then; None if it never fits."""
+        runs = self._runs
         try:
-            count, allocations = self._earliest(job)
+            found = fewest(lambda _: len(runs), lambda count: self._place_after(job, runs, count))
         finally:
-            self._restore()
-        if allocations is None:
+            self._restore(0)
+        if found is None:
             return None
         try:
-            return self._latest(job, self._runs[:count], allocations)
+            return self._latest(job, runs[: found[0]], found[1])
         finally:
-            self._restore()
-
-    def _earliest(self, job: Job) -> tuple[int, list[Allocation] | None]:
-        """How many of the jobs must end before it fits: doubling, then bisection."""
-        runs = self._runs
-        low, high, found = 0, min(1, len(runs)), None
-        while low < high:
-            self._end(runs[low:high], job)
-            found = self.place(job)
-            if found is not None:
-                self._restore_last()
-                break
-            low, high = high, min(2 * high, len(runs))
-        while found is not None and high - low > 1:
-            middle = (low + high) // 2
-            self._end(runs[low:middle], job)
-            sooner = self.place(job)
-            if sooner is None:
-                low = middle
-            else:
-                self._restore_last()
-                high, found = middle, sooner
-        return high, found
+            self._restore(0)
 
     def _latest(
         self, job: Job, runs: Sequence[RunningJob], allocations: list[Allocation]
@@ -472,21 +453,26 @@ class _Search:
         It starts when the last of them has ended, wherever it is placed. What is kept for it on chips that
         are free long before is of no use to anybody until then.
         """
-        low, high = 0, len(runs)
-        while high - low > 1:
-            middle = (low + high) // 2
-            self._end(runs[middle:high], job)
-            found = self.place(job)
-            if found is None:
-                high = middle
-            else:
-                self._restore_last()
-                low, allocations = middle, found
-        needed = runs[low:]
+        last_first = runs[::-1]
+
+        def place(first: int, besides: Mapping[int, int] | None = None) -> list[Allocation] | None:
+            return self._place_after(job, last_first, len(runs) - first, besides)
+
+        first, allocations = nearest(0, len(runs), place, allocations)
+        needed = runs[first:]
         if free := self._free_besides(job, needed):
-            self._end(runs[low:high], job)
-            allocations = self.place(job, free) or allocations
+            allocations = place(first, free) or allocations
         return needed, allocations
+
+    def _place_after(
+        self, job: Job, runs: Sequence[RunningJob], count: int, besides: Mapping[int, int] | None = None
+    ) -> list[Allocation] | None:
+        """The same as `place`, with the first so many of these ended; that is kept for the next number."""
+        self._restore(count)
+        done = self._layers[-1][0] if self._layers else 0
+        if count > done:
+            self._end(runs[done:count], job, count)
+        return self.place(job, besides)
 
     def _free_besides(self, job: Job, runs: Sequence[RunningJob]) -> dict[int, int]:
         """Node to free chips, where a pod of the job would fit now and none of these runs."""
@@ -507,26 +493,17 @@ class _Search:
         `besides`: without these chips (by node).
         """
         session = self._session
-        plan = session.plans.get(job.key)
-        statement = session.statement()
-        try:
-            with set_aside(session, job, dict(besides)) if besides else nullcontext():
-                if session.overused(session.queues[job.queue]):
-                    return None
-                if place_gang(session, job, statement) is not None:
-                    return None
-                return list(statement.allocations)
-        finally:
-            statement.discard()
-            session.plans.pop(job.key, None)
-            if plan is not None:
-                session.plans[job.key] = plan
+        aside = set_aside(session, job, dict(besides)) if besides else nullcontext()
+        with trial(session, job) as statement, aside:
+            if session.overused(session.queues[job.queue]):
+                return None
+            return None if place_gang(session, job, statement) is not None else list(statement.allocations)
 
-    def _end(self, runs: Sequence[RunningJob], owner: Job | None) -> None:
-        """One layer more: these have ended, but for the owner."""
+    def _end(self, runs: Sequence[RunningJob], owner: Job | None, count: int) -> None:
+        """One layer more: these have ended, but for the owner. `count` have with those of layers below."""
         session = self._session
         statement = session.statement()
-        self._layers.append(statement)
+        self._layers.append((count, statement))
         for run in runs:
             if run.job is owner:
                 continue
@@ -535,12 +512,10 @@ class _Search:
                     statement.evict(Eviction(run.job, pod, "", owner))
         self._count(ENDED_STEPS * len(statement.evictions))
 
-    def _restore_last(self) -> None:
-        self._layers.pop().discard()
-
-    def _restore(self) -> None:
-        while self._layers:
-            self._restore_last()
+    def _restore(self, count: int) -> None:
+        """Only layers with so many ended jobs stay."""
+        while self._layers and self._layers[-1][0] > count:
+            self._layers.pop()[1].discard()
 
 
 def running_jobs(session: Session) -> list[RunningJob]:

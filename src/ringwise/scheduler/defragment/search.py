@@ -34,7 +34,8 @@ from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.queue_discipline import shape_of
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Allocation
+from ringwise.framework.statement import Allocation, chips_by_node
+from ringwise.framework.trials import fewest, trial
 from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason, Trigger
@@ -365,13 +366,9 @@ class _Search:
         if denied is not None:
             return denied
         self._budget.left -= len(pods)
-        statement = session.statement()
-        try:
-            if place_gang(session, job, statement) is None:
-                return STARTS_WITHOUT_MOVES(job=name_of(job))
-        finally:
-            statement.discard()
-        return None
+        with trial(session) as statement:
+            starts = place_gang(session, job, statement) is None
+        return STARTS_WITHOUT_MOVES(job=name_of(job)) if starts else None
 
     def could_take(self, selection: NodeSelection, node: int) -> bool:
         """Whether the node could take such a pod if enough were free there."""
@@ -613,13 +610,10 @@ class _Search:
                     placed.enter_context(what_if.placed(session, [one]))
                 if what_if.obstacle(session, job) is not None:
                     return None
-                statement = session.statement()
-                try:
+                with trial(session) as statement:
                     if place_gang(session, job, statement) is not None:
                         return None
                     return _Found(units, targets, list(statement.allocations))
-                finally:
-                    statement.discard()
 
     def _still_fits(self, session: Session, target: Allocation) -> bool:
         """Whether a moved pod can have its place, with those that are placed and those that stay."""
@@ -732,11 +726,8 @@ class _Search:
         if not missing_pods(session, job):
             return True
         self.spend(self.steps_to_place)
-        statement = session.statement()
-        try:
+        with trial(session) as statement:
             return place_gang(session, job, statement) is None
-        finally:
-            statement.discard()
 
     def _everywhere(
         self, items: list[_Item], targets: dict[str, Allocation], units: Sequence[Unit]
@@ -769,12 +760,9 @@ class _Search:
         session, job = self._session, item.job
         pod = job.pods[item.pod.uid]
         if pod.cls.chips and _placed_as_a_whole(session, job):
-            statement = session.statement()
-            try:
+            with trial(session) as statement:
                 placed = place_gang(session, job, statement) is None
                 allocations = list(statement.allocations)
-            finally:
-                statement.discard()
             if placed:
                 yield allocations
             return
@@ -926,14 +914,13 @@ class _Trial:
 
     def clear_for_whole(self, nodes: Sequence[tuple[int, tuple[Unit, ...]]]) -> list[_Item]:
         """Clear as few of these nodes, in this order, as let the job fit as a whole; the units that go."""
-        fewest = self._fewest(nodes)
-        room = self._room_with(self._units_of(nodes[:fewest]))
-        if room is None:
+        found = fewest(
+            lambda _: max(1, len(nodes)), lambda count: self._room_with(self._units_of(nodes[:count]))
+        )
+        if found is None:
             raise _DoesNotFit(None)
-        taken: dict[int, int] = {}
-        for one in room:
-            taken[one.node] = taken.get(one.node, 0) | mask_of(one.chips)
-        lifted = self._units_of(nodes[:fewest])
+        taken = chips_by_node(found[1])
+        lifted = self._units_of(nodes[: found[0]])
         needed = [
             unit for unit in lifted if any(taken.get(node, 0) & mask for node, mask in unit.held.items())
         ]
@@ -947,21 +934,6 @@ class _Trial:
         self._place(room, None)
         return _items_of(needed)
 
-    def _fewest(self, nodes: Sequence[tuple[int, tuple[Unit, ...]]]) -> int:
-        """How many of the nodes have to be cleared, by bisection."""
-        low, high = 0, 1
-        while self._room_with(self._units_of(nodes[:high])) is None:
-            if high >= len(nodes):
-                raise _DoesNotFit(None)
-            low, high = high, min(len(nodes), 2 * high)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._room_with(self._units_of(nodes[:middle])) is None:
-                low = middle
-            else:
-                high = middle
-        return high
-
     def _units_of(self, nodes: Iterable[tuple[int, tuple[Unit, ...]]]) -> list[Unit]:
         return list({id(unit): unit for _, units in nodes for unit in units}.values())
 
@@ -970,14 +942,9 @@ class _Trial:
         search, session = self._search, self._session
         uids = [uid for unit in units for uid in unit.uids]
         search.spend(1 + len(uids) + search.steps_to_place)
-        with search.what_if.restarted(session, uids):
-            statement = session.statement()
-            try:
-                if place_gang(session, search.job, statement) is not None:
-                    return None
-                return list(statement.allocations)
-            finally:
-                statement.discard()
+        with search.what_if.restarted(session, uids), trial(session) as statement:
+            placed = place_gang(session, search.job, statement) is None
+            return list(statement.allocations) if placed else None
 
     # -- placing
 
@@ -1001,8 +968,7 @@ class _Trial:
         search.spend(1)
         pod = job.pods[item.pod.uid]
         as_a_whole = bool(pod.cls.chips) and _placed_as_a_whole(session, job)
-        statement = session.statement()
-        try:
+        with trial(session) as statement:
             if as_a_whole:
                 reason = place_gang(session, job, statement)
                 done = reason is None
@@ -1010,8 +976,6 @@ class _Trial:
                 reason = place_each(session, job, statement, [pod])
                 done = bool(statement.allocations)
             allocations = list(statement.allocations)
-        finally:
-            statement.discard()
         if done:
             self._place(allocations, item.unit)
             return ()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.trials import nearest, trial
 from ringwise.grammar import counted
 from ringwise.placement.switches.classes import (
     FOUNDATION_MODEL_PODS,
@@ -232,23 +233,19 @@ class _Counting:
             if self._policy(whole, size, block_nodes=size) is None:
                 continue
             most = sum(count // size for count in open_nodes.values())
-            low, high = 0, most + 1
-            if self._fits_blocks(size, most, whole):
-                low = most
-            while high - low > 1:
-                middle = (low + high) // 2
-                if self._fits_blocks(size, middle, whole):
-                    low = middle
-                else:
-                    high = middle
+
+            def fits(blocks: int, size: int = size) -> bool | None:
+                return self._fits_blocks(size, blocks, whole) or None
+
+            jobs = most if fits(most) else nearest(0, most + 1, fits, True)[0]
             yield JobShape(
                 f"blocks of {counted(size, 'node')}",
                 "block",
                 whole,
                 size,
-                low,
+                jobs,
                 most,
-                free - low * size * whole,
+                free - jobs * size * whole,
             )
 
     def _open_by_superpod(self, whole: int) -> dict[object, int]:
@@ -351,10 +348,9 @@ class _Counting:
         what_if = self._view.what_if
         with what_if.submitted(job):
             session = what_if.open_session(self._now, [job])
-            statement = session.statement()
-            place_gang(session, job, statement)
-            count = len(statement.allocations)
-            statement.discard()
+            with trial(session) as statement:
+                place_gang(session, job, statement)
+                count = len(statement.allocations)
         # A pod that finds no node ends the attempt.
         self._steps_left -= count + 1
         return count

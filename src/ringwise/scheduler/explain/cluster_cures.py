@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -101,10 +101,10 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
         if search.is_over:
             search.cut_short = True
             break
-        progress = search.progress(_ended(search, uids), len(uids))
+        progress = search.progress(search.ended(uids), len(uids))
         helpful.append((-progress, position))
         if progress == STARTS:
-            yield search.cure("job-ended", f"if {names} ended", _ended(search, uids))
+            yield search.cure("job-ended", f"if {names} ended", search.ended(uids))
             found += 1
             if found == _MAX_SINGLE_JOBS:
                 return
@@ -116,10 +116,10 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
         if search.is_over:
             return
         uids = [*some, *more]
-        if search.holds(_ended(search, uids), len(uids)):
-            yield search.cure("job-ended", f"if {first} and {second} ended", _ended(search, uids))
+        if search.holds(search.ended(uids), len(uids)):
+            yield search.cure("job-ended", f"if {first} and {second} ended", search.ended(uids))
             return
-    parts = [_ended(search, uids) for _, uids in candidates[:_MAX_TOGETHER]]
+    parts = [search.ended(uids) for _, uids in candidates[:_MAX_TOGETHER]]
     taken = search.fewest(parts, 8)
     if taken:
         names = joined([candidates[position][0] for position in taken])
@@ -152,7 +152,7 @@ def wait_cures(search: CureSearch) -> Iterator[Cure]:
     uids = [uid for uid, placed in view.cluster.pods.items() if placed.node >= 0 and uid not in job.pods]
     if uids:
         text = "if all running jobs ended: it can only wait, or the cluster must grow"
-        yield from search.attempt("wait", text, _ended(search, uids), len(uids))
+        yield from search.attempt("wait", text, search.ended(uids), len(uids))
 
 
 def _candidates(search: CureSearch) -> list[tuple[str, list[str]]]:
@@ -180,12 +180,6 @@ def _candidates(search: CureSearch) -> list[tuple[str, list[str]]]:
             close.add(name)
     ordered = sorted(grouped, key=lambda name: (name not in close, chips[name], name))
     return [(name, grouped[name]) for name in ordered]
-
-
-def _ended(search: CureSearch, uids: Iterable[str]) -> Suppose:
-    what_if, job, now = search.view.what_if, search.job, search.now
-    held = list(uids)
-    return lambda: what_if.ended(what_if.open_session(now), held, job)
 
 
 def node_cures(search: CureSearch) -> Iterator[Cure]:

@@ -122,6 +122,10 @@ class CureSearch:
         """Whether nothing more may be tried."""
         return self._budget.left <= self._reserve
 
+    def ended(self, uids: Iterable[str]) -> Suppose:
+        what_if, pods = self.view.what_if, list(uids)
+        return lambda: what_if.ended(what_if.open_session(self.now), pods)
+
     def progress(self, suppose: Suppose, extra: int = 0) -> float:
         """How many pods of its gang can be placed under the supposition; infinite when the job starts."""
         if self.is_over:

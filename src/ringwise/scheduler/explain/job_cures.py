@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +10,7 @@ from ringwise.durations import duration_text
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.reasons import QUEUE_SHARE_KEPT
+from ringwise.framework.trials import nearest
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
@@ -88,18 +89,15 @@ def _is_placed(search: CureSearch, uid: str) -> bool:
 def minimum_cures(search: CureSearch) -> Iterator[Cure]:
     """The largest smaller gang that starts, found by bisection."""
     job = search.job
-    low, high = 0, job.min_available
-    if high <= 1:
-        return
-    while high - low > 1:
-        middle = (low + high) // 2
-        if search.holds(_change(search, JobChange(min_available=middle))):
-            low = middle
-        else:
-            high = middle
-    if low:
-        text = f"with minAvailable {low} instead of {job.min_available}"
-        yield search.cure("min-available", text, _change(search, JobChange(min_available=low)))
+    least = _most_with(search, job.min_available, lambda pods: JobChange(min_available=pods))
+    if least:
+        text = f"with minAvailable {least} instead of {job.min_available}"
+        yield search.cure("min-available", text, _change(search, JobChange(min_available=least)))
+
+
+def _most_with(search: CureSearch, too_many: int, change: Callable[[int], JobChange]) -> int:
+    """The largest number with which the job starts; 0: none that is less than too many."""
+    return nearest(0, too_many, lambda number: search.holds(_change(search, change(number))) or None, True)[0]
 
 
 def label_cures(search: CureSearch) -> Iterator[Cure]:
@@ -194,14 +192,8 @@ def _fewer_sub_groups(search: CureSearch, policies: tuple[SubGroupPolicy, ...]) 
             min_available=min(job.min_available, left) if most else job.min_available, sub_groups=cut
         )
 
-    low, high = 0, max(policy.min_groups for policy in policies)
-    now = high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if search.holds(_change(search, fewer(middle))):
-            low = middle
-        else:
-            high = middle
+    now = max(policy.min_groups for policy in policies)
+    low = _most_with(search, now, fewer)
     refused = now and job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
     # With none that must run a job starts which has pods for none; one that waits would start without them.
     if low or (refused and search.holds(_change(search, fewer(0)))):

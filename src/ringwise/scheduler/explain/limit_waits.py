@@ -25,7 +25,7 @@ from ringwise.framework.reasons import (
 from ringwise.framework.users import unknown_user
 from ringwise.grammar import counted
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
+from ringwise.scheduler.explain.cure_search import Cure, CureSearch
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import CHIPS, RUNNING, WAITING, Limits
 from ringwise.topology.natural import natural_key
@@ -155,11 +155,6 @@ def _supposed(table: LimitTable, scope: Scope, limits: Limits) -> Iterator[None]
         table.namespaces = namespaces
 
 
-def _without(search: CureSearch, uids: list[str]) -> Suppose:
-    what_if = search.view.what_if
-    return lambda: what_if.ended(what_if.open_session(search.now), uids, search.job)
-
-
 def _ended(search: CureSearch, scope: Scope) -> Iterator[Cure]:
     view, job = search.view, search.job
     users = _users(view, scope)
@@ -167,7 +162,7 @@ def _ended(search: CureSearch, scope: Scope) -> Iterator[Cure]:
     for other in own[:_TRIED]:
         uids = [uid for uid in other.pods if view.cluster.pods[uid].node >= 0]
         text = f"if job {other.namespace}/{other.name} ended"
-        found = list(search.attempt("job-ended", text, _without(search, uids), len(uids)))
+        found = list(search.attempt("job-ended", text, search.ended(uids), len(uids)))
         yield from found
         if found:
             return

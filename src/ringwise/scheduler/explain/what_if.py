@@ -18,6 +18,7 @@ from ringwise.framework.queue_discipline import waits_behind
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, Statement
+from ringwise.framework.trials import trial
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.events import Event
 from ringwise.reasons import Reason
@@ -223,18 +224,14 @@ class WhatIf:
     # -- pods and jobs --------------------------------------------------------------------------
 
     @contextmanager
-    def ended(self, session: Session, uids: Iterable[str], beneficiary: Job) -> Iterator[None]:
+    def ended(self, session: Session, uids: Iterable[str]) -> Iterator[None]:
         """Inside, these running pods have ended."""
-        statement = session.statement()
-        try:
-            for uid in uids:
-                placement = self._state.pods[uid]
-                if placement.node >= 0:
-                    owner = self._book.job_of(uid) or NO_JOB
-                    statement.evict(Eviction(owner, placement.pod, "supposed to end", beneficiary))
+        records = self._state.pods
+        running = [
+            (self._book.job_of(uid) or NO_JOB, records[uid].pod) for uid in uids if records[uid].node >= 0
+        ]
+        with trial(session, gone=running):
             yield
-        finally:
-            statement.discard()
 
     @contextmanager
     def restarted(self, session: Session, uids: Iterable[str]) -> Iterator[None]:

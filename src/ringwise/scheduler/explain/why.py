@@ -16,6 +16,7 @@ from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.framework.shares.backfill_reservations import overrun_namespaces
+from ringwise.framework.trials import trial
 from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
 from ringwise.reasons import Reason
@@ -333,11 +334,8 @@ def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | No
     with session.reservations.open_to(job.key):
         reason = view.what_if.obstacle(session, job)
         if reason is None:
-            statement = session.statement()
-            try:
+            with trial(session) as statement:
                 reason = place_next(session, job, statement)
-            finally:
-                statement.discard()
     if reason is None or is_evicting(view, job):
         reason = job.reason
     if reason is None:
@@ -608,7 +606,7 @@ def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
         return ()
     policy, state = job.policy, view.cluster
     node = state.pods[first.uid].node
-    with view.what_if.ended(session, job.pods, job):
+    with view.what_if.ended(session, job.pods):
         selection = session.node_selection(job, first)
         score, reason = selection.verdict(node)
         fitting = selection.fitting_nodes()

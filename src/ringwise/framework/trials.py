@@ -1,0 +1,75 @@
+"""Searches by trial: what the session would decide if some pods were gone. Nothing of a trial stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from ringwise.framework.job import Job
+from ringwise.framework.session import Session
+from ringwise.framework.statement import Eviction, Statement
+from ringwise.framework.victim_queues import JobPod
+
+Found = TypeVar("Found")
+Item = TypeVar("Item")
+
+
+@contextmanager
+def trial(session: Session, job: Job | None = None, gone: Iterable[JobPod] = ()) -> Iterator[Statement]:
+    """Discard the statement at the end, and the plan of the job. Inside, the pods `gone` have left."""
+    plan = None if job is None else session.plans.get(job.key)
+    statement = session.statement()
+    try:
+        for owner, pod in gone:
+            statement.evict(Eviction(owner, pod, "", job))
+        yield statement
+    finally:
+        statement.discard()
+        if job is not None:
+            session.plans.pop(job.key, None)
+            if plan is not None:
+                session.plans[job.key] = plan
+
+
+def fewest(
+    available: Callable[[int], int], attempt: Callable[[int], Found | None]
+) -> tuple[int, Found] | None:
+    """The smallest number with which an attempt succeeds: doubled, then bisected. None: all are not enough.
+
+    `available` returns how many there are: at least as many as it is asked for, if there are so many.
+    """
+    high = 0
+    while True:
+        wanted = 2 * high or 1
+        low, high = high, min(wanted, available(wanted))
+        if high == low:
+            return None
+        found = attempt(high)
+        if found is not None:
+            return nearest(high, low, attempt, found)
+
+
+def nearest(good: int, bad: int, attempt: Callable[[int], Found | None], found: Found) -> tuple[int, Found]:
+    """The number nearest to `bad` with which an attempt succeeds; `found` is what `good` gives."""
+    while abs(good - bad) > 1:
+        middle = (good + bad) // 2
+        again = attempt(middle)
+        if again is None:
+            bad = middle
+        else:
+            good, found = middle, again
+    return good, found
+
+
+def reduced(
+    items: Sequence[Item], attempt: Callable[[list[Item]], Found | None], found: Found
+) -> tuple[list[Item], Found]:
+    """Leave out each item without which the attempt still succeeds, the last one first."""
+    kept = list(items)
+    for item in reversed(items):
+        fewer = [other for other in kept if other is not item]
+        again = attempt(fewer)
+        if again is not None:
+            kept, found = fewer, again
+    return kept, found
