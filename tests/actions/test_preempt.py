@@ -183,6 +183,16 @@ def test_a_class_that_comes_after_its_job_counts_at_once() -> None:
     assert rig.evictions() == ["v0-0"]
 
 
+def test_no_pod_is_evicted_for_a_job_that_a_closed_queue_does_not_admit() -> None:
+    rig = rig_of(1)
+    fill_with(rig, 8)
+    rig.queue("default", state="Closed")
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == []
+    assert rig.reason("boss") == "queue-not-open"
+
+
 def test_other_queues_are_reclaims_business() -> None:
     rig = rig_of(1)
     rig.queue("other")

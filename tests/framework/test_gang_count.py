@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.gangs.gang_count import GangCount, is_complete, is_confirmed
+from ringwise.framework.gangs.gang_count import GangCount, is_complete, is_complete_and_confirmed
 from ringwise.framework.job import Job
 from ringwise.state.model import Requirement, SubGroupPolicy
 from tests.builders.session_lab import cluster
@@ -45,14 +45,14 @@ def test_numbers_kept_by_changes_equal_a_recount(changes: list[int], least: int)
         assert gang.pods == len(counted)
         tasks = Counter(pods[one].task for one in counted)
         short = [task for task, needed in MINIMUMS.items() if tasks[task] < needed]
-        assert gang.tasks_short == (len(short) if least >= sum(MINIMUMS.values()) else 0)
-        found = gang.task_short()
-        assert (found and found[0]) == (short[0] if gang.tasks_short else None)
+        assert gang.short_tasks == (len(short) if least >= sum(MINIMUMS.values()) else 0)
+        found = gang.first_short_task()
+        assert (found and found[0]) == (short[0] if gang.short_tasks else None)
         assert found is None or found[1] == tasks[found[0]]
         groups = Counter(one // SIZE for one in counted)
         complete = sum(have == SIZE for have in groups.values())
         assert gang.spare_groups == [complete - COMPLETE]
-        lacking = gang.policy_short()
+        lacking = gang.first_short_policy()
         assert (lacking and lacking[1]) == (complete if complete < COMPLETE else None)
         assert gang.is_enough is (len(counted) >= least and complete >= COMPLETE)
         for one, pod in enumerate(pods):
@@ -62,7 +62,7 @@ def test_numbers_kept_by_changes_equal_a_recount(changes: list[int], least: int)
 def test_a_binding_that_is_not_confirmed_completes_the_gang_and_does_not_confirm_it() -> None:
     lab = cluster().node("n1").job("job", pods=2, min_available=2, on=["n1", "n1"])
     assert is_complete(lab.state, lab["job"])
-    assert is_confirmed(lab.state, lab["job"])
+    assert is_complete_and_confirmed(lab.state, lab["job"])
     lab.state.pods["job-0"].assumed = True
     assert is_complete(lab.state, lab["job"])
-    assert not is_confirmed(lab.state, lab["job"])
+    assert not is_complete_and_confirmed(lab.state, lab["job"])

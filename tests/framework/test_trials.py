@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.statement import Allocation
 from ringwise.framework.trials import fewest, nearest, reduced, trial
 from tests.builders.session_lab import cluster
@@ -40,7 +41,11 @@ def test_no_more_is_asked_for_than_is_tried() -> None:
 def test_nearest_approaches_the_number_that_fails_from_either_side(good: int, last: int) -> None:
     """All numbers from `good` to `last` succeed."""
     step = 1 if last >= good else -1
-    found, what = nearest(good, last + 7 * step, lambda one: str(one) if (last - one) * step >= 0 else None, "?")
+
+    def attempt(number: int) -> str | None:
+        return str(number) if (last - number) * step >= 0 else None
+
+    found, what = nearest(good, last + 7 * step, attempt, "?")
     assert found == last
     assert what == (str(last) if last != good else "?")
 
@@ -61,12 +66,20 @@ def test_reduced_leaves_out_the_last_of_what_is_not_needed(needed: set[int], lea
 def test_a_trial_restores_everything_also_after_an_error() -> None:
     lab = cluster().nodes(2, cpu=1000).job("old", cpu=600, on="n1").job("new", cpu=600)
     session = lab.session("gang", "predicates")
-    before = lab.state.pods["old-0"].node
-    with pytest.raises(ZeroDivisionError), trial(session, lab["new"], [(lab["old"], lab.pod("old-0"))]) as made:
-        assert lab.state.pods["old-0"].node < 0
-        made.allocate(Allocation(lab["new"], lab.pod("new-0"), before, ()))
-        assert lab.state.pods["new-0"].node == before
-        1 / 0  # noqa: B018
-    assert lab.state.pods["old-0"].node == before
-    assert lab.state.pods["new-0"].node < 0
-    assert not session.plans
+    new, old = lab.state.pods["new-0"], lab.state.pods["old-0"]
+    node, plan = old.node, JobPlan({})
+
+    def fail() -> None:
+        with trial(session, lab["new"], [(lab["old"], old.pod)]) as statement:
+            assert old.node < 0
+            statement.allocate(Allocation(lab["new"], new.pod, node, ()))
+            assert new.node == node
+            session.plans[lab["new"].key] = JobPlan({})
+            raise ZeroDivisionError
+
+    session.plans[lab["new"].key] = plan
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert old.node == node
+    assert new.node < 0
+    assert session.plans[lab["new"].key] is plan

@@ -82,6 +82,14 @@ def test_what_a_job_can_spare(least: int, tasks: dict[str, int], expected: list[
     assert spare(lab, "job-a-0", "job-b-0", "job-b-1", "job-b-2") == [[name] for name in expected]
 
 
+def test_a_task_that_is_short_keeps_no_pod_of_another_task() -> None:
+    lab = cluster().node("n1", cpu=40)
+    least = {"a": 1, "b": 2}
+    lab.job("job", tasks={"a": 1, "b": 4}, min_available=3, min_per_task=least, cpu=1, on="n1")
+    lab.change("job-a-0", phase="Failed")
+    assert spare(lab, *(f"job-b-{number}" for number in range(4))) == [["job-b-0"]]
+
+
 @pytest.mark.parametrize(
     ("size", "groups", "least", "expected"),
     [

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 @contextmanager
 def trial(session: Session, job: Job | None = None, gone: Iterable[JobPod] = ()) -> Iterator[Statement]:
-    """Discard the statement at the end, and the plan of the job. Inside, the pods `gone` have left."""
+    """Discard the statement at the end, and restore the job's plan. Inside, the pods `gone` have left."""
     plan = None if job is None else session.plans.get(job.key)
     statement = session.statement()
     try:
@@ -35,7 +35,7 @@ def trial(session: Session, job: Job | None = None, gone: Iterable[JobPod] = ())
 def fewest(
     available: Callable[[int], int], attempt: Callable[[int], Found | None]
 ) -> tuple[int, Found] | None:
-    """The smallest number with which an attempt succeeds: doubled, then bisected. None: all are not enough.
+    """Return the smallest number with which an attempt succeeds, or None: by doubling, then by bisection.
 
     `available` returns how many there are: at least as many as it is asked for, if there are so many.
     """
@@ -51,7 +51,7 @@ def fewest(
 
 
 def nearest(good: int, bad: int, attempt: Callable[[int], Found | None], found: Found) -> tuple[int, Found]:
-    """The number nearest to `bad` with which an attempt succeeds; `found` is what `good` gives."""
+    """Return the number nearest to `bad` with which an attempt succeeds; `found` is what `good` gives."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
         again = attempt(middle)

@@ -910,9 +910,13 @@ class ClusterState:
                     self._refresh(before.node)
         self._close()
 
+    @property
+    def in_transaction(self) -> bool:
+        return self._open_marks > 0
+
     def undo_open(self) -> bool:
         """Roll back the transactions that an interrupted caller left open; False when there were none."""
-        was_open = self._open_marks > 0
+        was_open = self.in_transaction
         while self._open_marks:
             self.rollback(0)
         return was_open

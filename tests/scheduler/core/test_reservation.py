@@ -130,6 +130,30 @@ def test_jobs_end_at_the_latest_by_the_longest_run_time_of_their_queue() -> None
     assert kept.starts == 1000 * SECOND + 3600 * SECOND
 
 
+def test_a_search_without_running_jobs_leaves_no_transaction_open() -> None:
+    rig = Rig(1, actions=PLAIN, reservation_after=600)
+    rig.submit("big", pods=2, chips=8)
+    rig.submit("bigger", pods=3, chips=8)
+    rig.run()
+    rig.step(600)
+    assert rig.machine.view.inconsistencies() == []
+
+
+def test_a_job_that_exceeds_its_limit_is_expected_to_end_now() -> None:
+    """It is asked to end again and again; a time in the past would let nobody use what is reserved."""
+    rig = Rig(1, actions=PLAIN, reservation_after=60)
+    rig.queue("q", annotations={"ringwise.io/longest-run-time": "1m"})
+    rig.submit("old", chips=8, queue="q")
+    rig.run()
+    rig.submit("big", chips=8, queue="q")
+    rig.run()
+    rig.step(3600)
+    rig.step(3600)
+    [run] = running_jobs(rig.machine.view.what_if.open_session(rig.now))
+    assert run.end is not None
+    assert run.end >= rig.now
+
+
 def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
     rig = Rig(3, actions=PLAIN, reservation_after=600)
     rig.submit("small", chips=8)

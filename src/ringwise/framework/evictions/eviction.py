@@ -131,15 +131,15 @@ def plan_for(session: Session, job: Job, choice: VictimChoice) -> EvictionPlan |
     search = VictimSearch(session, job, choice)
     has_pods = has_pending_pods(session, job)
     if not session.is_admitted(job):
-        if not search.would_be_admitted():
+        if session.queues[job.queue].state != "Open" or not search.would_be_admitted():
             return None
-        # Only a lack of resources kept it out, and evictions can end that. What keeps it from starting now
-        # is another reason, which ends with other events.
+        # Only a lack of resources kept it out, and evictions can end that. The reason of that refusal does
+        # not apply any more: the job records why it cannot start now, so that the right events wake it.
         job.inqueue = True
         session.job_enqueued(job)
         job.reason = None
         if has_pods:
-            with trial(session) as statement:
+            with trial(session, job) as statement:
                 job.reason = place_gang(session, job, statement)
     if not has_pods:
         return None

@@ -82,12 +82,13 @@ class SparePods:
         }
         running = {uid: pod for uid, pod in placed.items() if pod.live}
         # Backup pods stand in for others: they are none of the minimum.
-        members = (pod for uid, pod in placed.items() if uid not in job.backups or not pod.live)
+        backups = job.backups
+        members = [pod for uid, pod in placed.items() if uid not in backups or not pod.live]
         return _Counts(job, running, GangCount(job, members))
 
 
 class _Counts:
-    __slots__ = ("_gang", "_job", "_taken", "running")
+    __slots__ = ("_gang", "_job", "_taken", "running", "spare")
 
     def __init__(self, job: Job, running: Mapping[str, Pod], gang: GangCount) -> None:
         self._job = job
@@ -95,12 +96,9 @@ class _Counts:
         self.running = running
         #: With the pods that run or have succeeded, without those that were taken.
         self._gang = gang
+        #: Pods beyond the minimum of the job.
+        self.spare = gang.pods - job.min_available
         self._taken: set[str] = set()
-
-    @property
-    def spare(self) -> int:
-        """Pods beyond the minimum of the job."""
-        return self._gang.pods - self._job.min_available
 
     def copy(self) -> _Counts:
         return _Counts(self._job, self.running, self._gang.copy())
@@ -109,20 +107,26 @@ class _Counts:
         """The pods that go with this one, where they can."""
         if uid in self._taken:
             return ()
-        group = self._gang.group_broken_without(uid)
+        backups = self._job.backups
+        group = None if uid in backups else self._gang.group_broken_without(uid)
         if group is None:
             return self._take((uid,))
-        together = tuple(one for one in group.pods if one in self.running and one not in self._taken)
+        counted = self.running.keys() - backups.keys() - self._taken
+        together = tuple(one for one in group.pods if one in counted)
         if self._gang.spare_groups[group.position] <= 0 or not candidates >= set(together):
             return ()
         return self._take(together)
 
     def _take(self, uids: tuple[str, ...]) -> tuple[str, ...]:
-        for uid in uids:
-            self._gang.remove(self.running[uid])
-        if self.spare < 0 or self._gang.tasks_short:
-            for uid in uids:
-                self._gang.add(self.running[uid])
+        if self.spare < len(uids):
             return ()
+        members = [self.running[uid] for uid in uids if uid not in self._job.backups]
+        for pod in members:
+            self._gang.remove(pod)
+        if any(self._gang.is_short_of(pod.task) for pod in members):
+            for pod in members:
+                self._gang.add(pod)
+            return ()
+        self.spare -= len(uids)
         self._taken.update(uids)
         return uids

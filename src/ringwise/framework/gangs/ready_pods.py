@@ -7,7 +7,7 @@ time would cost their square.
 from __future__ import annotations
 
 from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED
-from ringwise.framework.gangs.gang_count import GangCount, is_placed
+from ringwise.framework.gangs.gang_count import GangCount, is_placed, placed_pods
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
@@ -27,12 +27,13 @@ class ReadyPods:
         return self.startable(job).pods - self._best_effort[job.key]
 
     def startable(self, job: Job) -> GangCount:
-        """Pods that are placed, or wait and request nothing."""
+        """Return the count of the pods that are placed, or wait and request nothing."""
         counts = self._counts.get(job.key)
         if counts is None:
-            ready = [pod for uid, pod in job.pods.items() if uid not in job.backups and self._is_ready(pod)]
+            backups = job.backups
+            ready = [pod for uid, pod in job.pods.items() if uid not in backups and self._is_ready(pod)]
             counts = self._counts[job.key] = GangCount(job, ready)
-            self._best_effort[job.key] = sum(not is_placed(self._session.state, pod) for pod in ready)
+            self._best_effort[job.key] = counts.pods - placed_pods(self._session.state, job)
         return counts
 
     def complete(self, job: Job) -> bool:
@@ -44,11 +45,11 @@ class ReadyPods:
             (pod,) = job.pods.values()
             return job.min_available <= 0 or self._is_ready(pod)
         counts = self.startable(job)
-        return counts.pods >= job.min_available and not counts.tasks_short
+        return counts.pods >= job.min_available and not counts.short_tasks
 
     def sub_groups_complete(self, job: Job) -> bool:
         """As many sub-groups of each policy as must run have the pods that they need."""
-        return not job.sub_groups or not self.startable(job).policies_short
+        return not job.sub_groups or not self.startable(job).short_policies
 
     def _is_ready(self, pod: Pod) -> bool:
         return is_placed(self._session.state, pod) or (pod.cls.best_effort and self._session.is_pending(pod))

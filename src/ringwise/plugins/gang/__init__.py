@@ -53,13 +53,13 @@ class Gang:
         """Enough pods exist that run, have succeeded, or can still be placed: in every task, then in all."""
         if self._awaits_pods(job):
             return None
-        able = GangCount(job, filter(_can_take_part, job.pods.values() or job.prospective))
-        if (task := able.task_short()) is not None:
+        able = GangCount(job, [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)])
+        if (task := able.first_short_task()) is not None:
             needed = job.min_per_task[task[0]]
             return NOT_ENOUGH_PODS_OF_TASK(
                 job=job.name, task=task[0], valid=task[1], needed=needed, missing=needed - task[1]
             )
-        if (short := able.policy_short()) is not None:
+        if (short := able.first_short_policy()) is not None:
             policy, valid = short
             return NOT_ENOUGH_SUB_GROUPS(
                 job=job.name,
@@ -103,14 +103,14 @@ class Gang:
         missing = job.min_available - startable.pods
         if missing <= 0:
             return Vote.REJECT, TASKS_NOT_COMPLETE(
-                job=job.name, short=startable.tasks_short, tasks=len(job.min_per_task)
+                job=job.name, short=startable.short_tasks, tasks=len(job.min_per_task)
             )
         return Vote.REJECT, GANG_NOT_COMPLETE(
             job=job.name, started=startable.pods, needed=job.min_available, missing=missing
         )
 
     def sub_groups_pipelined(self, job: Job) -> tuple[Vote, Reason | None]:
-        short = self._ready_pods.startable(job).policy_short()
+        short = self._ready_pods.startable(job).first_short_policy()
         if short is None:
             return Vote.PERMIT, None
         policy, have = short
@@ -139,7 +139,7 @@ class Gang:
                     left[owner.key] = counts.copy(), least
                 counts, least = left[owner.key]
                 counts.remove(one)
-                if counts.pods < least or counts.policies_short:
+                if counts.pods < least or counts.short_policies:
                     counts.add(one)
                     continue
             spare.append(uid)

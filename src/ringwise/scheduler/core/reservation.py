@@ -429,7 +429,7 @@ class _Search:
             self._end(self._runs, owner, len(self._runs))
             yield
         finally:
-            self._restore(0)
+            self._restore()
 
     def find(self, job: Job) -> tuple[Sequence[RunningJob], list[Allocation]] | None:
         """The jobs that must end before it fits, and what it is allocated then; None if it never fits."""
@@ -437,13 +437,13 @@ class _Search:
         try:
             found = fewest(lambda _: len(runs), lambda count: self._place_after(job, runs, count))
         finally:
-            self._restore(0)
+            self._restore()
         if found is None:
             return None
         try:
             return self._latest(job, runs[: found[0]], found[1])
         finally:
-            self._restore(0)
+            self._restore()
 
     def _latest(
         self, job: Job, runs: Sequence[RunningJob], allocations: list[Allocation]
@@ -460,6 +460,7 @@ class _Search:
 
         first, allocations = nearest(0, len(runs), place, allocations)
         needed = runs[first:]
+        self._restore(len(needed) - 1)
         if free := self._free_besides(job, needed):
             allocations = place(first, free) or allocations
         return needed, allocations
@@ -467,7 +468,10 @@ class _Search:
     def _place_after(
         self, job: Job, runs: Sequence[RunningJob], count: int, besides: Mapping[int, int] | None = None
     ) -> list[Allocation] | None:
-        """The same as `place`, with the first so many of these ended; that is kept for the next number."""
+        """Return what the job is allocated if the first `count` of the runs have ended.
+
+        They stay ended for the next call, which restores only those that it does not need.
+        """
         self._restore(count)
         done = self._layers[-1][0] if self._layers else 0
         if count > done:
@@ -500,7 +504,7 @@ class _Search:
             return None if place_gang(session, job, statement) is not None else list(statement.allocations)
 
     def _end(self, runs: Sequence[RunningJob], owner: Job | None, count: int) -> None:
-        """One layer more: these have ended, but for the owner. `count` have with those of layers below."""
+        """Add a layer in which these have ended, but for the owner; `count` is the sum of all layers."""
         session = self._session
         statement = session.statement()
         self._layers.append((count, statement))
@@ -512,8 +516,8 @@ class _Search:
                     statement.evict(Eviction(run.job, pod, "", owner))
         self._count(ENDED_STEPS * len(statement.evictions))
 
-    def _restore(self, count: int) -> None:
-        """Only layers with so many ended jobs stay."""
+    def _restore(self, count: int = -1) -> None:
+        """Discard the layers in which more than `count` jobs have ended; without a number, all layers."""
         while self._layers and self._layers[-1][0] > count:
             self._layers.pop()[1].discard()
 
@@ -536,12 +540,13 @@ def running_jobs(session: Session) -> list[RunningJob]:
                     break
         if ends is None:
             continue
-        known = [] if job.expected is None else [max(session.now, started + job.expected)]
+        times = [] if job.expected is None else [started + job.expected]
         if ends:
-            known = [session.now]
+            times = [session.now]
         elif (limit := session.limits.end_of(job, session.now)) is not None:
-            known.append(limit)
-        runs.append(RunningJob(job, min(known, default=None), started))
+            times.append(limit)
+        end = max(session.now, min(times)) if times else None
+        runs.append(RunningJob(job, end, started))
     runs.sort(key=attrgetter("order"))
     return runs
 

@@ -483,13 +483,12 @@ class VolumeWaits(Component):
     def _is_gang(self, job: Job, batches: Sequence[_Batch]) -> bool:
         """Whether the job has its minimums with these: without its gang no pod of it is bound."""
         held = {uid for batch in batches for uid in batch.binds}
-        started = (
-            pod
-            for uid, pod in job.pods.items()
-            if uid not in job.backups and (uid in held or self._counts(pod))
-        )
+        backups = job.backups
+        started = [
+            pod for uid, pod in job.pods.items() if uid not in backups and (uid in held or self._counts(pod))
+        ]
         gang = GangCount(job, started)
-        return gang.is_enough and not gang.tasks_short
+        return gang.is_enough and not gang.short_tasks
 
     def _counts(self, pod: Pod) -> bool:
         """Whether the pod counts for its gang: it is placed, or waits and requests nothing."""

@@ -123,6 +123,7 @@ class CureSearch:
         return self._budget.left <= self._reserve
 
     def ended(self, uids: Iterable[str]) -> Suppose:
+        """Suppose that these pods have ended."""
         what_if, pods = self.view.what_if, list(uids)
         return lambda: what_if.ended(what_if.open_session(self.now), pods)
 

@@ -89,14 +89,14 @@ def _is_placed(search: CureSearch, uid: str) -> bool:
 def minimum_cures(search: CureSearch) -> Iterator[Cure]:
     """The largest smaller gang that starts, found by bisection."""
     job = search.job
-    least = _most_with(search, job.min_available, lambda pods: JobChange(min_available=pods))
-    if least:
-        text = f"with minAvailable {least} instead of {job.min_available}"
-        yield search.cure("min-available", text, _change(search, JobChange(min_available=least)))
+    most = _most_with(search, job.min_available, lambda pods: JobChange(min_available=pods))
+    if most:
+        text = f"with minAvailable {most} instead of {job.min_available}"
+        yield search.cure("min-available", text, _change(search, JobChange(min_available=most)))
 
 
 def _most_with(search: CureSearch, too_many: int, change: Callable[[int], JobChange]) -> int:
-    """The largest number with which the job starts; 0: none that is less than too many."""
+    """Return the largest number below `too_many` with which the job starts; 0 if there is none."""
     return nearest(0, too_many, lambda number: search.holds(_change(search, change(number))) or None, True)[0]
 
 

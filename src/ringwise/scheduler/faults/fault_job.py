@@ -177,7 +177,7 @@ class FaultJob:
     def staying(self, job: Job, is_placed: Callable[[Pod], bool]) -> GangCount:
         """The pods that are placed and healthy."""
         going = self.faulty.keys() | self.deletions.keys() | job.backups.keys()
-        return GangCount(job, (pod for uid, pod in job.pods.items() if uid not in going and is_placed(pod)))
+        return GangCount(job, [pod for uid, pod in job.pods.items() if uid not in going and is_placed(pod)])
 
     def plan_deletions(
         self, job: Job, level: Level, now: int, is_ours: Callable[[Pod], bool], forest: Forest | None

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
-from ringwise.framework.gangs.gang_count import is_complete, is_confirmed, is_placed, placed_pods
+from ringwise.framework.gangs.gang_count import is_complete, is_complete_and_confirmed, is_placed, placed_pods
 from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.messages import events as ev
@@ -655,7 +655,7 @@ class FaultHandler(Component):
         return Level.POD if job.clock is None else job.clock.level
 
     def _end_if_complete(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
-        if not is_confirmed(self._state, job):
+        if not is_complete_and_confirmed(self._state, job):
             return []
         handled.happened(Happened.PLACED)
         placed = placed_pods(self._state, job)
@@ -667,7 +667,7 @@ class FaultHandler(Component):
         """F2: the clock begins, goes on or ends; where a higher level begins, more pods are deleted."""
         if handled is None and job.clock is None:
             return []
-        if is_confirmed(self._state, job):
+        if is_complete_and_confirmed(self._state, job):
             self.clocks.end(job.key, job)
             return []
         if handled is not None and handled.drained and not policy.escalates:

@@ -124,7 +124,7 @@ class PartialGangs(Component):
 
     def _bound(self, job: Job) -> list[str]:
         """Pods with a node, including those whose binding is under way."""
-        return [uid for uid, pod in job.pods.items() if is_placed(self._state, pod)]
+        return [uid for uid, pod in job.pods.items() if pod.live and is_placed(self._state, pod)]
 
     def _confirmed(self, job: Job) -> list[str]:
         """Pods whose binding the API server confirmed."""
@@ -137,7 +137,7 @@ class PartialGangs(Component):
             return True
         if job.group is not None and job.group.phase in ("Running", "Unknown", "Completed"):
             return True
-        return any(pod.phase == "Succeeded" for pod in job.pods.values())
+        return any(pod.phase == "Succeeded" and not pod.deleting for pod in job.pods.values())
 
 
 def bound_at(pod: Pod) -> int | None:
