@@ -5,7 +5,7 @@ A backup pod of a hot switch is not a part of the gang before it takes over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 
 from ringwise.framework.job import Job, task_minimums_count
@@ -19,21 +19,27 @@ def is_placed(state: ClusterState, pod: Pod) -> bool:
     return not pod.deleting and (pod.phase == "Succeeded" or (pod.live and state.pods[pod.uid].node >= 0))
 
 
-def placed_pods(state: ClusterState, job: Job) -> int:
-    """Return the number of placed pods; a binding that the API server has not confirmed counts."""
+def placed_members(state: ClusterState, job: Job) -> list[Pod]:
+    """Return the placed pods; a binding that the API server has not confirmed counts."""
     # It is asked for each job in every cycle: one loop without calls takes a third of the time.
-    placements, backups, count = state.pods, job.backups, 0
-    for uid, pod in job.pods.items():
-        if pod.deleting or uid in backups:
-            continue
-        if placements[uid].node >= 0 or pod.phase == "Succeeded":
-            count += 1
-    return count
+    placements, backups = state.pods, job.backups
+    return [
+        pod
+        for uid, pod in job.pods.items()
+        if not pod.deleting
+        and (placements[uid].node >= 0 or pod.phase == "Succeeded")
+        and (not backups or uid not in backups)
+    ]
+
+
+def placed_pods(state: ClusterState, job: Job) -> int:
+    """Return the number of placed pods."""
+    return len(placed_members(state, job))
 
 
 def confirmed_pods(state: ClusterState, job: Job) -> list[Pod]:
     """The placed pods whose binding the API server has confirmed: the binding of others may still fail."""
-    return [pod for pod in _members(job) if is_placed(state, pod) and not state.pods[pod.uid].assumed]
+    return [pod for pod in placed_members(state, job) if not state.pods[pod.uid].assumed]
 
 
 def waiting_pods(state: ClusterState, job: Job) -> int:
@@ -46,7 +52,7 @@ def waiting_pods(state: ClusterState, job: Job) -> int:
 
 def is_complete(state: ClusterState, job: Job) -> bool:
     """F2: minAvailable pods are placed, and of each policy as many sub-groups as must run."""
-    return GangCount(job, [pod for pod in _members(job) if is_placed(state, pod)]).is_enough
+    return GangCount(job, placed_members(state, job)).is_enough
 
 
 def is_complete_and_confirmed(state: ClusterState, job: Job) -> bool:
@@ -81,29 +87,39 @@ class GangCount:
 
     def __init__(self, job: Job, pods: Collection[Pod]) -> None:
         self._job = job
-        self._groups = job.sub_groups if job.group is not None else ()
-        self.pods = 0
+        self.pods = len(pods)
         #: Task -> its pods beyond its minimum, if the minimums of tasks count.
         self._tasks: dict[str, int] = {}
+        self.short_tasks = 0
+        self._groups: Sequence[SubGroup] = ()
+        #: Uid -> the position of its sub-group among all; and how many pods of each are counted.
+        self._group_of: dict[str, int] = {}
+        self._have: list[int] = []
+        #: Of each policy: complete sub-groups beyond those that must run.
+        self.spare_groups: list[int] = []
+        self.short_policies = 0
+        # Most jobs have neither tasks with minimums nor sub-groups.
+        if job.min_per_task or job.sub_groups:
+            self._count_parts(job, pods)
+
+    def _count_parts(self, job: Job, pods: Iterable[Pod]) -> None:
         if task_minimums_count(job):
             self._tasks = {task: -least for task, least in job.min_per_task.items()}
-        self.short_tasks = sum(spare < 0 for spare in self._tasks.values())
-        #: Uid -> the position of its sub-group among all; and how many pods of each are counted.
-        self._group_of = {
-            uid: number
-            for number, group in enumerate(self._groups)
-            for uid in group.pods
-            if group.policy is not None
-        }
-        self._have = [0] * len(self._groups)
-        #: Of each policy: complete sub-groups beyond those that must run.
-        self.spare_groups = [-policy.min_groups for policy in self._policies] if self._groups else []
-        self.short_policies = sum(spare < 0 for spare in self.spare_groups)
-        if self._tasks or self._group_of:
-            for pod in pods:
-                self.add(pod)
-        else:
-            self.pods = len(pods)
+            self.short_tasks = sum(spare < 0 for spare in self._tasks.values())
+        self._groups = job.sub_groups if job.group is not None else ()
+        if self._groups:
+            self._group_of = {
+                uid: number
+                for number, group in enumerate(self._groups)
+                if group.policy is not None
+                for uid in group.pods
+            }
+            self._have = [0] * len(self._groups)
+            self.spare_groups = [-policy.min_groups for policy in self._policies]
+            self.short_policies = sum(spare < 0 for spare in self.spare_groups)
+        self.pods = 0
+        for pod in pods:
+            self.add(pod)
 
     def copy(self) -> GangCount:
         count = copy(self)

@@ -7,7 +7,7 @@ time would cost their square.
 from __future__ import annotations
 
 from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED
-from ringwise.framework.gangs.gang_count import GangCount, is_placed, placed_pods
+from ringwise.framework.gangs.gang_count import GangCount, is_placed, placed_members
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
@@ -30,10 +30,14 @@ class ReadyPods:
         """Return the count of the pods that are placed, or wait and request nothing."""
         counts = self._counts.get(job.key)
         if counts is None:
-            backups = job.backups
-            ready = [pod for uid, pod in job.pods.items() if uid not in backups and self._is_ready(pod)]
+            waiting = [
+                pod
+                for uid, pod in job.pods.items()
+                if pod.cls.best_effort and self._session.is_pending(pod) and uid not in job.backups
+            ]
+            ready = placed_members(self._session.state, job) + waiting
             counts = self._counts[job.key] = GangCount(job, ready)
-            self._best_effort[job.key] = counts.pods - placed_pods(self._session.state, job)
+            self._best_effort[job.key] = len(waiting)
         return counts
 
     def complete(self, job: Job) -> bool:

@@ -53,25 +53,14 @@ class Gang:
         """Enough pods exist that run, have succeeded, or can still be placed: in every task, then in all."""
         if self._awaits_pods(job):
             return None
-        able = GangCount(job, [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)])
-        if (task := able.first_short_task()) is not None:
-            needed = job.min_per_task[task[0]]
-            return NOT_ENOUGH_PODS_OF_TASK(
-                job=job.name, task=task[0], valid=task[1], needed=needed, missing=needed - task[1]
-            )
-        if (short := able.first_short_policy()) is not None:
-            policy, valid = short
-            return NOT_ENOUGH_SUB_GROUPS(
-                job=job.name,
-                policy=policy.name,
-                valid=valid,
-                needed=policy.min_groups,
-                missing=policy.min_groups - valid,
-                size=policy.size,
-            )
-        missing = job.min_available - able.pods
+        able = [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)]
+        if job.min_per_task or job.sub_groups:
+            short = _first_short_part(job, GangCount(job, able))
+            if short is not None:
+                return short
+        missing = job.min_available - len(able)
         if missing > 0:
-            return NOT_ENOUGH_PODS(job=job.name, valid=able.pods, needed=job.min_available, missing=missing)
+            return NOT_ENOUGH_PODS(job=job.name, valid=len(able), needed=job.min_available, missing=missing)
         return None
 
     def _awaits_pods(self, job: Job) -> bool:
@@ -144,6 +133,26 @@ class Gang:
                     continue
             spare.append(uid)
         return spare
+
+
+def _first_short_part(job: Job, able: GangCount) -> Reason | None:
+    if (task := able.first_short_task()) is not None:
+        name, valid = task
+        needed = job.min_per_task[name]
+        return NOT_ENOUGH_PODS_OF_TASK(
+            job=job.name, task=name, valid=valid, needed=needed, missing=needed - valid
+        )
+    if (short := able.first_short_policy()) is not None:
+        policy, valid = short
+        return NOT_ENOUGH_SUB_GROUPS(
+            job=job.name,
+            policy=policy.name,
+            valid=valid,
+            needed=policy.min_groups,
+            missing=policy.min_groups - valid,
+            size=policy.size,
+        )
+    return None
 
 
 def _can_take_part(pod: Pod) -> bool:
