@@ -111,7 +111,7 @@ class ClusterState:
         self.pods: dict[str, PodRecord] = {}
         #: Decisions of the open transactions.
         self._log: list[_Decision] = []
-        self._open_marks = 0
+        self.open_marks = 0
         self.self_maintain = self_maintain
         self.nodes: list[Node | None] = []
         self.labels = NodeLabels(self.nodes)
@@ -223,7 +223,7 @@ class ClusterState:
 
     def _reusable_id(self) -> int | None:
         """The id of a deleted node that nothing refers to. New nodes are facts, so no cycle runs now."""
-        if self._open_marks:
+        if self.open_marks:
             return None
         for number in self._deleted:
             reserved = self._reserved_loads.on(number) or any(
@@ -629,7 +629,7 @@ class ClusterState:
         if len(self.shapes) > len(self.names) + len(self.names) // 4 + _SPARE_SHAPES:
             # Loads that no node carries any more.
             self.shapes.sweep(self._shape_of)
-        if len(self.fleets) > self._most_fleets and not self._open_marks:
+        if len(self.fleets) > self._most_fleets and not self.open_marks:
             self._drop_unused_fleets()
         if self._watched_version != self.labels.version:
             self._choose_watched()
@@ -833,7 +833,7 @@ class ClusterState:
             raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
         placement.volumes = volumes
         self._hold(placement, number, chips, assumed=True)
-        if self._open_marks:
+        if self.open_marks:
             self._log.append(_Decision(uid))
 
     def release(self, uid: str) -> None:
@@ -842,7 +842,7 @@ class ClusterState:
         number, chips, assumed = placement.node, placement.chips, placement.assumed
         if number < 0:
             return
-        if self._open_marks:
+        if self.open_marks:
             # The node's report still lists these chips as used: mark them as free for this transaction.
             self._suppose(placement.pod.cls.resource, number, chips, True)
             orders, volumes = self._orders(placement), placement.volumes
@@ -851,7 +851,7 @@ class ClusterState:
 
     def checkpoint(self) -> int:
         """Open a transaction. Transactions nest."""
-        self._open_marks += 1
+        self.open_marks += 1
         return len(self._log)
 
     @property
@@ -903,27 +903,23 @@ class ClusterState:
 
     def commit(self, mark: int) -> None:
         """Keep the decisions since the mark. An outer transaction may still undo them."""
-        if self._open_marks == 1:
+        if self.open_marks == 1:
             for before in self._log:
                 if before.node >= 0:
                     self._suppose(self.pods[before.uid].pod.cls.resource, before.node, before.chips, False)
                     self._refresh(before.node)
         self._close()
 
-    @property
-    def in_transaction(self) -> bool:
-        return self._open_marks > 0
-
     def undo_open(self) -> bool:
         """Roll back the transactions that an interrupted caller left open; False when there were none."""
-        was_open = self.in_transaction
-        while self._open_marks:
+        was_open = self.open_marks > 0
+        while self.open_marks:
             self.rollback(0)
         return was_open
 
     def _close(self) -> None:
-        self._open_marks -= 1
-        if self._open_marks == 0:
+        self.open_marks -= 1
+        if self.open_marks == 0:
             self._log.clear()
 
     # -- usage ---------------------------------------------------------------------------
@@ -1026,7 +1022,7 @@ class ClusterState:
     def rebuild(self) -> None:
         """Compute what follows from nodes and pods again, after a change failed in its middle."""
         self._log.clear()
-        self._open_marks = 0
+        self.open_marks = 0
         for fleet in self.fleets.values():
             fleet.grow(len(self.names))
             fleet.drop_claims()

@@ -92,7 +92,7 @@ def _reserved(state: ClusterState, reservations: Iterable[Reservation]) -> list[
 
 def _nodes(state: ClusterState) -> list[str]:
     found = []
-    if state.in_transaction:
+    if state.open_marks:
         found.append("a transaction is still open")
     for number, name in enumerate(state.names):
         there = {uid for uid, placement in state.pods.items() if placement.node == number}
