@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -59,17 +60,20 @@ Answer = tuple[int, str, str]
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
-    """Installs the package, and runs `ringwise place` with it on the cluster of the page."""
+    """Installs the wheel of the package, and runs `ringwise place` with it on the cluster of the page."""
     folder = tmp_path_factory.mktemp("third-party")
     for name, text in FILES.items():
         where = folder / ("package" if name in PACKAGE else "") / name
         where.parent.mkdir(exist_ok=True)
         where.write_text(text, encoding="utf-8")
     site = folder / "site"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
-    pip += ["--no-deps", "--no-build-isolation", "--target", str(site), str(folder / "package")]
-    installed = subprocess.run(pip, capture_output=True, text=True, check=False)
-    assert installed.returncode == 0, installed.stderr
+    build = "from setuptools.build_meta import build_wheel; print(build_wheel('..'))"
+    built = subprocess.run(
+        [sys.executable, "-c", build], cwd=folder / "package", capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    with ZipFile(folder / built.stdout.splitlines()[-1]) as wheel:
+        wheel.extractall(site)
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=folder,
