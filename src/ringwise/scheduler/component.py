@@ -12,8 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command
+from ringwise.messages.containment import Containment
 from ringwise.messages.events import Event
+from ringwise.reasons import Trigger
+from ringwise.records import dataclass
+from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
+from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.state.cluster import ClusterState
+from ringwise.state.reservations import Reservations
 
 #: Announces an event to all components that hear it, with the time.
 Notify = Callable[[object, int], None]
@@ -21,7 +32,43 @@ Notify = Callable[[object, int], None]
 Handlers = Mapping[type, Callable[[Any, int], object]]
 
 
-class Component:
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the components share."""
+
+    state: ClusterState
+    book: JobBook
+    configuration: ActiveConfiguration
+    topology: TopologyCache
+    pending: PendingQueue
+    reservations: Reservations
+    #: What happened that may help pending jobs.
+    triggers: set[Trigger]
+    assumed: AssumedPods
+    containment: Containment
+    notify: Notify
+
+    @property
+    def usage(self) -> ResourceUsage:
+        return self.book.usage
+
+
+class ContextUser:
+    def __init__(self, context: Context) -> None:
+        self._state = context.state
+        self._book = context.book
+        self._usage = context.usage
+        self._configuration = context.configuration
+        self._topology = context.topology
+        self._pending = context.pending
+        self._reservations = context.reservations
+        self._triggers = context.triggers
+        self._assumed = context.assumed
+        self._containment = context.containment
+        self._notify = context.notify
+
+
+class Component(ContextUser):
     #: By what a failure of its part of a turn is reported.
     name = ""
 

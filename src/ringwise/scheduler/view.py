@@ -28,10 +28,10 @@ from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.accounting.totals import QueueTotal
+from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.preemptions import Preemption, RefusedEviction
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import MoveRecords
 from ringwise.scheduler.explain.what_if import WhatIf

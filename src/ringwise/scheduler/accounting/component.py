@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from ringwise.framework.evictions.lost_work import believed_checkpoint
 from ringwise.framework.job import Job
-from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.users import user_of, user_of_pod
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import (
@@ -28,10 +27,8 @@ from ringwise.messages.commands import Command, DeletePod, Evict, EvictionCause
 from ringwise.reasons import Reason
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.accounting.totals import QueueTotals
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState, PodRecord
+from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import ACCELERATOR_TYPE
@@ -54,17 +51,8 @@ LOSSES = frozenset(EvictionCause) - {EvictionCause.OTHER, EvictionCause.SUSPEND}
 class Accounting(Component):
     name = "accounting"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        topology: TopologyCache,
-        configuration: ActiveConfiguration,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._topology = topology
-        self._configuration = configuration
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: What the previous leader wrote, until it is compared with what there is; and whether it was.
         self._read: ev.AccountsRead | None = None
         self._active = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.loads import NO_LOAD
@@ -25,8 +25,8 @@ def offered(state: ClusterState) -> Amounts:
 class Inventory(Component):
     """The same, kept while nodes change: a report about one node costs nothing for the others."""
 
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._by_node: dict[int, Amounts] = {}
         self._total: Amounts = {}
         self._changed: set[int] = set()

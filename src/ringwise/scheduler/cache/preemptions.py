@@ -19,11 +19,7 @@ from ringwise.messages.events import Event, EvictFailed, QueueSeen, Rescheduling
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.reservations import Reservations
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.versions import RECORD_VERSION, read_record
 from ringwise.wellknown import (
     EVICTED,
@@ -79,19 +75,8 @@ class RefusedEviction:
 class Preemptions(Component):
     name = "preemptions"
 
-    def __init__(
-        self,
-        book: JobBook,
-        configuration: ActiveConfiguration,
-        pending: PendingQueue,
-        reservations: Reservations,
-        triggers: set[Trigger],
-    ) -> None:
-        self._book = book
-        self._configuration = configuration
-        self._pending = pending
-        self._reservations = reservations
-        self._triggers = triggers
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: By namespace and name of the jobs that got room under the leader before: when.
         self._read_takers: dict[str, int] = {}
         #: By key of the job that was not evicted.

@@ -10,11 +10,8 @@ from collections import deque
 from itertools import islice
 
 from ringwise.framework.job import Job
-from ringwise.framework.usage import ResourceUsage
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 
 #: Runs of one size that are remembered, and sizes; the size of which no job ended for longest is forgotten.
 KEPT, SIZES = 32, 1_024
@@ -28,10 +25,8 @@ _Size = tuple[str, str, int]
 class RunTimes(Component):
     name = "run times"
 
-    def __init__(self, state: ClusterState, book: JobBook, usage: ResourceUsage) -> None:
-        self._state = state
-        self._book = book
-        self._usage = usage
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: In the order in which jobs of the sizes ended last. Nanoseconds.
         self._times: dict[_Size, deque[int]] = {}
 

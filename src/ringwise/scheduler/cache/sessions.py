@@ -5,53 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ringwise.framework.amounts import Amounts
-from ringwise.framework.configuration import Configuration, Settings
 from ringwise.framework.job import Job
 from ringwise.framework.registry import Registry
 from ringwise.framework.session import Session
-from ringwise.framework.topology_cache import TopologyCache
-from ringwise.framework.usage import ResourceUsage
 from ringwise.scheduler.cache.inventory import Inventory, offered
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.state.cluster import ClusterState
-from ringwise.state.reservations import Reservations
+from ringwise.scheduler.component import Context, ContextUser
 
 
-class ActiveConfiguration:
-    """The configuration in force. All parts of the scheduler share this object, so a change reaches all."""
-
-    __slots__ = ("current",)
-
-    def __init__(self, configuration: Configuration) -> None:
-        self.current = configuration
-
-    @property
-    def settings(self) -> Settings:
-        return self.current.settings
-
-
-class SessionFactory:
+class SessionFactory(ContextUser):
     """Opens sessions on the live state."""
 
-    def __init__(
-        self,
-        *,
-        state: ClusterState,
-        book: JobBook,
-        usage: ResourceUsage,
-        inventory: Inventory,
-        reservations: Reservations,
-        topology: TopologyCache,
-        configuration: ActiveConfiguration,
-        registry: Registry,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._usage = usage
+    def __init__(self, context: Context, inventory: Inventory, registry: Registry) -> None:
+        super().__init__(context)
         self._inventory = inventory
-        self._reservations = reservations
-        self._topology = topology
-        self._configuration = configuration
         self.registry = registry
 
     def open(

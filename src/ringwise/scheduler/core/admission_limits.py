@@ -18,10 +18,7 @@ from collections.abc import Callable
 from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers, Notify
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.reasons import PODS_NEVER_CREATED
 
 _SECOND = 1_000_000_000
@@ -31,15 +28,9 @@ class AdmissionLimits(Component):
     name = "admission limits"
 
     def __init__(
-        self,
-        book: JobBook,
-        configuration: ActiveConfiguration,
-        pending: PendingQueue,
-        has_lost_all: Callable[[Job], bool],
-        is_kept: Callable[[Job], bool],
-        notify: Notify,
+        self, context: Context, has_lost_all: Callable[[Job], bool], is_kept: Callable[[Job], bool]
     ) -> None:
-        self._book = book
+        super().__init__(context)
         #: Whether the PodGroup was reported as started, and too few of its pods have a node or have ended.
         self._has_lost_all = has_lost_all
         #: Whether its place is kept for it.
@@ -48,9 +39,6 @@ class AdmissionLimits(Component):
         self._touched: dict[str, None] = {}
         #: Jobs that lost their admission in this turn, and those that are voted on with them.
         self._to_vote: dict[str, None] = {}
-        self._configuration = configuration
-        self._pending = pending
-        self._notify = notify
         #: Admitted jobs without pods, and since when. The limit is added when it is asked for: it may change.
         self._since = Deadlines()
         #: Jobs that were put back to Pending, and when.

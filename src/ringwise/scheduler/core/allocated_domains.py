@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ringwise.framework.gangs.domain_placement import placed_nodes
 from ringwise.framework.job import Job
 from ringwise.framework.network_topology import PLUGIN, asks_for_topology
 from ringwise.messages.commands import AnnotateGroup
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
 from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE
@@ -26,12 +24,9 @@ class AllocatedDomains(Component):
 
     name = "HyperNodes of jobs"
 
-    def __init__(
-        self, state: ClusterState, jobs: Mapping[str, Job], configuration: ActiveConfiguration
-    ) -> None:
-        self._state = state
-        self._jobs = jobs
-        self._configuration = configuration
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._jobs = context.book.jobs
         #: Jobs with a topology, by key, with what was written last; None: nothing since the start.
         self._written: dict[str, str | None] = {}
         self._changed: dict[str, None] = {}

@@ -11,9 +11,8 @@ from ringwise.grammar import agrees
 from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Handlers, Notify
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.node_states import DRAIN
-from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
 
@@ -24,9 +23,8 @@ _NAMED = 3
 class DrainEvents(Component):
     name = "drains"
 
-    def __init__(self, state: ClusterState, notify: Notify) -> None:
-        self._state = state
-        self._notify = notify
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: By job and cause: names of pods that go, since the last turn.
         self._leaving: dict[tuple[str, str], list[Pod]] = {}
         self._jobs: dict[str, Job] = {}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Command, RecordNodeEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.scheduler.component import Component
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context
 from ringwise.topology.switches import SwitchTopology
 
 #: Nodes with one address about which events are recorded; `ringwise doctor` counts all.
@@ -18,9 +16,8 @@ _MAX_NODES = 10
 class DuplicateAddresses(Component):
     name = "duplicate addresses"
 
-    def __init__(self, state: ClusterState, topology: TopologyCache) -> None:
-        self._state = state
-        self._topology = topology
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._checked: tuple[int, SwitchTopology | None] = (0, None)
         #: Addresses with the nodes that were named in the last event.
         self._recorded: dict[str, tuple[str, ...]] = {}

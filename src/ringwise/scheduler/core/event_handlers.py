@@ -6,14 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
-from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
-from ringwise.messages.containment import Containment
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Components, Handlers
+from ringwise.scheduler.component import Components, Context, ContextUser, Handlers
 from ringwise.scheduler.core.saved_pod import SavedPod
-from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, unreadable_pod
 
 
@@ -26,23 +22,11 @@ class ObjectEvents(Protocol):
         """The objects in the tables, as events."""
 
 
-class EventHandlers:
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        topology: TopologyCache,
-        containment: Containment,
-        kept: Sequence[ObjectEvents],
-        components: Components,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._topology = topology
-        self._containment = containment
+class EventHandlers(ContextUser):
+    def __init__(self, context: Context, kept: Sequence[ObjectEvents], components: Components) -> None:
+        super().__init__(context)
         self._kept = kept
         self._components = components
-        self._notify = components.notify
         self._handlers: dict[type, Callable[[Any, int], object]] = {}
         for some in kept:
             self._handlers |= some.handlers()

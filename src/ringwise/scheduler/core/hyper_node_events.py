@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ringwise.framework.job import Job
 from ringwise.framework.network_topology import (
@@ -16,9 +16,7 @@ from ringwise.messages.commands import Command, RecordJobEvent, SetHyperNodeStat
 from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.hyper_nodes import Forest, Problem
 
 #: Problems of one HyperNode that are told of it; `ringwise doctor` lists all.
@@ -28,17 +26,9 @@ _TOLD = 5
 class HyperNodeEvents(Component):
     name = "HyperNodes"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        jobs: Mapping[str, Job],
-        configuration: ActiveConfiguration,
-        triggers: set[Trigger],
-    ) -> None:
-        self._state = state
-        self._jobs = jobs
-        self._configuration = configuration
-        self._triggers = triggers
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._jobs = context.book.jobs
         #: The trees about which everything was told, and what was told last of each HyperNode.
         self._told_of: Forest | None = None
         self._told: dict[str, SetHyperNodeStatus] = {}

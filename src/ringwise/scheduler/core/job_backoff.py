@@ -19,8 +19,7 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.reasons import BIND_FAILED
 
 _SECOND = 1_000_000_000
@@ -34,8 +33,8 @@ MAX_AFTER_COST = 600
 class JobBackoff(Component):
     name = "backoff"
 
-    def __init__(self, pending: PendingQueue) -> None:
-        self._pending = pending
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: Failed bindings in a row, by pod; and how often in a row a job was too costly.
         self._failures: dict[str, int] = {}
         self._too_costly: dict[str, int] = {}

@@ -11,14 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ringwise.framework.job import Job, is_awaiting_pods
-from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
-from ringwise.state.reservations import Reservations
+from ringwise.scheduler.component import Component, Context, Handlers
 
 #: Names in `minResources` that only ResourceQuotas have; the use of pods is not counted under them.
 _QUOTA_NAMES = ("requests.", "limits.", "count/")
@@ -43,19 +39,8 @@ class JobClaim:
 
 
 class JobClaims(Component):
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        usage: ResourceUsage,
-        reservations: Reservations,
-        triggers: set[Trigger],
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._usage = usage
-        self._reservations = reservations
-        self._triggers = triggers
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._known: dict[str, JobClaim] = {}
 
     def hears(self) -> Handlers:

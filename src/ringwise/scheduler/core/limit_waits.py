@@ -13,20 +13,15 @@ from ringwise.framework.queue_discipline import lacks_room
 from ringwise.framework.reasons import WAITING_LIMIT_REACHED
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 
 
 class LimitWaits(Component):
     name = "limits"
 
-    def __init__(self, book: JobBook, configuration: ActiveConfiguration, pending: PendingQueue) -> None:
-        self._book = book
-        self._table = book.limits
-        self._configuration = configuration
-        self._pending = pending
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._table = context.book.limits
         #: What each job waits for, and the jobs that wait for it.
         self._scope: dict[str, Scope] = {}
         self._waiting: dict[Scope, dict[str, None]] = {}

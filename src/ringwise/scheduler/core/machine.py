@@ -27,6 +27,7 @@ from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.accounting.component import Accounting
+from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
@@ -34,8 +35,8 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.preemptions import Preemptions
 from ringwise.scheduler.cache.run_times import RunTimes
-from ringwise.scheduler.cache.sessions import ActiveConfiguration, SessionFactory
-from ringwise.scheduler.component import Components
+from ringwise.scheduler.cache.sessions import SessionFactory
+from ringwise.scheduler.component import Components, Context
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.allocated_domains import AllocatedDomains
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
@@ -116,56 +117,40 @@ class Scheduler:
         self._reservations = Reservations(state)
         self._containment = Containment()
         self._book = JobBook(state, frozenset(scheduler_names), self._containment, awaits_groups)
-        usage = self._book.usage
         self._book.visible_devices = settings.visible_devices
+        self._book.user_of = self._verified_user
         self._pending = PendingQueue()
-        self._turns = FairTurns(self._configuration)
         self._assumed = AssumedPods(state)
         self._components = Components()
-        notify = self._notify = self._components.notify
-        self._backoff = JobBackoff(self._pending)
-        self._guard = StarvationGuard(state, self._book, self._configuration, self._pending, self._triggers)
-        self._discipline = QueueDiscipline(self._book, self._pending, self._triggers)
-        self._book.user_of = self._verified_user
-        self._limit_waits = LimitWaits(self._book, self._configuration, self._pending)
-        gangs = PartialGangs(state, self._book, self._configuration, self._assumed)
+        self._notify = self._components.notify
+        context = Context(
+            state=state,
+            book=self._book,
+            configuration=self._configuration,
+            topology=topology,
+            pending=self._pending,
+            reservations=self._reservations,
+            triggers=self._triggers,
+            assumed=self._assumed,
+            containment=self._containment,
+            notify=self._notify,
+        )
+        self._turns = FairTurns(context)
+        self._backoff = JobBackoff(context)
+        self._guard = StarvationGuard(context)
+        self._discipline = QueueDiscipline(context)
+        self._limit_waits = LimitWaits(context)
+        gangs = PartialGangs(context)
         fault_jobs = FaultJobs(self._book, gangs)
-        self._previous = PreviousPlacements(
-            state,
-            self._book,
-            self._reservations,
-            self._configuration,
-            self._pending,
-            self._triggers,
-            fault_jobs,
-            notify,
-        )
-        self._shares = ShareRecords(
-            state, self._book, usage, self._configuration, self._triggers, fault_jobs, self._previous
-        )
-        self._faults = FaultHandler(
-            state,
-            self._book,
-            self._configuration,
-            fault_jobs,
-            self._pending,
-            self._assumed,
-            self._containment,
-            notify,
-        )
-        fault_nodes, fault_times = FaultNodes(state), FaultTimes(state)
-        self._moves = Moves(
-            state,
-            self._book,
-            self._reservations,
-            self._configuration,
-            self._pending,
-            self._triggers,
-            self._assumed,
-        )
-        self._run_times = RunTimeLimits(state, self._book, self._configuration, self._assumed)
-        overruns = Overruns(state, self._book, self._reservations, self._configuration, self._assumed)
+        self._previous = PreviousPlacements(context, fault_jobs)
+        self._shares = ShareRecords(context, fault_jobs, self._previous)
+        self._faults = FaultHandler(context, fault_jobs)
+        fault_nodes, fault_times = FaultNodes(context), FaultTimes(context)
+        self._moves = Moves(context)
+        self._run_times = RunTimeLimits(context)
+        overruns = Overruns(context)
         self._rescheduling = ReschedulingPublisher(
+            context,
             self._faults,
             self._previous,
             self._shares,
@@ -175,78 +160,32 @@ class Scheduler:
             overruns,
         )
         self._awaited = AwaitedObjects()
-        self._starts = starts = ExpectedStarts(RunTimes(state, self._book, usage))
-        self._reporter = StatusReporter(
-            state,
-            self._book,
-            usage,
-            gangs.was_complete,
-            self._containment,
-            self._reservations,
-            self._awaited,
-            starts,
-        )
-        self._accounting = Accounting(state, self._book, topology, self._configuration)
-        inventory = Inventory(state)
-        self._preemptions = Preemptions(
-            self._book, self._configuration, self._pending, self._reservations, self._triggers
-        )
-        self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
-        self._limits = AdmissionLimits(
-            self._book,
-            self._configuration,
-            self._pending,
-            self._reporter.has_lost_all,
-            self._is_kept,
-            notify,
-        )
-        self._sessions = SessionFactory(
-            state=state,
-            book=self._book,
-            usage=usage,
-            inventory=inventory,
-            reservations=self._reservations,
-            topology=topology,
-            configuration=self._configuration,
-            registry=registry,
-        )
-        pods = PodEvents(
-            state,
-            self._book,
-            usage,
-            self._reservations,
-            self._pending,
-            self._triggers,
-            self._assumed,
-            notify,
-        )
-        self._volumes = VolumeWaits(
-            state, self._book, self._pending, topology.volume_nodes, pods.undo_binding, notify
-        )
+        self._starts = starts = ExpectedStarts(RunTimes(context))
+        self._reporter = StatusReporter(context, gangs.was_complete, self._awaited, starts)
+        self._accounting = Accounting(context)
+        inventory = Inventory(context)
+        self._preemptions = Preemptions(context)
+        self._claims = JobClaims(context)
+        self._limits = AdmissionLimits(context, self._reporter.has_lost_all, self._is_kept)
+        self._sessions = SessionFactory(context, inventory, registry)
+        pods = PodEvents(context)
+        self._volumes = VolumeWaits(context, pods.undo_binding)
         self._volumes.on_bound = self._sent
         self._events = EventHandlers(
-            state,
-            self._book,
-            topology,
-            self._containment,
-            (
-                NodeEvents(state, self._book, topology, self._triggers, notify),
-                QueueEvents(state, self._book, self._configuration, self._pending, self._triggers, notify),
-                VolumeEvents(state, self._triggers, notify),
-                pods,
-            ),
+            context,
+            (NodeEvents(context), QueueEvents(context), VolumeEvents(context), pods),
             self._components,
         )
         # In the order in which they hear, are asked and contribute.
         self._components.hold(
             (
                 self._turns,
-                ReservationExpiry(self._reservations, self._triggers),
-                ReservationRecords(state, self._book, self._reservations, self._turns),
-                NodeReservationExpiry(state, topology, self._triggers, notify),
+                ReservationExpiry(context),
+                ReservationRecords(context, self._turns),
+                NodeReservationExpiry(context),
                 # Before those that look for pods on faulty hardware: what is not bound yet is given back.
                 self._volumes,
-                StorageWaits(state, self._book, self._pending, self._configuration),
+                StorageWaits(context),
                 self._previous,
                 self._shares,
                 self._backoff,
@@ -256,10 +195,10 @@ class Scheduler:
                 self._reporter,
                 self._guard,
                 self._discipline,
-                DrainEvents(state, notify),
-                HyperNodeEvents(state, self._book.jobs, self._configuration, self._triggers),
-                DuplicateAddresses(state, topology),
-                LinkDownNodes(state, self._triggers),
+                DrainEvents(context),
+                HyperNodeEvents(context),
+                DuplicateAddresses(context),
+                LinkDownNodes(context),
                 self._faults,
                 fault_nodes,
                 fault_times,
@@ -269,10 +208,10 @@ class Scheduler:
                 self._preemptions,
                 inventory,
                 starts.run_times,
-                StartEstimates(self._book, starts, self._reporter.job_changed, self._rows_changed),
+                StartEstimates(context, starts, self._reporter.job_changed),
                 gangs,
-                TorSharePublisher(state, self._book.jobs, topology, self._configuration),
-                AllocatedDomains(state, self._book.jobs, self._configuration),
+                TorSharePublisher(context),
+                AllocatedDomains(context),
                 self._rescheduling,
                 self._accounting,
             )
@@ -293,7 +232,7 @@ class Scheduler:
             configuration=self._configuration,
             faults=FaultView(self._faults, self._previous, self._rescheduling, fault_times),
             history=self._history,
-            what_if=WhatIf(state, self._book, usage, self._sessions, self._events.known, starts),
+            what_if=WhatIf(state, self._book, context.usage, self._sessions, self._events.known, starts),
         )
         self._moves.not_movable = lambda job, now: not_movable(self.view, job, now)
         #: Called for every job just before it is decided, with the state as the decision will see it.
@@ -440,9 +379,6 @@ class Scheduler:
     def record_changes(self, changes: Changes | None) -> None:
         """Name what changes from now on in this record; None: nothing reads it any more."""
         self._state.changes = changes or Changes(recording=False)
-
-    def _rows_changed(self, jobs: Iterable[str]) -> None:
-        self._state.changes.several_jobs(jobs)
 
     def prepare(self, now: int) -> None:
         """Compute what the first cycle needs of nodes, boards and jobs: a standby replica has time for it."""

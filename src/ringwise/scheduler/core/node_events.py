@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Handlers, Notify
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import ContextUser, Handlers
 from ringwise.state.model import Isolations
 
 
-class NodeEvents:
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        topology: TopologyCache,
-        triggers: set[Trigger],
-        notify: Notify,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._topology = topology
-        self._triggers = triggers
-        self._notify = notify
-
+class NodeEvents(ContextUser):
     def handlers(self) -> Handlers:
         return {
             ev.NodeSeen: self._node_seen,

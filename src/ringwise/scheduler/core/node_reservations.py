@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Handlers, Notify
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.model import NodeReservations
 
 
@@ -18,13 +16,8 @@ class NodeReservationExpiry(Component):
 
     name = "reservations of nodes"
 
-    def __init__(
-        self, state: ClusterState, topology: TopologyCache, triggers: set[Trigger], notify: Notify
-    ) -> None:
-        self._state = state
-        self._topology = topology
-        self._triggers = triggers
-        self._notify = notify
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: When the first of them ends.
         self._next: int | None = None
 

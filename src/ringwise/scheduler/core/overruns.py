@@ -21,14 +21,10 @@ from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.core.reservation import WHY
-from ringwise.state.cluster import ClusterState
-from ringwise.state.reservations import Borrowed, Reservation, Reservations
+from ringwise.state.reservations import Borrowed, Reservation
 from ringwise.versions import RECORD_VERSION, read_record
 
 _SECOND = 1_000_000_000
@@ -42,19 +38,8 @@ MAX_WRITTEN = 300
 class Overruns(Component):
     name = "overruns"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        reservations: Reservations,
-        configuration: ActiveConfiguration,
-        assumed: AssumedPods,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._reservations = reservations
-        self._configuration = configuration
-        self._assumed = assumed
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: By uid of a pod.
         self._due = Deadlines()
         self._written: dict[str, Borrowed] = {}

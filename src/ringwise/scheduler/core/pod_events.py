@@ -6,44 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ringwise.framework.job import Job, differs_for_job
-from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.assumed_pods import AssumedPods
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.component import Handlers, Notify
+from ringwise.scheduler.component import ContextUser, Handlers
 from ringwise.scheduler.view import as_bound
-from ringwise.state.cluster import ClusterState
 from ringwise.state.owned_annotations import without_stray
-from ringwise.state.reservations import Reservations
 
 #: Node and chips of a pod that has none.
 _NOT_PLACED = (-1, 0)
 
 
-class PodEvents:
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        usage: ResourceUsage,
-        reservations: Reservations,
-        pending: PendingQueue,
-        triggers: set[Trigger],
-        assumed: AssumedPods,
-        notify: Notify,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._usage = usage
-        self._reservations = reservations
-        self._pending = pending
-        self._triggers = triggers
-        self._assumed = assumed
-        self._notify = notify
-
+class PodEvents(ContextUser):
     def handlers(self) -> Handlers:
         return {
             ev.PodSeen: self._pod_seen,

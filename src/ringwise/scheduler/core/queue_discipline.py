@@ -24,11 +24,8 @@ from ringwise.framework.queue_discipline import (
 from ringwise.framework.session import Session
 from ringwise.framework.trials import trial
 from ringwise.messages.events import ConfigurationSeen
-from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.core.reservation import INVENTORY
 
 #: Time between two attempts with the empty cluster, in nanoseconds.
@@ -38,10 +35,9 @@ _PAUSE = 30_000_000_000
 class QueueDiscipline(Component):
     name = "queue discipline"
 
-    def __init__(self, book: JobBook, pending: PendingQueue, triggers: set[Trigger]) -> None:
-        self._heads = book.heads
-        self._pending = pending
-        self._triggers = triggers
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._heads = context.book.heads
         #: The next attempt with the empty cluster is not before; or it is due in this turn.
         self._not_before = 0
         self._due = False

@@ -7,31 +7,11 @@ from collections.abc import Iterator
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Handlers, Notify
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import ContextUser, Handlers
 from ringwise.state.model import PriorityClass
 
 
-class QueueEvents:
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        configuration: ActiveConfiguration,
-        pending: PendingQueue,
-        triggers: set[Trigger],
-        notify: Notify,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._configuration = configuration
-        self._pending = pending
-        self._triggers = triggers
-        self._notify = notify
-
+class QueueEvents(ContextUser):
     def handlers(self) -> Handlers:
         return {
             ev.QueueSeen: self._queue_seen,

@@ -38,13 +38,9 @@ from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.fleet import HOSTS
-from ringwise.state.reservations import Reservation, Reservations
+from ringwise.state.reservations import Reservation
 
 WHY = "waited long"
 _SECOND = 1_000_000_000
@@ -85,10 +81,6 @@ class ReservationExpiry(Component):
 
     name = "reservations"
 
-    def __init__(self, reservations: Reservations, triggers: set[Trigger]) -> None:
-        self._reservations = reservations
-        self._triggers = triggers
-
     def deadline(self) -> int | None:
         times = (reservation.expires for reservation in self._reservations)
         return min((time for time in times if time is not None), default=None)
@@ -102,19 +94,8 @@ class ReservationExpiry(Component):
 class StarvationGuard(Component):
     name = "starvation guard"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        configuration: ActiveConfiguration,
-        pending: PendingQueue,
-        triggers: set[Trigger],
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._configuration = configuration
-        self._pending = pending
-        self._triggers = triggers
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: (waiting since, job), for those that have not waited long enough yet.
         self._waiting: list[tuple[int, str]] = []
         self._noted: dict[str, int] = {}

@@ -15,14 +15,12 @@ from typing import Any
 
 from ringwise.messages.commands import Command, Publish
 from ringwise.messages.events import Event, ReschedulingRead
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.core.turns import FairTurns
 from ringwise.scheduler.defragment import moves
 from ringwise.scheduler.faults import previous_placements
-from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load
-from ringwise.state.reservations import Reservation, Reservations
+from ringwise.state.reservations import Reservation
 from ringwise.versions import RECORD_VERSION, read_record
 from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY, VOLCANO_SYSTEM
 
@@ -39,12 +37,8 @@ _ELSEWHERE = frozenset({previous_placements.WHY, moves.WHY})
 class ReservationRecords(Component):
     name = "reservation records"
 
-    def __init__(
-        self, state: ClusterState, book: JobBook, reservations: Reservations, turns: FairTurns
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._reservations = reservations
+    def __init__(self, context: Context, turns: FairTurns) -> None:
+        super().__init__(context)
         self._turns = turns
         #: The numbers of the reservations in what was written last, and that text.
         self._numbers: tuple[int, ...] = ()

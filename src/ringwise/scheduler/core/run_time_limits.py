@@ -40,12 +40,8 @@ from ringwise.messages.events import (
 )
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.limits import REQUEUE
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
@@ -78,14 +74,9 @@ class LimitedRun:
 class RunTimeLimits(Component):
     name = "run time limits"
 
-    def __init__(
-        self, state: ClusterState, book: JobBook, configuration: ActiveConfiguration, assumed: AssumedPods
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._table = book.limits
-        self._configuration = configuration
-        self._assumed = assumed
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._table = context.book.limits
         self._runs: dict[str, LimitedRun] = {}
         #: When something is due for a job.
         self._due = Deadlines()

@@ -11,15 +11,14 @@ tenth: a long queue that moves on would be written again with every end of a job
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 
 #: Jobs of a queue whose PodGroups say when they are expected to start.
 MOST_TOLD = 100
@@ -29,17 +28,12 @@ class StartEstimates(Component):
     name = "expected starts"
 
     def __init__(
-        self,
-        book: JobBook,
-        starts: ExpectedStarts,
-        job_changed: Callable[[Job], object],
-        rows_changed: Callable[[Iterable[str]], object],
+        self, context: Context, starts: ExpectedStarts, job_changed: Callable[[Job], object]
     ) -> None:
-        """`job_changed` is called for jobs whose condition changes, `rows_changed` with what is shown."""
-        self._book = book
+        """`job_changed` is called for jobs whose condition changes."""
+        super().__init__(context)
         self._starts = starts
         self._job_changed = job_changed
-        self._rows_changed = rows_changed
 
     def hears(self) -> Handlers:
         return {
@@ -58,7 +52,9 @@ class StartEstimates(Component):
         jobs = self._book.jobs
         found = {one.job: one.start for one in event.starts if one.job in jobs}
         self._starts.by_job, self._starts.told_in = found, self._starts.turns
-        self._rows_changed(key for key in {**before, **found} if before.get(key) != found.get(key))
+        self._state.changes.several_jobs(
+            key for key in {**before, **found} if before.get(key) != found.get(key)
+        )
         places: Counter[str] = Counter()
         tells: dict[str, ExpectedStart] = {}
         for key, start in found.items():

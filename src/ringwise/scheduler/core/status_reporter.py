@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ringwise.framework.job import Job
-from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     Command,
@@ -15,17 +14,13 @@ from ringwise.messages.commands import (
     SetGroupStatus,
     SetPodCondition,
 )
-from ringwise.messages.containment import Containment
 from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
-from ringwise.state.cluster import ClusterState
-from ringwise.state.reservations import Reservations
 
 
 class StatusReporter(Component):
@@ -35,21 +30,14 @@ class StatusReporter(Component):
 
     def __init__(
         self,
-        state: ClusterState,
-        book: JobBook,
-        usage: ResourceUsage,
+        context: Context,
         was_complete: Callable[[Job], bool],
-        containment: Containment,
-        reservations: Reservations,
         awaited: AwaitedObjects,
         starts: ExpectedStarts,
     ) -> None:
-        self._reservations = reservations
-        self._containment = containment
+        super().__init__(context)
         self._awaited = awaited
         self._starts = starts
-        self._state = state
-        self._book = book
         self._was_complete = was_complete
         self._changed: dict[str, None] = {}
         #: What was reported last, by PodGroup and by pod.
@@ -59,7 +47,7 @@ class StatusReporter(Component):
         self._refused: dict[str, frozenset[str]] = {}
         #: Pods whose queue gate was removed.
         self._ungated: set[str] = set()
-        self.queues = QueueStatusReporter(book.queues, usage)
+        self.queues = QueueStatusReporter(context.book.queues, context.usage)
 
     def job_changed(self, job: Job) -> None:
         """The job's status may differ from what was reported."""

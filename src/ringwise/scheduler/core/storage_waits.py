@@ -13,11 +13,7 @@ from typing import NamedTuple
 from ringwise.framework.job import Job
 from ringwise.reasons import CAPACITY
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of
 from ringwise.state.storage_capacities import selected_nodes
@@ -43,13 +39,8 @@ _ANY = _Chips("", 0)
 class StorageWaits(Component):
     name = "storage"
 
-    def __init__(
-        self, state: ClusterState, book: JobBook, pending: PendingQueue, configuration: ActiveConfiguration
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._pending = pending
-        self._configuration = configuration
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: Jobs by class, size in bytes and chips. And the sizes of each class, ascending.
         self._jobs: dict[str, dict[int, dict[_Chips, dict[str, None]]]] = {}
         self._sizes: dict[str, list[int]] = {}

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from ringwise.framework.gangs.switch_use import states_now
 from ringwise.framework.job import Job
-from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Publish
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import TOR_AFFINITY, TOR_SHARE_CONFIG_MAP, TOR_SHARE_KEY, VOLCANO_SYSTEM
 
@@ -21,17 +18,9 @@ from ringwise.wellknown import TOR_AFFINITY, TOR_SHARE_CONFIG_MAP, TOR_SHARE_KEY
 class TorSharePublisher(Component):
     name = "leaf switch states"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        jobs: Mapping[str, Job],
-        topology: TopologyCache,
-        configuration: ActiveConfiguration,
-    ) -> None:
-        self._state = state
-        self._jobs = jobs
-        self._topology = topology
-        self._configuration = configuration
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._jobs = context.book.jobs
         self._stale = True
         self._published: str | None = None
 

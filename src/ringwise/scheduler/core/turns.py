@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ringwise.framework.job import Job
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.journal import TurnMark
 
 _SECOND = 1_000_000_000
@@ -32,8 +31,8 @@ MAX_JOBS = 10_000
 class FairTurns(Component):
     name = "turns"
 
-    def __init__(self, configuration: ActiveConfiguration) -> None:
-        self._configuration = configuration
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: Returns the processor time of the deciding thread in nanoseconds; None: nothing is measured.
         self.processor_time: Callable[[], int] | None = None
         #: The choices of this turn that depended on a time.

@@ -8,16 +8,14 @@ from dataclasses import replace
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Handlers, Notify
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Context, ContextUser, Handlers
 from ringwise.state.volumes import ClaimReference, PersistentVolume
 
 
-class VolumeEvents:
-    def __init__(self, state: ClusterState, triggers: set[Trigger], notify: Notify) -> None:
-        self._table = state.volumes
-        self._triggers = triggers
-        self._notify = notify
+class VolumeEvents(ContextUser):
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._table = context.state.volumes
 
     def handlers(self) -> Handlers:
         return {

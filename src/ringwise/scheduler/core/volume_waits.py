@@ -19,17 +19,14 @@ from ringwise.framework.job import Job
 from ringwise.framework.reasons import VOLUME_BINDING_FAILED, VOLUMES_AWAITED, VOLUMES_TIMED_OUT
 from ringwise.framework.selectors import CORDON, tolerates
 from ringwise.framework.statement import Allocation
-from ringwise.framework.volume_nodes import VolumeNodes
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, BindVolume, Command, SelectNode
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.component import Component, Handlers, Notify
-from ringwise.state.cluster import ClusterState, PodRecord
+from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.state.volume_table import keys_of
 from ringwise.state.volumes import LOST, PersistentVolumeClaim
@@ -74,22 +71,11 @@ class _Batch:
 class VolumeWaits(Component):
     name = "volumes"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        pending: PendingQueue,
-        nodes: VolumeNodes,
-        undo: Callable[[Job, str], None],
-        notify: Notify,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._pending = pending
-        self._nodes = nodes
+    def __init__(self, context: Context, undo: Callable[[Job, str], None]) -> None:
+        super().__init__(context)
+        self._nodes = context.topology.volume_nodes
         #: Takes the placement of a pod back.
         self._undo = undo
-        self._notify = notify
         #: Called with every binding that is sent.
         self.on_bound: Callable[[Job, Bind], None] = lambda job, bind: None
         #: By job; when the time of the first of them is over; and jobs of which one waits for no claim.

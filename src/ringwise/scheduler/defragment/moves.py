@@ -28,11 +28,7 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.move_plan import MovePlan, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.assumed_pods import AssumedPods
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.defragment.live_plan import (
     DONE,
     FAILED,
@@ -54,10 +50,9 @@ from ringwise.scheduler.faults.bounded_texts import check_writable, compact
 from ringwise.scheduler.faults.detection import is_unfit
 from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_of_pod
-from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
-from ringwise.state.reservations import Reservation, Reservations
+from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.versions import RECORD_VERSION, read_record
@@ -87,23 +82,8 @@ _NAMED = 3
 class Moves(Component):
     name = "moves"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        reservations: Reservations,
-        configuration: ActiveConfiguration,
-        pending: PendingQueue,
-        triggers: set[Trigger],
-        assumed: AssumedPods,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._reservations = reservations
-        self._configuration = configuration
-        self._pending = pending
-        self._triggers = triggers
-        self._assumed = assumed
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: Why a job must not be moved; set by who has the view.
         self.not_movable: Callable[[Job, int], Reason | None] = lambda job, now: None
         #: What the view shows.

@@ -14,7 +14,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.grammar import agrees, counted
 from ringwise.placement.racks.levels import Level
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.faults.fault_job import owner_of
 from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery
 from ringwise.scheduler.faults.scope import LostParts, level_now, level_times, next_level

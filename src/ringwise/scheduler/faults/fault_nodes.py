@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.fleet import HOSTS
 from ringwise.state.node_health import NodeStatus
 from ringwise.topology.chips import chip_names, chips_of
@@ -19,8 +18,8 @@ _SECOND = 1_000_000_000
 
 
 class FaultNodes(Component):
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: By node, as written.
         self._entries: dict[str, dict[str, Any]] = {}
         #: Whether the document has to be written again.

@@ -15,15 +15,10 @@ from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
-from ringwise.messages.containment import Containment
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers, Notify
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence
@@ -48,7 +43,6 @@ from ringwise.scheduler.faults.rejected_pods import RejectedPods
 from ringwise.scheduler.faults.restarts import Restarts
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.scheduler.faults.successors import owner_id
-from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import policies_come_first
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
@@ -67,27 +61,12 @@ REVIEW_AGAIN_AFTER = 5
 class FaultHandler(Component):
     name = "faults"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        configuration: ActiveConfiguration,
-        jobs: FaultJobs,
-        pending: PendingQueue,
-        assumed: AssumedPods,
-        containment: Containment,
-        notify: Notify,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._configuration = configuration
+    def __init__(self, context: Context, jobs: FaultJobs) -> None:
+        super().__init__(context)
         self.jobs = jobs
-        self._assumed = assumed
-        self._containment = containment
-        self._notify = notify
-        self.detector = FaultDetector(state)
+        self.detector = FaultDetector(context.state)
         #: F2.
-        self.clocks = Clocks(state, configuration, pending.activate)
+        self.clocks = Clocks(context.state, context.configuration, context.pending.activate)
         self.retries = RetryBudgets()
         self.restarts = Restarts()
         self.records = RescheduleRecords()
@@ -101,7 +80,7 @@ class FaultHandler(Component):
         self._due = Deadlines()
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
-        self.rejected = RejectedPods(book.job_of, book.is_ours)
+        self.rejected = RejectedPods(context.book.job_of, context.book.is_ours)
         self.detector.is_rejected_for_good = self.rejected.is_failed
         #: What this review has to say about jobs.
         self._told: list[RecordJobEvent] = []

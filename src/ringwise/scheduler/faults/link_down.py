@@ -13,8 +13,7 @@ from ringwise.messages.events import ReportGone, ReportSeen
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 
 LINK_DOWN_CODE = "81078603"
 COUNTS_FOR = 20_000_000_000
@@ -23,9 +22,8 @@ COUNTS_FOR = 20_000_000_000
 class LinkDownNodes(Component):
     name = "links down"
 
-    def __init__(self, state: ClusterState, triggers: set[Trigger]) -> None:
-        self._state = state
-        self._triggers = triggers
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: Node to the end of its time, in nanoseconds.
         self._until = Deadlines()
 

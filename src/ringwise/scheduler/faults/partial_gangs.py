@@ -7,11 +7,7 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict, EvictionCause
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.assumed_pods import AssumedPods
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
-from ringwise.state.cluster import ClusterState
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import UINT64, whole_number
 from ringwise.wellknown import PREDICATE_TIME
@@ -49,13 +45,8 @@ class PartialGangs(Component):
 
     name = "partial gangs"
 
-    def __init__(
-        self, state: ClusterState, book: JobBook, configuration: ActiveConfiguration, assumed: AssumedPods
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._configuration = configuration
-        self._assumed = assumed
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         #: When this scheduler began to decide about gangs.
         self._began: int | None = None
         self._partial: dict[str, PartialGang] = {}

@@ -33,10 +33,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers, Notify
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
@@ -52,10 +49,9 @@ from ringwise.scheduler.faults.rescheduling import (
 )
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_id, owner_of_pod
 from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, LatelyLost, SuspendedJobs
-from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
-from ringwise.state.reservations import Reservation, Reservations
+from ringwise.state.reservations import Reservation
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
     IS_HEALTHY,
@@ -103,25 +99,9 @@ _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, S
 class PreviousPlacements(Component):
     name = "previous placements"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        reservations: Reservations,
-        configuration: ActiveConfiguration,
-        pending: PendingQueue,
-        triggers: set[Trigger],
-        jobs: FaultJobs,
-        notify: Notify,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._reservations = reservations
-        self._configuration = configuration
-        self._pending = pending
-        self._triggers = triggers
+    def __init__(self, context: Context, jobs: FaultJobs) -> None:
+        super().__init__(context)
         self._jobs = jobs
-        self._notify = notify
         #: The placement of a pod that is about to end, if it is remembered; and whether the pod failed.
         self._held: HeldPlacement | None = None
         self._has_failed = False

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ringwise.messages.commands import Publish
 from ringwise.messages.events import Event, ReschedulingRead
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.faults.document import WrittenDocument, read, write
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
@@ -50,6 +50,7 @@ class ReschedulingPublisher(Component):
 
     def __init__(
         self,
+        context: Context,
         faults: FaultHandler,
         previous: PreviousPlacements,
         shares: ShareRecords,
@@ -58,6 +59,7 @@ class ReschedulingPublisher(Component):
         run_times: Kept,
         overruns: Kept,
     ) -> None:
+        super().__init__(context)
         self._faults = faults
         self._previous = previous
         self._shares = shares

@@ -16,14 +16,11 @@ from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, neede
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.kept_shares import KeptShare
-from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.sessions import ActiveConfiguration
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.rescheduling import owner_key
@@ -35,7 +32,7 @@ from ringwise.scheduler.faults.successors import (
     owner_id,
     owner_of_pod,
 )
-from ringwise.state.cluster import ClusterState, PodRecord
+from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.state.node_health import NodeStatus
 
@@ -59,21 +56,8 @@ class EndingPod:
 class ShareRecords(Component):
     name = "kept shares"
 
-    def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        usage: ResourceUsage,
-        configuration: ActiveConfiguration,
-        triggers: set[Trigger],
-        jobs: FaultJobs,
-        previous: PreviousPlacements,
-    ) -> None:
-        self._state = state
-        self._book = book
-        self._usage = usage
-        self._configuration = configuration
-        self._triggers = triggers
+    def __init__(self, context: Context, jobs: FaultJobs, previous: PreviousPlacements) -> None:
+        super().__init__(context)
         self._jobs = jobs
         self._previous = previous
         #: The pod that is about to end or to begin to, if its share may be kept.
@@ -89,7 +73,7 @@ class ShareRecords(Component):
         self._touched: dict[str, None] = {}
         #: Whether anything changed that survives a restart (F1).
         self.changed = False
-        usage.kept.held_ranks = self._held_ranks
+        context.usage.kept.held_ranks = self._held_ranks
 
     def __len__(self) -> int:
         return len(self._shares)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.node_faults import NodeFault, node_faults
-from ringwise.state.cluster import ClusterState
 
 
 class FaultTimes(Component):
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._since: dict[str, dict[NodeFault, int]] = {}
         #: When the first fault was told: how old those are that were there before is not known.
         self._began: int | None = None
