@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import ringwise.scheduler
 from ringwise.messages import events as ev
 from ringwise.scheduler import internal_events
-from ringwise.scheduler.component import Component, Context, Components
+from ringwise.scheduler.cache.component import Component, Components, Context
 from tests.scheduler.rig import Rig
 
 #: Members of a bundle count like parameters.

@@ -27,7 +27,7 @@ from ringwise.messages.commands import Command, DeletePod, Evict, EvictionCause
 from ringwise.reasons import Reason
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.accounting.totals import QueueTotals
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.topology.policy import PolicyFacts, select_board

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.loads import NO_LOAD

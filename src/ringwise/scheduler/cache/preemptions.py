@@ -19,7 +19,7 @@ from ringwise.messages.events import Event, EvictFailed, QueueSeen, Rescheduling
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.versions import RECORD_VERSION, read_record
 from ringwise.wellknown import (
     EVICTED,

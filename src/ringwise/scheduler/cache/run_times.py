@@ -11,7 +11,7 @@ from itertools import islice
 
 from ringwise.framework.job import Job
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 
 #: Runs of one size that are remembered, and sizes; the size of which no job ended for longest is forgotten.
 KEPT, SIZES = 32, 1_024

@@ -8,8 +8,8 @@ from ringwise.framework.amounts import Amounts
 from ringwise.framework.job import Job
 from ringwise.framework.registry import Registry
 from ringwise.framework.session import Session
+from ringwise.scheduler.cache.component import Context, ContextUser
 from ringwise.scheduler.cache.inventory import Inventory, offered
-from ringwise.scheduler.component import Context, ContextUser
 
 
 class SessionFactory(ContextUser):

@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.reasons import PODS_NEVER_CREATED
 
 _SECOND = 1_000_000_000

@@ -9,7 +9,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.network_topology import PLUGIN, asks_for_topology
 from ringwise.messages.commands import AnnotateGroup
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
 from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE

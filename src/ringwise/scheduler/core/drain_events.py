@@ -11,7 +11,7 @@ from ringwise.grammar import agrees
 from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.node_states import DRAIN
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key

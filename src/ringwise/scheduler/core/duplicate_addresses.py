@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ringwise.messages.commands import Command, RecordNodeEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.scheduler.component import Component, Context
+from ringwise.scheduler.cache.component import Component, Context
 from ringwise.topology.switches import SwitchTopology
 
 #: Nodes with one address about which events are recorded; `ringwise doctor` counts all.

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ringwise.messages import events as ev
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Components, Context, ContextUser, Handlers
+from ringwise.scheduler.cache.component import Components, Context, ContextUser, Handlers
 from ringwise.scheduler.core.saved_pod import SavedPod
 from ringwise.state.model import Pod, unreadable_pod
 

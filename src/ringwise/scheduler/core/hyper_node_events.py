@@ -16,7 +16,7 @@ from ringwise.messages.commands import Command, RecordJobEvent, SetHyperNodeStat
 from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.hyper_nodes import Forest, Problem
 
 #: Problems of one HyperNode that are told of it; `ringwise doctor` lists all.

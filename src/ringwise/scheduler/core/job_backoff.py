@@ -18,8 +18,8 @@ from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.reasons import BIND_FAILED
 
 _SECOND = 1_000_000_000

@@ -14,7 +14,7 @@ from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 
 #: Names in `minResources` that only ResourceQuotas have; the use of pods is not counted under them.
 _QUOTA_NAMES = ("requests.", "limits.", "count/")

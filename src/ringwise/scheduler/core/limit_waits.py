@@ -13,7 +13,7 @@ from ringwise.framework.queue_discipline import lacks_room
 from ringwise.framework.reasons import WAITING_LIMIT_REACHED
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 
 
 class LimitWaits(Component):

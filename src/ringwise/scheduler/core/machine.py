@@ -29,6 +29,7 @@ from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.component import Components, Context
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
@@ -36,7 +37,6 @@ from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.preemptions import Preemptions
 from ringwise.scheduler.cache.run_times import RunTimes
 from ringwise.scheduler.cache.sessions import SessionFactory
-from ringwise.scheduler.component import Components, Context
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.allocated_domains import AllocatedDomains
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects

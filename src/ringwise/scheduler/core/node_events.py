@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import ContextUser, Handlers
+from ringwise.scheduler.cache.component import ContextUser, Handlers
 from ringwise.state.model import Isolations
 
 

@@ -21,8 +21,8 @@ from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.state.reservations import Borrowed, Reservation
 from ringwise.versions import RECORD_VERSION, read_record

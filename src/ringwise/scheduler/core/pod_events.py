@@ -9,7 +9,7 @@ from ringwise.framework.job import Job, differs_for_job
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import ContextUser, Handlers
+from ringwise.scheduler.cache.component import ContextUser, Handlers
 from ringwise.scheduler.view import as_bound
 from ringwise.state.owned_annotations import without_stray
 

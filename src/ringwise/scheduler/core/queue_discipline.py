@@ -25,7 +25,7 @@ from ringwise.framework.session import Session
 from ringwise.framework.trials import trial
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.core.reservation import INVENTORY
 
 #: Time between two attempts with the empty cluster, in nanoseconds.

@@ -37,8 +37,8 @@ from ringwise.framework.trials import fewest, nearest, trial
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ringwise.messages.commands import Command, Publish
 from ringwise.messages.events import Event, ReschedulingRead
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.core.turns import FairTurns
 from ringwise.scheduler.defragment import moves
 from ringwise.scheduler.faults import previous_placements

@@ -40,8 +40,8 @@ from ringwise.messages.events import (
 )
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.limits import REQUEUE
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob

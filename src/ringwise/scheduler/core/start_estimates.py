@@ -17,8 +17,8 @@ from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
-from ringwise.scheduler.component import Component, Context, Handlers
 
 #: Jobs of a queue whose PodGroups say when they are expected to start.
 MOST_TOLD = 100

@@ -17,8 +17,8 @@ from ringwise.messages.commands import (
 from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 

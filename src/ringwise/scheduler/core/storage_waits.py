@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ringwise.framework.job import Job
 from ringwise.reasons import CAPACITY
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of
 from ringwise.state.storage_capacities import selected_nodes

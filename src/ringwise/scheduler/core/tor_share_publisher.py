@@ -10,7 +10,7 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import Publish
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import TOR_AFFINITY, TOR_SHARE_CONFIG_MAP, TOR_SHARE_KEY, VOLCANO_SYSTEM
 

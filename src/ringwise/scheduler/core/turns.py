@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ringwise.framework.job import Job
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.journal import TurnMark
 
 _SECOND = 1_000_000_000

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Context, ContextUser, Handlers
+from ringwise.scheduler.cache.component import Context, ContextUser, Handlers
 from ringwise.state.volumes import ClaimReference, PersistentVolume
 
 

@@ -24,8 +24,8 @@ from ringwise.messages.commands import Bind, BindVolume, Command, SelectNode
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.state.volume_table import keys_of

@@ -28,7 +28,7 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.move_plan import MovePlan, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.defragment.live_plan import (
     DONE,
     FAILED,

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.fleet import HOSTS
 from ringwise.state.node_health import NodeStatus
 from ringwise.topology.chips import chip_names, chips_of

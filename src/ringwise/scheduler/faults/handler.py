@@ -17,8 +17,8 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence

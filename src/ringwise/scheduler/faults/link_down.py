@@ -12,8 +12,8 @@ from ringwise.messages.commands import Command
 from ringwise.messages.events import ReportGone, ReportSeen
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
-from ringwise.scheduler.component import Component, Context, Handlers
 
 LINK_DOWN_CODE = "81078603"
 COUNTS_FOR = 20_000_000_000

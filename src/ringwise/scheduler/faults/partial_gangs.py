@@ -7,7 +7,7 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict, EvictionCause
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import UINT64, whole_number
 from ringwise.wellknown import PREDICATE_TIME

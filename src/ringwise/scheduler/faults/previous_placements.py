@@ -33,7 +33,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.fault_jobs import FaultJobs

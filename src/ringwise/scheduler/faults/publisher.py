@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ringwise.messages.commands import Publish
 from ringwise.messages.events import Event, ReschedulingRead
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.faults.document import WrittenDocument, read, write
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler

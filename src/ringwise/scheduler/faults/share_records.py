@@ -20,7 +20,7 @@ from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.rescheduling import owner_key

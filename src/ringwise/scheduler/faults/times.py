@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.component import Component, Context, Handlers
+from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.node_faults import NodeFault, node_faults
 
 
