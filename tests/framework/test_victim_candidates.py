@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ringwise.framework.evictions.candidates import by_queue
 from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.state.model import SubGroupPolicy
+from ringwise.wellknown import BACKUP_SOURCE_POD
 from tests.builders.session_lab import Lab, cluster
 from tests.examples import examples
 
@@ -118,6 +119,23 @@ def test_a_sub_group_goes_with_all_its_pods(
     for number in range(4):
         lab.change(f"job-{number}", labels={"part": str(number % 2)})
     assert spare(lab, *(f"job-{number}" for number in range(4))) == expected
+
+
+def test_a_backup_pod_goes_alone_and_is_no_member_of_its_sub_group() -> None:
+    lab = cluster().node("n1", chips=8)
+    lab.job("job", pods=5, min_available=2, chips=1, on="n1")
+    job = lab["job"]
+    assert job.group is not None
+    policy = SubGroupPolicy("part", match_label_keys=("part",), size=2, min_groups=1)
+    job.group = replace(job.group, sub_groups=(policy,))
+    for number in range(4):
+        lab.change(f"job-{number}", labels={"part": str(number // 2)})
+    lab.change("job-4", labels={"part": "0"}, annotations={BACKUP_SOURCE_POD: "job-0"})
+    assert job.backups == {"job-4": "job-0"}
+    # The sub-group of job-0 goes without it, and needs no more than its two members.
+    assert spare(lab, "job-0", "job-1") == [["job-0", "job-1"]]
+    assert spare(lab, "job-4", "job-0") == [["job-4"]]
+    assert spare(lab, "job-4", "job-0", "job-1") == [["job-4"]]
 
 
 def test_a_sub_group_of_which_not_all_may_go_stays() -> None:

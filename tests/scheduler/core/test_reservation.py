@@ -139,19 +139,13 @@ def test_a_search_without_running_jobs_leaves_no_transaction_open() -> None:
     assert rig.machine.view.inconsistencies() == []
 
 
-def test_a_job_that_exceeds_its_limit_is_expected_to_end_now() -> None:
-    """It is asked to end again and again; a time in the past would let nobody use what is reserved."""
-    rig = Rig(1, actions=PLAIN, reservation_after=60)
-    rig.queue("q", annotations={"ringwise.io/longest-run-time": "1m"})
-    rig.submit("old", chips=8, queue="q")
+def test_a_job_that_exceeds_its_expected_duration_is_expected_to_end_now() -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.submit("old", chips=8, expected="1m")
     rig.run()
-    rig.submit("big", chips=8, queue="q")
-    rig.run()
-    rig.step(3600)
     rig.step(3600)
     [run] = running_jobs(rig.machine.view.what_if.open_session(rig.now))
-    assert run.end is not None
-    assert run.end >= rig.now
+    assert run.end == rig.now
 
 
 def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
@@ -189,6 +183,25 @@ def test_what_is_free_already_is_not_kept_where_the_job_fits_besides() -> None:
     rig.submit("next", chips=8)
     rig.run()
     assert rig.nodes_of("next") == ["n1"]
+
+
+def test_what_is_free_already_is_not_kept_if_a_job_that_ends_earlier_is_of_no_use() -> None:
+    """The search has tried the end of the later one alone before it asks what is free now."""
+    rig = Rig(4, actions=PLAIN, reservation_after=600)
+    rig.submit("small", chips=8)
+    rig.run()
+    rig.submit("wide", pods=2, chips=8, expected="2h")
+    rig.run()
+    rig.submit("endless", chips=4)
+    rig.run()
+    rig.submit("brief", chips=4, expected="1h")
+    rig.run()
+    rig.end("small")
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    assert rig.nodes_of("brief") == rig.nodes_of("endless") == ["n4"]
+    assert nodes_kept(rig, "big") == ["n2", "n3"]
 
 
 def test_what_is_free_already_is_kept_where_the_job_needs_it() -> None:

@@ -238,6 +238,15 @@ def test_a_gang_whose_last_binding_keeps_failing_is_evicted() -> None:
     assert rig.machine.view.inconsistencies() == []
 
 
+def test_a_pod_that_exits_with_0_because_it_is_deleted_does_not_make_its_gang_complete() -> None:
+    rig = cut_gang(pods=3, second_node=False)
+    bound = [name for name, pod in rig.pods.items() if pod.node is not None]
+    rig.change(bound[1], phase="Succeeded", deleting=True)
+    rig.step()
+    rig.step(LIMIT)
+    assert bound[0] in rig.evictions()
+
+
 def test_a_gang_that_makes_progress_after_a_failed_binding_is_not_evicted() -> None:
     """Bindings of a large gang succeed one by one; each is progress."""
     rig = Rig(4, actions=PLAIN, deaf=True, gang_recovery_limit=LIMIT)

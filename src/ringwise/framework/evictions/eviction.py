@@ -133,8 +133,8 @@ def plan_for(session: Session, job: Job, choice: VictimChoice) -> EvictionPlan |
     if not session.is_admitted(job):
         if session.queues[job.queue].state != "Open" or not search.would_be_admitted():
             return None
-        # Only a lack of resources kept it out, and evictions can end that. The reason of that refusal does
-        # not apply any more: the job records why it cannot start now, so that the right events wake it.
+        # Only a lack of resources kept it out, and evictions can end that. An admitted job is requeued by the
+        # events of the reason why it does not start, not of the reason why it was not admitted.
         job.inqueue = True
         session.job_enqueued(job)
         job.reason = None
