@@ -484,8 +484,8 @@ def test_whole_jobs_stay_where_they_may_not_be_evicted_and_why_says_so() -> None
     assert len(left(rig, "b")) == 1
 
 
-def test_a_job_that_is_admitted_and_may_evict_nobody_reports_why_it_does_not_start() -> None:
-    """It would be admitted if the others were gone, and may not end them: that it was not is over."""
+def test_a_job_that_is_admitted_and_may_evict_no_pod_reports_why_it_does_not_start() -> None:
+    """It would be admitted without the other pods, and may not evict them."""
     rig = rig_of(2)
     actions = configuration(("enqueue", "allocate", "gangpreempt"), tiers=tiers())
     arguments = {"gangpreempt": {"allowWholeBundle": False}}
