@@ -121,22 +121,23 @@ def plugin_problems() -> list[str]:
     that fail on a job are in that job's reason.
     """
     lines: list[str] = []
-    if _may_have_plugins():
+    if _may_have_plugins(tuple(sys.path)):
         lines += [f"installed packages: {problem}" for problem in installed_specs()[1]]
     for incidents in _INCIDENTS:
         lines += [f"{one.where} takes no part: {one.error}" for one in incidents if not one.job]
     return list(dict.fromkeys(lines))
 
 
-def _may_have_plugins() -> bool:
+@cache
+def _may_have_plugins(search_path: tuple[str, ...]) -> bool:
     """Whether any installed package names our entry points. Much cheaper than the search itself."""
     group = f"[{PLUGIN_ENTRY_POINTS}]".encode()
-    for folder in sys.path:
-        for kind in ("dist-info", "egg-info"):
-            for file in Path(folder or ".").glob(f"*.{kind}/entry_points.txt"):
-                with contextlib.suppress(OSError):
-                    if group in file.read_bytes():
-                        return True
+    for folder in search_path:
+        # The folders end with .dist-info or .egg-info.
+        for file in Path(folder or ".").glob("*.*-info/entry_points.txt"):
+            with contextlib.suppress(OSError):
+                if group in file.read_bytes():
+                    return True
     return False
 
 
