@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,15 @@ def tree_of(source: str) -> ast.Module:
     return ast.parse(source)
 
 
-def nodes_of(path: Path) -> Iterator[ast.AST]:
+@cache
+def nodes_in(source: str) -> tuple[ast.AST, ...]:
+    """All of a source text, walked once for all tests."""
+    return tuple(ast.walk(tree_of(source)))
+
+
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
     """All of a source file."""
-    return ast.walk(tree_of(path.read_text(encoding="utf-8")))
+    return nodes_in(path.read_text(encoding="utf-8"))
 
 
 @cache

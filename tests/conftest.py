@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from ringwise import log
 from ringwise.cli import output as printing
 from tests import invariants
-from tests.checkout import tree_of
+from tests.checkout import nodes_in, tree_of
 from tests.event_loop import run
 from tests.examples import PROFILE, examples
 
@@ -87,11 +87,14 @@ def _no_invariant_is_violated_unseen() -> Iterator[None]:
     assert invariants.violations == []
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _sources_are_parsed_for_one_module() -> Iterator[None]:
-    """All of them together are larger than everything else, and every copy of the process would have them."""
-    yield
-    tree_of.cache_clear()
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Keep the parsed sources for the tests of one folder.
+
+    All of them together are larger than everything else, and every copy of the process would have them.
+    """
+    if nextitem is None or nextitem.path.parent != item.path.parent:
+        tree_of.cache_clear()
+        nodes_in.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from ringwise.manifests.kinds import KIND_OF, KINDS, events_of
-from tests.checkout import PACKAGE, SOURCES
+from tests.checkout import PACKAGE, SOURCES, nodes_in, tree_of
 
 TABLE = PACKAGE / "manifests" / "kinds.py"
 
@@ -28,9 +28,9 @@ def _lists(path: Path) -> list[str]:
     if len({kind for name, kind in _NAMES.items() if name in text}) <= len(KIND_OF) / 2:
         # Not even the whole file names so many.
         return []
-    tree = ast.parse(text)
+    tree = tree_of(text)
     parts: list[tuple[int, ast.AST]] = []
-    for node in ast.walk(tree):
+    for node in nodes_in(text):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             parts.append((node.lineno, node))
         elif isinstance(node, ast.ClassDef):

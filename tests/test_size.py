@@ -6,14 +6,14 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-from tests.checkout import PACKAGE, SOURCES, project, tree_of
+from tests.checkout import PACKAGE, SOURCES, nodes_in, project
 
 
 def lines_of_code(source: str) -> int:
     """Count the lines that are not blank, a comment or part of a docstring."""
     lines = source.splitlines()
     code = {number for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"}
-    for node in ast.walk(tree_of(source)):
+    for node in nodes_in(source):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):

@@ -21,7 +21,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.values import job_of, task_of
-from tests.controller.controller_lab import FAST, at, job_in, lab_with, pods_in
+from tests.controller.controller_lab import FAST, at, lab_with, pods_in
 
 FAILS = {"ringwise.io/simulate": "fail@5:9"}
 TWICE = {"fault-scheduling": "force", "fault-retry-times": "2"}
