@@ -45,9 +45,11 @@ $(STAMP): requirements-dev.txt bench/pyproject.toml $(USER_STAMP)
 demo: $(USER_STAMP) ## show Ringwise at work on a sample cluster
 	@$(BIN)/ringwise demo
 
+# In a new checkout the tests are compiled first: the processes would do it at the same time, each for itself.
 test: style ## all checks and all tests
 	@echo "== tests, and types beside them"
 	@mkdir -p build; $(BIN)/mypy > build/types.log 2>&1 & types=$$!; \
+	  test -d tests/__pycache__ || $(BIN)/python -m pytest -q --collect-only > /dev/null; \
 	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(WORKERS); tests=$$?; \
 	  wait $$types; types=$$?; echo "== types"; cat build/types.log; test $$tests$$types = 00
 

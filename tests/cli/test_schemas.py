@@ -84,7 +84,7 @@ ON_FILES = {
     "ringwise defrag --plan": f"defrag --plan -f {ROOT}/examples/defrag/cluster.yaml",
     "ringwise doctor": f"doctor {CLUSTER}",
     "ringwise drill": f"drill {ROOT}/examples/drills/chip-fault-pod-level.yaml",
-    "ringwise simulate": f"simulate {ROOT}/examples/simulations/mix.yaml",
+    "ringwise simulate": "simulate mix.yaml",
     "ringwise place": f"place --scores --journal journal {CLUSTER}",
     "ringwise replay": "replay journal",
     "ringwise support-bundle": f"support-bundle bundle.tar.gz {CLUSTER}",
@@ -203,6 +203,9 @@ def assert_prints(command: str, ran: Result) -> None:
 def test_documents_about_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "conf").write_text('actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}]\n')
+    mix = (ROOT / "examples/simulations/mix.yaml").read_text(encoding="utf-8")
+    assert "jobs: 300" in mix
+    (tmp_path / "mix.yaml").write_text(mix.replace("jobs: 300", "jobs: 20"))
     figures = [at_least("speed-up", 2.0, "x", 1.0), shown("decision", 1.5, "us")]
     monkeypatch.setattr(decide, "run", lambda full: figures)
     for command, words in ON_FILES.items():

@@ -363,8 +363,9 @@ CASES: Mapping[str, Case] = {
         more=[pod("job-0", pod_spec(8, schedulingGates=[{"name": "example.com/wait"}]), group="job")],
     ),
 }
+KINDS = {kind.code: kind for kind in all_kinds()}
 #: Reasons of one node. A job that no node takes counts them: `no-node-fits`, `gang-incomplete`.
-OF_ONE_NODE = {kind.code for kind in all_kinds() if kind.stage is Stage.PREDICATE} - {"no-node-fits"}
+OF_ONE_NODE = {code for code, kind in KINDS.items() if kind.stage is Stage.PREDICATE} - {"no-node-fits"}
 #: Problems of the leaf switches and of SuperPoDs: `doctor` names them.
 OF_THE_TOPOLOGY = {
     *("server-is-no-node", "server-under-two-switches", "switch-listed-twice", "switch-too-many-servers"),
@@ -438,8 +439,7 @@ def test_one_outcome_and_one_reason_in_every_command(code: str, folders: Path) -
 
 
 def _outcome(code: str) -> str:
-    kind = next(kind for kind in all_kinds() if kind.code == code)
-    return "refused" if kind.stage is Stage.VALIDATE else "pending"
+    return "refused" if KINDS[code].stage is Stage.VALIDATE else "pending"
 
 
 def _job(jobs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -468,7 +468,7 @@ def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
 
 
 def test_every_code_has_a_case_or_is_no_reason_of_a_job_alone() -> None:
-    codes = {kind.code for kind in all_kinds()}
+    codes = set(KINDS)
     others = OF_ONE_NODE | OF_THE_TOPOLOGY | OF_MOVES | OF_A_HISTORY
     assert codes - set(CASES) - others == set()
     assert (set(CASES) | others) - codes == set()
