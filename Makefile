@@ -13,6 +13,7 @@ BENCHES ?= decide switches superpods cycle bounded answers faults list simulate 
 BENCH_OUTPUT ?= table
 COUNT ?= 300
 SEED ?= 1
+REPEAT ?= 1
 UV_VERSION := 0.13.7
 BROWSER_STAMP := $(VENV)/.browser
 FIND_BROWSER := $(BIN)/python -c 'import sys; from ringwise_bench.page import find_browser; sys.exit(not find_browser())'
@@ -53,7 +54,8 @@ test: style ## all checks and all tests
 	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(WORKERS); tests=$$?; \
 	  wait $$types; types=$$?; echo "== types"; cat build/types.log; test $$tests$$types = 00
 
-test-cluster: $(STAMP) ## user stories on a real control plane; its programs are found, or built once with Go
+test-cluster: export RINGWISE_REPEAT = $(REPEAT)
+test-cluster: $(STAMP) ## user stories on a real control plane, each REPEAT=1 times; its programs are found, or built once with Go
 	@echo "== programs"
 	@$(BIN)/python tests/cluster/tools/build.py
 	@echo "== chart and plain manifests"

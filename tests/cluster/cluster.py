@@ -7,7 +7,8 @@ import os
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ from ringwise_bench.control_plane import (
     free_port,
     ringwise_command,
 )
-from tests.cluster.commands import finished
-from tests.cluster.objects import CHIP, NAMESPACE, Object
+from tests.cluster.commands import Command, finished
+from tests.cluster.inventory import Inventory
+from tests.cluster.objects import CHIP, HOLDS_END, HOLDS_START, NAMESPACE, Object
+from tests.cluster.recorder import Change, Recorder
 
 STAGES = Path(__file__).with_name("stages.yaml")
-#: Seconds to wait for a condition. Generous, because a busy machine is slow.
-WAIT_TIMEOUT = 180.0
+#: Seconds to wait for any condition. Generous, because a busy machine is slow.
+WAIT_TIMEOUT = 300.0
 #: Exit code of a process that a test killed.
 KILLED = -9
 
@@ -44,13 +47,9 @@ BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
-STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
-CSI_DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
 STORAGE_CAPACITIES = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities"
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
-#: What makes pods again that are deleted.
-OWNERS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, BATCH_JOBS)
 #: The controllers of kube-controller-manager that the stories need. Those of nodes are not among them: they
 #: would delete the pods of simulated nodes, which renew no leases.
 CONTROLLERS = (
@@ -99,6 +98,18 @@ class Component:
         if kind != "admission":
             arguments.append(f"--metrics-address=127.0.0.1:{self.metrics_port}")
         self.process = launch(cluster.plane, name, arguments, token)
+        #: Exit codes that the story expects.
+        self.ends = {KILLED}
+
+    def stop(self) -> None:
+        """End it as kubelet does."""
+        self.ends.add(0)
+        self.process.stop()
+        assert self.process.ended == 0, self.log()
+
+    @property
+    def failed(self) -> bool:
+        return not self.running and self.process.ended not in self.ends
 
     @property
     def running(self) -> bool:
@@ -144,8 +155,11 @@ class Cluster:
         self.api = plane.admin
         self.admin_config = plane.kubeconfig("admin", plane.admin_token)
         self.components: list[Component] = []
+        self._commands: list[Command] = []
         self._started = Counter[str]()
         self._kubelets: Process | None = None
+        self._inventory: Inventory
+        self._recorder: Recorder | None = None
         shipped = deployment.objects(deployment.Choices(with_admission=True))
         #: Arguments of each component in the shipped Deployments.
         self.shipped_arguments: Mapping[str, list[str]] = {
@@ -163,10 +177,11 @@ class Cluster:
         self.apply(deployment.definitions())
         for definition in deployment.definitions():
             self.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
-        namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
-        self.apply([*namespaces, *shipped_objects(deployment.Choices())])
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        self.apply([namespace, *shipped_objects(deployment.Choices())])
         # The garbage collector looks for new kinds only twice a minute: it starts when they are defined.
         self._start_controllers()
+        self._inventory = Inventory(self.plane)
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Set arguments of init-params in the shipped configuration."""
@@ -226,8 +241,13 @@ class Cluster:
         """Start one replica of each and wait until they work; the first is returned."""
         started = [self.start(kind) for kind in kinds or ("scheduler", "controller")]
         for component in started:
-            self.wait(partial(_works, component), f"{component.process.name} leads")
+            self.wait(partial(_works, component), f"{component.process.name} is ready and leads")
         return started[0]
+
+    def begin(self, kubeconfig: Path, *arguments: str) -> Command:
+        """Start `kubectl ringwise ...` beside the story."""
+        self._commands.append(Command(kubeconfig, *arguments))
+        return self._commands[-1]
 
     def stop_components(self) -> None:
         """Stop all components and delete the leases, so that the next test need not wait for them."""
@@ -255,16 +275,31 @@ class Cluster:
             "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
         )
 
-    def wait(self, condition: Callable[[], Any], what: str, seconds: float = WAIT_TIMEOUT) -> Any:
-        """Wait until the condition holds; its value is returned."""
-        deadline = time.monotonic() + seconds
-        while True:
-            answer = condition()
-            if answer:
-                return answer
-            if time.monotonic() > deadline:
-                raise AssertionError(f"not within {seconds:g} s: {what}\n{self._last_picture()}")
+    def wait(self, condition: Callable[[], Any], what: str | Callable[[], str]) -> Any:
+        """Wait until the condition holds and return its value. No component may end by itself meanwhile."""
+        deadline = time.monotonic() + WAIT_TIMEOUT
+        while not (answer := condition()):
+            ended = [one.process.name for one in self.components if one.failed]
+            if ended or time.monotonic() > deadline:
+                problem = f"{', '.join(ended)} ended" if ended else f"not within {WAIT_TIMEOUT:g} s"
+                wanted = what if isinstance(what, str) else what()
+                raise AssertionError(f"{problem}: {wanted}\n{self._last_picture()}")
             time.sleep(0.1)
+        return answer
+
+    # -- history ---------------------------------------------------------------------------------
+
+    def record(self) -> Recorder:
+        """Record the history of each story from now on."""
+        self._recorder = Recorder(self.plane)
+        return self._recorder
+
+    def history(self, path: str = PODS, job: str = "") -> list[Change]:
+        """All changes of pods, Events or PodGroups of the story up to now, the first one first."""
+        assert self._recorder is not None
+        self.wait(partial(self._recorder.has, self.api.items(path)), "what exists is recorded")
+        found = [one for one in self._recorder.changes if one.kind == path.rpartition("/")[2]]
+        return [one for one in found if one.namespace == NAMESPACE and one.name.startswith(job)]
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -279,10 +314,20 @@ class Cluster:
         good = len(pods) == count and all(pod["status"]["phase"] == "Running" for pod in pods)
         return pods if good else None
 
-    def wait_running(self, job: str, count: int, seconds: float = WAIT_TIMEOUT) -> list[Object]:
-        pods: list[Object] = self.wait(
-            lambda: self.running(job, count), f"{count} pods of {job} run", seconds
-        )
+    def release(self, job: str) -> None:
+        """Let the pods start whose start is held, and those go whose end is held."""
+        for pod in self.pods(job):
+            self.annotate(pod, {HOLDS_START: None, HOLDS_END: None})
+
+    def annotate(self, pod: Object, annotations: Mapping[str, str | None]) -> None:
+        """Change annotations of a pod, unless it has them so or is gone."""
+        meta = pod["metadata"]
+        if any(meta.get("annotations", {}).get(key) != value for key, value in annotations.items()):
+            with may_be_gone():
+                self.api.patch(f"{PODS}/{meta['name']}", {"metadata": {"annotations": dict(annotations)}})
+
+    def wait_running(self, job: str, count: int) -> list[Object]:
+        pods: list[Object] = self.wait(lambda: self.running(job, count), f"{count} pods of {job} run")
         return pods
 
     def events(self, kind: str, name: str) -> list[Object]:
@@ -323,6 +368,8 @@ class Cluster:
             else:
                 state = "runs" if ended is None else f"ended with {ended}"
                 lines.append(f"  {name} {state}:\n{component.process.last_lines(6)}")
+        if self._recorder is not None:
+            lines += [f"  {change}" for change in self._recorder.changes[-40:]]
         return "\n".join(lines)
 
     def _last_picture(self) -> str:
@@ -334,59 +381,38 @@ class Cluster:
 
     # -- clean-up ---------------------------------------------------------------------------------
 
-    def remove_admission(self) -> None:
-        """Delete the webhook and its objects, so that it does not affect other tests."""
-        own = f"/api/v1/namespaces/{VOLCANO_SYSTEM}"
-        hooks = "/apis/admissionregistration.k8s.io/v1"
-        kinds = (f"{hooks}/validatingwebhookconfigurations", f"{hooks}/mutatingwebhookconfigurations")
-        for path in (*kinds, f"{own}/services", f"{own}/secrets"):
-            self._delete(f"{path}/ringwise-admission")
-
     def remove(self, objects: Iterable[Object]) -> None:
-        """Delete accounts, permissions and ConfigMaps that a test created, where they are still there."""
+        """Delete accounts, permissions and ConfigMaps that a story created."""
         for one in objects:
             meta, version = one["metadata"], one["apiVersion"]
             root = f"/apis/{version}" if "/" in version else f"/api/{version}"
             where = f"/namespaces/{meta['namespace']}" if meta.get("namespace") else ""
-            self._delete(f"{root}{where}/{one['kind'].lower()}s/{meta['name']}")
-
-    def _delete(self, path: str, grace: int | None = None) -> None:
-        try:
-            self.api.delete(path, None if grace is None else {"gracePeriodSeconds": grace})
-        except ApiAnswer as answer:
-            if answer.status != 404:
-                raise
-
-    def clear_jobs(self) -> None:
-        """Stop the components, and delete jobs, other owners of pods, and pods."""
-        self.stop_components()
-        for path in OWNERS:
-            # An owner that is gone only after its pods makes none meanwhile.
-            self.api.delete(path, {"propagationPolicy": "Foreground"})
-        self.api.delete(BUDGETS)
-        self.api.delete(JOBS)
-        self.api.delete(GROUPS)
-        # Those of other namespaces, too: they would hold chips of nodes that another story names alike.
-        for pod in self.api.items("/api/v1/pods"):
-            meta = pod["metadata"]
-            self._delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", 0)
+            self.api.delete(f"{root}{where}/{one['kind'].lower()}s/{meta['name']}")
 
     def clear(self) -> None:
-        """Delete everything that a test created."""
-        self.clear_jobs()
-        for path in (CLAIMS, VOLUMES, STORAGE_CLASSES, CSI_NODES, CSI_DRIVERS, STORAGE_CAPACITIES):
-            self.api.delete(path)
-        self.api.delete("/api/v1/nodes")
-        self.api.delete(HYPER_NODES)
-        self.api.delete(EVENTS)
-        for name in [thing["metadata"]["name"] for thing in self.api.items(CONFIG_MAPS)]:
-            if name == "basic-tor-node-cm" or name.startswith("mindx-dl-deviceinfo-"):
-                self._delete(f"{CONFIG_MAPS}/{name}")
-        # The second has the moves of the tests before, which count for the limits of the next ones.
-        for name in ("tor-share-cm", "ringwise-rescheduling"):
-            self._delete(f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{name}")
-        self.apply([deployment.configuration(deployment.Choices())])
-        self.wait(lambda: not any(map(self.api.items, (PODS, JOBS, *OWNERS, CLAIMS, VOLUMES))), "all is gone")
+        """Delete everything that a story created, in all namespaces, and restore what it changed."""
+        self.stop_components()
+        for command in self._commands:
+            command.kill()
+        self._commands.clear()
+        inventory = self._inventory
+        self.wait(inventory.remove_leftovers, lambda: f"gone are {inventory.leftovers()}")
+        assert not inventory.missing(), f"the story deleted what was installed: {inventory.missing()}"
+        if any(map(inventory.has_changed, ("ringwise", SCHEDULER_CONFIG_MAP))):
+            self.apply(shipped_objects(deployment.Choices()))
+            self._inventory = Inventory(self.plane)
+        if self._recorder is not None:
+            self.wait(self._recorder.begin, "the deletions are recorded")
+
+
+@contextmanager
+def may_be_gone() -> Iterator[None]:
+    """A component may delete an object between the list and the request."""
+    try:
+        yield
+    except ApiAnswer as answer:
+        if answer.status != 404:
+            raise
 
 
 def shipped_objects(choices: deployment.Choices) -> list[Object]:
@@ -398,14 +424,8 @@ def shipped_objects(choices: deployment.Choices) -> list[Object]:
     return objects
 
 
-def is_ready(component: Component) -> bool:
-    if not component.running:
-        raise AssertionError(f"{component.process.name} ended:\n{component.process.last_lines()}")
-    return component.ready
-
-
 def _works(component: Component) -> bool:
-    return is_ready(component) and component.leads
+    return component.ready and component.leads
 
 
 def chips_of(pod: Object) -> list[str]:

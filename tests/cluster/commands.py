@@ -34,6 +34,28 @@ def finished(
         raise AssertionError(f"not over after {COMMAND_TIMEOUT:g} s: {' '.join(command)}\n{text}") from None
 
 
+class Command:
+    """`kubectl ringwise ...` that runs beside the story."""
+
+    def __init__(self, kubeconfig: Path, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            kubectl_command(*arguments),
+            env=environment(kubeconfig),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def finish(self) -> subprocess.CompletedProcess[str]:
+        out, errors = self._process.communicate(timeout=COMMAND_TIMEOUT)
+        return subprocess.CompletedProcess(self._process.args, self._process.returncode, out, errors)
+
+    def kill(self) -> None:
+        """A story that failed does not finish it."""
+        self._process.kill()
+        self._process.communicate()
+
+
 def kubectl_ringwise(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`kubectl ringwise ...`, found by kubectl on the PATH."""
     return _run(kubeconfig, kubectl_command(*arguments))

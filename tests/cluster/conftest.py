@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,10 +13,19 @@ import pytest
 from ringwise.apps.admission.certificates import make_authority
 from ringwise_bench.control_plane import ControlPlane
 from tests.cluster.cluster import Cluster
+from tests.cluster.rights import operator_config
 
 #: Signs client certificates of users.
 CLIENT_AUTHORITY = "clients-of-the-tests"
 LOGS = Path("build/cluster-logs")
+#: How often each story runs on the same control plane.
+REPEAT = int(os.environ.get("RINGWISE_REPEAT", "1"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if REPEAT > 1:
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(REPEAT))
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +37,9 @@ def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
         cluster = Cluster(plane, authority)
         cluster.install()
         cluster.start_nodes()
+        recorder = cluster.record()
         yield cluster
+        recorder.stop()
 
 
 @pytest.fixture
@@ -37,6 +49,12 @@ def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[
     if request.session.testsfailed > failed:
         keep_logs(whole_cluster.plane.folder, request.node.name)
     whole_cluster.clear()
+
+
+@pytest.fixture
+def operator(cluster: Cluster) -> Path:
+    """The kubeconfig of an account that may read, write ConfigMaps of kube-system, and not evict."""
+    return operator_config(cluster)
 
 
 def keep_logs(folder: Path, name: str) -> None:

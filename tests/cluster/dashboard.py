@@ -98,9 +98,9 @@ class Follower:
         #: What other replicas said about the leader.
         self.leaders: list[str] = []
 
-    def follow(self, until: Any, seconds: float = WAIT_TIMEOUT) -> Mirror:
+    def follow(self, until: Any) -> Mirror:
         """Until the mirror is as wanted."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + WAIT_TIMEOUT
         while time.monotonic() < deadline:
             try:
                 if self.mirror is None:
@@ -112,7 +112,7 @@ class Follower:
                 self._turn += 1
             time.sleep(0.2)
         shown = None if self.mirror is None else self.mirror.plain()
-        raise AssertionError(f"not within {seconds:g} s; {self.leaders}, {shown}")
+        raise AssertionError(f"not within {WAIT_TIMEOUT:g} s; {self.leaders}, {shown}")
 
     def _fetch(self) -> None:
         answered = self._replica.request("/api/v1/snapshot", self._token)

@@ -15,9 +15,9 @@ NAMESPACE = "training"
 GROUP = "scheduling.k8s.io/group-name"
 #: Annotations for the simulated nodes: how a pod ends.
 ENDS = "tests.ringwise/ends"
-STARTS_AFTER = "tests.ringwise/starts-after"
-#: How long it takes to end after its deletion, like `3s`.
-GOES_AFTER = "tests.ringwise/goes-after"
+#: With these a bound pod does not start, and a deleted one does not go, until `Cluster.release()`.
+HOLDS_START = "tests.ringwise/holds-start"
+HOLDS_END = "tests.ringwise/holds-end"
 
 
 def node(

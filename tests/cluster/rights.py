@@ -1,17 +1,16 @@
-"""Reading permissions for a user, by the commands of docs/rbac.md."""
+"""Permissions of users, as docs/rbac.md names them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.objects import Object
+from tests.cluster.objects import NAMESPACE, Object
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "rbac.md"
 #: Name of the bindings, and the user, in the page.
 _NAME, _USER = "ringwise-ana", "--user=ana"
+OPERATOR = "operator"
 
 
 def documented_commands() -> list[list[str]]:
@@ -25,24 +24,49 @@ def documented_commands() -> list[list[str]]:
     return commands
 
 
-@contextmanager
-def reading_rights(cluster: Cluster, subject: str = _USER) -> Iterator[None]:
-    """While the block is open; `subject` as kubectl names it, `--user=...` or `--serviceaccount=...`."""
-    commands = documented_commands()
-    try:
-        for command in commands:
-            cluster.kubectl(*command[:-1], subject)
-        yield
-    finally:
-        cluster.remove(map(_binding, commands))
+def grant_reading(cluster: Cluster, subject: str = _USER) -> None:
+    """`subject` as kubectl names it, `--user=...` or `--serviceaccount=...`."""
+    for command in documented_commands():
+        cluster.kubectl(*command[:-1], subject)
 
 
-def _binding(command: list[str]) -> Object:
-    """The object that a command creates."""
-    kind = {"clusterrolebinding": "ClusterRoleBinding", "rolebinding": "RoleBinding"}[
-        command[command.index("create") + 1]
+def operator_config(cluster: Cluster) -> Path:
+    """The kubeconfig of an account with what docs/rbac.md names beside reading; it may not evict."""
+    account, api = {"name": OPERATOR, "namespace": NAMESPACE}, "rbac.authorization.k8s.io/v1"
+    metadata = {"name": "test-operator", "namespace": "kube-system"}
+    isolating = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
+    subjects = [{"kind": "ServiceAccount", **account}]
+    cluster.apply(
+        [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+            {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [isolating]},
+            {
+                "apiVersion": api,
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "subjects": subjects,
+                "roleRef": role,
+            },
+        ]
+    )
+    grant_reading(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}")
+    return cluster.plane.kubeconfig(OPERATOR, cluster.plane.account_token(NAMESPACE, OPERATOR))
+
+
+def may_evict() -> list[Object]:
+    """What lets the operator evict."""
+    api, metadata = "rbac.authorization.k8s.io/v1", {"name": "test-operator-evicts"}
+    evicting = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", **metadata}
+    subjects = [{"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}]
+    return [
+        {"apiVersion": api, "kind": "ClusterRole", "metadata": metadata, "rules": [evicting]},
+        {
+            "apiVersion": api,
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "subjects": subjects,
+            "roleRef": role,
+        },
     ]
-    metadata = {"name": _NAME}
-    if command[0] == "-n":
-        metadata["namespace"] = command[1]
-    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata}

@@ -4,7 +4,6 @@ is killed; who may read them, and whose they are not."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -19,11 +18,10 @@ from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.accounting import AccountedJob, JobWaits
 from ringwise.wellknown import ACCOUNTING_CONFIG_MAPS, ACCOUNTING_KEY, VOLCANO_SYSTEM
-from ringwise_bench.control_plane import find_program
-from tests.cluster.cluster import JOBS, Cluster, requested_chips
+from tests.cluster.cluster import JOBS, PODS, Cluster, node_of, requested_chips
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
-from tests.cluster.test_preemption import CONFIGURATION, HIGH, allow, high
+from tests.cluster.test_preemption import CONFIGURATION, HIGH, high
 
 pytestmark = pytest.mark.cluster
 
@@ -59,34 +57,10 @@ def config_maps(cluster: Cluster) -> list[Object]:
     return [one for one in found if one["metadata"]["name"].startswith(ACCOUNTING_CONFIG_MAPS)]
 
 
-class Watched:
-    """Every version of the pods, as kubectl shows them. It counts without knowing the accounting."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        arguments = (f"--kubeconfig={cluster.admin_config}", f"-n={NAMESPACE}", "get", "pods")
-        self.process = cluster.plane.run(
-            "watched-pods",
-            [find_program("kubectl"), *arguments, "--watch", "--output-watch-events", "-o", "json"],
-        )
-
-    def pods(self) -> dict[str, Object]:
-        """The last version of each pod that had a node, by uid."""
-        text, place, found = self.process.log.read_text(), 0, {}
-        while "{" in text[place:]:
-            try:
-                event, place = json.JSONDecoder().raw_decode(text, text.index("{", place))
-            except ValueError:
-                # The last one is not written to its end yet.
-                break
-            pod = event["object"]
-            if pod["spec"].get("nodeName"):
-                found[pod["metadata"]["uid"]] = pod
-        return found
-
-    def held(self, job: str, now: int) -> list[int]:
-        """Chip-seconds of each pod of the job, in their order."""
-        mine = [one for one in self.pods().values() if one["metadata"]["name"].startswith(f"{job}-")]
-        return [requested_chips(one) * ((end_of(one) or now) - start_of(one)) for one in mine]
+def held(cluster: Cluster, job: str, now: int) -> list[int]:
+    """Chip-seconds of each pod of the job, in their order, counted without the accounting."""
+    last = {one.uid: one.object for one in cluster.history(PODS, f"{job}-") if node_of(one.object)}
+    return [requested_chips(one) * ((end_of(one) or now) - start_of(one)) for one in last.values()]
 
 
 def start_of(pod: Object) -> int:
@@ -105,15 +79,10 @@ def end_of(pod: Object) -> int:
 
 
 @pytest.fixture
-def reader(cluster: Cluster) -> Iterator[Path]:
-    """The kubeconfig of an account without any right; no accounting of the tests before."""
-    for one in config_maps(cluster):
-        cluster.api.delete(f"{CONFIG_MAPS}/{one['metadata']['name']}")
+def reader(cluster: Cluster) -> Path:
+    """The kubeconfig of an account without any right."""
     cluster.apply([FOREIGN, ACCOUNT, HIGH, *default_queues()])
-    yield cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
-    cluster.stop_components()
-    allow(cluster, None)
-    cluster.remove([FOREIGN, ACCOUNT, BINDING, HIGH])
+    return cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
 
 
 def report(config: Path) -> Object | None:
@@ -138,7 +107,6 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
     assert changed != text
     cluster.api.patch(CONFIGURATION, {"data": {"volcano-scheduler.conf": changed}})
     cluster.apply(nodes(2))
-    watched = Watched(cluster)
     leader = cluster.run()
     standby = cluster.start("scheduler")
     cluster.wait(lambda: standby.ready, "the other replica has read everything")
@@ -161,9 +129,8 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
         return found if boss is not None and boss["starts"] else None
 
     first = cluster.wait(written, "the ConfigMap is written")
-    check(first, watched, "steady", "boss")
-    cluster.wait(lambda: any(map(end_of, watched.pods().values())), "the end of the pod is watched")
-    (lost,) = watched.held("low", 0)
+    check(first, cluster, "steady", "boss")
+    (lost,) = cluster.wait(lambda: [one for one in held(cluster, "low", 0) if one > 0], "its pod has ended")
     assert first["rows"]["low"]["lost_chip_hours"] == {"preempt": pytest.approx(lost / 3600, abs=1e-4)}
 
     # -- something begins that is not written yet, and the leader is killed
@@ -173,11 +140,10 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
     cluster.wait(lambda: standby.leads, "the other replica leads")
     cluster.api.delete(f"{JOBS}/boss")
     cluster.wait_running("low", 1)
-    cluster.wait(lambda: len(watched.held("low", 0)) == 2, "the second pod is watched")
     # What is not written yet is, when a leader ends.
-    standby.process.stop()
+    standby.stop()
     last = cluster.wait(lambda: report(reader), "it is read again")
-    check(last, watched, "steady", "late", "boss", "low")
+    check(last, cluster, "steady", "late", "boss", "low")
     assert {name: row["starts"] for name, row in last["rows"].items()} == {
         "steady": 1,
         "boss": 1,
@@ -193,10 +159,10 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
     assert f"{ACCOUNTING_CONFIG_MAPS}01" in found
 
 
-def check(document: Object, watched: Watched, *jobs: str) -> None:
+def check(document: Object, cluster: Cluster, *jobs: str) -> None:
     now = document["now"] // 1_000_000_000
     told = {job: document["rows"][job]["held_chip_hours"] for job in jobs}
-    assert told == {job: pytest.approx(sum(watched.held(job, now)) / 3600, abs=1e-4) for job in jobs}
+    assert told == {job: pytest.approx(sum(held(cluster, job, now)) / 3600, abs=1e-4) for job in jobs}
 
 
 async def test_documents_of_30000_pending_jobs_of_one_namespace_are_accepted(

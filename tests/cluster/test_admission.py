@@ -24,13 +24,12 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import free_port
-from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, is_ready, shipped_objects
+from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, shipped_objects
 from tests.cluster.objects import NAMESPACE, Object, node, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
 HOOKS = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
 SECRET = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/secrets/{NAME}"
-SYSTEM_PODS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/pods"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/endpointslices"
 #: The node of the webhook's pod, without chips.
 HOST = "webhook-host"
@@ -84,7 +83,7 @@ def webhook_pod(shipped: list[Object], port: int) -> Object:
 
 
 @pytest.fixture
-def port(cluster: Cluster) -> Iterator[int]:
+def port(cluster: Cluster) -> int:
     """The webhook's port: Service, endpoints and access exist, the webhook does not run yet."""
     port = free_port()
     shipped = shipped_objects(deployment.Choices(with_admission=True))
@@ -101,14 +100,12 @@ def port(cluster: Cluster) -> Iterator[int]:
         return found == [([ADDRESS], True, [port])]
 
     cluster.wait(has_endpoints, "the Service has its endpoint")
-    yield port
-    cluster.remove_admission()
-    cluster.api.delete(f"{SYSTEM_PODS}/{NAME}", {"gracePeriodSeconds": 0})
+    return port
 
 
 def start(cluster: Cluster, port: int) -> Component:
     webhook = cluster.start("admission", f"--address={ADDRESS}:{port}")
-    cluster.wait(lambda: is_ready(webhook), "the webhook is ready")
+    cluster.wait(lambda: webhook.ready, "the webhook is ready")
     return webhook
 
 
@@ -324,7 +321,6 @@ def test_a_pod_group_gets_the_queue_of_its_namespace(cluster: Cluster, port: int
         assert queue_of("own", queue="research") == "research"
     finally:
         cluster.api.patch(namespace, {"metadata": {"annotations": {annotation: None}}})
-        cluster.api.delete("/apis/scheduling.volcano.sh/v1beta1/queues/research")
 
 
 def test_a_webhook_that_is_down_rejects_nothing(cluster: Cluster, port: int) -> None:
@@ -341,7 +337,7 @@ def test_a_deleted_secret_is_created_again(cluster: Cluster, port: int) -> None:
     webhook = start(cluster, port)
     refused(cluster)
     before = cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]
-    webhook.process.stop()
+    webhook.stop()
     cluster.api.delete(SECRET)
     start(cluster, port)
     assert cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"] != before
@@ -585,4 +581,3 @@ def test_hyper_nodes_are_allowed_and_refused_in_the_words_of_volcano(cluster: Cl
     assert "at least one member" in applied(cluster, hyper_node("exact"))
     kept = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
     assert len(cluster.api.items(kept)) == 3
-    cluster.api.delete(kept)

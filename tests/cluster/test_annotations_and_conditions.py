@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
 from ringwise.wellknown import ASCEND_REAL, RANK_TABLE_910
 from tests.cluster.cluster import Cluster, chips_of, node_of
-from tests.cluster.objects import CHIP, GOES_AFTER, NAMESPACE, Object, node, nodes, pod, pod_group, vcjob
+from tests.cluster.objects import CHIP, HOLDS_END, NAMESPACE, Object, node, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -50,13 +49,9 @@ def test_a_rank_table_is_written_only_where_the_addresses_are_known(cluster: Clu
 
 
 @pytest.fixture
-def leaving(cluster: Cluster) -> Iterator[str]:
-    """A namespace that is gone when the story ends."""
+def leaving(cluster: Cluster) -> str:
     cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEAVING}}])
-    yield LEAVING
-    cluster.kubectl("delete", "namespace", LEAVING, "--wait=false", "--ignore-not-found")
-    cluster.kubectl("delete", "pods", "--all", "-n", LEAVING, "--grace-period=0", "--force")
-    cluster.wait(lambda: not exists(cluster, LEAVING), "the namespace is gone")
+    return LEAVING
 
 
 def exists(cluster: Cluster, namespace: str) -> bool:
@@ -67,7 +62,7 @@ def test_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Clust
     """Its controller deletes the pods, and waits for them before it deletes anything else."""
     cluster.apply(nodes(5))
     # While this pod ends, the job is there, and its pods are missing.
-    last = pod("last", 8, on="node-5", annotations={GOES_AFTER: "1h"})
+    last = pod("last", 8, on="node-5", annotations={HOLDS_END: "true"})
     last["metadata"]["namespace"] = leaving
     cluster.apply([last])
     cluster.run("scheduler", "controller")

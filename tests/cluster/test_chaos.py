@@ -13,7 +13,7 @@ import pytest
 
 from ringwise.scheduler.faults.partial_gangs import GRACE
 from ringwise.wellknown import PREDICATE_TIME
-from tests.cluster.cluster import KILLED, Cluster, Component, check_chips, is_live, node_of, requested_chips
+from tests.cluster.cluster import Cluster, Component, check_chips, is_live, node_of, requested_chips
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.objects import CHIP, Object, nodes, vcjob
@@ -88,9 +88,7 @@ def test_N6_nothing_is_lost_and_no_chip_is_assigned_twice(cluster: Cluster) -> N
     print(summary)
     assert storm.is_enough(during_faults), summary
     for component in cluster.components:
-        assert component.process.ended in (None, KILLED), (
-            f"{component.process.name}\n{component.process.last_lines()}"
-        )
+        assert not component.failed, f"{component.process.name}\n{component.process.last_lines()}"
 
 
 def test_gang_that_cannot_be_completed_is_undone(cluster: Cluster) -> None:
@@ -114,8 +112,7 @@ def test_gang_that_cannot_be_completed_is_undone(cluster: Cluster) -> None:
     second = cluster.start("scheduler", *LEASE)
     cluster.wait(lambda: second.leads and second.ready, "the second scheduler leads")
     bound = int(placed[0]["metadata"]["annotations"][PREDICATE_TIME]) / 1e9
-    left = max(bound + RECOVERY_LIMIT - time.time(), GRACE) + RETRY_TIME
-    cluster.wait(lambda: not _placed(cluster), "the gang is undone", left)
+    cluster.wait(lambda: not _placed(cluster), "the gang is undone")
     assert time.time() >= bound + RECOVERY_LIMIT, "it was undone before the limit"
     cluster.wait(lambda: len(cluster.pods("train")) == 2, "the controller made the pod again")
     assert cluster.condition("train"), cluster.picture()

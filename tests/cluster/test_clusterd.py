@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from ringwise.wellknown import CLUSTER_REPORT_LABEL, MINDX_DL, NODE_REPORT_LABEL, RANK_INDEX
+from ringwise.wellknown import MINDX_DL, NODE_REPORT_LABEL, RANK_INDEX
 from ringwise_bench.control_plane import ApiAnswer
 from tests.cluster.cluster import CONFIG_MAPS, GROUPS, PODS, Cluster, check_chips, node_of
 from tests.cluster.objects import Object, node_report, nodes, pod, pod_group
@@ -38,12 +38,9 @@ class Reporter:
 
 
 @pytest.fixture
-def reporter(cluster: Cluster) -> Iterator[Reporter]:
+def reporter(cluster: Cluster) -> Reporter:
     # Every node has a ConfigMap of its own: the aggregate of a large cluster has several.
-    yield Reporter(cluster, ClusterD(chunk=500))
-    for one in cluster.api.items(REPORTS):
-        if CLUSTER_REPORT_LABEL in one["metadata"].get("labels", {}):
-            cluster.api.delete(f"{REPORTS}/{one['metadata']['name']}")
+    return Reporter(cluster, ClusterD(chunk=500))
 
 
 class ClusterPods:

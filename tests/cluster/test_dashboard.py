@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -17,10 +16,10 @@ from ringwise.apps.install import deployment
 from ringwise.apps.install.dashboard import Dashboard as InstalledDashboard
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import Process, free_port, ringwise_command
-from tests.cluster.cluster import Cluster, Component, is_ready
+from tests.cluster.cluster import Cluster, Component
 from tests.cluster.dashboard import Dashboard, Follower, signed_token
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
-from tests.cluster.rights import reading_rights
+from tests.cluster.rights import grant_reading
 from tests.web.client import Mirror
 
 pytestmark = pytest.mark.cluster
@@ -77,7 +76,7 @@ class Exposed:
             *self._names,
             *more,
         )
-        self._cluster.wait(partial(is_ready, component), "the scheduler has read everything")
+        self._cluster.wait(lambda: component.ready, "the scheduler has read everything")
         return component, Dashboard(port, self.authority)
 
     def close(self) -> None:
@@ -88,10 +87,8 @@ class Exposed:
 
 
 @pytest.fixture
-def exposed(cluster: Cluster, tmp_path: Path) -> Iterator[Exposed]:
-    made = Exposed(cluster, tmp_path)
-    yield made
-    made.close()
+def exposed(cluster: Cluster, tmp_path: Path) -> Exposed:
+    return Exposed(cluster, tmp_path)
 
 
 class Account:
@@ -129,18 +126,15 @@ class Account:
 
 
 @pytest.fixture
-def reader(cluster: Cluster) -> Iterator[Account]:
+def reader(cluster: Cluster) -> Account:
     account = Account(cluster, "reader")
     account.allow()
-    yield account
-    account.remove()
+    return account
 
 
 @pytest.fixture
-def stranger(cluster: Cluster) -> Iterator[Account]:
-    account = Account(cluster, "stranger")
-    yield account
-    account.remove()
+def stranger(cluster: Cluster) -> Account:
+    return Account(cluster, "stranger")
 
 
 def jobs(mirror: Mirror) -> dict[str, Any]:
@@ -337,18 +331,18 @@ def test_web_beside_a_cluster_shows_it_with_the_rights_of_a_reader(
     stranger.forbid()
 
     # With the steps of docs/rbac.md nothing is missing, and it follows what happens.
-    with reading_rights(cluster, stranger.who):
-        process, web = run_web(cluster, "web", "stranger")
-        document = cluster.wait(partial(snapshot, process, web), "the dashboard has read everything")
-        rows = {row["name"]: row for row in document["jobs"]}
-        assert rows["train"]["running"] == 2
-        assert rows["too-large"]["outcome"] == "pending"
-        assert "default" in {row["name"] for row in document["queues"]}
-        why = web.request(f"/api/v1/jobs/{NAMESPACE}/too-large/why")
-        assert (why.status, why.document["outcome"]) == (200, "pending"), why.text
-        follower = Follower([web], "")
-        cluster.apply([vcjob("later", 1, 8)])
-        follower.follow(lambda mirror: jobs(mirror).get("later", {}).get("running") == 1)
-        assert "not allowed" not in process.log.read_text()
-        process.stop()
-        assert process.ended == 0
+    grant_reading(cluster, stranger.who)
+    process, web = run_web(cluster, "web", "stranger")
+    document = cluster.wait(partial(snapshot, process, web), "the dashboard has read everything")
+    rows = {row["name"]: row for row in document["jobs"]}
+    assert rows["train"]["running"] == 2
+    assert rows["too-large"]["outcome"] == "pending"
+    assert "default" in {row["name"] for row in document["queues"]}
+    why = web.request(f"/api/v1/jobs/{NAMESPACE}/too-large/why")
+    assert (why.status, why.document["outcome"]) == (200, "pending"), why.text
+    follower = Follower([web], "")
+    cluster.apply([vcjob("later", 1, 8)])
+    follower.follow(lambda mirror: jobs(mirror).get("later", {}).get("running") == 1)
+    assert "not allowed" not in process.log.read_text()
+    process.stop()
+    assert process.ended == 0

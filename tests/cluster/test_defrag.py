@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import CONFIG_MAPS, JOBS, Cluster, check_chips, chips_of, node_of
-from tests.cluster.commands import environment, kubectl_command, kubectl_ringwise
-from tests.cluster.objects import GOES_AFTER, NAMESPACE, Object, nodes, vcjob
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import HOLDS_END, NAMESPACE, Object, nodes, vcjob
 from tests.cluster.owners import Workload
-from tests.cluster.rights import reading_rights
-from tests.cluster.test_maintenance import OPERATOR, budget, rules_of_operator, told
+from tests.cluster.test_maintenance import budget, told
 
 pytestmark = pytest.mark.cluster
 
 RECORDS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
-
-
-@pytest.fixture
-def operator(cluster: Cluster) -> Iterator[Path]:
-    """The kubeconfig of a user who may read, write ConfigMaps of kube-system, and not evict."""
-    made = rules_of_operator()
-    cluster.apply(made)
-    with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}"):
-        token = cluster.plane.account_token(NAMESPACE, OPERATOR)
-        yield cluster.plane.kubeconfig(OPERATOR, token)
-    plan = {"name": "ringwise-move-plan", "namespace": "kube-system"}
-    cluster.remove([*made, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": plan}])
+APPLY = ("defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json")
 
 
 def place_of(pod: Object) -> tuple[str, list[str]]:
@@ -110,9 +97,7 @@ def test_M1_vcjobs_and_pods_of_a_deployment_move_and_a_gang_starts(cluster: Clus
     (plan,) = json.loads(planned.stdout)["plans"]
     targets = {move["pods"][0]["name"].split("-")[0]: move["pods"][0] for move in plan["moves"]}
     assert targets.keys() == {"train", "web"}
-    done = kubectl_ringwise(
-        operator, "defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"
-    )
+    done = kubectl_ringwise(operator, *APPLY)
     assert done.returncode == 0, done.stdout + done.stderr
     assert applied(done)["outcome"] == "done"
     pods = cluster.wait_running("gang", 2)
@@ -154,21 +139,13 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
     wait_for_a_node(cluster, "gang")
     # Sent while nobody takes it; the budget comes, then the next leader.
     scheduler.process.kill()
-    running = subprocess.Popen(
-        kubectl_command("defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"),
-        env=environment(operator),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    running = cluster.begin(operator, *APPLY)
     cluster.wait(lambda: is_sent(cluster), "the plan is sent")
     budget(cluster, "web", {"minAvailable": 1}, {"app": "web"})
     cluster.run("scheduler")
-    out, errors = running.communicate(timeout=600)
-    assert running.returncode == 1, out + errors
-    (plan,) = json.loads(out)["plans"]
-    assert plan["outcome"] == "failed"
-    assert "web" in plan["why"]
+    done = running.finish()
+    assert (done.returncode, applied(done)["outcome"]) == (1, "failed"), done.stderr
+    assert "web" in applied(done)["why"]
     (still,) = cluster.pods("web")
     assert still["metadata"]["uid"] == served["metadata"]["uid"]
     assert place_of(still) == place_of(served)
@@ -177,28 +154,20 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
 def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(2))
     cluster.run()
-    Workload(cluster, "ReplicaSet", "web", 1, 1, pod_annotations={GOES_AFTER: "20s"})
+    Workload(cluster, "ReplicaSet", "web", 1, 1, pod_annotations={HOLDS_END: "true"})
     (served,) = cluster.wait_running("web", 1)
     fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
     wait_for_a_node(cluster, "gang")
-    command = ["defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"]
-    running = subprocess.Popen(
-        kubectl_command(*command),
-        env=environment(operator),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    running = cluster.begin(operator, *APPLY)
     cluster.wait(lambda: is_recorded(cluster, running=True), "the plan is carried out")
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets/web"
     cluster.api.patch(path, {"spec": {"replicas": 0}})
     for one in cluster.pods("web"):
         if one["metadata"]["name"] != served["metadata"]["name"]:
             cluster.wait(lambda: len(cluster.pods("web")) <= 1, "the next pod is gone, too")
-    out, errors = running.communicate(timeout=600)
-    assert running.returncode == 1, out + errors
-    (plan,) = json.loads(out)["plans"]
-    assert plan["outcome"] == "failed"
+    cluster.release("web")
+    done = running.finish()
+    assert (done.returncode, applied(done)["outcome"]) == (1, "failed"), done.stderr
     # The chips are free all the same.
     cluster.wait_running("gang", 1)
     check_chips(cluster.pods())
@@ -207,28 +176,21 @@ def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, o
 def test_M1_F1_the_leader_is_killed_in_the_middle(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(2))
     leader = cluster.run()
-    cluster.apply([vcjob("train", 1, 1, pod_annotations={GOES_AFTER: "8s"})])
+    cluster.apply([vcjob("train", 1, 1, pod_annotations={HOLDS_END: "true"})])
     (train,) = cluster.wait_running("train", 1)
     fill(cluster, 2 if node_of(train) == "node-1" else 1, 4)
     wait_for_a_node(cluster, "gang")
-    running = subprocess.Popen(
-        kubectl_command("defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"),
-        env=environment(operator),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    running = cluster.begin(operator, *APPLY)
 
     def leaves() -> bool:
         return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))
 
     cluster.wait(leaves, "the pod is evicted")
     leader.process.kill()
+    cluster.release("train")
     cluster.start("scheduler")
-    out, errors = running.communicate(timeout=600)
-    assert running.returncode == 0, out + errors
-    (plan,) = json.loads(out)["plans"]
-    assert plan["outcome"] == "done"
+    done = running.finish()
+    assert (done.returncode, applied(done)["outcome"]) == (0, "done"), done.stderr
     (gang,) = cluster.wait_running("gang", 1)
     assert node_of(gang) == node_of(train)
     (moved,) = cluster.wait_running("train", 1)
@@ -241,15 +203,13 @@ def test_M1_F1_the_leader_is_killed_in_the_middle(cluster: Cluster, operator: Pa
 #: What a move saves is known: whatever runs says how long.
 LASTS = {"ringwise.io/expected-duration": "10h"}
 WILLING = {**LASTS, "ringwise.io/movable": "true"}
-#: The scheduler looks for moves once a minute.
-LOOKED = 300.0
 
 
 def run_small(
-    cluster: Cluster, name: str, chips: int, on: int, refuge: int, annotations: Object, goes_after: str = "1s"
+    cluster: Cluster, name: str, chips: int, on: int, refuge: int, annotations: Object, **held: str
 ) -> Object:
     """The pod of a small job on a node, which may move to the refuge: a node that is not there yet."""
-    job = vcjob(name, 1, chips, annotations=annotations, pod_annotations={GOES_AFTER: goes_after})
+    job = vcjob(name, 1, chips, annotations=annotations, pod_annotations=held)
     allowed = {"key": "kubernetes.io/hostname", "operator": "In", "values": [f"node-{on}", f"node-{refuge}"]}
     required = {"nodeSelectorTerms": [{"matchExpressions": [allowed]}]}
     job["spec"]["tasks"][0]["template"]["spec"]["affinity"] = {
@@ -284,14 +244,14 @@ def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cl
     fill(cluster, 5, 4)
 
     cluster.apply([vcjob("gang", 1, 8, annotations=LASTS)])
-    (gang,) = cluster.wait_running("gang", 1, LOOKED)
+    (gang,) = cluster.wait_running("gang", 1)
     assert node_of(gang) == "node-2"
     cluster.wait(lambda: outcomes(cluster) == ["done"], "the plan has ended")
     (moved,) = cluster.wait_running("first", 1)
     assert (node_of(first), node_of(moved)) == ("node-2", "node-5")
 
     cluster.apply([vcjob("next", 1, 8, annotations=LASTS)])
-    (following,) = cluster.wait_running("next", 1, LOOKED)
+    (following,) = cluster.wait_running("next", 1)
     assert node_of(following) == "node-4"
     cluster.wait(lambda: outcomes(cluster) == ["done", "done"], "the second plan has ended")
     (moved,) = cluster.wait_running("third", 1)
@@ -305,7 +265,7 @@ def test_M1_F1_the_leader_is_killed_in_the_middle_of_a_plan_of_auto(cluster: Clu
     cluster.configure({"defragment": "auto"})
     cluster.apply(nodes(1))
     leader = cluster.run()
-    train = run_small(cluster, "train", 1, 1, 2, WILLING, goes_after="8s")
+    train = run_small(cluster, "train", 1, 1, 2, WILLING, **{HOLDS_END: "true"})
     cluster.apply(nodes(2)[1:])
     fill(cluster, 2, 4)
     cluster.apply([vcjob("gang", 1, 8, annotations=LASTS)])
@@ -313,10 +273,11 @@ def test_M1_F1_the_leader_is_killed_in_the_middle_of_a_plan_of_auto(cluster: Clu
     def leaves() -> bool:
         return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))
 
-    cluster.wait(leaves, "the pod is evicted", LOOKED)
+    cluster.wait(leaves, "the pod is evicted")
     leader.process.kill()
+    cluster.release("train")
     cluster.start("scheduler")
-    (gang,) = cluster.wait_running("gang", 1, LOOKED)
+    (gang,) = cluster.wait_running("gang", 1)
     assert node_of(gang) == node_of(train) == "node-1"
     (moved,) = cluster.wait_running("train", 1)
     assert node_of(moved) == "node-2"

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.cluster import JOBS, PODS, Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, nodes, pod, vcjob
-from tests.cluster.rights import reading_rights
+from tests.cluster.rights import grant_reading
 
 pytestmark = pytest.mark.cluster
 
@@ -171,13 +171,10 @@ def test_the_role_of_the_reader_shows_whether_a_scheduler_leads_and_what_it_hold
     cluster.apply(nodes(1))
     cluster.run("scheduler")
     cluster.kubectl("create", "serviceaccount", READER, "-n", NAMESPACE)
-    try:
-        config = cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
-        with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{READER}"):
-            ran = kubectl_ringwise(config, "doctor", "-o", "json")
-            placed = kubectl_ringwise(config, "place", "-f", str(ONE_CHIP))
-    finally:
-        cluster.kubectl("delete", "serviceaccount", READER, "-n", NAMESPACE)
+    config = cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
+    grant_reading(cluster, f"--serviceaccount={NAMESPACE}:{READER}")
+    ran = kubectl_ringwise(config, "doctor", "-o", "json")
+    placed = kubectl_ringwise(config, "place", "-f", str(ONE_CHIP))
     codes = {one["code"] for one in json.loads(ran.stdout)["findings"]}
     assert not {code for code in codes if "scheduler" in code}
     assert placed.returncode == 0

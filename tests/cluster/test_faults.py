@@ -85,9 +85,6 @@ def start(cluster: Cluster, kind: str) -> Component:
 
 def running_job(cluster: Cluster, kind: str) -> tuple[Owner, list[Object]]:
     """Four nodes, of which the job uses three."""
-    # What the stories before wrote about faults of a job of the same name.
-    written = ("ringwise-rescheduling", "vcjob-fault-npu-cm", "job-reschedule-reason")
-    cluster.kubectl("delete", "configmap", *written, "-n", VOLCANO_SYSTEM, "--ignore-not-found")
     cluster.apply(nodes(4))
     cluster.apply([node_report(f"node-{number}", ALL, index=number) for number in range(1, 5)])
     scheduler = start(cluster, kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -98,10 +97,9 @@ def runs_on(cluster: Cluster, job: str, count: int) -> set[str]:
 
 
 @pytest.fixture
-def high(cluster: Cluster) -> Iterator[dict[str, Any]]:
+def high(cluster: Cluster) -> dict[str, Any]:
     cluster.apply([HIGH])
-    yield {"priorityClassName": HIGH["metadata"]["name"]}
-    cluster.remove([HIGH])
+    return {"priorityClassName": HIGH["metadata"]["name"]}
 
 
 def test_what_a_job_can_spare_goes_and_a_wrong_argument_changes_nothing(
@@ -138,16 +136,12 @@ def test_a_queue_gets_back_what_it_deserves_from_what_another_can_spare(cluster:
     configure(cluster)
     queues = [queue("borrower", 16), queue("owner", 16)]
     cluster.apply([*nodes(4), *queues])
-    try:
-        cluster.run()
-        cluster.apply([elastic(queue="borrower")])
-        cluster.wait_running("elastic", 4)
-        cluster.apply([boss(2, queue="owner")])
-        cluster.wait_running("boss", 2)
-        runs_on(cluster, "elastic", 2)
-    finally:
-        cluster.clear_jobs()
-        cluster.remove(queues)
+    cluster.run()
+    cluster.apply([elastic(queue="borrower")])
+    cluster.wait_running("elastic", 4)
+    cluster.apply([boss(2, queue="owner")])
+    cluster.wait_running("boss", 2)
+    runs_on(cluster, "elastic", 2)
 
 
 def test_a_job_with_a_network_topology_gets_its_room_inside_one_hyper_node(
@@ -162,14 +156,10 @@ def test_a_job_with_a_network_topology_gets_its_room_inside_one_hyper_node(
         hyper_node("top", 2, "HyperNode", "s0", "s1"),
     ]
     cluster.apply([*machines, *trees])
-    try:
-        cluster.run()
-        cluster.apply([elastic()])
-        cluster.wait_running("elastic", 4)
-        cluster.apply([boss(2, networkTopology={"mode": "hard", "highestTierAllowed": 1}, **high)])
-        cluster.wait_running("boss", 2)
-        assert nodes_of(cluster, "boss") in (set(names[:2]), set(names[2:]))
-        runs_on(cluster, "elastic", 2)
-    finally:
-        cluster.clear_jobs()
-        cluster.remove(trees)
+    cluster.run()
+    cluster.apply([elastic()])
+    cluster.wait_running("elastic", 4)
+    cluster.apply([boss(2, networkTopology={"mode": "hard", "highestTierAllowed": 1}, **high)])
+    cluster.wait_running("boss", 2)
+    assert nodes_of(cluster, "boss") in (set(names[:2]), set(names[2:]))
+    runs_on(cluster, "elastic", 2)

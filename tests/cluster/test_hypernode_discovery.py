@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -50,16 +49,13 @@ def exact(*names: str) -> list[Object]:
 
 
 @pytest.fixture
-def discovering(cluster: Cluster) -> Iterator[Cluster]:
-    """With the permissions for it, and without HyperNodes at the end."""
+def discovering(cluster: Cluster) -> Cluster:
+    """With the permissions for it."""
     without = [json.dumps(one, sort_keys=True) for one in shipped_objects(deployment.Choices())]
     shipped = shipped_objects(deployment.Choices(with_discovery=True))
     more = [one for one in shipped if json.dumps(one, sort_keys=True) not in without]
     cluster.apply(one for one in more if one["kind"] != "Deployment")
-    yield cluster
-    cluster.stop_components()
-    cluster.api.delete(HYPER_NODES)
-    cluster.remove([setting()])
+    return cluster
 
 
 def shapes(cluster: Cluster) -> dict[str, Shape]:
@@ -86,7 +82,9 @@ def value_of(hyper_node: Object) -> str:
 
 
 def wait_for(cluster: Cluster, wanted: dict[str, Shape]) -> None:
-    cluster.wait(lambda: shapes(cluster) == wanted, f"the HyperNodes are {wanted}, not {shapes(cluster)}")
+    cluster.wait(
+        lambda: shapes(cluster) == wanted, lambda: f"the HyperNodes are {wanted}, not {shapes(cluster)}"
+    )
 
 
 def label(cluster: Cluster, name: str, **labels: str | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from ringwise.apps.replay import replay
 from ringwise.apps.story import UnknownStoryError, story_of
 from ringwise.cli.commands import plugin
 from ringwise.topology.boards import shipped_catalog
-from tests.cluster.cluster import Cluster, Component, is_ready, node_of
+from tests.cluster.cluster import Cluster, Component, node_of
 from tests.cluster.objects import NAMESPACE, node_report, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
@@ -25,8 +24,7 @@ ALL = tuple(range(8))
 
 def started(cluster: Cluster, journal: Path) -> Component:
     component = cluster.start("scheduler", f"--journal={journal}")
-    cluster.wait(partial(is_ready, component), "the scheduler is ready")
-    cluster.wait(lambda: component.leads, "the scheduler leads")
+    cluster.wait(lambda: component.ready and component.leads, "the scheduler is ready and leads")
     return component
 
 

@@ -21,7 +21,7 @@ from tests.cluster.cluster import Cluster, check_chips
 from tests.cluster.commands import finished, kubectl_ringwise
 from tests.cluster.exec_credentials import EXEC_VERSION, calls, exec_user, launched_with
 from tests.cluster.objects import nodes, pod, vcjob
-from tests.cluster.rights import reading_rights
+from tests.cluster.rights import grant_reading
 
 pytestmark = pytest.mark.cluster
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to sign a request")
@@ -71,10 +71,10 @@ def test_user_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -> Non
     assert "list" in refused.stderr, refused.stderr
     assert "nodes" in refused.stderr, refused.stderr
 
-    with reading_rights(cluster):
-        cluster.wait(lambda: kubectl_ringwise(configs[0], "get", "nodes").returncode == 0, "ana may read")
-        for config in configs:
-            assert names_of_nodes(config) == ["node-1", "node-2", "node-3"]
+    grant_reading(cluster)
+    cluster.wait(lambda: kubectl_ringwise(configs[0], "get", "nodes").returncode == 0, "ana may read")
+    for config in configs:
+        assert names_of_nodes(config) == ["node-1", "node-2", "node-3"]
 
 
 @needs_openssl

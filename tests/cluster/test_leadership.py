@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_LEASE, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import ControlPlane, Process, ringwise_command
-from tests.cluster.cluster import WAIT_TIMEOUT, Cluster, Component, check_chips
+from tests.cluster.cluster import Cluster, Component, check_chips
 from tests.cluster.exec_credentials import calls, exec_user, launched_with, set_delays
 from tests.cluster.objects import nodes, pod
 from tests.cluster.placement_monitor import PlacementMonitor
@@ -21,9 +20,8 @@ from tests.cluster.workload import Workload
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
-#: Seconds, by default: how long a lease lasts, and how long a leader writes without a renewal. Shorter times
-#: make a busy machine lose its leader for other reasons.
-DURATION, DEADLINE = 15, 10
+#: Seconds, by default, for which a leader writes without a renewal.
+DEADLINE = 10
 #: Seconds without progress after which a core counts as hung. Twice as many leave time to release the lease.
 STALL = 8
 #: Leaders are paused at most this often.
@@ -86,6 +84,7 @@ def test_a_hung_leader_is_replaced(cluster: Cluster, tmp_path: Path) -> None:
     cluster.wait_running("before", 1)
 
     cluster.apply([pod("hangs-0", 4), pod("after-0", 8)])
+    hangs.ends.add(HUNG)
     cluster.wait(lambda: not hangs.healthy, "/healthz of the hung replica fails")
     cluster.wait(lambda: other.leads, "the other replica leads")
     cluster.wait_running("hangs", 1)
@@ -128,17 +127,17 @@ def test_N6_slow_and_rejected_credentials_and_pauses_give_no_chip_twice(
         while turns < 2 or (turns < TURNS and not _enough(cluster, monitor, folders, replicas)):
             turns += 1
             leader = cluster.wait(lambda: _leader(replicas), "one replica leads")
-            _work_on(cluster, work, monitor, WAIT_TIMEOUT, until_bound=True)
+            _work_until_bound(cluster, work, monitor)
             before = _transitions(cluster)
             leader.process.pause()
             try:
-                _work_on(cluster, work, monitor, DURATION + 4)
                 # The other replica may wait for its credentials at that moment.
-                cluster.wait(partial(_passed_on, cluster, before), "the other replica takes the lease")
-                _work_on(cluster, work, monitor, 3)
+                cluster.wait(partial(_passed_on, cluster, work, before), "the other replica takes the lease")
+                _work_until_bound(cluster, work, monitor)
             finally:
                 leader.process.pause(False)
-            _work_on(cluster, work, monitor, 3)
+            cluster.wait(partial(_follows, leader), "the paused replica has noticed it")
+            _work_until_bound(cluster, work, monitor)
         for folder in folders:
             set_delays(folder, ())
 
@@ -173,22 +172,29 @@ def _transitions(cluster: Cluster) -> int:
     return int(cluster.api.get(LEASE_PATH)["spec"]["leaseTransitions"])
 
 
-def _passed_on(cluster: Cluster, before: int) -> bool:
+def _passed_on(cluster: Cluster, work: Workload, before: int) -> bool:
+    """Jobs are submitted all the time."""
+    work.step()
+    work.update()
     return _transitions(cluster) > before
+
+
+def _follows(replica: Component) -> bool:
+    return not replica.leads
 
 
 def _leader(replicas: Sequence[Component]) -> Component | None:
     return next((one for one in replicas if one.leads), None)
 
 
-def _work_on(
-    cluster: Cluster, work: Workload, monitor: PlacementMonitor, seconds: float, *, until_bound: bool = False
-) -> None:
-    """Submit and end jobs for a while; `until_bound` ends it at the next binding."""
-    end = time.monotonic() + seconds
+def _work_until_bound(cluster: Cluster, work: Workload, monitor: PlacementMonitor) -> None:
+    """Submit and end jobs until the next binding."""
     before = len(monitor.bound)
-    while time.monotonic() < end and not (until_bound and len(monitor.bound) > before):
+
+    def bound() -> bool:
         assert monitor.found is None, monitor.found
         work.step()
         work.update()
-        time.sleep(0.2)
+        return len(monitor.bound) > before
+
+    cluster.wait(bound, "a pod is bound")

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ringwise_bench.control_plane import Process, ringwise_command
-from tests.cluster.cluster import BUDGETS, CONFIG_MAPS, PODS, Cluster, check_chips, node_of
-from tests.cluster.commands import (
-    COMMAND_TIMEOUT,
-    environment,
-    kubectl_command,
-    kubectl_ringwise,
-    ringwise,
-)
+from tests.cluster.cluster import BUDGETS, CONFIG_MAPS, Cluster, check_chips, node_of
+from tests.cluster.commands import kubectl_ringwise, ringwise
 from tests.cluster.objects import (
     CHIP,
-    GOES_AFTER,
     NAMESPACE,
     Object,
     node,
@@ -33,69 +24,12 @@ from tests.cluster.objects import (
     vcjob,
 )
 from tests.cluster.owners import Workload
-from tests.cluster.rights import reading_rights
+from tests.cluster.recorder import Change
+from tests.cluster.rights import may_evict
 
 pytestmark = pytest.mark.cluster
 
-OPERATOR = "operator"
 ISOLATION = f"{CONFIG_MAPS}/ringwise-isolation"
-
-
-def rules_of_operator() -> list[Object]:
-    """What docs/rbac.md names beside reading."""
-    isolating = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}
-    metadata = {"name": "test-operator", "namespace": "kube-system"}
-    subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
-    api = "rbac.authorization.k8s.io/v1"
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": OPERATOR, "namespace": NAMESPACE},
-        },
-        {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [isolating]},
-        {
-            "apiVersion": api,
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "subjects": [subject],
-            "roleRef": role,
-        },
-    ]
-
-
-def may_evict() -> list[Object]:
-    evicting = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
-    metadata = {"name": "test-operator-evicts"}
-    subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "test-operator-evicts"}
-    api = "rbac.authorization.k8s.io/v1"
-    return [
-        {"apiVersion": api, "kind": "ClusterRole", "metadata": metadata, "rules": [evicting]},
-        {
-            "apiVersion": api,
-            "kind": "ClusterRoleBinding",
-            "metadata": metadata,
-            "subjects": [subject],
-            "roleRef": role,
-        },
-    ]
-
-
-@pytest.fixture
-def operator(cluster: Cluster) -> Iterator[Path]:
-    """The kubeconfig of a user who may read and isolate, and not evict."""
-    made = rules_of_operator()
-    cluster.apply(made)
-    with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}"):
-        token = cluster.plane.account_token(NAMESPACE, OPERATOR)
-        yield cluster.plane.kubeconfig(OPERATOR, token)
-    written = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"}}
-        for name in ("ringwise-isolation", "ringwise-reservations")
-    ]
-    cluster.remove([*made, *may_evict(), *written])
 
 
 def told(cluster: Cluster, job: str, reason: str) -> list[str]:
@@ -136,49 +70,34 @@ def allowed(cluster: Cluster, name: str) -> int | None:
     return int(status["disruptionsAllowed"])
 
 
-class Drain:
-    """A drain as another process; meanwhile: which jobs had pods that were being deleted, in which order."""
+def drain(
+    cluster: Cluster, kubeconfig: Path, *arguments: str, running: int = 0
+) -> tuple[int, str, list[str]]:
+    """Exit code, output, and the jobs in the order in which their pods were deleted.
 
-    def __init__(self, kubeconfig: Path, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            kubectl_command("drain", *arguments, "--yes"),
-            env=environment(kubeconfig),
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def watch(self, cluster: Cluster, running: int = 0) -> tuple[int, str, list[str]]:
-        """At every moment at least so many pods are `running`."""
-        order: list[str] = []
-        deadline = time.monotonic() + COMMAND_TIMEOUT
-        while self._process.poll() is None:
-            assert time.monotonic() < deadline, f"the drain is not over after {COMMAND_TIMEOUT:g} s"
-            pods = cluster.api.items(PODS)
-            going = {
-                one["metadata"]["name"].split("-")[0]
-                for one in pods
-                if "deletionTimestamp" in one["metadata"]
-            }
-            left = [
-                one
-                for one in pods
-                if one["status"]["phase"] == "Running" and "deletionTimestamp" not in one["metadata"]
-            ]
-            assert len(left) >= running, f"only {[one['metadata']['name'] for one in left]} run"
-            assert len(going) <= 1, f"{going} go at the same time"
+    At every moment at least so many pods were `running`, and pods of at most one job terminated.
+    """
+    before = len(cluster.history())
+    done = kubectl_ringwise(kubeconfig, "drain", *arguments, "--yes")
+    order: list[str] = []
+    pods: dict[str, Change] = {}
+    for number, change in enumerate(cluster.history()):
+        pods[change.uid] = change
+        there = [one for one in pods.values() if one.type != "DELETED"]
+        left = [one for one in there if one.object["status"]["phase"] == "Running" and not one.terminates]
+        going = {one.name.split("-")[0] for one in there if one.terminates}
+        if number >= before:
+            assert len(left) >= running, f"only {[one.name for one in left]} ran"
+            assert len(going) <= 1, f"{going} went at the same time"
             order += [job for job in going if job not in order]
-            time.sleep(0.05)
-        out, errors = self._process.communicate(timeout=COMMAND_TIMEOUT)
-        return self._process.returncode, out + errors, order
+    return done.returncode, done.stdout + done.stderr, order
 
 
 def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(3))
     cluster.run()
-    going = {GOES_AFTER: "3s"}
     for name in ("first", "second"):
-        cluster.apply([vcjob(name, 1, 4, pod_annotations=going)])
+        cluster.apply([vcjob(name, 1, 4)])
         cluster.wait_running(name, 1)
     (target,) = {node_of(one) for one in cluster.pods()}
 
@@ -200,7 +119,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     plan = kubectl_ringwise(operator, "drain", target, "--plan", "-o", "json")
     assert plan.returncode == 0, plan.stderr
     assert {job["outcome"] for job in json.loads(plan.stdout)["jobs"]} == {"moves"}
-    code, text, order = Drain(operator, target).watch(cluster)
+    code, text, order = drain(cluster, operator, target)
     assert code == 0, text
     assert order == ["first", "second"], text
     assert "2 pods evicted" in text
@@ -236,7 +155,7 @@ def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
     target = node_of(before)
     budget(cluster, "train", {"minAvailable": 1}, {"ring-controller.atlas": "ascend-910"})
     assert allowed(cluster, "train") == 0
-    code, text, order = Drain(operator, target, "--timeout", "3s").watch(cluster, running=1)
+    code, text, order = drain(cluster, operator, target, "--timeout", "3s", running=1)
     assert (code, order) == (1, []), text
     assert "1 pod still there after 3s (train-work-0)" in text, text
     assert "disruption budget" in text, text
@@ -245,7 +164,7 @@ def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
 
     cluster.api.patch(f"{BUDGETS}/train", {"spec": {"minAvailable": 0}})
     cluster.wait(lambda: allowed(cluster, "train") == 1, "the budget allows it")
-    code, text, _ = Drain(operator, target).watch(cluster)
+    code, text, _ = drain(cluster, operator, target)
     assert code == 0, text
     cluster.wait(partial(is_away, cluster, "train", 1, {target}), "the job runs elsewhere")
 
@@ -259,7 +178,7 @@ def test_the_pods_of_a_deployment_are_drained_as_its_budget_allows(cluster: Clus
     (target,) = {node_of(one) for one in before}
     budget(cluster, "chat", {"maxUnavailable": "50%"}, {"app": "chat"})
     assert allowed(cluster, "chat") == 1
-    code, text, _ = Drain(operator, target).watch(cluster, running=1)
+    code, text, _ = drain(cluster, operator, target, running=1)
     assert code == 0, text
     assert "2 pods evicted" in text
     after = cluster.wait(partial(is_away, cluster, "chat", 2, {target}), "both run elsewhere")
@@ -295,8 +214,7 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
     cluster.run()
     plugins = [start_plugin(cluster, f"node-{number}", tmp_path) for number in (1, 2, 3)]
     labels = {"fault-scheduling": "force", "pod-rescheduling": "on"}
-    # A pod that goes at once can be gone before the drain's watcher looks for it.
-    cluster.apply([vcjob("train", 2, 8, labels=labels, pod_annotations={GOES_AFTER: "3s"})])
+    cluster.apply([vcjob("train", 2, 8, labels=labels)])
     uids = {one["metadata"]["uid"] for one in cluster.wait_running("train", 2)}
     budget(cluster, "train", {"minAvailable": 2}, labels)
     assert allowed(cluster, "train") == 0
@@ -327,7 +245,7 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
         unmoved()
         cluster.kubectl("delete", "job.batch.volcano.sh", "next", "-n", NAMESPACE, "--wait=false")
         cluster.wait(lambda: not cluster.pods("next"), "the next job is gone")
-        code, text, order = Drain(operator, taken[0], "--timeout", "3s").watch(cluster, running=2)
+        code, text, order = drain(cluster, operator, taken[0], "--timeout", "3s", running=2)
         assert (code, order) == (1, []), text
         assert "disruption budget" in text, text
         unmoved()
@@ -336,7 +254,7 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
             plugin.stop()
     cluster.api.delete(f"{BUDGETS}/train")
     # Without the budget the drained pod has the third node, and its peer stays.
-    code, text, order = Drain(operator, taken[0]).watch(cluster)
+    code, text, order = drain(cluster, operator, taken[0])
     assert (code, order) == (0, ["train"]), text
     after = cluster.wait(partial(is_away, cluster, "train", 2, {taken[0]}), "the job runs without the node")
     assert {node_of(one) for one in after} == {taken[1], "node-3"}
@@ -370,7 +288,7 @@ def test_a_superpod_is_drained(cluster: Cluster, operator: Path) -> None:
     (superpod,) = {node_of(one)[2] for one in before}
     other = "2" if superpod == "1" else "1"
     bad = {f"sp{superpod}-{index}" for index in range(3)}
-    code, text, _ = Drain(operator, f"superpod/{superpod}").watch(cluster)
+    code, text, _ = drain(cluster, operator, f"superpod/{superpod}")
     assert code == 0, text
     assert f"SuperPoD {superpod} isolated; 2 pods evicted" in text
     after = cluster.wait(partial(is_away, cluster, "train", 2, bad), "the job runs in the other SuperPoD")

@@ -154,7 +154,7 @@ def test_a_bare_pod_gets_a_pod_group_once_it_has_waited_and_others_are_left_alon
     cluster.wait_running("bare", 1)
     cluster.api.create(PODS, pod("late-0", 8))
     name = f"podgroup-{cluster.pods('late')[0]['metadata']['uid']}"
-    cluster.wait(lambda: written(cluster.pods("late"), GROUP) == {name}, "it has its PodGroup", seconds=90)
+    cluster.wait(lambda: written(cluster.pods("late"), GROUP) == {name}, "it has its PodGroup")
     # Bound at once, it needs none.
     assert written(cluster.pods("bare"), GROUP) == {None}
     cluster.kubectl("delete", "pod", "bare-0", "-n", NAMESPACE, "--wait=false")

@@ -10,12 +10,11 @@ from functools import partial
 
 import pytest
 
-from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import GROUPS, Cluster, check_chips, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import (
     CHIP,
-    GOES_AFTER,
+    HOLDS_END,
     NAMESPACE,
     Object,
     node,
@@ -153,16 +152,12 @@ def hostile_reports(node: str) -> dict[str, tuple[Object, str]]:
 
 
 def test_hostile_reports_in_the_middle_of_a_rescheduling_hurt_no_other_job(cluster: Cluster) -> None:
-    written = ("ringwise-rescheduling", "vcjob-fault-npu-cm", "job-reschedule-reason")
-    cluster.kubectl(
-        "delete", "configmap", *written, "-n", VOLCANO_SYSTEM, "--ignore-not-found", "--wait=false"
-    )
     names = [f"node-{number}" for number in range(1, 7)]
     cluster.apply([*nodes(6), *(node_report(name, ALL, index=place) for place, name in enumerate(names))])
     scheduler = cluster.run()
     labels = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
-    # The pod that is deleted needs some time: meanwhile the reports come.
-    cluster.apply([vcjob("train", 2, 8, labels=labels, pod_annotations={GOES_AFTER: "6s"})])
+    # The pod that is deleted does not go before the reports have come.
+    cluster.apply([vcjob("train", 2, 8, labels=labels, pod_annotations={HOLDS_END: "true"})])
     cluster.apply([vcjob("other", 2, 8, labels=labels)])
     before = {one["metadata"]["name"]: one for one in cluster.wait_running("train", 2)}
     others = {one["metadata"]["uid"]: node_of(one) for one in cluster.wait_running("other", 2)}
@@ -186,6 +181,8 @@ def test_hostile_reports_in_the_middle_of_a_rescheduling_hurt_no_other_job(clust
             partial(told, cluster, "ConfigMap", *wanted[-1]),
             f"an event about {report['metadata']['name']} ({title})",
         )
+
+    cluster.release("train")
 
     def whole() -> list[Object] | None:
         found = cluster.running("train", 2)
@@ -216,8 +213,6 @@ def test_hostile_reports_in_the_middle_of_a_rescheduling_hurt_no_other_job(clust
         ),
         "the other pod leaves its broken chip, too",
     )
-    for name in {name for name, namespace, _ in wanted if namespace == "mindx-dl"}:
-        cluster.kubectl("delete", "configmap", name, "-n", "mindx-dl", "--wait=false")
 
 
 def _written(report: Object) -> tuple[str, Object, str]:
@@ -311,33 +306,26 @@ def test_nobody_gives_its_own_jobs_a_priority_that_the_namespace_may_not_use(clu
         of_class(vcjob("batch", 1, 8), "system-cluster-critical"),
     ]
     honest = [of_class(pod_group("honest", 1), "low"), of_class(pod("honest-0", 8, group="honest"), "low")]
-    try:
-        cluster.apply([*nodes(1), *made, *tricks])
-        # Ages are counted in seconds, and it is to be the youngest by its name, too.
-        cluster.apply(honest)
-        cluster.run("controller", "scheduler")
-        cluster.wait_running("honest", 1)
-        for name, words in (
-            ("critical", "only the namespaces kube-system, mindx-dl, volcano-system may use it"),
-            ("forbidden", f"ResourceQuota {NAMESPACE}/for-high allows 0 of pods for it"),
-            ("batch", "priority class system-cluster-critical is not used"),
-        ):
-            cluster.wait(partial(_says, cluster, name, words), f"the condition of {name} says it")
-            group = cluster.group_of(name)
-            assert group is not None
-            known = group["metadata"]["name"]
-            cluster.wait(
-                partial(told, cluster, "PodGroup", known, NAMESPACE, words), f"an event tells {name}"
-            )
-        placed = {one["metadata"]["name"] for one in cluster.pods() if node_of(one)}
-        assert placed == {"honest-0"}
-        why = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/forbidden").stdout
-        assert "priority class high is not used" in " ".join(why.split())
-        # A quota with room lets the job use the class: it is the next to start.
-        cluster.apply([quota_for_class("high", {"pods": "1"})])
-        cluster.kubectl("delete", "pod", "honest-0", "-n", NAMESPACE, "--wait=false")
-        cluster.wait_running("forbidden", 1)
-    finally:
-        cluster.stop_components()
-        cluster.kubectl("delete", "priorityclass", "high", "low")
-        cluster.kubectl("delete", "resourcequota", "for-high", "-n", NAMESPACE)
+    cluster.apply([*nodes(1), *made, *tricks])
+    # Ages are counted in seconds, and it is to be the youngest by its name, too.
+    cluster.apply(honest)
+    cluster.run("controller", "scheduler")
+    cluster.wait_running("honest", 1)
+    for name, words in (
+        ("critical", "only the namespaces kube-system, mindx-dl, volcano-system may use it"),
+        ("forbidden", f"ResourceQuota {NAMESPACE}/for-high allows 0 of pods for it"),
+        ("batch", "priority class system-cluster-critical is not used"),
+    ):
+        cluster.wait(partial(_says, cluster, name, words), f"the condition of {name} says it")
+        group = cluster.group_of(name)
+        assert group is not None
+        known = group["metadata"]["name"]
+        cluster.wait(partial(told, cluster, "PodGroup", known, NAMESPACE, words), f"an event tells {name}")
+    placed = {one["metadata"]["name"] for one in cluster.pods() if node_of(one)}
+    assert placed == {"honest-0"}
+    why = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/forbidden").stdout
+    assert "priority class high is not used" in " ".join(why.split())
+    # A quota with room lets the job use the class: it is the next to start.
+    cluster.apply([quota_for_class("high", {"pods": "1"})])
+    cluster.kubectl("delete", "pod", "honest-0", "-n", NAMESPACE, "--wait=false")
+    cluster.wait_running("forbidden", 1)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import JOBS, Cluster
+from tests.cluster.cluster import JOBS, PODS, Cluster
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import GOES_AFTER, NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -21,8 +21,8 @@ HIGH: Object = {
     "metadata": {"name": "tests-high"},
     "value": 1000,
 }
-#: The cooldown that the job asks for is a hundred years; its pods take a while to end.
-CLAIMS = {"volcano.sh/preemptable": "true", "volcano.sh/cooldown-time": "876000h", GOES_AFTER: "20s"}
+#: The cooldown that the job asks for is a hundred years.
+CLAIMS = {"volcano.sh/preemptable": "true", "volcano.sh/cooldown-time": "876000h"}
 
 
 def high(job: Object) -> Object:
@@ -41,9 +41,9 @@ def allow(cluster: Cluster, longest: str | None) -> None:
 
 
 def warning(cluster: Cluster) -> str:
-    found = [
-        pod["metadata"].get("annotations", {}).get("ringwise.io/evicted", "") for pod in cluster.pods("low")
-    ]
+    """What was written to a pod before it was deleted."""
+    pods = [one.object for one in cluster.history(PODS, "low-")]
+    found = [pod["metadata"].get("annotations", {}).get("ringwise.io/evicted", "") for pod in pods]
     return next(filter(None, found), "")
 
 
@@ -71,36 +71,32 @@ def test_a_job_is_spared_within_its_queues_limit_then_warned_preempted_and_told(
     cluster.api.delete(f"{JOBS}/first")
     cluster.wait(lambda: not cluster.pods("first"), "the other job is gone")
     allow(cluster, "0s")
-    try:
-        # The victims are named beforehand.
-        boss = high(vcjob("boss", 1, 8))
-        manifest = tmp_path / "boss.yaml"
-        manifest.write_text(json.dumps(boss))
-        assert f"{NAMESPACE}/low loses 8 chips and" in asked(cluster, "place", "-f", str(manifest))
-        assert cluster.running("low", 1), "asking evicts nobody"
-        cluster.apply([boss])
-        said = cluster.wait(lambda: warning(cluster), "the pod is warned")
-        assert said.endswith(f" preempt for {NAMESPACE}/boss")
-        group = cluster.group_of("low")
-        assert group is not None
-        events = cluster.wait(
-            lambda: [
-                one
-                for one in cluster.events("PodGroup", group["metadata"]["name"])
-                if one["reason"] == "Preempted"
-            ],
-            "the job has an event",
-        )
-        assert f"1 pod is preempted for {NAMESPACE}/boss: 8 chips" in events[0]["message"]
-        cluster.wait_running("boss", 1)
-        told = f"preempted for {NAMESPACE}/boss at "
-        cluster.wait(lambda: told in asked(cluster, "why", f"{NAMESPACE}/low"), "why tells by whom")
-        # The next scheduler knows it, too.
-        scheduler.process.kill()
-        cluster.run("scheduler")
-        assert told in asked(cluster, "why", f"{NAMESPACE}/low")
-        cluster.api.delete(f"{JOBS}/boss")
-        cluster.wait_running("low", 1)
-    finally:
-        allow(cluster, None)
-        cluster.remove([HIGH])
+    # The victims are named beforehand.
+    boss = high(vcjob("boss", 1, 8))
+    manifest = tmp_path / "boss.yaml"
+    manifest.write_text(json.dumps(boss))
+    assert f"{NAMESPACE}/low loses 8 chips and" in asked(cluster, "place", "-f", str(manifest))
+    assert cluster.running("low", 1), "asking evicts nobody"
+    cluster.apply([boss])
+    said = cluster.wait(lambda: warning(cluster), "the pod is warned")
+    assert said.endswith(f" preempt for {NAMESPACE}/boss")
+    group = cluster.group_of("low")
+    assert group is not None
+    events = cluster.wait(
+        lambda: [
+            one
+            for one in cluster.events("PodGroup", group["metadata"]["name"])
+            if one["reason"] == "Preempted"
+        ],
+        "the job has an event",
+    )
+    assert f"1 pod is preempted for {NAMESPACE}/boss: 8 chips" in events[0]["message"]
+    cluster.wait_running("boss", 1)
+    told = f"preempted for {NAMESPACE}/boss at "
+    cluster.wait(lambda: told in asked(cluster, "why", f"{NAMESPACE}/low"), "why tells by whom")
+    # The next scheduler knows it, too.
+    scheduler.process.kill()
+    cluster.run("scheduler")
+    assert told in asked(cluster, "why", f"{NAMESPACE}/low")
+    cluster.api.delete(f"{JOBS}/boss")
+    cluster.wait_running("low", 1)

@@ -116,8 +116,6 @@ def test_commands_open_and_close_queues_with_those_below(cluster: Cluster) -> No
     closing = ("Normal", "CloseQueue", "Close queue succeed")
     cluster.wait(lambda: closing in told(cluster, "own"), "the closing is told")
     cluster.wait(lambda: not cluster.api.items(COMMANDS), "no Command is left")
-    for name in ("team", "own", "dept"):
-        cluster.api.delete(f"{QUEUES}/{name}")
 
 
 def test_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(cluster: Cluster) -> None:
@@ -147,4 +145,3 @@ def test_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(cluste
     cluster.start("controller", f"--queue-command-namespace={NAMESPACE}")
     cluster.api.create(strange, command("named", "CloseQueue", "Queue", "blue"))
     cluster.wait(lambda: states(cluster, "blue") == {"blue": "Closed"}, "the namespace is named by a setting")
-    cluster.api.delete(f"{QUEUES}/blue")

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import JOBS, PODS, Cluster
-from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
+from tests.cluster.objects import ENDS, HOLDS_START, NAMESPACE, Object, nodes, pod, vcjob
 
 pytestmark = pytest.mark.cluster
 
 RETRIES = {"fault-scheduling": "force", "fault-retry-times": "1"}
-FAILS = {"tests.ringwise/ends": "fails"}
-#: Long enough for the test to take the place of kubelet.
-LATE = {"tests.ringwise/starts-after": "30s"}
+FAILS = {ENDS: "fails"}
+#: The story takes the place of kubelet.
+LATE = {HOLDS_START: "true"}
 POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
-
-
-def prepared(cluster: Cluster) -> None:
-    written = ("ringwise-rescheduling", "vcjob-fault-npu-cm", "job-reschedule-reason")
-    cluster.kubectl("delete", "configmap", *written, "-n", VOLCANO_SYSTEM, "--ignore-not-found")
-    cluster.apply(nodes(3))
 
 
 def state(cluster: Cluster, job: str = "train") -> Object:
@@ -28,52 +21,54 @@ def state(cluster: Cluster, job: str = "train") -> Object:
     return found
 
 
-def ended(cluster: Cluster, seen: set[str]) -> Object | None:
-    seen.update(one["metadata"]["uid"] for one in cluster.pods("train"))
+def ended(cluster: Cluster) -> Object | None:
+    cluster.release("train")
     found = state(cluster)
     return found if found.get("phase") == "Failed" else None
+
+
+def made(cluster: Cluster) -> int:
+    """How many pods the job has had."""
+    return len({one.uid for one in cluster.history(PODS, "train-")})
 
 
 @pytest.mark.parametrize("pods", [1, 2])
 def test_F5_a_job_whose_pods_all_fail_is_restarted_and_then_ends_with_the_reason(
     cluster: Cluster, pods: int
 ) -> None:
-    prepared(cluster)
+    cluster.apply(nodes(3))
     cluster.run()
     cluster.apply([vcjob("train", pods, 8, labels=RETRIES, pod_annotations=FAILS)])
-    seen: set[str] = set()
-    end = cluster.wait(lambda: ended(cluster, seen), "the job has ended")
+    end = cluster.wait(lambda: ended(cluster), "the job has ended")
     assert end["reason"] == "NotRestarted"
     assert "the one restart that fault-retry-times allows is used up" in end["message"]
-    assert len(seen) == 2 * pods
+    assert made(cluster) == 2 * pods
     assert {one["status"]["phase"] for one in cluster.pods("train")} == {"Failed"}
 
 
 @pytest.mark.parametrize("kind", ["scheduler", "controller"])
 def test_F5_a_component_is_killed_while_the_pods_fail(cluster: Cluster, kind: str) -> None:
     """The controller waits for the next scheduler; the next controller waits, too, or finds new pods."""
-    prepared(cluster)
+    cluster.apply(nodes(3))
     scheduler = cluster.run("scheduler")
     controller = cluster.run("controller")
-    late = {**FAILS, "tests.ringwise/starts-after": "3s"}
-    cluster.apply([vcjob("train", 2, 8, labels=RETRIES, pod_annotations=late)])
-    seen: set[str] = set()
+    cluster.apply([vcjob("train", 2, 8, labels=RETRIES, pod_annotations={**FAILS, **LATE})])
     cluster.wait(lambda: len(cluster.pods("train")) == 2, "the pods exist")
     cluster.wait(lambda: all(one["spec"].get("nodeName") for one in cluster.pods("train")), "they are bound")
-    ended(cluster, seen)
     (scheduler if kind == "scheduler" else controller).process.kill()
 
     def failed() -> bool:
         return all(one["status"]["phase"] == "Failed" for one in cluster.pods("train"))
 
+    cluster.release("train")
     if kind == "scheduler":
         cluster.wait(failed, "the pods have failed")
         cluster.wait(lambda: state(cluster).get("reason") == "AwaitsRestart", "the controller waits")
     cluster.run(kind)
-    end = cluster.wait(lambda: ended(cluster, seen), "the job has ended")
+    end = cluster.wait(lambda: ended(cluster), "the job has ended")
     assert end["reason"] == "NotRestarted"
     assert "the one restart that fault-retry-times allows is used up" in end["message"]
-    assert len(seen) == 4
+    assert made(cluster) == 4
 
 
 def reject(cluster: Cluster, one: Object) -> None:
@@ -91,7 +86,7 @@ def bound(cluster: Cluster, job: str) -> list[Object]:
 
 
 def test_F5_a_pod_that_kubelet_rejects_is_made_again(cluster: Cluster) -> None:
-    prepared(cluster)
+    cluster.apply(nodes(3))
     cluster.run()
     abort = {"event": "PodFailed", "action": "AbortJob"}
     cluster.apply([vcjob("train", 2, 8, pod_annotations=LATE, policies=[abort])])
@@ -105,6 +100,7 @@ def test_F5_a_pod_that_kubelet_rejects_is_made_again(cluster: Cluster) -> None:
 
     made = cluster.wait(again, "it is made again")
     assert made["metadata"]["annotations"]["ringwise.io/kubelet-rejections"] == "1"
+    cluster.release("train")
     cluster.wait_running("train", 2)
     status = cluster.api.get(f"{JOBS}/train")["status"]
     assert status.get("retryCount", 0) == 0
@@ -117,7 +113,7 @@ def test_F5_a_pod_that_kubelet_rejects_is_made_again(cluster: Cluster) -> None:
 
 
 def test_F5_a_bare_pod_that_kubelet_rejects_is_left_with_an_event(cluster: Cluster) -> None:
-    prepared(cluster)
+    cluster.apply(nodes(3))
     cluster.run()
     cluster.apply([pod("lone", 8, annotations=LATE)])
     (one,) = cluster.wait(lambda: [o for o in cluster.pods() if o["spec"].get("nodeName")], "it is bound")
@@ -137,7 +133,7 @@ def with_plugins() -> Object:
 
 def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cluster) -> None:
     """The garbage collector deletes it; until a finalizer is gone, the new job waits for one of them."""
-    prepared(cluster)
+    cluster.apply(nodes(3))
     cluster.run()
     cluster.apply([with_plugins()])
     cluster.wait_running("train", 1)

@@ -280,18 +280,15 @@ def test_the_status_of_a_queue(cluster: Cluster) -> None:
         allocated = status.get("allocated", {}).get(CHIP)
         return (status.get("running"), waiting, allocated) == (running, others, chips)
 
-    try:
-        cluster.run()
-        cluster.apply(jobs[:1])
-        cluster.wait_running("runs", 1)
-        cluster.apply(jobs[1:])
-        cluster.wait(lambda: published(1, 1, "8"), "one group runs and one waits in the queue")
-        assert cluster.api.get(queue)["status"]["state"] == "Open"
-        columns = cluster.kubectl("get", "queue.scheduling.volcano.sh", "research").splitlines()[1].split()
-        assert columns[:3] == ["research", "3", "Open"]
-        for job in jobs:
-            name = job["metadata"]["name"]
-            cluster.kubectl("delete", "job.batch.volcano.sh", name, "-n", NAMESPACE, "--wait=false")
-        cluster.wait(lambda: published(0, 0, None), "the queue is empty")
-    finally:
-        cluster.api.delete(queue)
+    cluster.run()
+    cluster.apply(jobs[:1])
+    cluster.wait_running("runs", 1)
+    cluster.apply(jobs[1:])
+    cluster.wait(lambda: published(1, 1, "8"), "one group runs and one waits in the queue")
+    assert cluster.api.get(queue)["status"]["state"] == "Open"
+    columns = cluster.kubectl("get", "queue.scheduling.volcano.sh", "research").splitlines()[1].split()
+    assert columns[:3] == ["research", "3", "Open"]
+    for job in jobs:
+        name = job["metadata"]["name"]
+        cluster.kubectl("delete", "job.batch.volcano.sh", name, "-n", NAMESPACE, "--wait=false")
+    cluster.wait(lambda: published(0, 0, None), "the queue is empty")

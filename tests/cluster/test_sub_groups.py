@@ -75,50 +75,47 @@ def test_partitions_start_whole_each_in_one_leaf_and_are_restarted_alone(cluster
     cluster.api.patch(CONFIGURATION, {"data": {"volcano-scheduler.conf": TEXT}})
     tree = [hyper_node(name, members) for name, members in LEAVES.items()]
     cluster.apply([*nodes(6), *tree])
-    try:
-        cluster.run()
-        cluster.apply([vcjob("filler", 1, 8, selector={"kubernetes.io/hostname": "node-6"})])
-        cluster.wait_running("filler", 1)
-        # Two of three: leaf-c has one node left, and a part of a partition is of no use.
-        cluster.apply([partitioned("train", 3, 2, 2)])
-        running = cluster.wait(lambda: that_run(cluster, "train", 4), "two partitions run")
-        check_chips(running)
-        placed = leaves(running)
-        # Which two depends on the pods that are there first.
-        assert len(placed) == 2
-        assert sorted(map(sorted, placed.values())) == [["leaf-a"], ["leaf-b"]]
-        group = cluster.group_of("train")
-        assert group is not None
-        (policy,) = group["spec"]["subGroupPolicy"]
-        assert (policy["name"], policy["subGroupSize"], policy["minSubGroups"]) == ("work", 2, 2)
-        assert policy["networkTopology"] == {"mode": "hard", "highestTierAllowed": 1}
-        cluster.wait(lambda: len(cluster.pods("train")) == 6, "the third partition waits")
-        assert sum(not node_of(pod) for pod in cluster.pods("train")) == 2
-        # With the other node of leaf-c the third starts, as a whole.
-        cluster.api.delete(f"{JOBS}/filler")
-        running = cluster.wait_running("train", 6)
-        placed = leaves(running)
-        assert sorted(map(sorted, placed.values())) == [["leaf-a"], ["leaf-b"], ["leaf-c"]]
-        # A pod fails: its partition is restarted, and the others run on.
-        before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in running}
-        failed = {"phase": "Failed", "reason": "Crashed"}
-        cluster.api.patch(f"{PODS}/train-work-2/status", {"status": failed})
+    cluster.run()
+    cluster.apply([vcjob("filler", 1, 8, selector={"kubernetes.io/hostname": "node-6"})])
+    cluster.wait_running("filler", 1)
+    # Two of three: leaf-c has one node left, and a part of a partition is of no use.
+    cluster.apply([partitioned("train", 3, 2, 2)])
+    running = cluster.wait(lambda: that_run(cluster, "train", 4), "two partitions run")
+    check_chips(running)
+    placed = leaves(running)
+    # Which two depends on the pods that are there first.
+    assert len(placed) == 2
+    assert sorted(map(sorted, placed.values())) == [["leaf-a"], ["leaf-b"]]
+    group = cluster.group_of("train")
+    assert group is not None
+    (policy,) = group["spec"]["subGroupPolicy"]
+    assert (policy["name"], policy["subGroupSize"], policy["minSubGroups"]) == ("work", 2, 2)
+    assert policy["networkTopology"] == {"mode": "hard", "highestTierAllowed": 1}
+    cluster.wait(lambda: len(cluster.pods("train")) == 6, "the third partition waits")
+    assert sum(not node_of(pod) for pod in cluster.pods("train")) == 2
+    # With the other node of leaf-c the third starts, as a whole.
+    cluster.api.delete(f"{JOBS}/filler")
+    running = cluster.wait_running("train", 6)
+    placed = leaves(running)
+    assert sorted(map(sorted, placed.values())) == [["leaf-a"], ["leaf-b"], ["leaf-c"]]
+    # A pod fails: its partition is restarted, and the others run on.
+    before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in running}
+    failed = {"phase": "Failed", "reason": "Crashed"}
+    cluster.api.patch(f"{PODS}/train-work-2/status", {"status": failed})
 
-        def restarted() -> list[Object] | None:
-            pods = that_run(cluster, "train", 6)
-            new = {
-                pod["metadata"]["name"]
-                for pod in pods or ()
-                if pod["metadata"]["uid"] != before[pod["metadata"]["name"]]
-            }
-            return pods if new == {"train-work-2", "train-work-3"} else None
+    def restarted() -> list[Object] | None:
+        pods = that_run(cluster, "train", 6)
+        new = {
+            pod["metadata"]["name"]
+            for pod in pods or ()
+            if pod["metadata"]["uid"] != before[pod["metadata"]["name"]]
+        }
+        return pods if new == {"train-work-2", "train-work-3"} else None
 
-        again = cluster.wait(restarted, "only partition 1 is restarted")
-        assert leaves(again) == placed
-        status = cluster.api.get(f"{JOBS}/train")["status"]
-        assert (status["retryCount"], status["version"]) == (1, 0)
-    finally:
-        cluster.api.delete(HYPER_NODES)
+    again = cluster.wait(restarted, "only partition 1 is restarted")
+    assert leaves(again) == placed
+    status = cluster.api.get(f"{JOBS}/train")["status"]
+    assert (status["retryCount"], status["version"]) == (1, 0)
 
 
 def test_partitions_that_cannot_be_are_refused_and_other_jobs_run(cluster: Cluster) -> None:

@@ -12,7 +12,7 @@ from tests.cluster.cluster import Cluster, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise, ringwise
 from tests.cluster.objects import NAMESPACE, node_report, nodes, pod, vcjob
 from tests.cluster.owners import Workload
-from tests.cluster.rights import reading_rights
+from tests.cluster.rights import grant_reading
 
 pytestmark = pytest.mark.cluster
 
@@ -33,7 +33,7 @@ def test_a_bundle_of_a_cluster_with_the_journal_of_its_scheduler(cluster: Cluste
     secret = {"metadata": {"name": "sesame", "namespace": NAMESPACE}, "stringData": {"word": "sesame"}}
     cluster.apply([vcjob("weyland", 2, 8), {"apiVersion": "v1", "kind": "Secret", **secret}])
     cluster.wait(lambda: cluster.condition("weyland"), "weyland says why it waits")
-    scheduler.process.stop()
+    scheduler.stop()
     made = kubectl_ringwise(
         cluster.admin_config, "support-bundle", str(bundle), f"--journal={journal}", f"--mapping={mapping}"
     )
@@ -86,6 +86,6 @@ def test_what_a_user_may_not_list_is_named_in_the_bundle(cluster: Cluster, tmp_p
     assert document["objects"] == {"Node": 1, "Pod": 1}
     assert any(line.startswith("podgroups: not allowed") for line in document["missing"])
     assert any(line.startswith("queues: not allowed") for line in document["missing"])
-    with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:reader"):
-        whole = kubectl_ringwise(config, "support-bundle", str(tmp_path / "whole.tar.gz"), "-o", "json")
+    grant_reading(cluster, f"--serviceaccount={NAMESPACE}:reader")
+    whole = kubectl_ringwise(config, "support-bundle", str(tmp_path / "whole.tar.gz"), "-o", "json")
     assert whole.returncode == 0, whole.stdout + whole.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.cluster
 
 TENANT = "tenant"
 RBAC = "rbac.authorization.k8s.io/v1"
-QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 
 
 def account() -> Object:
@@ -62,11 +60,10 @@ MAY_CHANGE = role(
 
 
 @pytest.fixture
-def tenant(cluster: Cluster) -> Iterator[Path]:
+def tenant(cluster: Cluster) -> Path:
     """The kubeconfig of somebody who may read his jobs, and change nothing."""
     cluster.apply([account(), *MAY_READ])
-    yield cluster.plane.kubeconfig(TENANT, cluster.plane.account_token(NAMESPACE, TENANT))
-    cluster.remove([account(), *MAY_READ, *MAY_CHANGE])
+    return cluster.plane.kubeconfig(TENANT, cluster.plane.account_token(NAMESPACE, TENANT))
 
 
 def phase(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -216,9 +213,6 @@ def test_queue_and_priority_change_and_the_pod_group_follows(cluster: Cluster, t
         "the PodGroup has the priority class",
     )
     assert {pod["metadata"]["uid"] for pod in cluster.pods("waits")} == pods
-    cluster.clear_jobs()
-    cluster.api.delete(f"{QUEUES}/full")
-    cluster.api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/urgent-test")
 
 
 def test_without_a_controller_nothing_is_left_behind(cluster: Cluster, tenant: Path) -> None:

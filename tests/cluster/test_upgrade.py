@@ -112,8 +112,6 @@ class Version:
 def versions(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Version, Version]]:
     """The earlier and the present one; the present one is installed again in the end."""
     former, present = Version(cluster, former_sources(tmp_path)), Version(cluster)
-    # What the stories before wrote about faults of a job of the same name.
-    cluster.kubectl("delete", "configmap", RECORD, "-n", VOLCANO_SYSTEM, "--ignore-not-found")
     yield former, present
     cluster.stop_components()
     present.apply()
@@ -132,8 +130,7 @@ def hand_over(cluster: Cluster, old: list[Component], version: Version) -> list[
         cluster.wait(partial(getattr, component, "healthy"), f"{component.process.name} is there")
     assert all(component.leads for component in old)
     for component in old:
-        component.process.stop()
-        assert component.process.ended == 0, component.log()
+        component.stop()
     leads(cluster, new)
     return new
 
@@ -270,7 +267,6 @@ def test_upgrade_and_rollback_with_running_jobs(cluster: Cluster, versions: tupl
         assert after[name] == pods[name]
     check_chips(one for one in cluster.pods() if is_live(one))
     for component in again:
-        component.process.stop()
-        assert component.process.ended == 0, component.log()
+        component.stop()
     leases: list[Object] = cluster.api.items(LEASES)
     assert {one["spec"].get("holderIdentity", "") for one in leases} == {""}

@@ -21,7 +21,6 @@ from tests.cluster.cluster import (
     PODS,
     REPLICA_SETS,
     Cluster,
-    is_ready,
     shipped_objects,
 )
 from tests.cluster.objects import NAMESPACE, Object, node, nodes, pod, vcjob
@@ -54,7 +53,7 @@ def start_webhook(cluster: Cluster) -> None:
     port = free_port()
     cluster.apply([webhook_pod(shipped_objects(CHOICES), port)])
     webhook = cluster.start("admission", f"--address={ADDRESS}:{port}")
-    cluster.wait(lambda: is_ready(webhook), "the webhook is ready")
+    cluster.wait(lambda: webhook.ready, "the webhook is ready")
 
     def has_endpoint() -> bool:
         return any(

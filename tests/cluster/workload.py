@@ -5,18 +5,19 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ringwise_bench.control_plane import ApiAnswer
-from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
-from tests.cluster.objects import ENDS, NAMESPACE, STARTS_AFTER, Object, pod, pod_group, vcjob
+from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, may_be_gone, node_of
+from tests.cluster.objects import ENDS, HOLDS_START, NAMESPACE, Object, pod, pod_group, vcjob
 
 COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
 
 #: Pods, and chips of each pod. All fit on three nodes.
 SIZES = ((1, 1), (1, 2), (1, 4), (2, 4), (2, 8), (3, 8), (4, 2), (6, 1))
+
+#: Share of the pods with a late start that start between two updates.
+STARTS = 0.1
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Workload:
 
     def submit(self, pods: int, chips: int, kind: str, works: float | None) -> str:
         name = f"work{len(self.jobs) + 1}"
-        annotations = {STARTS_AFTER: "4s"} if self._rng.random() < 0.2 else {}
+        annotations = {HOLDS_START: "true"} if self._rng.random() < 0.2 else {}
         movable = {"ringwise.io/movable": "true"}
         job = self.jobs[name] = SubmittedJob(kind, pods, chips, annotations, works, time.monotonic())
         if kind == "job":
@@ -128,7 +129,7 @@ class Workload:
             self.suspensions += 1
 
     def _delete_pod(self, name: str) -> None:
-        with _may_be_gone():
+        with may_be_gone():
             self._cluster.api.delete(f"{PODS}/{name}")
 
     def update(self) -> None:
@@ -157,6 +158,10 @@ class Workload:
             job.resumed_at, job.resumed = None, False
 
     def _update(self, name: str, job: SubmittedJob, pods: list[Object], completed: bool) -> None:
+        for one in pods:
+            # Some pods do not start at once.
+            if node_of(one) and self._rng.random() < STARTS:
+                self._cluster.annotate(one, {HOLDS_START: None})
         phases = Counter(one["status"].get("phase") for one in pods)
         if phases["Succeeded"] == job.pods == len(pods) and (completed or job.kind == "group"):
             job.state = "finished"
@@ -177,20 +182,7 @@ class Workload:
 
     def _end(self, pods: Iterable[Object]) -> None:
         for one in pods:
-            if ENDS not in one["metadata"].get("annotations", {}):
-                path = f"{PODS}/{one['metadata']['name']}"
-                with _may_be_gone():
-                    self._cluster.api.patch(path, {"metadata": {"annotations": {ENDS: "succeeds"}}})
-
-
-@contextmanager
-def _may_be_gone() -> Iterator[None]:
-    """A component may delete a pod between the list and the request."""
-    try:
-        yield
-    except ApiAnswer as answer:
-        if answer.status != 404:
-            raise
+            self._cluster.annotate(one, {ENDS: "succeeds"})
 
 
 def send_command(cluster: Cluster, job: str, action: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ringwise_bench.control_plane import ControlPlane
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import JOBS, PODS, Cluster
 from tests.cluster.conftest import keep_logs
 from tests.node.machine import Machine, why_not
 
@@ -44,7 +44,9 @@ def machines(whole_plane: Cluster, request: pytest.FixtureRequest) -> Iterator[t
     if request.session.testsfailed > failed:
         keep_logs(whole_plane.plane.folder, request.node.name)
     # The kubelets let the pods go before they end.
-    whole_plane.clear_jobs()
+    whole_plane.stop_components()
+    whole_plane.api.delete(JOBS)
+    whole_plane.api.delete(PODS, {"gracePeriodSeconds": 0})
     for machine in started:
         machine.stop()
     whole_plane.clear()

@@ -293,13 +293,22 @@ class ControlPlane:
     def set_full(self, full: bool) -> None:
         """Make etcd refuse writes as it does when its database exceeds its quota, or accept them again."""
         action = "ACTIVATE" if full else "DEACTIVATE"
+        self._ask_etcd("maintenance/alarm", {"action": action, "memberID": "0", "alarm": "NOSPACE"})
+
+    def revisions(self) -> dict[str, int]:
+        """The key of every object of every kind in etcd, with the revision of its last change."""
+        first, last = (base64.b64encode(key).decode() for key in (b"/registry/", b"/registry0"))
+        answer = self._ask_etcd("kv/range", {"key": first, "range_end": last, "keys_only": True})
+        return {
+            base64.b64decode(found["key"]).decode(): int(found["mod_revision"]) for found in answer["kvs"]
+        }
+
+    def _ask_etcd(self, path: str, body: Mapping[str, Any]) -> Any:
         request = urllib.request.Request(
-            f"{self._store}/v3/maintenance/alarm",
-            json.dumps({"action": action, "memberID": "0", "alarm": "NOSPACE"}).encode(),
-            {"Content-Type": "application/json"},
+            f"{self._store}/v3/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=ANSWER):
-            pass
+        with urllib.request.urlopen(request, timeout=ANSWER) as answer:
+            return json.load(answer)
 
     def kubeconfig(self, name: str, token: str, server: str | None = None) -> Path:
         """A kubeconfig for a token; `server` stands for the real one, as a proxy in between does."""
