@@ -17,6 +17,7 @@ from ringwise.apps.admission.certificates import Pair
 from ringwise.apps.install import deployment
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import (
+    Api,
     ApiAnswer,
     ControlPlane,
     Process,
@@ -26,7 +27,7 @@ from ringwise_bench.control_plane import (
 )
 from tests.cluster.commands import Command, finished
 from tests.cluster.inventory import Inventory
-from tests.cluster.objects import CHIP, HOLDS_END, HOLDS_START, NAMESPACE, Object
+from tests.cluster.objects import CHIP, HOLDS_END, HOLDS_START, Object
 from tests.cluster.recorder import Change, Recorder
 
 STAGES = Path(__file__).with_name("stages.yaml")
@@ -35,17 +36,18 @@ WAIT_TIMEOUT = 300.0
 #: Exit code of a process that a test killed.
 KILLED = -9
 
-JOBS = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs"
-GROUPS = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
-STATEFUL_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
-BATCH_JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
-BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
+#: Paths of the API; `-` stands for the namespace of the story.
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/-/jobs"
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/-/podgroups"
+PODS = "/api/v1/namespaces/-/pods"
+EVENTS = "/api/v1/namespaces/-/events"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/-/deployments"
+REPLICA_SETS = "/apis/apps/v1/namespaces/-/replicasets"
+STATEFUL_SETS = "/apis/apps/v1/namespaces/-/statefulsets"
+BATCH_JOBS = "/apis/batch/v1/namespaces/-/jobs"
+BUDGETS = "/apis/policy/v1/namespaces/-/poddisruptionbudgets"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
-CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+CLAIMS = "/api/v1/namespaces/-/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 STORAGE_CAPACITIES = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities"
@@ -145,6 +147,20 @@ class Component:
             return None
 
 
+class StoryApi(Api):
+    """Requests to the API server; `-` in a path stands for the namespace of the story."""
+
+    namespace = "default"
+
+    def request(
+        self, method: str, path: str, body: object | None = None, content_type: str = "application/json"
+    ) -> Any:
+        return super().request(method, self.full(path), body, content_type)
+
+    def full(self, path: str) -> str:
+        return path.replace("/namespaces/-", f"/namespaces/{self.namespace}", 1)
+
+
 class Cluster:
     """A control plane with the objects of Ringwise and simulated nodes."""
 
@@ -152,8 +168,10 @@ class Cluster:
         self.plane = plane
         #: The authority of client certificates.
         self.client_authority = client_authority
-        self.api = plane.admin
-        self.admin_config = plane.kubeconfig("admin", plane.admin_token)
+        self.api = StoryApi(plane.url, plane.authority, plane.admin_token)
+        self.admin_config = self._story_config = plane.kubeconfig("admin", plane.admin_token)
+        #: Where the objects of the story are that name no other namespace.
+        self.namespace = "default"
         self.components: list[Component] = []
         self._commands: list[Command] = []
         self._started = Counter[str]()
@@ -177,11 +195,23 @@ class Cluster:
         self.apply(deployment.definitions())
         for definition in deployment.definitions():
             self.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        self.apply([namespace, *shipped_objects(deployment.Choices())])
+        self.apply(shipped_objects(deployment.Choices()))
         # The garbage collector looks for new kinds only twice a minute: it starts when they are defined.
         self._start_controllers()
         self._inventory = Inventory(self.plane)
+        self.begin_story("training")
+
+    def begin_story(self, name: str) -> None:
+        """Give the story a namespace of its own, which stays: a namespace takes seconds to be deleted."""
+        self.use_namespace(name)
+        self._inventory.keep(f"namespaces/{name}")
+
+    def use_namespace(self, name: str) -> None:
+        self.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
+        self.namespace = self.api.namespace = name
+        self._story_config = self.plane.kubeconfig_of(
+            "story", {"token": self.plane.admin_token}, namespace=name
+        )
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Set arguments of init-params in the shipped configuration."""
@@ -261,7 +291,7 @@ class Cluster:
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         done = finished(
-            [str(find_program("kubectl")), f"--kubeconfig={self.admin_config}", *arguments],
+            [str(find_program("kubectl")), f"--kubeconfig={self._story_config}", *arguments],
             {**os.environ, "HOME": str(self.plane.folder)},
             stdin or "",
         )
@@ -299,7 +329,7 @@ class Cluster:
         assert self._recorder is not None
         self.wait(partial(self._recorder.has, self.api.items(path)), "what exists is recorded")
         found = [one for one in self._recorder.changes if one.kind == path.rpartition("/")[2]]
-        return [one for one in found if one.namespace == NAMESPACE and one.name.startswith(job)]
+        return [one for one in found if one.namespace == self.namespace and one.name.startswith(job)]
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,10 +47,17 @@ def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 @pytest.fixture
 def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     failed = request.session.testsfailed
+    whole_cluster.begin_story(namespace_of(request.node.name))
     yield whole_cluster
     if request.session.testsfailed > failed:
         keep_logs(whole_cluster.plane.folder, request.node.name)
     whole_cluster.clear()
+
+
+def namespace_of(test: str) -> str:
+    """Its beginning and a number: short, and in no table or sentence broken at a hyphen."""
+    words = re.sub(r"[^a-z0-9]", "", test.lower().removeprefix("test_"))
+    return f"{words[:10]}{zlib.crc32(test.encode()) % 10_000:04}"
 
 
 @pytest.fixture

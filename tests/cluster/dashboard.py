@@ -153,9 +153,9 @@ class Follower:
         return self._replicas[self._turn % len(self._replicas)]
 
 
-def signed_token(cluster: Cluster, namespace: str, name: str, *, ended: bool) -> str:
+def signed_token(cluster: Cluster, name: str, *, ended: bool) -> str:
     """A token of a ServiceAccount with times of our own, signed by the key of the control plane."""
-    account = cluster.api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
+    namespace, account = cluster.namespace, cluster.api.get(f"/api/v1/namespaces/-/serviceaccounts/{name}")
     now = int(time.time())
     begin = now - 7200 if ended else now - 60
     claims = {

@@ -35,6 +35,9 @@ class Inventory:
         found = {key.removeprefix("/registry/"): number for key, number in self._plane.revisions().items()}
         return {key: number for key, number in found.items() if not key.startswith(_OWN)}
 
+    def keep(self, key: str) -> None:
+        self._installed[key] = 0
+
     def leftovers(self) -> list[str]:
         return sorted(self._revisions().keys() - self._installed.keys())
 

@@ -11,7 +11,6 @@ from ringwise.device.report import check_code
 Object = dict[str, Any]
 
 CHIP = "huawei.com/Ascend910"
-NAMESPACE = "training"
 GROUP = "scheduling.k8s.io/group-name"
 #: Annotations for the simulated nodes: how a pod ends.
 ENDS = "tests.ringwise/ends"
@@ -98,7 +97,6 @@ def pod(
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "namespace": NAMESPACE,
             "labels": dict(labels or {}),
             "annotations": written,
         },
@@ -110,7 +108,7 @@ def pod_group(name: str, members: int, annotations: Mapping[str, str] | None = N
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": dict(annotations or {})},
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
         "spec": {"minMember": members, "queue": "default"},
     }
 
@@ -138,7 +136,6 @@ def vcjob(
         "kind": "Job",
         "metadata": {
             "name": name,
-            "namespace": NAMESPACE,
             "labels": {"ring-controller.atlas": "ascend-910", **(labels or {})},
             "annotations": dict(annotations or {}),
         },

@@ -15,7 +15,7 @@ from tests.cluster.cluster import (
     STATEFUL_SETS,
     Cluster,
 )
-from tests.cluster.objects import CHIP, NAMESPACE, Object, pod
+from tests.cluster.objects import CHIP, Object, pod
 
 _KINDS = {
     "Deployment": ("apps/v1", DEPLOYMENTS),
@@ -64,7 +64,7 @@ class Workload:
             {
                 "apiVersion": version,
                 "kind": kind,
-                "metadata": {"name": name, "namespace": NAMESPACE, "annotations": dict(annotations or {})},
+                "metadata": {"name": name, "annotations": dict(annotations or {})},
                 "spec": spec,
             },
         )
@@ -110,7 +110,7 @@ def pod_group_named(cluster: Cluster, name: str) -> Object | None:
 
 def evict(cluster: Cluster, name: str) -> None:
     """As `kubectl drain` asks for it."""
-    metadata = {"name": name, "namespace": NAMESPACE}
+    metadata = {"name": name}
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     cluster.api.create(f"{PODS}/{name}/eviction", body)
 
@@ -126,7 +126,7 @@ class Operator:
         group: Object = {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "PodGroup",
-            "metadata": {"name": name, "namespace": NAMESPACE},
+            "metadata": {"name": name},
             "spec": {"minMember": pods, "queue": "default", "minResources": least, **spec},
         }
         cluster.apply([group])

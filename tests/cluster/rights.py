@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.objects import NAMESPACE, Object
+from tests.cluster.objects import Object
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "rbac.md"
 #: Name of the bindings, and the user, in the page.
@@ -32,7 +32,7 @@ def grant_reading(cluster: Cluster, subject: str = _USER) -> None:
 
 def operator_config(cluster: Cluster) -> Path:
     """The kubeconfig of an account with what docs/rbac.md names beside reading; it may not evict."""
-    account, api = {"name": OPERATOR, "namespace": NAMESPACE}, "rbac.authorization.k8s.io/v1"
+    account, api = {"name": OPERATOR, "namespace": cluster.namespace}, "rbac.authorization.k8s.io/v1"
     metadata = {"name": "test-operator", "namespace": "kube-system"}
     isolating = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
@@ -50,16 +50,16 @@ def operator_config(cluster: Cluster) -> Path:
             },
         ]
     )
-    grant_reading(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}")
-    return cluster.plane.kubeconfig(OPERATOR, cluster.plane.account_token(NAMESPACE, OPERATOR))
+    grant_reading(cluster, f"--serviceaccount={cluster.namespace}:{OPERATOR}")
+    return cluster.plane.kubeconfig(OPERATOR, cluster.plane.account_token(cluster.namespace, OPERATOR))
 
 
-def may_evict() -> list[Object]:
+def may_evict(cluster: Cluster) -> list[Object]:
     """What lets the operator evict."""
     api, metadata = "rbac.authorization.k8s.io/v1", {"name": "test-operator-evicts"}
     evicting = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", **metadata}
-    subjects = [{"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}]
+    subjects = [{"kind": "ServiceAccount", "name": OPERATOR, "namespace": cluster.namespace}]
     return [
         {"apiVersion": api, "kind": "ClusterRole", "metadata": metadata, "rules": [evicting]},
         {

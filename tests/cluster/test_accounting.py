@@ -20,25 +20,14 @@ from ringwise.messages.accounting import AccountedJob, JobWaits
 from ringwise.wellknown import ACCOUNTING_CONFIG_MAPS, ACCOUNTING_KEY, VOLCANO_SYSTEM
 from tests.cluster.cluster import JOBS, PODS, Cluster, node_of, requested_chips
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 from tests.cluster.test_preemption import CONFIGURATION, HIGH, high
 
 pytestmark = pytest.mark.cluster
 
 CONFIG_MAPS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
 READER = "accountant"
-ACCOUNT: Object = {
-    "apiVersion": "v1",
-    "kind": "ServiceAccount",
-    "metadata": {"name": READER, "namespace": NAMESPACE},
-}
-BINDING: Object = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "RoleBinding",
-    "metadata": {"name": f"ringwise-report-{READER}", "namespace": VOLCANO_SYSTEM},
-    "subjects": [{"kind": "ServiceAccount", "name": READER, "namespace": NAMESPACE}],
-    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "ringwise-accounting"},
-}
+ACCOUNT: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": READER}}
 #: Somebody else's, under the first name that the scheduler would take.
 FOREIGN: Object = {
     "apiVersion": "v1",
@@ -82,7 +71,13 @@ def end_of(pod: Object) -> int:
 def reader(cluster: Cluster) -> Path:
     """The kubeconfig of an account without any right."""
     cluster.apply([FOREIGN, ACCOUNT, HIGH, *default_queues()])
-    return cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
+    return cluster.plane.kubeconfig(READER, cluster.plane.account_token(cluster.namespace, READER))
+
+
+def allow_report(cluster: Cluster) -> None:
+    account = f"--serviceaccount={cluster.namespace}:{READER}"
+    role = ("--role=ringwise-accounting", account, "-n", VOLCANO_SYSTEM)
+    cluster.kubectl("create", "rolebinding", f"ringwise-report-{READER}", *role)
 
 
 def report(config: Path) -> Object | None:
@@ -121,7 +116,7 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
     cluster.apply([high(vcjob("boss", 1, 8, selector=on_first))])
     cluster.wait_running("boss", 1)
     assert report(reader) is None, "it may not be read without the role"
-    cluster.apply([BINDING])
+    allow_report(cluster)
 
     def written() -> Object | None:
         found = report(reader)
@@ -185,7 +180,7 @@ async def test_documents_of_30000_pending_jobs_of_one_namespace_are_accepted(
     written = [one["data"][ACCOUNTING_KEY] for one in config_maps(cluster) if ACCOUNTING_KEY in one["data"]]
     assert len(written) == 8
     assert max(len(text.encode()) for text in written) <= 900 * 1024
-    cluster.apply([BINDING])
+    allow_report(cluster)
     found = cluster.wait(lambda: report(reader), "the report can be read")
     assert found["rows"]["late"]["namespace"] == "other"
     assert found["merged_jobs"] > count // 2

@@ -25,7 +25,7 @@ from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import free_port
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, shipped_objects
-from tests.cluster.objects import NAMESPACE, Object, node, nodes, pod, vcjob
+from tests.cluster.objects import Object, node, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
 HOOKS = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
@@ -172,7 +172,7 @@ def test_an_oversized_field_is_refused_at_apply_and_in_the_way_of_nothing_else(
 
     def changed(name: str, body: Object, *options: str) -> str:
         merge = ("--type=merge", "-p", json.dumps(body))
-        return cluster.kubectl("patch", "pod", name, f"-n={NAMESPACE}", *merge, *options, check=False)
+        return cluster.kubectl("patch", "pod", name, *merge, *options, check=False)
 
     tolerations = cluster.api.get(f"{PODS}/waits")["spec"].get("tolerations", [])
     said = changed("waits", {"spec": {"tolerations": [*tolerations, *large]}})
@@ -180,7 +180,7 @@ def test_an_oversized_field_is_refused_at_apply_and_in_the_way_of_nothing_else(
     assert "at most 256 are allowed" in said
     labels = {f"l{number}": "" for number in range(1_100)}
     assert "metadata.labels: has 1,1" in changed("waits", {"metadata": {"labels": labels}})
-    assert "created" not in applied(cluster, {**grown, "metadata": {"name": "new", "namespace": NAMESPACE}})
+    assert "created" not in applied(cluster, {**grown, "metadata": {"name": "new"}})
     # Labels, status and finalizers of the one that exists.
     assert "patched" in changed("grown", {"metadata": {"labels": {"a": "b"}}})
     assert "patched" in changed("grown", {"status": {"message": "waits"}}, "--subresource=status")
@@ -197,7 +197,7 @@ def test_job_that_an_edit_makes_impossible_is_rejected(cluster: Cluster, port: i
         "template"
     ]["spec"]["containers"]
     assert DENIED in applied(cluster, changed)
-    assert "deleted" in cluster.kubectl("delete", "vcjob/train", f"--namespace={NAMESPACE}", "--wait=false")
+    assert "deleted" in cluster.kubectl("delete", "vcjob/train", "--wait=false")
 
 
 def test_a_new_job_is_filled_in_and_only_its_size_can_change(cluster: Cluster, port: int) -> None:
@@ -229,7 +229,7 @@ def test_a_job_that_is_suspended_can_go_to_another_queue(cluster: Cluster, port:
 
     def patched(body: Object, *options: str) -> str:
         merge = ("--type=merge", "-p", json.dumps(body))
-        return cluster.kubectl("patch", "vcjob", "train", f"-n={NAMESPACE}", *merge, *options, check=False)
+        return cluster.kubectl("patch", "vcjob", "train", *merge, *options, check=False)
 
     def is_in(phase: str, running: int) -> None:
         status = {"status": {"state": {"phase": phase}, "running": running}}
@@ -254,7 +254,7 @@ def test_objects_that_refer_to_each_other_are_applied_and_deleted_at_once(
         dept, team, job = f"dept-{number}", f"team-{number}", vcjob(f"train-{number}", 1, 8)
         job["spec"]["queue"] = team
         cluster.apply([queue(dept), queue(team, parent=dept), job])
-        cluster.kubectl("delete", "vcjob", f"train-{number}", f"-n={NAMESPACE}")
+        cluster.kubectl("delete", "vcjob", f"train-{number}")
         cluster.kubectl("delete", "queue", team, dept)
     lost = vcjob("lost", 1, 8)
     lost["spec"]["queue"] = "team"
@@ -302,12 +302,12 @@ def test_ignored_arguments_are_warnings_and_missing_replicas_are_0(cluster: Clus
 def test_a_pod_group_gets_the_queue_of_its_namespace(cluster: Cluster, port: int) -> None:
     start(cluster, port)
     refused(cluster)
-    namespace, annotation = f"/api/v1/namespaces/{NAMESPACE}", "scheduling.volcano.sh/queue-name"
+    namespace, annotation = "/api/v1/namespaces/-", "scheduling.volcano.sh/queue-name"
     research = queue("research")
     cluster.apply([research])
 
     def queue_of(name: str, **spec: str) -> str:
-        group = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"minMember": 1, **spec}}
+        group = {"metadata": {"name": name}, "spec": {"minMember": 1, **spec}}
         assert "created" in applied(cluster, {**research, **group, "kind": "PodGroup"})
         found: str = cluster.api.get(f"{GROUPS}/{name}")["spec"].get("queue", "")
         cluster.api.delete(f"{GROUPS}/{name}")
@@ -506,8 +506,8 @@ def test_the_gate_of_a_queue_is_added_where_it_is_asked_for_and_removed_with_the
     assert "created" in applied(cluster, pod("asks-0", 8, annotations={gate: "true"}))
     pods = {one["metadata"]["name"]: one["spec"].get("schedulingGates") for one in cluster.pods()}
     assert pods == {"plain": None, "asks-0": [{"name": gate}]}
-    cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/plain")
-    cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/asks-0")
+    cluster.api.delete("/api/v1/namespaces/-/pods/plain")
+    cluster.api.delete("/api/v1/namespaces/-/pods/asks-0")
     cluster.apply(nodes(2))
     cluster.run()
     assert "created" in applied(cluster, job)
@@ -532,7 +532,7 @@ def test_what_chooses_its_chips_is_refused_also_in_a_debug_container(cluster: Cl
     for containers, words in (([debug], "container debug of pod good-0"), ([{**debug, "env": []}], "")):
         body = json.dumps({"spec": {"ephemeralContainers": containers}})
         answer = cluster.kubectl(
-            *("patch", "pod", "good-0", f"--namespace={NAMESPACE}", "--subresource=ephemeralcontainers"),
+            *("patch", "pod", "good-0", "--subresource=ephemeralcontainers"),
             *("--type=strategic", f"--patch={body}"),
             check=False,
         )

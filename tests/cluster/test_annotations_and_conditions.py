@@ -9,7 +9,7 @@ import pytest
 
 from ringwise.wellknown import ASCEND_REAL, RANK_TABLE_910
 from tests.cluster.cluster import Cluster, chips_of, node_of
-from tests.cluster.objects import CHIP, HOLDS_END, NAMESPACE, Object, node, nodes, pod, pod_group, vcjob
+from tests.cluster.objects import CHIP, HOLDS_END, Object, node, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -109,12 +109,9 @@ def test_gated_pods_are_named_as_gated(cluster: Cluster) -> None:
     )
     assert told["metadata"]["name"] == "gang-0"
     # The condition of the gated pod is the API server's own.
-    assert (
-        scheduled(cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods/gang-1"))["reason"]
-        == "SchedulingGated"
-    )
+    assert scheduled(cluster.api.get("/api/v1/namespaces/-/pods/gang-1"))["reason"] == "SchedulingGated"
     cluster.kubectl(
-        *("patch", "pod", "gang-1", "-n", NAMESPACE, "--type=json"),
+        *("patch", "pod", "gang-1", "--type=json"),
         *("-p", '[{"op": "remove", "path": "/spec/schedulingGates"}]'),
     )
     cluster.wait_running("gang", 2)

@@ -10,7 +10,7 @@ import pytest
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topology, vcjob
+from tests.cluster.objects import CHIP, node, nodes, pod, switch_topology, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -183,7 +183,7 @@ def test_malformed_objects_affect_no_others(cluster: Cluster) -> None:
     cluster.wait(lambda: "basic-tor-node-cm" in scheduler.log(), "its log names one")
     # Each has an event; that of the node, which has no namespace, is in the default namespace.
     for kind, name, namespace in (
-        ("Pod", "strange-3", NAMESPACE),
+        ("Pod", "strange-3", "-"),
         ("Node", "bad-node", "default"),
         ("ConfigMap", "basic-tor-node-cm", "kube-system"),
     ):
@@ -191,7 +191,7 @@ def test_malformed_objects_affect_no_others(cluster: Cluster) -> None:
             partial(_has_malformed_event, cluster, kind, name, namespace),
             f"an event says what is wrong with {kind} {name}",
         )
-    assert "Malformed" in cluster.kubectl("describe", "pod", "strange-3", "-n", NAMESPACE)
+    assert "Malformed" in cluster.kubectl("describe", "pod", "strange-3")
 
 
 def _has_malformed_event(cluster: Cluster, kind: str, name: str, namespace: str) -> bool:

@@ -18,7 +18,7 @@ from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import Process, free_port, ringwise_command
 from tests.cluster.cluster import Cluster, Component
 from tests.cluster.dashboard import Dashboard, Follower, signed_token
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 from tests.cluster.rights import grant_reading
 from tests.web.client import Mirror
 
@@ -26,14 +26,7 @@ pytestmark = pytest.mark.cluster
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases/{SCHEDULER_LEASE}"
 SNAPSHOT = "/api/v1/snapshot"
-DOCUMENTS = (
-    SNAPSHOT,
-    "/api/v1/series",
-    "/api/v1/openapi.json",
-    "/api/v1/nodes/node-1",
-    f"/api/v1/jobs/{NAMESPACE}/train",
-    f"/api/v1/jobs/{NAMESPACE}/train/why",
-)
+DOCUMENTS = (SNAPSHOT, "/api/v1/series", "/api/v1/openapi.json", "/api/v1/nodes/node-1")
 
 
 class Exposed:
@@ -97,15 +90,15 @@ class Account:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
         self.name = name
-        metadata = {"name": name, "namespace": NAMESPACE}
+        metadata = {"name": name}
         cluster.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}])
 
     @property
     def who(self) -> str:
-        return f"--serviceaccount={NAMESPACE}:{self.name}"
+        return f"--serviceaccount={self._cluster.namespace}:{self.name}"
 
     def token(self) -> str:
-        return self._cluster.plane.account_token(NAMESPACE, self.name)
+        return self._cluster.plane.account_token(self._cluster.namespace, self.name)
 
     def allow(self) -> None:
         """As docs/dashboard.md says."""
@@ -120,9 +113,7 @@ class Account:
 
     def remove(self) -> None:
         self.forbid()
-        self._cluster.kubectl(
-            "delete", "serviceaccount", self.name, "-n", NAMESPACE, "--ignore-not-found", "--wait=false"
-        )
+        self._cluster.kubectl("delete", "serviceaccount", self.name, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture
@@ -165,7 +156,9 @@ def test_an_exposed_dashboard_asks_the_api_server_who_reads(
     assert web.request("/api/").status == 200
 
     may, forbidden = reader.token(), stranger.token()
-    for path in (*DOCUMENTS, "/api/v1/stream?epoch=&since=0"):
+    job = f"/api/v1/jobs/{cluster.namespace}/train"
+    documents = (*DOCUMENTS, job, f"{job}/why")
+    for path in (*documents, "/api/v1/stream?epoch=&since=0"):
         missing = web.request(path)
         assert missing.refusal == (401, "token-missing"), (path, missing)
         assert missing.headers["www-authenticate"].startswith("Bearer")
@@ -175,14 +168,14 @@ def test_an_exposed_dashboard_asks_the_api_server_who_reads(
         # One sentence with who and what.
         message = refused.document["error"]["message"]
         assert message == (
-            f"system:serviceaccount:{NAMESPACE}:stranger may not list nodes in the whole cluster"
+            f"system:serviceaccount:{cluster.namespace}:stranger may not list nodes in the whole cluster"
         )
-    for path in DOCUMENTS:
+    for path in documents:
         assert web.request(path, may).status == 200, path
 
     # A token that has ended differs from an accepted one in nothing but its times.
-    assert web.request(SNAPSHOT, signed_token(cluster, NAMESPACE, "reader", ended=False)).status == 200
-    ended = signed_token(cluster, NAMESPACE, "reader", ended=True)
+    assert web.request(SNAPSHOT, signed_token(cluster, "reader", ended=False)).status == 200
+    ended = signed_token(cluster, "reader", ended=True)
     assert web.request(SNAPSHOT, ended).refusal == (401, "token-invalid")
 
     # The stream goes on where the snapshot ended; a what-if changes nothing.
@@ -283,7 +276,7 @@ def test_a_client_follows_the_leader(cluster: Cluster, exposed: Exposed, reader:
 def run_web(cluster: Cluster, name: str, user: str) -> tuple[Process, Dashboard]:
     """`ringwise web` with the kubeconfig of a user."""
     port = free_port()
-    config = cluster.plane.kubeconfig(name, cluster.plane.account_token(NAMESPACE, user))
+    config = cluster.plane.kubeconfig(name, cluster.plane.account_token(cluster.namespace, user))
     command = ringwise_command("web", f"--kubeconfig={config}", f"--web-address=127.0.0.1:{port}")
     return cluster.plane.run(name, command), Dashboard(port)
 
@@ -338,7 +331,7 @@ def test_web_beside_a_cluster_shows_it_with_the_rights_of_a_reader(
     assert rows["train"]["running"] == 2
     assert rows["too-large"]["outcome"] == "pending"
     assert "default" in {row["name"] for row in document["queues"]}
-    why = web.request(f"/api/v1/jobs/{NAMESPACE}/too-large/why")
+    why = web.request(f"/api/v1/jobs/{cluster.namespace}/too-large/why")
     assert (why.status, why.document["outcome"]) == (200, "pending"), why.text
     follower = Follower([web], "")
     cluster.apply([vcjob("later", 1, 8)])

@@ -11,14 +11,13 @@ import pytest
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import CONFIG_MAPS, JOBS, Cluster, check_chips, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import HOLDS_END, NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import HOLDS_END, Object, nodes, vcjob
 from tests.cluster.owners import Workload
 from tests.cluster.test_maintenance import budget, told
 
 pytestmark = pytest.mark.cluster
 
 RECORDS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
-APPLY = ("defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json")
 
 
 def place_of(pod: Object) -> tuple[str, list[str]]:
@@ -45,6 +44,10 @@ def fill(cluster: Cluster, number: int, chips: int, name: str = "") -> None:
 def wait_for_a_node(cluster: Cluster, name: str, pods: int = 1) -> None:
     cluster.apply([vcjob(name, pods, 8)])
     cluster.wait(lambda: cluster.condition(name), f"{name} waits")
+
+
+def for_gang(cluster: Cluster) -> tuple[str, ...]:
+    return ("defrag", "--apply", "--yes", "--for", f"{cluster.namespace}/gang", "-o", "json")
 
 
 def applied(done: subprocess.CompletedProcess[str]) -> Object:
@@ -97,7 +100,7 @@ def test_M1_vcjobs_and_pods_of_a_deployment_move_and_a_gang_starts(cluster: Clus
     (plan,) = json.loads(planned.stdout)["plans"]
     targets = {move["pods"][0]["name"].split("-")[0]: move["pods"][0] for move in plan["moves"]}
     assert targets.keys() == {"train", "web"}
-    done = kubectl_ringwise(operator, *APPLY)
+    done = kubectl_ringwise(operator, *for_gang(cluster))
     assert done.returncode == 0, done.stdout + done.stderr
     assert applied(done)["outcome"] == "done"
     pods = cluster.wait_running("gang", 2)
@@ -121,7 +124,7 @@ def test_M1_a_disruption_budget_forbids_a_move(cluster: Cluster) -> None:
     wait_for_a_node(cluster, "gang")
     budget(cluster, "web", {"minAvailable": 1}, {"app": "web"})
     # The planner knows the budget, where the user may read it.
-    done = kubectl_ringwise(cluster.admin_config, "defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang")
+    done = kubectl_ringwise(cluster.admin_config, *for_gang(cluster)[:-2])
     assert done.returncode == 1, done.stdout + done.stderr
     assert "nothing was changed" in done.stdout
     (still,) = cluster.pods("web")
@@ -139,7 +142,7 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
     wait_for_a_node(cluster, "gang")
     # Sent while nobody takes it; the budget comes, then the next leader.
     scheduler.process.kill()
-    running = cluster.begin(operator, *APPLY)
+    running = cluster.begin(operator, *for_gang(cluster))
     cluster.wait(lambda: is_sent(cluster), "the plan is sent")
     budget(cluster, "web", {"minAvailable": 1}, {"app": "web"})
     cluster.run("scheduler")
@@ -158,9 +161,9 @@ def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, o
     (served,) = cluster.wait_running("web", 1)
     fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
     wait_for_a_node(cluster, "gang")
-    running = cluster.begin(operator, *APPLY)
+    running = cluster.begin(operator, *for_gang(cluster))
     cluster.wait(lambda: is_recorded(cluster, running=True), "the plan is carried out")
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets/web"
+    path = "/apis/apps/v1/namespaces/-/replicasets/web"
     cluster.api.patch(path, {"spec": {"replicas": 0}})
     for one in cluster.pods("web"):
         if one["metadata"]["name"] != served["metadata"]["name"]:
@@ -180,7 +183,7 @@ def test_M1_F1_the_leader_is_killed_in_the_middle(cluster: Cluster, operator: Pa
     (train,) = cluster.wait_running("train", 1)
     fill(cluster, 2 if node_of(train) == "node-1" else 1, 4)
     wait_for_a_node(cluster, "gang")
-    running = cluster.begin(operator, *APPLY)
+    running = cluster.begin(operator, *for_gang(cluster))
 
     def leaves() -> bool:
         return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))

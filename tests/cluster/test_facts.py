@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.cluster import JOBS, PODS, Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, nodes, pod, vcjob
+from tests.cluster.objects import nodes, pod, vcjob
 from tests.cluster.rights import grant_reading
 
 pytestmark = pytest.mark.cluster
@@ -25,7 +25,7 @@ def answer(cluster: Cluster, *arguments: str) -> Any:
 
 
 def why(cluster: Cluster, job: str) -> tuple[str, str, list[str]]:
-    found = answer(cluster, "why", f"{NAMESPACE}/{job}")
+    found = answer(cluster, "why", f"{cluster.namespace}/{job}")
     return found["outcome"], found["sentence"], found.get("errors", [])
 
 
@@ -54,8 +54,8 @@ def check_pending(cluster: Cluster, name: str) -> None:
     top = answer(cluster, "top", "--once")["status"]
     assert (top["placed"], top["waiting"]) == (0, 1)
     assert top["resources"]["huawei.com/Ascend910"]["used"] == 0
-    assert answer(cluster, "describe", "job", f"{NAMESPACE}/{name}")["phase"] == "Pending"
-    (shown,) = answer(cluster, "get", "pods", "-n", NAMESPACE)["pods"]
+    assert answer(cluster, "describe", "job", f"{cluster.namespace}/{name}")["phase"] == "Pending"
+    (shown,) = answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"]
     assert (shown["node"], shown["would_be_placed_on"]) == (None, "node-1")
 
 
@@ -130,7 +130,7 @@ def check_facts(cluster: Cluster) -> None:
     """Every command counts the pods that have a node, and no error is reported."""
     placed = placed_pods(cluster)
     assert scheduler_errors(cluster) == {}
-    listed = answer(cluster, "get", "pods", "-n", NAMESPACE)["pods"]
+    listed = answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"]
     assert {one["name"]: one["node"] for one in listed if one["node"]} == placed
     jobs = answer(cluster, "get", "jobs")["jobs"]
     assert {one["name"] for one in jobs if one["placed"]} == set(placed)
@@ -157,8 +157,8 @@ def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster
     assert 'Unsupported value: "Nonsense"' in sentence
     row = job_row(cluster, "train")
     assert (row["phase"], row["placed"], row["reason"]["message"]) == ("Pending", 0, sentence)
-    assert answer(cluster, "describe", "job", f"{NAMESPACE}/train")["all_pods"] == []
-    assert answer(cluster, "get", "pods", "-n", NAMESPACE)["pods"] == []
+    assert answer(cluster, "describe", "job", f"{cluster.namespace}/train")["all_pods"] == []
+    assert answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"] == []
     # Corrected, it starts.
     cluster.api.delete(f"{JOBS}/train")
     cluster.wait(lambda: not cluster.api.items(JOBS), "the job is gone")
@@ -170,9 +170,9 @@ def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster
 def test_the_role_of_the_reader_shows_whether_a_scheduler_leads_and_what_it_holds(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     cluster.run("scheduler")
-    cluster.kubectl("create", "serviceaccount", READER, "-n", NAMESPACE)
-    config = cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
-    grant_reading(cluster, f"--serviceaccount={NAMESPACE}:{READER}")
+    cluster.kubectl("create", "serviceaccount", READER)
+    config = cluster.plane.kubeconfig(READER, cluster.plane.account_token(cluster.namespace, READER))
+    grant_reading(cluster, f"--serviceaccount={cluster.namespace}:{READER}")
     ran = kubectl_ringwise(config, "doctor", "-o", "json")
     placed = kubectl_ringwise(config, "place", "-f", str(ONE_CHIP))
     codes = {one["code"] for one in json.loads(ran.stdout)["findings"]}

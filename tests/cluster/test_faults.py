@@ -10,7 +10,7 @@ import pytest
 
 from ringwise.wellknown import MINDX_DL, VOLCANO_SYSTEM
 from tests.cluster.cluster import PODS, Cluster, Component, check_chips, node_of
-from tests.cluster.objects import NAMESPACE, Object, node_report, nodes, pod, pod_group, vcjob
+from tests.cluster.objects import Object, node_report, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -34,9 +34,9 @@ class Owner:
             case "PodGroup":
                 cluster.apply([pod_group("train", COUNT)])
             case "owner of its own":
-                metadata = {"name": "operator", "namespace": NAMESPACE}
+                metadata = {"name": "operator"}
                 cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}])
-                found = cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/operator")
+                found = cluster.api.get("/api/v1/namespaces/-/configmaps/operator")
                 self._references = [
                     {
                         "apiVersion": "v1",
@@ -175,7 +175,7 @@ def test_the_report_of_a_device_plugin_is_gone(cluster: Cluster, kind: str) -> N
     cluster.apply([pod("later-0", 8)])
     cluster.wait_running("later", 1)
     assert uids(cluster.pods("train")) == uids(before)
-    cluster.kubectl("delete", "pod", "later-0", "-n", NAMESPACE)
+    cluster.kubectl("delete", "pod", "later-0")
     cluster.apply([node_report(bad, ALL[1:], unhealthy=[0])])
     after = cluster.wait(moved(owner, before, "train-work-2", bad), "the pod runs elsewhere")
     check_rest(kind, before, after, "train-work-2")

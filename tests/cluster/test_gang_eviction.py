@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -125,11 +125,10 @@ def test_what_a_job_can_spare_goes_and_a_wrong_argument_changes_nothing(
         for one in cluster.events("PodGroup", group["metadata"]["name"])
         if one["reason"] == "Preempted"
     ]
-    assert [text.startswith(f"2 pods are preempted for {NAMESPACE}/boss: 16 chips") for text in told] == [
-        True
-    ]
-    ran = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/elastic")
-    assert f"preempted for {NAMESPACE}/boss at " in " ".join(ran.stdout.split())
+    (text,) = told
+    assert text.startswith(f"2 pods are preempted for {cluster.namespace}/boss: 16 chips")
+    ran = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/elastic")
+    assert f"preempted for {cluster.namespace}/boss at " in " ".join(ran.stdout.split())
 
 
 def test_a_queue_gets_back_what_it_deserves_from_what_another_can_spare(cluster: Cluster) -> None:

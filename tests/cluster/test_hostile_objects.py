@@ -13,7 +13,7 @@ from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
 from ringwise_bench.hostile_objects import HOSTILE, HostileObject, spread_out
 from tests.cluster.cluster import EVENTS, GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, pod
+from tests.cluster.objects import Object, nodes, pod
 from tests.cluster.owners import Workload
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
@@ -59,7 +59,7 @@ def create(cluster: Cluster, made: HostileObject, name: str) -> list[tuple[str, 
         written: Object = {
             "apiVersion": version,
             "kind": kind,
-            "metadata": {**own, "namespace": NAMESPACE},
+            "metadata": {**own},
             "spec": body["spec"],
         }
         cluster.api.create(path, written)
@@ -106,7 +106,7 @@ def test_objects_as_large_as_is_accepted_hold_up_nobody_and_leave_nothing(cluste
         if problem:
             cluster.wait(partial(told, cluster, kind, name, problem), f"an event about {kind} {name}")
             cluster.wait(partial(stated, cluster, kind, name, problem), f"the status of {kind} {name}")
-            why = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/large{number}")
+            why = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/large{number}")
             assert problem in why.stdout, why.stdout + why.stderr
         else:
             cluster.wait_running(f"large{number}", 1)
@@ -142,7 +142,7 @@ def test_a_pod_of_another_namespace_does_not_wait_for_pods_with_many_spread_cons
     honest = pod("honest-0", 1)
     honest["metadata"]["namespace"] = "other"
     cluster.apply([honest])
-    theirs = PODS.replace(f"/{NAMESPACE}/", "/other/")
+    theirs = PODS.replace("/-/", "/other/")
     cluster.wait(lambda: all(map(node_of, cluster.api.items(theirs))), "the other pod is bound")
     pending = [one for one in cluster.pods() if not node_of(one)]
     assert len(pending) == 200

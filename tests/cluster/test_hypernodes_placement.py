@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.cluster import JOBS, PODS, Cluster, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
+from tests.cluster.objects import Object, nodes, pod, vcjob
 from tests.cluster.owners import Workload
 
 pytestmark = pytest.mark.cluster
@@ -87,14 +87,14 @@ def test_hard_jobs_stay_in_one_hyper_node_and_wait_for_it_with_a_reason(cluster:
     condition = cluster.condition("late")
     assert condition is not None
     assert "no HyperNode up to tier 1 takes 2 pods of the job together" in condition["message"]
-    why = " ".join(kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/late").stdout.split())
+    why = " ".join(kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/late").stdout.split())
     assert "of 2 HyperNodes the nearest is" in why
     # A pod of the running job is lost: it returns to the same HyperNode, though the other has room.
     cluster.api.delete(f"{JOBS}/one")
     assert places(cluster, "late", 2) == home
     lost = cluster.pods("late")[0]["metadata"]["name"]
     before = {one["metadata"]["uid"] for one in cluster.pods("late")}
-    cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{lost}")
+    cluster.api.delete(f"/api/v1/namespaces/-/pods/{lost}")
     cluster.wait(
         lambda: {one["metadata"]["uid"] for one in cluster.running("late", 2) or ()} not in (set(), before),
         "the lost pod runs again",

@@ -13,7 +13,7 @@ import pytest
 from ringwise_bench.control_plane import free_port
 from tests.cluster.cluster import Cluster
 from tests.cluster.dashboard import Dashboard
-from tests.cluster.objects import NAMESPACE, nodes, vcjob
+from tests.cluster.objects import nodes, vcjob
 from tests.cluster.test_admission import ADDRESS, DENIED, applied, port, refused, start
 from tests.cluster.test_dashboard import SNAPSHOT, Account, Exposed, exposed, reader
 
@@ -91,7 +91,7 @@ def test_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
     cluster.wait(lambda: first.leads, "the first replica leads")
     cluster.run("controller")
     cluster.apply([vcjob("too-large", 9, 8)])
-    path = f"/api/v1/jobs/{NAMESPACE}/too-large/why"
+    path = f"/api/v1/jobs/{cluster.namespace}/too-large/why"
     token = reader.token()
     cluster.wait(partial(reason_of, web, path, token), "the leader answers alone")
     assert "no standby" not in first.log()

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.cluster.cluster import EVENTS, JOBS, PODS, Cluster
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
 
-COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/-/commands"
 
 
 def job_of(name: str, commands: dict[str, tuple[int, str]], **spec: Any) -> Object:
@@ -66,7 +66,6 @@ def command(cluster: Cluster, job: str, action: str) -> None:
             "kind": "Command",
             "metadata": {
                 "generateName": f"{job}-{action.lower()}-",
-                "namespace": NAMESPACE,
                 "ownerReferences": [target],
             },
             "target": target,

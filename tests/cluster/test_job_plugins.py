@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 from tests.cluster.volumes import volume
 
 pytestmark = pytest.mark.cluster
 
-CORE = f"/api/v1/namespaces/{NAMESPACE}"
-WALLS = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
+CORE = "/api/v1/namespaces/-"
+WALLS = "/apis/networking.k8s.io/v1/namespaces/-/networkpolicies"
 
 
 def with_plugins(name: str, plugins: dict[str, list[str]]) -> Object:
@@ -47,9 +47,7 @@ def test_service_network_policy_and_keys_of_a_job(cluster: Cluster) -> None:
     pods = cluster.wait_running("walled", 2)
     cluster.wait_running("open", 2)
 
-    uid = cluster.api.get(f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs/walled")["metadata"][
-        "uid"
-    ]
+    uid = cluster.api.get("/apis/batch.volcano.sh/v1alpha1/namespaces/-/jobs/walled")["metadata"]["uid"]
     services, walls = by_name(cluster, f"{CORE}/services"), by_name(cluster, WALLS)
     secrets, claims = by_name(cluster, f"{CORE}/secrets"), by_name(cluster, f"{CORE}/persistentvolumeclaims")
     job_resources = [services["walled"], walls["walled"], secrets["walled-ssh"], claims["walled-volume-0"]]

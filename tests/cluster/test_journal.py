@@ -15,7 +15,7 @@ from ringwise.apps.story import UnknownStoryError, story_of
 from ringwise.cli.commands import plugin
 from ringwise.topology.boards import shipped_catalog
 from tests.cluster.cluster import Cluster, Component, node_of
-from tests.cluster.objects import NAMESPACE, node_report, nodes, vcjob
+from tests.cluster.objects import node_report, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -28,16 +28,16 @@ def started(cluster: Cluster, journal: Path) -> Component:
     return component
 
 
-def kinds(journal: Path) -> list[str]:
+def kinds(cluster: Cluster, journal: Path) -> list[str]:
     try:
-        return [entry.kind for entry in story_of(f"{NAMESPACE}/train", [journal]).story.entries]
+        return [entry.kind for entry in story_of(f"{cluster.namespace}/train", [journal]).story.entries]
     except UnknownStoryError:
         return []
 
 
 def live_story(cluster: Cluster) -> dict[str, Any]:
-    arguments = ["why", f"{NAMESPACE}/train", "--story", "-o", "json", f"--kubeconfig={cluster.admin_config}"]
-    result = CliRunner().invoke(plugin, arguments)
+    job, config = f"{cluster.namespace}/train", f"--kubeconfig={cluster.admin_config}"
+    result = CliRunner().invoke(plugin, ["why", job, "--story", "-o", "json", config])
     assert result.exit_code == 0, result.output
     story: dict[str, Any] = json.loads(result.stdout)
     return story
@@ -52,17 +52,19 @@ def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, 
     labels = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
     cluster.apply([vcjob("train", 2, 8, labels=labels)])
     before = cluster.wait_running("train", 2)
-    cluster.wait(lambda: "runs" in kinds(journal), "the journal has the start of the job")
+    cluster.wait(lambda: "runs" in kinds(cluster, journal), "the journal has the start of the job")
     first.process.kill()
     second = started(cluster, journal)
     bad = {one["metadata"]["name"]: node_of(one) for one in before}["train-work-1"]
     cluster.apply([node_report(bad, ALL[1:], unhealthy=[0])])
-    cluster.wait(lambda: "recovered" in kinds(journal), "the journal has the end of the rescheduling")
+    cluster.wait(
+        lambda: "recovered" in kinds(cluster, journal), "the journal has the end of the rescheduling"
+    )
     cluster.wait_running("train", 2)
-    cluster.wait(lambda: kinds(journal)[-1] == "runs", "the journal has the second start")
+    cluster.wait(lambda: kinds(cluster, journal)[-1] == "runs", "the journal has the second start")
     assert second.metric("ringwise_journal_dropped_turns_total") == 0
 
-    told = story_of(f"{NAMESPACE}/train", [journal]).story
+    told = story_of(f"{cluster.namespace}/train", [journal]).story
     found = [entry.kind for entry in told.entries if entry.kind != "waits"]
     assert found == [
         "submitted",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, pod, pod_group, vcjob
+from tests.cluster.objects import Object, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -73,14 +73,14 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
     waits_for(cluster, "second", "queue few uses 8 of at most 8 chips and the job asks for 8 more")
     # It keeps nobody else waiting.
     cluster.wait_running("other", 1)
-    why = said(cluster, "why", f"{NAMESPACE}/second")
+    why = said(cluster, "why", f"{cluster.namespace}/second")
     assert "the limit of queue few is used by first (8 chips)" in why
     assert "if ringwise.io/max-chips of queue few were 16 (now 8)" in why
     shown = said(cluster, "limits")
     assert "queue few 8 of 8" in shown
     # A limit that cannot be read leaves what was in force, and says so.
     cluster.apply([queue("few", max_chips="1e9")])
-    cluster.apply([namespace_limits(f"namespaces:\n  {NAMESPACE}:\n    max-chip: 8\n")])
+    cluster.apply([namespace_limits(f"namespaces:\n  {cluster.namespace}:\n    max-chip: 8\n")])
     assert "line 3: namespaces" in said(cluster, "doctor")
     cluster.apply([job_in("third", "few")])
     waits_for(cluster, "third", "of at most 8 chips")
@@ -89,10 +89,10 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
     cluster.api.delete(f"{JOBS}/first")
     cluster.wait_running("third", 1)
     # Limits of the namespace come on top.
-    cluster.apply([namespace_limits(f"namespaces:\n  {NAMESPACE}: {{max-running-jobs: 2}}\n")])
+    cluster.apply([namespace_limits(f"namespaces:\n  {cluster.namespace}: {{max-running-jobs: 2}}\n")])
     cluster.apply([job_in("fourth", "few")])
     # Told before the other limit is raised: the two are watched by themselves.
-    waits_for(cluster, "fourth", f"2 jobs of namespace {NAMESPACE} run and at most 2 may")
+    waits_for(cluster, "fourth", f"2 jobs of namespace {cluster.namespace} run and at most 2 may")
     cluster.apply([queue("few", max_chips="32")])
     cluster.remove([namespace_limits("")])
     cluster.wait_running("fourth", 1)
@@ -131,9 +131,7 @@ def test_a_run_time_ends_across_leaders(cluster: Cluster) -> None:
 def move_group(cluster: Cluster, name: str, where: str) -> None:
     """As a tenant does it."""
     patch = f'{{"spec":{{"queue":"{where}"}}}}'
-    cluster.kubectl(
-        "patch", "podgroups.scheduling.volcano.sh", name, "-n", NAMESPACE, "--type=merge", "-p", patch
-    )
+    cluster.kubectl("patch", "podgroups.scheduling.volcano.sh", name, "--type=merge", "-p", patch)
 
 
 def test_pods_count_for_the_queue_they_were_bound_in_across_leaders(cluster: Cluster) -> None:

@@ -14,7 +14,6 @@ from tests.cluster.cluster import BUDGETS, CONFIG_MAPS, Cluster, check_chips, no
 from tests.cluster.commands import kubectl_ringwise, ringwise
 from tests.cluster.objects import (
     CHIP,
-    NAMESPACE,
     Object,
     node,
     node_report,
@@ -53,7 +52,7 @@ def budget(cluster: Cluster, name: str, rule: dict[str, int | str], labels: dict
             {
                 "apiVersion": "policy/v1",
                 "kind": "PodDisruptionBudget",
-                "metadata": {"name": name, "namespace": NAMESPACE},
+                "metadata": {"name": name},
                 "spec": {**rule, "selector": {"matchLabels": labels}},
             }
         ]
@@ -115,7 +114,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     assert f"ringwise release {target} --reason TEXT" in refused.stderr
     assert not any("deletionTimestamp" in one["metadata"] for one in cluster.pods())
 
-    cluster.apply(may_evict())
+    cluster.apply(may_evict(cluster))
     plan = kubectl_ringwise(operator, "drain", target, "--plan", "-o", "json")
     assert plan.returncode == 0, plan.stderr
     assert {job["outcome"] for job in json.loads(plan.stdout)["jobs"]} == {"moves"}
@@ -127,7 +126,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
         check_chips(cluster.wait(partial(is_away, cluster, name, 1, {target}), f"{name} runs elsewhere"))
         (message,) = cluster.wait(partial(told, cluster, name, "Drained"), f"{name} has the event")
         assert message.startswith(f"{name}-work-0 has to go: {target} is drained by ")
-    described = cluster.kubectl("describe", "podgroup", "-n", NAMESPACE)
+    described = cluster.kubectl("describe", "podgroup")
     assert "Drained" in described
 
     # Nothing new comes until it is released.
@@ -148,7 +147,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
 def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
     cluster: Cluster, operator: Path
 ) -> None:
-    cluster.apply([*nodes(2), *may_evict()])
+    cluster.apply([*nodes(2), *may_evict(cluster)])
     cluster.run()
     cluster.apply([vcjob("train", 1, 8)])
     (before,) = cluster.wait_running("train", 1)
@@ -171,7 +170,7 @@ def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
 
 def test_the_pods_of_a_deployment_are_drained_as_its_budget_allows(cluster: Cluster, operator: Path) -> None:
     """Both are on the node. The second one goes when the new one of the first one runs."""
-    cluster.apply([*nodes(2), *may_evict()])
+    cluster.apply([*nodes(2), *may_evict(cluster)])
     cluster.run()
     Workload(cluster, "Deployment", "chat", 2, 4)
     before = cluster.wait_running("chat", 2)
@@ -210,7 +209,7 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
     cluster: Cluster, operator: Path, tmp_path: Path
 ) -> None:
     """The job asks for force and pod level: a fault of its chips would move it at once."""
-    cluster.apply([*nodes(3), *may_evict()])
+    cluster.apply([*nodes(3), *may_evict(cluster)])
     cluster.run()
     plugins = [start_plugin(cluster, f"node-{number}", tmp_path) for number in (1, 2, 3)]
     labels = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -243,7 +242,7 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
             "the next job waits for the isolated nodes",
         )
         unmoved()
-        cluster.kubectl("delete", "job.batch.volcano.sh", "next", "-n", NAMESPACE, "--wait=false")
+        cluster.kubectl("delete", "job.batch.volcano.sh", "next", "--wait=false")
         cluster.wait(lambda: not cluster.pods("next"), "the next job is gone")
         code, text, order = drain(cluster, operator, taken[0], "--timeout", "3s", running=2)
         assert (code, order) == (1, []), text
@@ -280,7 +279,7 @@ def superpod_nodes(count: int) -> list[Object]:
 
 
 def test_a_superpod_is_drained(cluster: Cluster, operator: Path) -> None:
-    cluster.apply([*superpod_nodes(2), *may_evict()])
+    cluster.apply([*superpod_nodes(2), *may_evict(cluster)])
     cluster.run()
     annotations = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
     cluster.apply([vcjob("train", 2, 16, annotations=annotations)])
@@ -340,7 +339,7 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     placed = cluster.wait(two_run, "two pods run on the other switch")
     assert all(not node_of(one).startswith(switch) for one in placed)
     (waiting,) = [one["metadata"]["name"] for one in cluster.pods("next") if not node_of(one)]
-    why = kubectl_ringwise(operator, "why", f"{NAMESPACE}/{waiting}", "-o", "json")
+    why = kubectl_ringwise(operator, "why", f"{cluster.namespace}/{waiting}", "-o", "json")
     assert why.returncode == 0, why.stderr
     assert "node-isolated" in why.stdout
     # What ran there goes on.
@@ -369,13 +368,13 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
-            "metadata": {"name": "tenant", "namespace": NAMESPACE},
+            "metadata": {"name": "tenant"},
         },
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
             "metadata": {"name": "test-tenant"},
-            "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": NAMESPACE}],
+            "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": cluster.namespace}],
             "roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "kind": "ClusterRole",
@@ -386,7 +385,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
     cluster.apply(tenant)
     reserve = ("reserve", "kept-1", "--for", "queue=research", "--to", "1h", "--name", "night", "--yes")
     try:
-        token = cluster.plane.account_token(NAMESPACE, "tenant")
+        token = cluster.plane.account_token(cluster.namespace, "tenant")
         denied = kubectl_ringwise(cluster.plane.kubeconfig("tenant", token), *reserve)
     finally:
         cluster.remove(tenant)
@@ -401,7 +400,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
     cluster.apply([pod("next-0", 4)])
 
     def told_why() -> str | None:
-        why = kubectl_ringwise(operator, "why", f"{NAMESPACE}/next-0")
+        why = kubectl_ringwise(operator, "why", f"{cluster.namespace}/next-0")
         return why.stdout if "node-reserved" in why.stdout else None
 
     said = cluster.wait(told_why, "why names the reservation")

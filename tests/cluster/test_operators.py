@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.cluster import Cluster, check_chips
-from tests.cluster.objects import CHIP, NAMESPACE, nodes
+from tests.cluster.objects import CHIP, nodes
 from tests.cluster.owners import Operator
 
 pytestmark = pytest.mark.cluster
@@ -26,8 +26,8 @@ def test_an_operator_gets_its_pod_group_admitted_and_its_pods_run(cluster: Clust
     assert CHIP in condition["message"]
     assert not second.reconcile()
     for one in cluster.pods("first"):
-        cluster.kubectl("delete", "pod", one["metadata"]["name"], "-n", NAMESPACE, "--wait=false")
-    cluster.kubectl("delete", "podgroups.scheduling.volcano.sh", "first", "-n", NAMESPACE)
+        cluster.kubectl("delete", "pod", one["metadata"]["name"], "--wait=false")
+    cluster.kubectl("delete", "podgroups.scheduling.volcano.sh", "first")
     cluster.wait(second.reconcile, "the PodGroup of second is Inqueue")
     check_chips(cluster.wait_running("second", 1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.cluster import GROUPS, PODS, Cluster, check_chips, node_of
-from tests.cluster.objects import ENDS, GROUP, NAMESPACE, Object, node, node_report, nodes, pod, pod_group
+from tests.cluster.objects import ENDS, GROUP, Object, node, node_report, nodes, pod, pod_group
 from tests.cluster.owners import Workload, evict, pod_group_named
 
 pytestmark = pytest.mark.cluster
@@ -157,7 +157,7 @@ def test_a_bare_pod_gets_a_pod_group_once_it_has_waited_and_others_are_left_alon
     cluster.wait(lambda: written(cluster.pods("late"), GROUP) == {name}, "it has its PodGroup")
     # Bound at once, it needs none.
     assert written(cluster.pods("bare"), GROUP) == {None}
-    cluster.kubectl("delete", "pod", "bare-0", "-n", NAMESPACE, "--wait=false")
+    cluster.kubectl("delete", "pod", "bare-0", "--wait=false")
     cluster.wait_running("late", 1)
     cluster.wait(
         lambda: cluster.api.get(f"{GROUPS}/{name}").get("status", {}).get("phase") == "Running",

@@ -15,7 +15,6 @@ from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import (
     CHIP,
     HOLDS_END,
-    NAMESPACE,
     Object,
     node,
     node_report,
@@ -94,7 +93,7 @@ def test_poisoned_objects_among_100_jobs_change_no_other_placement(cluster: Clus
     cluster.clear()
     assert placements(cluster, poisoned()) == without
     for kind, name, namespace, what in (
-        ("PodGroup", "poison", NAMESPACE, "schedule_minAvailable"),
+        ("PodGroup", "poison", "-", "schedule_minAvailable"),
         ("Node", "huge", "default", CHIP),
         ("ConfigMap", f"mindx-dl-deviceinfo-{REPORTED}", "kube-system", "DeviceInfoCfg"),
     ):
@@ -249,13 +248,13 @@ def test_pods_that_choose_their_chips_are_not_placed_and_doctor_names_those_that
     assert chips_of(usual) == [f"Ascend910-{chip}" for chip in (4, 5, 6, 7)]
     for name in ("greedy-0", "idle-0"):
         words = "spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES"
-        cluster.wait(partial(told, cluster, "Pod", name, NAMESPACE, words), f"an event names {name}")
+        cluster.wait(partial(told, cluster, "Pod", name, "-", words), f"an event names {name}")
     assert [one for one in cluster.pods("greedy") + cluster.pods("idle") if node_of(one)] == []
     found = kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json")
     places = {
         one["where"] for one in json.loads(found.stdout)["findings"] if one["code"] == "visible-devices-set"
     }
-    assert f"pod {NAMESPACE}/bound-0/main" in places
+    assert f"pod {cluster.namespace}/bound-0/main" in places
     assert not any("usual" in place for place in places)
 
 
@@ -276,7 +275,7 @@ def quota_for_class(name: str, hard: dict[str, str]) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": {"name": f"for-{name}", "namespace": NAMESPACE},
+        "metadata": {"name": f"for-{name}"},
         "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [scope]}},
     }
 
@@ -313,19 +312,19 @@ def test_nobody_gives_its_own_jobs_a_priority_that_the_namespace_may_not_use(clu
     cluster.wait_running("honest", 1)
     for name, words in (
         ("critical", "only the namespaces kube-system, mindx-dl, volcano-system may use it"),
-        ("forbidden", f"ResourceQuota {NAMESPACE}/for-high allows 0 of pods for it"),
+        ("forbidden", f"ResourceQuota {cluster.namespace}/for-high allows 0 of pods for it"),
         ("batch", "priority class system-cluster-critical is not used"),
     ):
         cluster.wait(partial(_says, cluster, name, words), f"the condition of {name} says it")
         group = cluster.group_of(name)
         assert group is not None
         known = group["metadata"]["name"]
-        cluster.wait(partial(told, cluster, "PodGroup", known, NAMESPACE, words), f"an event tells {name}")
+        cluster.wait(partial(told, cluster, "PodGroup", known, "-", words), f"an event tells {name}")
     placed = {one["metadata"]["name"] for one in cluster.pods() if node_of(one)}
     assert placed == {"honest-0"}
-    why = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/forbidden").stdout
+    why = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/forbidden").stdout
     assert "priority class high is not used" in " ".join(why.split())
     # A quota with room lets the job use the class: it is the next to start.
     cluster.apply([quota_for_class("high", {"pods": "1"})])
-    cluster.kubectl("delete", "pod", "honest-0", "-n", NAMESPACE, "--wait=false")
+    cluster.kubectl("delete", "pod", "honest-0", "--wait=false")
     cluster.wait_running("forbidden", 1)

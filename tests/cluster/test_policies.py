@@ -22,7 +22,7 @@ from ringwise.wellknown import (
 from ringwise_bench.control_plane import Api, ApiAnswer, ControlPlane, find_program, ringwise_command
 from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
 from tests.cluster.commands import finished
-from tests.cluster.objects import CHIP, NAMESPACE, Object, nodes, pod, vcjob
+from tests.cluster.objects import CHIP, Object, nodes, pod, vcjob
 from tests.cluster.test_queues import command, queue, states
 from tests.deploy import charts
 
@@ -77,7 +77,7 @@ class User:
         self._as = (f"--as={name}", "--as-group=system:masters")
 
     def _tried(self, *arguments: str, stdin: str | None = None) -> str:
-        output = self._cluster.kubectl(*arguments, *self._as, f"-n={NAMESPACE}", stdin=stdin, check=False)
+        output = self._cluster.kubectl(*arguments, *self._as, stdin=stdin, check=False)
         if "ValidatingAdmissionPolicy 'ringwise-annotations-guarded'" in output:
             return DENIED
         assert "rror" not in output, output
@@ -99,7 +99,7 @@ class User:
             "metadata": {"name": name, "annotations": annotations},
             "target": {"kind": "Node", "name": "node-1"},
         }
-        path = f"{PODS}/{name}/binding"
+        path = self._cluster.api.full(f"{PODS}/{name}/binding")
         return self._tried("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
 
 
@@ -114,8 +114,8 @@ def test_N8_only_listed_accounts_write_owned_annotations(
     path = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"
     text = empty.api.get(path)["data"][SCHEDULER_CONFIG_KEY]
     assert read_configuration(text, "installed", BUILT_IN).settings.owned_annotations == "guarded"
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    empty.apply([namespace, *nodes(1)])
+    empty.use_namespace("training")
+    empty.apply([*nodes(1)])
     user = User(empty, "ana")
     copied = pod("copied", 4, annotations={CHIP: FOUR, ASCEND_REAL: FOUR, PREDICATE_TIME: "1"})
     on_node = pod("placed", 4, on="node-1", held=(0, 1, 2, 3))
@@ -157,8 +157,8 @@ def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs
     empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(empty, monkeypatch, without="annotation")
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    empty.apply([namespace, *nodes(2), pod("here", 4, on="node-1"), pod("there", 4, on="node-2")])
+    empty.use_namespace("training")
+    empty.apply([*nodes(2), pod("here", 4, on="node-1"), pod("there", 4, on="node-2")])
     account = {"serviceAccountName": "ringwise-device-plugin"}
     ours = pod("plugin", 0, on="node-1")
     where = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/pods"
@@ -216,13 +216,11 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
     empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(empty, monkeypatch)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    empty.apply([namespace, *default_queues()])
+    empty.use_namespace("training")
+    empty.apply([*default_queues()])
     account = (VOLCANO_SYSTEM, "ringwise-controller")
     stolen = Api(empty.plane.url, empty.plane.authority, empty.plane.account_token(*account))
-    job = empty.api.create(
-        f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs", vcjob("train", 1, 8)
-    )
+    job = empty.api.create("/apis/batch.volcano.sh/v1alpha1/namespaces/-/jobs", vcjob("train", 1, 8))
     owner = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -259,13 +257,13 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
     for kind in kinds:
         for where in ("kube-system", VOLCANO_SYSTEM, "mindx-dl"):
             assert created(kind, where, owner) == DENIED
-        assert created(kind, NAMESPACE) == DENIED
-        assert created(kind, NAMESPACE, other) == DENIED
-        assert created(kind, NAMESPACE, owner) == ALLOWED
+        assert created(kind, empty.namespace) == DENIED
+        assert created(kind, empty.namespace, other) == DENIED
+        assert created(kind, empty.namespace, owner) == ALLOWED
         if kind != "api/v1 configmaps":
-            assert tried(lambda kind=kind: stolen.delete(f"{path(kind, NAMESPACE)}/made")) == ALLOWED  # type: ignore[misc]
+            assert tried(lambda kind=kind: stolen.delete(f"{path(kind, empty.namespace)}/made")) == ALLOWED  # type: ignore[misc]
     # What exists cannot become a job's, and the settings of the scheduler are out of reach.
-    maps = path("api/v1 configmaps", NAMESPACE)
+    maps = path("api/v1 configmaps", empty.namespace)
     empty.api.create(maps, {"metadata": {"name": "theirs"}, "data": {}})
     for body in ({"data": {"a": "b"}}, {"metadata": {"ownerReferences": [owner]}, "data": {"a": "b"}}):
         assert tried(lambda body=body: stolen.patch(f"{maps}/theirs", body)) == DENIED  # type: ignore[misc]
@@ -273,7 +271,7 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
     assert tried(lambda: stolen.patch(f"{maps}/made", {"metadata": {"ownerReferences": None}})) == DENIED
     settings = f"{path('api/v1 configmaps', VOLCANO_SYSTEM)}/{SCHEDULER_CONFIG_MAP}"
     assert tried(lambda: stolen.patch(settings, {"data": {SCHEDULER_CONFIG_KEY: ""}})) == DENIED
-    theirs = path("api/v1 secrets", NAMESPACE)
+    theirs = path("api/v1 secrets", empty.namespace)
     empty.api.create(theirs, {"metadata": {"name": "theirs"}})
     assert tried(lambda: stolen.delete(f"{theirs}/theirs")) == DENIED
 
@@ -284,7 +282,7 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
     empty.run("controller", "scheduler")
     empty.wait(lambda: empty.pods("full"), "the job has its pod")
     for kind in kinds:
-        names = [one["metadata"]["name"] for one in empty.api.items(path(kind, NAMESPACE))]
+        names = [one["metadata"]["name"] for one in empty.api.items(path(kind, empty.namespace))]
         assert any(name.startswith("full") for name in names), kind
 
 
@@ -293,20 +291,20 @@ def test_a_command_for_a_queue_needs_the_right_to_update_it(
     empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(empty, monkeypatch)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    empty.apply([namespace, queue("research"), queue("other")])
+    empty.use_namespace("training")
+    empty.apply([queue("research"), queue("other")])
     # Both may do everything in their namespace; one of them may also update one queue.
     commands = "create,get,list,patch,update,delete", "commands.bus.volcano.sh"
     for name in ("eve", "ana"):
-        rights = ("create", "role", name, f"-n={NAMESPACE}", f"--verb={commands[0]}")
+        rights = ("create", "role", name, f"--verb={commands[0]}")
         empty.kubectl(*rights, f"--resource={commands[1]}")
-        empty.kubectl("create", "rolebinding", name, f"-n={NAMESPACE}", f"--role={name}", f"--user={name}")
+        empty.kubectl("create", "rolebinding", name, f"--role={name}", f"--user={name}")
     resource = ("--resource=queues.scheduling.volcano.sh", "--resource-name=research")
     empty.kubectl("create", "clusterrole", "research", "--verb=update", *resource)
     empty.kubectl("create", "clusterrolebinding", "research", "--clusterrole=research", "--user=ana")
 
     def tried(user: str, *arguments: str, made: Object | None = None) -> str:
-        options = (*arguments, f"--as={user}", f"-n={NAMESPACE}")
+        options = (*arguments, f"--as={user}")
         output = empty.kubectl(*options, stdin=json.dumps(made) if made else None, check=False)
         if "ValidatingAdmissionPolicy 'ringwise-queue-commands'" in output:
             assert f"which {user} does not have" in output
@@ -336,7 +334,7 @@ def test_a_command_for_a_queue_needs_the_right_to_update_it(
     empty.wait(
         lambda: states(empty, "research", "other") == {"research": "Closed", "other": "Open"}, "closed"
     )
-    path = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+    path = "/apis/bus.volcano.sh/v1alpha1/namespaces/-/commands"
     empty.wait(lambda: empty.api.items(path) == [], "Commands are deleted")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.cluster import JOBS, PODS, Cluster
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -65,21 +65,22 @@ def test_a_job_is_spared_within_its_queues_limit_then_warned_preempted_and_told(
     # It is spared for an hour: no claim protects longer than the queue allows.
     cluster.apply([high(vcjob("first", 1, 8))])
     cluster.wait(lambda: cluster.condition("first"), "the other job waits")
-    assert "cooldown-time: 876000h counts as 1h" in asked(cluster, "why", f"{NAMESPACE}/low")
-    why = asked(cluster, "why", f"{NAMESPACE}/first")
-    assert f"when cooldowns are over: {NAMESPACE}/low loses 8 chips" in why
+    assert "cooldown-time: 876000h counts as 1h" in asked(cluster, "why", f"{cluster.namespace}/low")
+    why = asked(cluster, "why", f"{cluster.namespace}/first")
+    assert f"when cooldowns are over: {cluster.namespace}/low loses 8 chips" in why
     cluster.api.delete(f"{JOBS}/first")
     cluster.wait(lambda: not cluster.pods("first"), "the other job is gone")
     allow(cluster, "0s")
     # The victims are named beforehand.
     boss = high(vcjob("boss", 1, 8))
+    boss["metadata"]["namespace"] = cluster.namespace
     manifest = tmp_path / "boss.yaml"
     manifest.write_text(json.dumps(boss))
-    assert f"{NAMESPACE}/low loses 8 chips and" in asked(cluster, "place", "-f", str(manifest))
+    assert f"{cluster.namespace}/low loses 8 chips and" in asked(cluster, "place", "-f", str(manifest))
     assert cluster.running("low", 1), "asking evicts nobody"
     cluster.apply([boss])
     said = cluster.wait(lambda: warning(cluster), "the pod is warned")
-    assert said.endswith(f" preempt for {NAMESPACE}/boss")
+    assert said.endswith(f" preempt for {cluster.namespace}/boss")
     group = cluster.group_of("low")
     assert group is not None
     events = cluster.wait(
@@ -90,13 +91,13 @@ def test_a_job_is_spared_within_its_queues_limit_then_warned_preempted_and_told(
         ],
         "the job has an event",
     )
-    assert f"1 pod is preempted for {NAMESPACE}/boss: 8 chips" in events[0]["message"]
+    assert f"1 pod is preempted for {cluster.namespace}/boss: 8 chips" in events[0]["message"]
     cluster.wait_running("boss", 1)
-    told = f"preempted for {NAMESPACE}/boss at "
-    cluster.wait(lambda: told in asked(cluster, "why", f"{NAMESPACE}/low"), "why tells by whom")
+    told = f"preempted for {cluster.namespace}/boss at "
+    cluster.wait(lambda: told in asked(cluster, "why", f"{cluster.namespace}/low"), "why tells by whom")
     # The next scheduler knows it, too.
     scheduler.process.kill()
     cluster.run("scheduler")
-    assert told in asked(cluster, "why", f"{NAMESPACE}/low")
+    assert told in asked(cluster, "why", f"{cluster.namespace}/low")
     cluster.api.delete(f"{JOBS}/boss")
     cluster.wait_running("low", 1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.cluster import JOBS, Cluster
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -122,18 +122,18 @@ def test_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(cluste
     cluster.apply([queue("blue")])
     cluster.run("controller")
     cluster.wait(lambda: states(cluster, "blue") == {"blue": "Open"}, "the queue is open")
-    strange = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+    strange = "/apis/bus.volcano.sh/v1alpha1/namespaces/-/commands"
     cluster.api.create(strange, command("mine", "CloseQueue", "Queue", "blue"))
 
     def refused() -> list[str]:
         return [
             one["message"]
-            for one in cluster.api.items(f"/api/v1/namespaces/{NAMESPACE}/events")
+            for one in cluster.api.items("/api/v1/namespaces/-/events")
             if (one["involvedObject"]["kind"], one["involvedObject"]["name"]) == ("Command", "mine")
         ]
 
     (message,) = cluster.wait(refused, "the refusal is told in the namespace of the Command")
-    assert message.startswith(f"Commands of namespace {NAMESPACE} do not open or close queues; ")
+    assert message.startswith(f"Commands of namespace {cluster.namespace} do not open or close queues; ")
     cluster.wait(lambda: not cluster.api.items(strange), "the Command is gone")
     # One that is obeyed comes after it, so nothing is under way any more.
     operate(cluster, "blue", "OpenQueue")
@@ -142,6 +142,6 @@ def test_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(cluste
     assert not [one for one in told(cluster, "blue") if one[1] == "CloseQueue"]
     cluster.stop_components()
 
-    cluster.start("controller", f"--queue-command-namespace={NAMESPACE}")
+    cluster.start("controller", f"--queue-command-namespace={cluster.namespace}")
     cluster.api.create(strange, command("named", "CloseQueue", "Queue", "blue"))
     cluster.wait(lambda: states(cluster, "blue") == {"blue": "Closed"}, "the namespace is named by a setting")

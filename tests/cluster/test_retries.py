@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.cluster import JOBS, PODS, Cluster
-from tests.cluster.objects import ENDS, HOLDS_START, NAMESPACE, Object, nodes, pod, vcjob
+from tests.cluster.objects import ENDS, HOLDS_START, Object, nodes, pod, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -13,7 +13,7 @@ RETRIES = {"fault-scheduling": "force", "fault-retry-times": "1"}
 FAILS = {ENDS: "fails"}
 #: The story takes the place of kubelet.
 LATE = {HOLDS_START: "true"}
-POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
+POLICIES = "/apis/networking.k8s.io/v1/namespaces/-/networkpolicies"
 
 
 def state(cluster: Cluster, job: str = "train") -> Object:
@@ -150,6 +150,6 @@ def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cl
     cluster.api.patch(held, {"metadata": {"finalizers": None}})
     cluster.wait_running("train", 1)
     uid = cluster.api.get(f"{JOBS}/train")["metadata"]["uid"]
-    for path in (held, f"/api/v1/namespaces/{NAMESPACE}/secrets/train-ssh"):
+    for path in (held, "/api/v1/namespaces/-/secrets/train-ssh"):
         assert cluster.api.get(path)["metadata"]["ownerReferences"][0]["uid"] == uid
     assert not state(cluster).get("reason")

@@ -20,7 +20,6 @@ from tests.cluster.cluster import (
 from tests.cluster.objects import (
     CHIP,
     ENDS,
-    NAMESPACE,
     Object,
     node,
     node_report,
@@ -52,7 +51,7 @@ def test_a_job_of_8_by_8_chips_runs_and_is_cleaned_up(cluster: Cluster) -> None:
     cluster.wait(
         lambda: (cluster.group_of("train") or {})["status"]["phase"] == "Running", "its group is, too"
     )
-    cluster.kubectl("delete", "job.batch.volcano.sh", "train", "-n", NAMESPACE, "--wait=false")
+    cluster.kubectl("delete", "job.batch.volcano.sh", "train", "--wait=false")
     cluster.wait(lambda: not cluster.pods() and not cluster.api.items(GROUPS), "nothing is left")
     # The chips are free again.
     cluster.apply([vcjob("next", 8, 8)])
@@ -153,7 +152,7 @@ def test_an_impossible_job_has_a_reason(cluster: Cluster) -> None:
         condition = cluster.wait(partial(told, job), f"{job} says why, and has an event")
         assert condition["status"] == "True"
         assert text in condition["message"], condition
-    described = cluster.kubectl("describe", "job.batch.volcano.sh", "odd", "-n", NAMESPACE)
+    described = cluster.kubectl("describe", "job.batch.volcano.sh", "odd")
     assert "3" in described.split("Events:")[1]
 
 
@@ -186,7 +185,7 @@ def test_S6_a_switch_job_takes_whole_switches_and_publishes_them(cluster: Cluste
         )
 
     cluster.wait(published, "tor-share-cm names the job")
-    cluster.kubectl("delete", "job.batch.volcano.sh", "train", "-n", NAMESPACE, "--wait=false")
+    cluster.kubectl("delete", "job.batch.volcano.sh", "train", "--wait=false")
     cluster.wait(lambda: not cluster.pods(), "the job is gone")
     cluster.wait(
         lambda: "train" not in json.dumps(cluster.api.get(shared)["data"]), "tor-share-cm forgets it"
@@ -253,7 +252,7 @@ def test_a_pending_job_starts_when_chips_are_freed(cluster: Cluster) -> None:
 
     cluster.wait(waits, "the second pod says that it waits")
     assert not node_of(cluster.pods("second")[0])
-    cluster.kubectl("delete", "pod", "first-0", "-n", NAMESPACE, "--wait=false")
+    cluster.kubectl("delete", "pod", "first-0", "--wait=false")
     check_chips(cluster.wait_running("second", 1))
 
 
@@ -290,5 +289,5 @@ def test_the_status_of_a_queue(cluster: Cluster) -> None:
     assert columns[:3] == ["research", "3", "Open"]
     for job in jobs:
         name = job["metadata"]["name"]
-        cluster.kubectl("delete", "job.batch.volcano.sh", name, "-n", NAMESPACE, "--wait=false")
+        cluster.kubectl("delete", "job.batch.volcano.sh", name, "--wait=false")
     cluster.wait(lambda: published(0, 0, None), "the queue is empty")

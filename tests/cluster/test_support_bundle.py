@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise, ringwise
-from tests.cluster.objects import NAMESPACE, node_report, nodes, pod, vcjob
+from tests.cluster.objects import node_report, nodes, pod, vcjob
 from tests.cluster.owners import Workload
 from tests.cluster.rights import grant_reading
 
@@ -30,7 +30,7 @@ def test_a_bundle_of_a_cluster_with_the_journal_of_its_scheduler(cluster: Cluste
     cluster.wait_running("umbrella", 2)
     Workload(cluster, "Deployment", "aperture", 2, 2)
     cluster.wait_running("aperture", 2)
-    secret = {"metadata": {"name": "sesame", "namespace": NAMESPACE}, "stringData": {"word": "sesame"}}
+    secret = {"metadata": {"name": "sesame"}, "stringData": {"word": "sesame"}}
     cluster.apply([vcjob("weyland", 2, 8), {"apiVersion": "v1", "kind": "Secret", **secret}])
     cluster.wait(lambda: cluster.condition("weyland"), "weyland says why it waits")
     scheduler.stop()
@@ -46,9 +46,9 @@ def test_a_bundle_of_a_cluster_with_the_journal_of_its_scheduler(cluster: Cluste
     replayed = ringwise(cluster.admin_config, "replay", str(bundle))
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     assert replayed.stdout.startswith("identical: ")
-    job = f"{names.get(NAMESPACE, NAMESPACE)}/{names['weyland']}"
+    job = f"{names.get(cluster.namespace, cluster.namespace)}/{names['weyland']}"
     why = ringwise(cluster.admin_config, "why", job, "-f", str(bundle), "-o", "json")
-    asked = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/weyland", "-o", "json")
+    asked = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/weyland", "-o", "json")
     told, original = json.loads(why.stdout), json.loads(asked.stdout)
     assert (told["outcome"], told["reason"]["code"]) == (original["outcome"], original["reason"]["code"])
     assert told["outcome"] == "pending"
@@ -65,27 +65,24 @@ def test_a_bundle_of_a_cluster_with_the_journal_of_its_scheduler(cluster: Cluste
 def test_what_a_user_may_not_list_is_named_in_the_bundle(cluster: Cluster, tmp_path: Path) -> None:
     cluster.apply(nodes(1))
     cluster.apply([pod("umbrella-0", 1)])
-    account = {"name": "reader", "namespace": NAMESPACE}
+    account = {"name": "reader"}
     cluster.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}])
-    config = cluster.plane.kubeconfig("reader", cluster.plane.account_token(NAMESPACE, "reader"))
+    config = cluster.plane.kubeconfig("reader", cluster.plane.account_token(cluster.namespace, "reader"))
     refused = kubectl_ringwise(config, "support-bundle", str(tmp_path / "none.tar.gz"))
     assert refused.returncode == 2
     assert "nodes: not allowed" in refused.stderr
     assert not (tmp_path / "none.tar.gz").exists()
     rules = ["--verb=list", "--resource=nodes,pods"]
     cluster.kubectl("create", "clusterrole", "some", *rules)
-    cluster.kubectl(
-        "create", "clusterrolebinding", "some", "--clusterrole=some", f"--serviceaccount={NAMESPACE}:reader"
-    )
-    try:
-        partly = kubectl_ringwise(config, "support-bundle", str(tmp_path / "part.tar.gz"), "-o", "json")
-    finally:
-        cluster.kubectl("delete", "clusterrole,clusterrolebinding", "some")
+    reader = f"--serviceaccount={cluster.namespace}:reader"
+    cluster.kubectl("create", "clusterrolebinding", "some", "--clusterrole=some", reader)
+    partly = kubectl_ringwise(config, "support-bundle", str(tmp_path / "part.tar.gz"), "-o", "json")
+    cluster.kubectl("delete", "clusterrole,clusterrolebinding", "some")
     assert partly.returncode == 1, partly.stderr
     document = json.loads(partly.stdout)
     assert document["objects"] == {"Node": 1, "Pod": 1}
     assert any(line.startswith("podgroups: not allowed") for line in document["missing"])
     assert any(line.startswith("queues: not allowed") for line in document["missing"])
-    grant_reading(cluster, f"--serviceaccount={NAMESPACE}:reader")
+    grant_reading(cluster, reader)
     whole = kubectl_ringwise(config, "support-bundle", str(tmp_path / "whole.tar.gz"), "-o", "json")
     assert whole.returncode == 0, whole.stdout + whole.stderr

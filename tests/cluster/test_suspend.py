@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.cluster import JOBS, Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import Object, nodes, vcjob
 from tests.cluster.owners import Workload, pod_group_named
 from tests.cluster.workload import COMMANDS
 
@@ -23,13 +23,13 @@ def account() -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {"name": TENANT, "namespace": NAMESPACE},
+        "metadata": {"name": TENANT},
     }
 
 
-def role(name: str, *rules: tuple[str, str, list[str]]) -> list[Object]:
+def role(namespace: str, name: str, *rules: tuple[str, str, list[str]]) -> list[Object]:
     """What docs/suspend.md names for a tenant: group, resource, verbs."""
-    metadata = {"name": name, "namespace": NAMESPACE}
+    metadata = {"name": name}
     return [
         {
             "apiVersion": RBAC,
@@ -44,26 +44,32 @@ def role(name: str, *rules: tuple[str, str, list[str]]) -> list[Object]:
             "apiVersion": RBAC,
             "kind": "RoleBinding",
             "metadata": metadata,
-            "subjects": [{"kind": "ServiceAccount", "name": TENANT, "namespace": NAMESPACE}],
+            "subjects": [{"kind": "ServiceAccount", "name": TENANT, "namespace": namespace}],
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
         },
     ]
 
 
-MAY_READ = role("tenant-reads", ("batch.volcano.sh", "jobs", ["get"]), ("batch", "jobs", ["get"]))
-MAY_CHANGE = role(
-    "tenant-changes",
-    ("bus.volcano.sh", "commands", ["create", "get", "delete"]),
-    ("batch.volcano.sh", "jobs", ["patch"]),
-    ("batch", "jobs", ["patch"]),
-)
+def may_read(cluster: Cluster) -> list[Object]:
+    rules = ("batch.volcano.sh", "jobs", ["get"]), ("batch", "jobs", ["get"])
+    return role(cluster.namespace, "tenant-reads", *rules)
+
+
+def may_change(cluster: Cluster) -> list[Object]:
+    return role(
+        cluster.namespace,
+        "tenant-changes",
+        ("bus.volcano.sh", "commands", ["create", "get", "delete"]),
+        ("batch.volcano.sh", "jobs", ["patch"]),
+        ("batch", "jobs", ["patch"]),
+    )
 
 
 @pytest.fixture
 def tenant(cluster: Cluster) -> Path:
     """The kubeconfig of somebody who may read his jobs, and change nothing."""
-    cluster.apply([account(), *MAY_READ])
-    return cluster.plane.kubeconfig(TENANT, cluster.plane.account_token(NAMESPACE, TENANT))
+    cluster.apply([account(), *may_read(cluster)])
+    return cluster.plane.kubeconfig(TENANT, cluster.plane.account_token(cluster.namespace, TENANT))
 
 
 def phase(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -99,12 +105,12 @@ def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant:
     before = places(cluster.wait_running("train", 2))
     cluster.api.delete(f"{JOBS}/first")
     cluster.wait(lambda: not cluster.pods("first"), "the first nodes are free again")
-    job = f"{NAMESPACE}/train"
+    job = f"{cluster.namespace}/train"
     refused = kubectl_ringwise(tenant, "suspend", job)
     assert refused.returncode == 1
     assert "the API server refused: 403" in refused.stderr
-    assert f"serviceaccount:{NAMESPACE}:{TENANT}" in refused.stderr
-    cluster.apply(MAY_CHANGE)
+    assert f"serviceaccount:{cluster.namespace}:{TENANT}" in refused.stderr
+    cluster.apply(may_change(cluster))
     said = done(tenant, "suspend", job, "--by", "anna", "--reason", "lunch", "--timeout", "2m")
     assert said == f"vcjob {job} suspended: it gives its chips back\n"
     aborted = wait_phase(cluster, "train", "Aborted")
@@ -136,7 +142,7 @@ def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant:
 
 
 def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant: Path) -> None:
-    cluster.apply([*nodes(4), *MAY_CHANGE])
+    cluster.apply([*nodes(4), *may_change(cluster)])
     cluster.run()
     cluster.apply([vcjob("first", 2, 8)])
     cluster.wait_running("first", 2)
@@ -144,7 +150,7 @@ def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Clus
     before = set(places(cluster.wait_running("train", 2)).values())
     cluster.api.delete(f"{JOBS}/first")
     cluster.wait(lambda: not cluster.pods("first"), "the first nodes are free again")
-    job = f"{NAMESPACE}/train"
+    job = f"{cluster.namespace}/train"
     for action in ("suspend", "requeue"):
         if action == "suspend":
             assert done(tenant, "suspend", job) == f"Job {job} suspended: it gives its chips back\n"
@@ -157,7 +163,8 @@ def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Clus
                 ),
                 "its PodGroup says so",
             )
-            why = " ".join(done(cluster.admin_config, "why", f"{NAMESPACE}/{batch.group_name}").split())
+            group = f"{cluster.namespace}/{batch.group_name}"
+            why = " ".join(done(cluster.admin_config, "why", group).split())
             assert f"it is suspended: it uses no chips; to let it go on: ringwise resume {job}" in why
             cluster.apply([vcjob("other", 4, 8)])
             cluster.wait_running("other", 4)
@@ -171,13 +178,13 @@ def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Clus
     assert again.returncode == 2
     assert f"Job {job} is not suspended" in again.stderr
     Workload(cluster, "Deployment", "chat", 1, 8)
-    refused = kubectl_ringwise(cluster.admin_config, "suspend", f"{NAMESPACE}/chat")
+    refused = kubectl_ringwise(cluster.admin_config, "suspend", f"{cluster.namespace}/chat")
     assert refused.returncode == 2
-    assert f"kubectl scale deployment -n {NAMESPACE} chat --replicas=0" in refused.stderr
+    assert f"kubectl scale deployment -n {cluster.namespace} chat --replicas=0" in refused.stderr
 
 
 def test_queue_and_priority_change_and_the_pod_group_follows(cluster: Cluster, tenant: Path) -> None:
-    cluster.apply(MAY_CHANGE)
+    cluster.apply(may_change(cluster))
     full = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -196,7 +203,7 @@ def test_queue_and_priority_change_and_the_pod_group_follows(cluster: Cluster, t
     waits["spec"]["queue"] = "full"
     cluster.apply([waits])
     cluster.wait(lambda: cluster.condition("waits"), "the job waits with a reason")
-    job = f"{NAMESPACE}/waits"
+    job = f"{cluster.namespace}/waits"
     assert done(tenant, "requeue", job, "--queue", "default") == f"vcjob {job} has queue default now\n"
     cluster.wait_running("waits", 1)
     group = cluster.group_of("waits")
@@ -216,11 +223,11 @@ def test_queue_and_priority_change_and_the_pod_group_follows(cluster: Cluster, t
 
 
 def test_without_a_controller_nothing_is_left_behind(cluster: Cluster, tenant: Path) -> None:
-    cluster.apply([*MAY_CHANGE, vcjob("alone", 1, 8)])
-    refused = kubectl_ringwise(tenant, "suspend", f"{NAMESPACE}/alone", "--timeout", "1s")
+    cluster.apply([*may_change(cluster), vcjob("alone", 1, 8)])
+    refused = kubectl_ringwise(tenant, "suspend", f"{cluster.namespace}/alone", "--timeout", "1s")
     assert refused.returncode == 2
     assert "no vcjob controller took the Command" in refused.stderr
     assert "nothing was changed; is Volcano's controller running" in refused.stderr
     assert cluster.api.items(COMMANDS) == []
-    unknown = kubectl_ringwise(cluster.admin_config, "suspend", f"{NAMESPACE}/alne")
-    assert "there is no job alne in namespace training (did you mean 'alone'?)" in unknown.stderr
+    unknown = kubectl_ringwise(cluster.admin_config, "suspend", f"{cluster.namespace}/alne")
+    assert f"there is no job alne in namespace {cluster.namespace} (did you mean 'alone'?)" in unknown.stderr

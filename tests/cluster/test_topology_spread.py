@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.cluster import GROUPS, Cluster, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, node, pod
+from tests.cluster.objects import Object, node, pod
 from tests.cluster.owners import Workload
 
 pytestmark = pytest.mark.cluster
@@ -57,7 +57,7 @@ def test_replicas_are_spread_over_zones_and_the_one_too_many_waits_for_room_in_t
     owner = left["metadata"]["ownerReferences"][0]["name"]
 
     def told() -> str | None:
-        answer = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/{owner}")
+        answer = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/{owner}")
         return answer.stdout if "maxSkew" in answer.stdout else None
 
     assert "would have 4 pods of those to be spread" in " ".join(cluster.wait(told, "why says so").split())

@@ -30,7 +30,7 @@ from tests.cluster.cluster import (
     node_of,
     shipped_objects,
 )
-from tests.cluster.objects import NAMESPACE, Object, node_report, nodes, pod, vcjob
+from tests.cluster.objects import Object, node_report, nodes, pod, vcjob
 from tests.cluster.owners import Workload
 from tests.cluster.workload import send_command
 from tests.former import environment_of, former_sources
@@ -213,7 +213,7 @@ def probe(cluster: Cluster, name: str) -> None:
     cluster.apply([pod(f"{name}-0", 1)])
     cluster.wait_running(name, 1)
     check_chips(one for one in cluster.pods() if is_live(one))
-    cluster.kubectl("delete", "pod", f"{name}-0", "-n", NAMESPACE, "--wait=true")
+    cluster.kubectl("delete", "pod", f"{name}-0", "--wait=true")
 
 
 def settled(pods: dict[str, Any]) -> dict[str, Any]:

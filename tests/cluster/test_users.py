@@ -23,7 +23,7 @@ from tests.cluster.cluster import (
     Cluster,
     shipped_objects,
 )
-from tests.cluster.objects import NAMESPACE, Object, node, nodes, pod, vcjob
+from tests.cluster.objects import Object, node, nodes, pod, vcjob
 from tests.cluster.test_admission import ADDRESS, HOST, NAME, SLICES, webhook_pod
 
 pytestmark = [
@@ -32,7 +32,7 @@ pytestmark = [
 ]
 CHOICES = deployment.Choices(with_admission=True, with_user_policy=True)
 POLICY = "ValidatingAdmissionPolicy 'ringwise-users'"
-CRON_JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs"
+CRON_JOBS = "/apis/batch/v1/namespaces/-/cronjobs"
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ class Person:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
-        self._as = (f"--as={name}", "--as-group=system:masters", f"-n={NAMESPACE}")
+        self._as = (f"--as={name}", "--as-group=system:masters")
 
     def run(self, *arguments: str, stdin: Object | None = None) -> str:
         text = None if stdin is None else json.dumps(stdin)
@@ -108,7 +108,7 @@ def deployed(name: str, scheduler: str = "volcano", kind: str = "Deployment") ->
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {"name": name},
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": {"app": name}},
@@ -119,7 +119,7 @@ def deployed(name: str, scheduler: str = "volcano", kind: str = "Deployment") ->
 
 def batch_job(name: str) -> Object:
     template = {"spec": pod(name, 1)["spec"]}
-    meta = {"name": name, "namespace": NAMESPACE}
+    meta = {"name": name}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}}
 
 
@@ -159,7 +159,7 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
     cron = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
-        "metadata": {"name": "nightly", "namespace": NAMESPACE},
+        "metadata": {"name": "nightly"},
         "spec": {"schedule": "0 3 1 1 *", "jobTemplate": {"spec": batch_job("x")["spec"]}},
     }
     assert "created" in ana.create(cron)
@@ -217,7 +217,9 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
         "metadata": {"name": "forged", "annotations": {USER: "ana"}},
         "target": {"kind": "Node", "name": "node-1"},
     }
-    assert POLICY in eve.run("create", "--raw", f"{PODS}/forged/binding", "-f", "-", stdin=binding)
+    assert POLICY in eve.run(
+        "create", "--raw", guarded.api.full(f"{PODS}/forged/binding"), "-f", "-", stdin=binding
+    )
 
     # -- a pod that claims another's job, and a ReplicaSet of one's own
     (rs,) = guarded.api.items(REPLICA_SETS)
@@ -275,7 +277,7 @@ ASCEND_JOBS = {
 
 
 def ascend_job(name: str, **roles: Object | None) -> Object:
-    meta = {"name": name, "namespace": NAMESPACE}
+    meta = {"name": name}
     spec = {"replicaSpecs": roles}
     return {"apiVersion": "mindxdl.gitee.com/v1", "kind": "AscendJob", "metadata": meta, "spec": spec}
 

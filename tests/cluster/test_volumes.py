@@ -32,7 +32,7 @@ from tests.cluster.cluster import (
     check_chips,
     node_of,
 )
-from tests.cluster.objects import NAMESPACE, Object, node, nodes, pod, vcjob
+from tests.cluster.objects import Object, node, nodes, pod, vcjob
 from tests.cluster.volumes import (
     PROVISIONER,
     claim,
@@ -173,7 +173,7 @@ def stateful_set(name: str, *, apart: bool, at_once: bool) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {"name": name},
         "spec": {
             "replicas": 3,
             "serviceName": name,
@@ -244,7 +244,7 @@ def test_a_provisioner_that_hangs_delays_nobody_else_and_its_chips_come_back(clu
     kept = selected(cluster, "slow-work-0-scratch")
     provision(cluster, "dynamic", lambda chosen: {"node": chosen})
     for job in ("quick", "next"):
-        cluster.api.delete(f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs/{job}")
+        cluster.api.delete(f"/apis/batch.volcano.sh/v1alpha1/namespaces/-/jobs/{job}")
     (found,) = cluster.wait_running("slow", 1)
     assert node_of(found) == kept
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ringwise_bench.control_plane import ApiAnswer
 from tests.cluster.cluster import CLAIMS, GROUPS, VOLUMES, Cluster, node_of
-from tests.cluster.objects import NAMESPACE, Object
+from tests.cluster.objects import Object
 from tests.manifests import volumes as manifests
 from tests.manifests.volumes import SELECTED_NODE, with_claims, with_ephemeral
 
@@ -16,7 +16,7 @@ PROVISIONER = "tests.ringwise/disk"
 
 
 def claim(name: str, storage_class: str, **more: Any) -> Object:
-    return manifests.claim(name, storage_class, "1Gi", namespace=NAMESPACE, **more)
+    return manifests.claim(name, storage_class, "1Gi", namespace="", **more)
 
 
 def volume(name: str, storage_class: str, **more: Any) -> Object:
@@ -60,7 +60,8 @@ def provision(cluster: Cluster, storage_class: str, place: Callable[[str], dict[
         if spec.get("storageClassName") != storage_class or spec.get("volumeName") or not node:
             continue
         uid, mode = one["metadata"]["uid"], spec["accessModes"][0]
-        made = volume(f"pv-{uid}", storage_class, mode=mode, claim=f"{NAMESPACE}/{name}", **place(node))
+        owner = f"{cluster.namespace}/{name}"
+        made = volume(f"pv-{uid}", storage_class, mode=mode, claim=owner, **place(node))
         made["spec"]["claimRef"]["uid"] = uid
         try:
             cluster.api.create(VOLUMES, made)

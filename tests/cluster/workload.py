@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, may_be_gone, node_of
-from tests.cluster.objects import ENDS, HOLDS_START, NAMESPACE, Object, pod, pod_group, vcjob
+from tests.cluster.objects import ENDS, HOLDS_START, Object, pod, pod_group, vcjob
 
-COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/-/commands"
 
 #: Pods, and chips of each pod. All fit on three nodes.
 SIZES = ((1, 1), (1, 2), (1, 4), (2, 4), (2, 8), (3, 8), (4, 2), (6, 1))
@@ -193,7 +193,7 @@ def send_command(cluster: Cluster, job: str, action: str) -> None:
         {
             "apiVersion": "bus.volcano.sh/v1alpha1",
             "kind": "Command",
-            "metadata": {"generateName": f"{job}-", "namespace": NAMESPACE},
+            "metadata": {"generateName": f"{job}-"},
             "action": action,
             "target": {
                 "apiVersion": target["apiVersion"],

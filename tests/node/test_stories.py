@@ -12,7 +12,7 @@ from aiohttp import web
 
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, check_chips, chips_of, node_of
 from tests.cluster.faulty_proxy import FaultyProxy
-from tests.cluster.objects import CHIP, NAMESPACE, Object, pod, vcjob
+from tests.cluster.objects import CHIP, Object, pod, vcjob
 from tests.node.conftest import StartMachine
 from tests.node.machine import Machine
 
@@ -27,7 +27,7 @@ def numbers(pod: Object) -> list[int]:
 
 
 def in_container(machine: Machine, pod: Object) -> list[int]:
-    return machine.containers()[f"{NAMESPACE}/{pod['metadata']['name']}"]
+    return machine.containers()[f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"]
 
 
 def settled(cluster: Cluster, job: str, count: int, *machines: Machine) -> list[Object] | None:
@@ -207,7 +207,7 @@ def test_a_pod_is_deleted_by_force_while_its_container_runs(machines: Machines) 
     failed = cluster.wait(lambda: _failed(cluster, "thief"), "kubelet rejects a pod with its chips")
     assert "which is deleted and may still run" in failed["status"]["message"]
     assert uid in node.running()
-    assert list(node.containers()) == [f"{NAMESPACE}/old"]
+    assert list(node.containers()) == [f"{cluster.namespace}/old"]
     assert not node_of(cluster.api.get(f"{PODS}/new"))
     cluster.api.delete(f"{PODS}/thief", {"gracePeriodSeconds": 0})
     node.hold("old", False)

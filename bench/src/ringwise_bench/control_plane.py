@@ -314,18 +314,23 @@ class ControlPlane:
         """A kubeconfig for a token; `server` stands for the real one, as a proxy in between does."""
         return self.kubeconfig_of(name, {"token": token}, server)
 
-    def kubeconfig_of(self, name: str, user: Mapping[str, Any], server: str | None = None) -> Path:
+    def kubeconfig_of(
+        self, name: str, user: Mapping[str, Any], server: str | None = None, namespace: str = ""
+    ) -> Path:
         """A kubeconfig with whatever proves who it is."""
         cluster: dict[str, Any] = {"server": server or self.url}
         if cluster["server"].startswith("https:"):
             cluster["certificate-authority"] = str(self.authority)
+        context = {"cluster": "here", "user": name}
+        if namespace:
+            context["namespace"] = namespace
         content = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "here",
             "clusters": [{"name": "here", "cluster": cluster}],
             "users": [{"name": name, "user": dict(user)}],
-            "contexts": [{"name": "here", "context": {"cluster": "here", "user": name}}],
+            "contexts": [{"name": "here", "context": context}],
         }
         path = self.folder / f"{name}.kubeconfig"
         path.write_text(json.dumps(content, indent=1))
