@@ -300,10 +300,7 @@ class Cluster:
         return done.stdout + ("" if check else done.stderr)
 
     def apply(self, objects: Iterable[Object]) -> None:
-        items = list(objects)
-        self.kubectl(
-            "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-        )
+        self.kubectl("apply", "-f", "-", stdin=_listed(objects))
 
     def wait(self, condition: Callable[[], Any], what: str | Callable[[], str]) -> Any:
         """Wait until the condition holds and return its value. No component may end by itself meanwhile."""
@@ -412,12 +409,8 @@ class Cluster:
     # -- clean-up ---------------------------------------------------------------------------------
 
     def remove(self, objects: Iterable[Object]) -> None:
-        """Delete accounts, permissions and ConfigMaps that a story created."""
-        for one in objects:
-            meta, version = one["metadata"], one["apiVersion"]
-            root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-            where = f"/namespaces/{meta['namespace']}" if meta.get("namespace") else ""
-            self.api.delete(f"{root}{where}/{one['kind'].lower()}s/{meta['name']}")
+        """Delete objects, without waiting for them."""
+        self.kubectl("delete", "--wait=false", "-f", "-", stdin=_listed(objects))
 
     def clear(self) -> None:
         """Delete everything that a story created, in all namespaces, and restore what it changed."""
@@ -452,6 +445,10 @@ def shipped_objects(choices: deployment.Choices) -> list[Object]:
         if one["kind"] == "Deployment":
             one["spec"] = {**one["spec"], "replicas": 0}
     return objects
+
+
+def _listed(objects: Iterable[Object]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
 
 
 def _works(component: Component) -> bool:

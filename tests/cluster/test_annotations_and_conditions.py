@@ -48,41 +48,35 @@ def test_a_rank_table_is_written_only_where_the_addresses_are_known(cluster: Clu
     assert written["known"][ASCEND_REAL] == written["known"][CHIP]
 
 
-@pytest.fixture
-def leaving(cluster: Cluster) -> str:
-    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEAVING}}])
-    return LEAVING
-
-
 def exists(cluster: Cluster, namespace: str) -> bool:
     return any(one["metadata"]["name"] == namespace for one in cluster.api.items("/api/v1/namespaces"))
 
 
-def test_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Cluster, leaving: str) -> None:
+def test_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Cluster) -> None:
     """Its controller deletes the pods, and waits for them before it deletes anything else."""
-    cluster.apply(nodes(5))
+    cluster.apply([*nodes(5), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEAVING}}])
     # While this pod ends, the job is there, and its pods are missing.
     last = pod("last", 8, on="node-5", annotations={HOLDS_END: "true"})
-    last["metadata"]["namespace"] = leaving
+    last["metadata"]["namespace"] = LEAVING
     cluster.apply([last])
     cluster.run("scheduler", "controller")
     scheduler, controller = cluster.components
     job = vcjob("train", 4, 8)
-    job["metadata"]["namespace"] = leaving
+    job["metadata"]["namespace"] = LEAVING
     cluster.apply([job])
-    path = f"/api/v1/namespaces/{leaving}/pods"
+    path = f"/api/v1/namespaces/{LEAVING}/pods"
 
     def running() -> bool:
         return [one["status"]["phase"] for one in cluster.api.items(path)] == ["Running"] * 5
 
     cluster.wait(running, "4 pods of train run, and the other one")
-    cluster.kubectl("delete", "namespace", leaving, "--wait=false")
+    cluster.kubectl("delete", "namespace", LEAVING, "--wait=false")
     cluster.wait(lambda: TOLD in controller.log(), "the controller tells it")
     # The rest goes on.
     cluster.apply([vcjob("other", 4, 8)])
     cluster.wait_running("other", 4)
     cluster.api.delete(f"{path}/last", {"gracePeriodSeconds": 0})
-    cluster.wait(lambda: not exists(cluster, leaving), "the namespace is gone, with all that was in it")
+    cluster.wait(lambda: not exists(cluster, LEAVING), "the namespace is gone, with all that was in it")
     for component in (scheduler, controller):
         about = [line for line in component.log().splitlines() if "because it is being terminated" in line]
         assert about == [], component.process.name

@@ -111,10 +111,6 @@ class Account:
             "delete", "clusterrolebinding", f"web-{self.name}", "--ignore-not-found", "--wait=false"
         )
 
-    def remove(self) -> None:
-        self.forbid()
-        self._cluster.kubectl("delete", "serviceaccount", self.name, "--ignore-not-found", "--wait=false")
-
 
 @pytest.fixture
 def reader(cluster: Cluster) -> Account:

@@ -64,10 +64,7 @@ def command(cluster: Cluster, job: str, action: str) -> None:
         {
             "apiVersion": "bus.volcano.sh/v1alpha1",
             "kind": "Command",
-            "metadata": {
-                "generateName": f"{job}-{action.lower()}-",
-                "ownerReferences": [target],
-            },
+            "metadata": {"generateName": f"{job}-{action.lower()}-", "ownerReferences": [target]},
             "target": target,
             "action": action,
         },

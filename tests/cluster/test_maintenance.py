@@ -365,11 +365,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
     cluster.run("scheduler", "controller")
     # Who reads the cluster, and no more.
     tenant: list[Object] = [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "tenant"},
-        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}},
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",

@@ -189,6 +189,7 @@ def test_hostile_reports_in_the_middle_of_a_rescheduling_hurt_no_other_job(clust
         return found if moved else None
 
     after = {one["metadata"]["name"]: one for one in cluster.wait(whole, "the job is whole again")}
+    cluster.release("train")
     check_chips(cluster.pods())
     assert after["train-work-0"]["metadata"]["uid"] == before["train-work-0"]["metadata"]["uid"]
     assert {one["metadata"]["uid"]: node_of(one) for one in cluster.pods("other")} == others

@@ -20,11 +20,7 @@ RBAC = "rbac.authorization.k8s.io/v1"
 
 
 def account() -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": TENANT},
-    }
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": TENANT}}
 
 
 def role(namespace: str, name: str, *rules: tuple[str, str, list[str]]) -> list[Object]:
