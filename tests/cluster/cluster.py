@@ -213,6 +213,12 @@ class Cluster:
             "story", {"token": self.plane.admin_token}, namespace=name
         )
 
+    def api_of(self, token: str) -> StoryApi:
+        """The requests of somebody else."""
+        api = StoryApi(self.plane.url, self.plane.authority, token)
+        api.namespace = self.namespace
+        return api
+
     def configure(self, settings: Mapping[str, str]) -> None:
         """Set arguments of init-params in the shipped configuration."""
         path = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"

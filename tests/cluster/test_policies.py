@@ -19,7 +19,7 @@ from ringwise.wellknown import (
     SCHEDULER_CONFIG_MAP,
     VOLCANO_SYSTEM,
 )
-from ringwise_bench.control_plane import Api, ApiAnswer, ControlPlane, find_program, ringwise_command
+from ringwise_bench.control_plane import ApiAnswer, ControlPlane, find_program, ringwise_command
 from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
 from tests.cluster.commands import finished
 from tests.cluster.objects import CHIP, Object, nodes, pod, vcjob
@@ -167,7 +167,7 @@ def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs
     # A token as the pod of the DaemonSet gets it: it names the pod, and so the node.
     bound = {"apiVersion": "v1", "kind": "Pod", "name": "plugin", "uid": made["metadata"]["uid"]}
     token = empty.plane.account_token(VOLCANO_SYSTEM, "ringwise-device-plugin", bound)
-    plugin = Api(empty.plane.url, empty.plane.authority, token)
+    plugin = empty.api_of(token)
 
     def tried(call: Callable[[], object]) -> str:
         try:
@@ -200,11 +200,7 @@ def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs
     report = f"{maps}/mindx-dl-deviceinfo-node-1"
     assert tried(lambda: plugin.patch(report, {"data": {"a": "c"}})) == ALLOWED
     # The scheduler's account is no business of this policy.
-    scheduler = Api(
-        empty.plane.url,
-        empty.plane.authority,
-        empty.plane.account_token(VOLCANO_SYSTEM, "ringwise-scheduler"),
-    )
+    scheduler = empty.api_of(empty.plane.account_token(VOLCANO_SYSTEM, "ringwise-scheduler"))
     changed = {"metadata": {"annotations": {PREDICATE_TIME: "1"}}}
     assert scheduler.patch(f"{PODS}/there", changed)["metadata"]["annotations"][PREDICATE_TIME] == "1"
     # Nor are users: the other policy is off.
@@ -219,7 +215,7 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
     empty.use_namespace("training")
     empty.apply([*default_queues()])
     account = (VOLCANO_SYSTEM, "ringwise-controller")
-    stolen = Api(empty.plane.url, empty.plane.authority, empty.plane.account_token(*account))
+    stolen = empty.api_of(empty.plane.account_token(*account))
     job = empty.api.create("/apis/batch.volcano.sh/v1alpha1/namespaces/-/jobs", vcjob("train", 1, 8))
     owner = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
