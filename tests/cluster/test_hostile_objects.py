@@ -51,17 +51,11 @@ def create(cluster: Cluster, made: HostileObject, name: str) -> list[tuple[str, 
     created = []
     for kind, body in made.make(name, NODES):
         version, path = _KINDS[kind]
-        own = {
-            key: value for key, value in body["metadata"].items() if key not in ("uid", "creationTimestamp")
-        }
+        others = ("namespace", "uid", "creationTimestamp")
+        own = {key: value for key, value in body["metadata"].items() if key not in others}
         for container in body["spec"].get("containers", ()):
             container["image"] = "train:latest"
-        written: Object = {
-            "apiVersion": version,
-            "kind": kind,
-            "metadata": {**own},
-            "spec": body["spec"],
-        }
+        written: Object = {"apiVersion": version, "kind": kind, "metadata": own, "spec": body["spec"]}
         cluster.api.create(path, written)
         created.append((kind, own["name"]))
     return created
