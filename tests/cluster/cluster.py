@@ -152,6 +152,11 @@ class StoryApi(Api):
 
     namespace = "default"
 
+    def __init__(self, url: str, authority: Path, token: str) -> None:
+        super().__init__(url, authority, token)
+        #: By root and kind: the name of the resource, and whether its objects have a namespace.
+        self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
+
     def request(
         self, method: str, path: str, body: object | None = None, content_type: str = "application/json"
     ) -> Any:
@@ -159,6 +164,18 @@ class StoryApi(Api):
 
     def full(self, path: str) -> str:
         return path.replace("/namespaces/-", f"/namespaces/{self.namespace}", 1)
+
+    def collection(self, thing: Object) -> str:
+        """The path of all objects of its kind, in its namespace if it has one."""
+        version = thing["apiVersion"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if (root, thing["kind"]) not in self._kinds:
+            for one in self.get(root)["resources"]:
+                if "/" not in one["name"]:
+                    self._kinds[root, one["kind"]] = (one["name"], one["namespaced"])
+        name, namespaced = self._kinds[root, thing["kind"]]
+        where = f"/namespaces/{thing['metadata'].get('namespace', '-')}" if namespaced else ""
+        return f"{root}{where}/{name}"
 
 
 class Cluster:
@@ -193,13 +210,27 @@ class Cluster:
     def install(self) -> None:
         """Apply the shipped definitions, accounts and RBAC rules, and start the controllers of Kubernetes."""
         self.apply(deployment.definitions())
-        for definition in deployment.definitions():
-            self.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
-        self.apply(shipped_objects(deployment.Choices()))
+        names = [f"crd/{definition['metadata']['name']}" for definition in deployment.definitions()]
+        self.kubectl("wait", "--for=condition=Established", *names)
         # The garbage collector looks for new kinds only twice a minute: it starts when they are defined.
         self._start_controllers()
-        self._inventory = Inventory(self.plane)
+        self._apply_shipped()
         self.begin_story("training")
+
+    def _apply_shipped(self) -> None:
+        """By kubectl alone, which removes again what a story added to them."""
+        self.kubectl("apply", "-f", "-", stdin=_listed(shipped_objects(deployment.Choices())))
+        self.wait(self._is_settled, "the controllers of Kubernetes have seen what is shipped")
+        self._inventory = Inventory(self.plane)
+
+    def _is_settled(self) -> bool:
+        """Whether the controllers of Deployments and budgets have created and written what they will."""
+        paths = [path.replace("/-/", f"/{VOLCANO_SYSTEM}/") for path in (DEPLOYMENTS, BUDGETS)]
+        return all(
+            one.get("status", {}).get("observedGeneration") == one["metadata"]["generation"]
+            for path in paths
+            for one in self.api.items(path)
+        )
 
     def begin_story(self, name: str) -> None:
         """Give the story a namespace of its own, which stays: a namespace takes seconds to be deleted."""
@@ -306,7 +337,17 @@ class Cluster:
         return done.stdout + ("" if check else done.stderr)
 
     def apply(self, objects: Iterable[Object]) -> None:
-        self.kubectl("apply", "-f", "-", stdin=_listed(objects))
+        """Create objects or change those that exist. To start kubectl takes longer than many requests."""
+        if rest := [one for one in objects if not self._is_created(one)]:
+            self.kubectl("apply", "-f", "-", stdin=_listed(rest))
+
+    def _is_created(self, thing: Object) -> bool:
+        """False for one that exists, or is refused: kubectl knows how to change it, and what to say."""
+        try:
+            self.api.create(f"{self.api.collection(thing)}?fieldValidation=Strict", thing)
+        except (ApiAnswer, KeyError):
+            return False
+        return True
 
     def wait(self, condition: Callable[[], Any], what: str | Callable[[], str]) -> Any:
         """Wait until the condition holds and return its value. No component may end by itself meanwhile."""
@@ -428,8 +469,7 @@ class Cluster:
         self.wait(inventory.remove_leftovers, lambda: f"gone are {inventory.leftovers()}")
         assert not inventory.missing(), f"the story deleted what was installed: {inventory.missing()}"
         if any(map(inventory.has_changed, ("ringwise", SCHEDULER_CONFIG_MAP))):
-            self.apply(shipped_objects(deployment.Choices()))
-            self._inventory = Inventory(self.plane)
+            self._apply_shipped()
         if self._recorder is not None:
             self.wait(self._recorder.begin, "the deletions are recorded")
 

@@ -63,9 +63,12 @@ class Inventory:
                 try:
                     self._plane.admin.delete(target, {"gracePeriodSeconds": 0})
                 except ApiAnswer as answer:
-                    # It is gone, is being deleted, or is so much that one request does not suffice.
+                    # It is gone, or is being deleted, or is so much that one request does not suffice.
                     if answer.status not in (404, 409, 504):
                         raise
+                except ConnectionError:
+                    # The API server ends a request after a minute, and not always with a status.
+                    continue
         return not collections
 
     def _path(self, collection: str) -> str:

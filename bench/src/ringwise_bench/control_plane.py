@@ -271,9 +271,9 @@ class ControlPlane:
         self.stop()
 
     def stop(self) -> None:
-        """The last one started is the first to end."""
+        """End everything, the last one started first. Nothing is kept, so nothing waits for open requests."""
         while self._running:
-            self._running.pop().stop()
+            self._running.pop().kill()
 
     @cached_property
     def admin(self) -> Api:
