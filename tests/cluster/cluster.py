@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ringwise.apps.admission.certificates import Pair
@@ -33,6 +34,10 @@ from tests.cluster.recorder import Change, Recorder
 STAGES = Path(__file__).with_name("stages.yaml")
 #: Seconds to wait for any condition. Generous, because a busy machine is slow.
 WAIT_TIMEOUT = 300.0
+#: Shorter waits for `Cluster.run()`, in nanoseconds: until a job that needs objects of a controller says so,
+#: and until a pod on its own has a PodGroup.
+SOON_TOLD = {"ringwise.scheduler.core.awaited_objects.TIMEOUT": 5_000_000_000}
+SOON_GROUPED = {"ringwise.controller.pod_groups.LONE_POD_WAIT": 10_000_000_000}
 #: Exit code of a process that a test killed.
 KILLED = -9
 
@@ -51,6 +56,8 @@ CLAIMS = "/api/v1/namespaces/-/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 STORAGE_CAPACITIES = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities"
+#: Of the components.
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases"
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 #: The controllers of kube-controller-manager that the stories need. Those of nodes are not among them: they
 #: would delete the pods of simulated nodes, which renew no leases.
@@ -74,12 +81,17 @@ CONTROLLERS = (
 Launch = Callable[[ControlPlane, str, list[str], str], Process]
 
 
-def launch_here(server: str | None = None) -> Launch:
-    """As a process of this machine; `server` replaces the address of the API server, as for a proxy."""
+def launch_here(server: str | None = None, waits: Mapping[str, int] = MappingProxyType({})) -> Launch:
+    """As a process of this machine; `server` replaces the address of the API server, as for a proxy.
+
+    `waits` has other values of constants, by modules and names, so that a story does not wait for a minute.
+    """
 
     def launch(plane: ControlPlane, name: str, arguments: list[str], token: str) -> Process:
         kubeconfig = f"--kubeconfig={plane.kubeconfig(name, token, server)}"
-        command = ringwise_command(*arguments, kubeconfig)
+        python, option, code, *rest = ringwise_command(*arguments, kubeconfig)
+        changes = (f"import {one.rpartition('.')[0]}; {one} = {value}; " for one, value in waits.items())
+        command = [python, option, "".join(changes) + code, *rest]
         return plane.run(name, command, {"POD_NAMESPACE": VOLCANO_SYSTEM})
 
     return launch
@@ -304,12 +316,19 @@ class Cluster:
         self.components.append(component)
         return component
 
-    def run(self, *kinds: str) -> Component:
+    def run(self, *kinds: str, waits: Mapping[str, int] = MappingProxyType({})) -> Component:
         """Start one replica of each and wait until they work; the first is returned."""
-        started = [self.start(kind) for kind in kinds or ("scheduler", "controller")]
+        launch = launch_here(waits=waits)
+        started = [self.start(kind, launch=launch) for kind in kinds or ("scheduler", "controller")]
         for component in started:
             self.wait(partial(_works, component), f"{component.process.name} is ready and leads")
         return started[0]
+
+    def crash(self, leader: Component) -> None:
+        """Kill the leader, and let its Lease run out at once: the next one need not wait for it."""
+        leader.process.kill()
+        released = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
+        self.api.patch(f"{LEASES}/ringwise-{leader.kind}", released)
 
     def begin(self, kubeconfig: Path, *arguments: str) -> Command:
         """Start `kubectl ringwise ...` beside the story."""
@@ -322,7 +341,7 @@ class Cluster:
             if component.running:
                 component.process.kill()
         self.components.clear()
-        self.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases")
+        self.api.delete(LEASES)
 
     # -- users ---------------------------------------------------------------------------------
 

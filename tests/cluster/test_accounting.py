@@ -4,6 +4,7 @@ is killed; who may read them, and whose they are not."""
 from __future__ import annotations
 
 import json
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.cluster
 
 CONFIG_MAPS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
 READER = "accountant"
+#: Seconds between two writes: long enough that the last job is not written yet when the leader is killed.
+WAITS = {"ringwise.kube.write.accounts.INTERVAL": 15}
 ACCOUNT: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": READER}}
 #: Somebody else's, under the first name that the scheduler would take.
 FOREIGN: Object = {
@@ -54,10 +57,10 @@ def held(cluster: Cluster, job: str, now: int) -> list[int]:
 
 def start_of(pod: Object) -> int:
     """When it got its node."""
-    (time,) = [
+    (since,) = [
         one["lastTransitionTime"] for one in pod["status"]["conditions"] if one["type"] == "PodScheduled"
     ]
-    return seconds(time)
+    return seconds(since)
 
 
 def end_of(pod: Object) -> int:
@@ -102,7 +105,7 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
     assert changed != text
     cluster.api.patch(CONFIGURATION, {"data": {"volcano-scheduler.conf": changed}})
     cluster.apply(nodes(2))
-    leader = cluster.run()
+    leader = cluster.run(waits=WAITS)
     standby = cluster.start("scheduler")
     cluster.wait(lambda: standby.ready, "the other replica has read everything")
 
@@ -113,6 +116,8 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
     cluster.apply([vcjob("low", 1, 8, selector=on_first, pod_annotations=claims)])
     cluster.wait_running("steady", 1)
     cluster.wait_running("low", 1)
+    # Times of the API have whole seconds.
+    cluster.wait(lambda: sum(held(cluster, "low", int(time.time()))) > 0, "it has held chips for some time")
     cluster.apply([high(vcjob("boss", 1, 8, selector=on_first))])
     cluster.wait_running("boss", 1)
     assert report(reader) is None, "it may not be read without the role"
@@ -131,7 +136,7 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
     # -- something begins that is not written yet, and the leader is killed
     cluster.apply([vcjob("late", 1, 4, selector={"kubernetes.io/hostname": "node-2"})])
     cluster.wait_running("late", 1)
-    leader.process.kill()
+    cluster.crash(leader)
     cluster.wait(lambda: standby.leads, "the other replica leads")
     cluster.api.delete(f"{JOBS}/boss")
     cluster.wait_running("low", 1)

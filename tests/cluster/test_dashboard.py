@@ -247,7 +247,7 @@ def test_a_client_follows_the_leader(cluster: Cluster, exposed: Exposed, reader:
     follower = Follower([new, old], token)
     cluster.apply([vcjob("train", 1, 8)])
     follower.follow(lambda mirror: jobs(mirror).get("train", {}).get("running") == 1)
-    first.process.kill()
+    cluster.crash(first)
     cluster.apply([vcjob("after", 1, 8)])
     mirror = follower.follow(lambda mirror: jobs(mirror).get("after", {}).get("running") == 1)
     cluster.wait(lambda: second.leads, "the second replica leads")

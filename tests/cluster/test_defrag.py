@@ -17,6 +17,8 @@ from tests.cluster.test_maintenance import budget, told
 
 pytestmark = pytest.mark.cluster
 
+#: Seconds between two searches for a plan.
+SEARCHES = {"ringwise.apps.auto_moves.INTERVAL": 5}
 RECORDS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
 
 
@@ -141,7 +143,7 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
     fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
     wait_for_a_node(cluster, "gang")
     # Sent while nobody takes it; the budget comes, then the next leader.
-    scheduler.process.kill()
+    cluster.crash(scheduler)
     running = cluster.begin(operator, *for_gang(cluster))
     cluster.wait(lambda: is_sent(cluster), "the plan is sent")
     budget(cluster, "web", {"minAvailable": 1}, {"app": "web"})
@@ -156,7 +158,7 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
 
 def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(2))
-    cluster.run()
+    cluster.run(waits={"ringwise.scheduler.defragment.moves.LIMIT": 20_000_000_000})
     Workload(cluster, "ReplicaSet", "web", 1, 1, pod_annotations={HOLDS_END: "true"})
     (served,) = cluster.wait_running("web", 1)
     fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
@@ -189,7 +191,7 @@ def test_M1_F1_the_leader_is_killed_in_the_middle(cluster: Cluster, operator: Pa
         return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))
 
     cluster.wait(leaves, "the pod is evicted")
-    leader.process.kill()
+    cluster.crash(leader)
     cluster.release("train")
     cluster.start("scheduler")
     done = running.finish()
@@ -236,7 +238,7 @@ def outcomes(cluster: Cluster) -> list[str]:
 def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cluster) -> None:
     cluster.configure({"defragment": "auto", "move-chips-per-hour": "3"})
     cluster.apply(nodes(4))
-    cluster.run()
+    cluster.run(waits=SEARCHES)
     # The cheapest is not marked. Of those that are, the second costs less than the third, and the limit
     # leaves no room for it after the first.
     unmarked = run_small(cluster, "unmarked", 1, 1, 5, {**LASTS, "ringwise.io/restart-cost": "1s"})
@@ -267,7 +269,7 @@ def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cl
 def test_M1_F1_the_leader_is_killed_in_the_middle_of_a_plan_of_auto(cluster: Cluster) -> None:
     cluster.configure({"defragment": "auto"})
     cluster.apply(nodes(1))
-    leader = cluster.run()
+    leader = cluster.run(waits=SEARCHES)
     train = run_small(cluster, "train", 1, 1, 2, WILLING, **{HOLDS_END: "true"})
     cluster.apply(nodes(2)[1:])
     fill(cluster, 2, 4)
@@ -277,7 +279,7 @@ def test_M1_F1_the_leader_is_killed_in_the_middle_of_a_plan_of_auto(cluster: Clu
         return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))
 
     cluster.wait(leaves, "the pod is evicted")
-    leader.process.kill()
+    cluster.crash(leader)
     cluster.release("train")
     cluster.start("scheduler")
     (gang,) = cluster.wait_running("gang", 1)

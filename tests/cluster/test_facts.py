@@ -111,7 +111,7 @@ def test_with_two_replicas_every_command_shows_the_pods_as_they_are(cluster: Clu
     cluster.wait(lambda: len(placed_pods(cluster)) == 2, "two of the three pods have a node")
     check_facts(cluster)
 
-    leader.process.kill()
+    cluster.crash(leader)
     cluster.wait(lambda: standby.leads, "the standby leads")
     cluster.wait(lambda: not scheduler_errors(cluster), "doctor finds the new leader")
     check_facts(cluster)

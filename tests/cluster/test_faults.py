@@ -195,6 +195,6 @@ def test_F1_the_leader_is_killed_in_the_middle_of_a_rescheduling(cluster: Cluste
         return not found or "deletionTimestamp" in found[0]["metadata"]
 
     cluster.wait(ends, "the pod is deleted")
-    leader.process.kill()
+    cluster.crash(leader)
     after = cluster.wait(moved(owner, before, "train-work-2", bad), "the pod runs elsewhere")
     check_rest(kind, before, after, "train-work-2")

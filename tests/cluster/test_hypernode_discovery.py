@@ -192,7 +192,7 @@ def test_what_others_made_is_not_touched_and_the_next_leader_continues(discoveri
     before = uids(cluster)
     second = controller(cluster)
     cluster.wait(lambda: second.ready, "the second is ready")
-    first.process.kill()
+    cluster.crash(first)
     label(cluster, "n1", rack="after")
     wait_for(
         cluster,

@@ -53,7 +53,7 @@ def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, 
     cluster.apply([vcjob("train", 2, 8, labels=labels)])
     before = cluster.wait_running("train", 2)
     cluster.wait(lambda: "runs" in kinds(cluster, journal), "the journal has the start of the job")
-    first.process.kill()
+    cluster.crash(first)
     second = started(cluster, journal)
     bad = {one["metadata"]["name"]: node_of(one) for one in before}["train-work-1"]
     cluster.apply([node_report(bad, ALL[1:], unhealthy=[0])])

@@ -112,7 +112,7 @@ def test_a_run_time_ends_across_leaders(cluster: Cluster) -> None:
     cluster.wait_running("ends", 1)
     (before,) = cluster.wait_running("returns", 1)
     # The next leader goes on with what this one wrote.
-    scheduler.process.kill()
+    cluster.crash(scheduler)
     cluster.run("scheduler")
     cluster.wait(lambda: told(cluster, "ends", "RunTimeEnds"), "it is warned")
     (message,) = told(cluster, "ends", "RunTimeEnds")
@@ -150,7 +150,7 @@ def test_pods_count_for_the_queue_they_were_bound_in_across_leaders(cluster: Clu
     # The next leader knows it, also when the PodGroup is gone.
     cluster.api.delete(f"{JOBS}/second")
     cluster.api.delete(f"{GROUPS}/first")
-    scheduler.process.kill()
+    cluster.crash(scheduler)
     cluster.run("scheduler")
     cluster.apply([job_in("fourth", "few")])
     waits_for(cluster, "fourth", "queue few uses 8 of at most 8 chips and the job asks for 8 more")
@@ -178,7 +178,7 @@ def test_a_vcjob_gets_its_queue_back_and_its_run_time_ends_wherever_it_is_moved(
 
     cluster.wait(lambda: queue_of("train") == "short", "the PodGroup of the vcjob is in its queue again")
     assert queue_of("moved") == "wide"
-    scheduler.process.kill()
+    cluster.crash(scheduler)
     cluster.run("scheduler")
     cluster.wait(lambda: told(cluster, "moved", "RunTimeEnds"), "it is warned")
     assert f"the longest run time of queue short is {LONGEST}s" in told(cluster, "moved", "RunTimeEnds")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.cluster import GROUPS, PODS, Cluster, check_chips, node_of
+from tests.cluster.cluster import GROUPS, PODS, SOON_GROUPED, SOON_TOLD, Cluster, check_chips, node_of
 from tests.cluster.objects import ENDS, GROUP, Object, node, node_report, nodes, pod, pod_group
 from tests.cluster.owners import Workload, evict, pod_group_named
 
@@ -51,7 +51,7 @@ def test_the_replicas_of_a_deployment_share_a_pod_group_and_have_different_ranks
 
 def test_a_gang_of_a_stateful_set_waits_for_its_pods(cluster: Cluster) -> None:
     cluster.apply(nodes(3))
-    cluster.run()
+    cluster.run(waits=SOON_TOLD)
     gang = Workload(
         cluster, "StatefulSet", "gang", 2, 8, annotations={"scheduling.volcano.sh/group-min-member": "3"}
     )
@@ -146,7 +146,7 @@ def test_blocks_of_a_deployment_stay_inside_one_superpod(cluster: Cluster) -> No
 
 def test_a_bare_pod_gets_a_pod_group_once_it_has_waited_and_others_are_left_alone(cluster: Cluster) -> None:
     cluster.apply([*nodes(2), pod_group("own", 1)])
-    cluster.run()
+    cluster.run(waits=SOON_GROUPED)
     Workload(cluster, "ReplicaSet", "mine", 1, 8, pod_annotations={GROUP: "own"})
     assert written(cluster.wait_running("mine", 1), GROUP) == {"own"}
     cluster.api.create(PODS, pod("bare-0", 8))
@@ -170,11 +170,11 @@ def test_a_bare_pod_gets_a_pod_group_once_it_has_waited_and_others_are_left_alon
 def test_without_a_controller_the_pods_of_an_owner_say_what_is_missing(cluster: Cluster) -> None:
     """And with --no-pod-groups each is scheduled on its own."""
     cluster.apply(nodes(1))
-    scheduler = cluster.run("scheduler")
+    scheduler = cluster.run("scheduler", waits=SOON_TOLD)
     Workload(cluster, "ReplicaSet", "lone", 1, 8)
     (lone,) = cluster.wait(lambda: cluster.pods("lone"), "its pod is made")
     event = cluster.wait(lambda: cluster.events("Pod", lone["metadata"]["name"]), "it is told")[0]
     assert "no PodGroup yet" in event["message"]
-    scheduler.process.kill()
+    cluster.crash(scheduler)
     cluster.start("scheduler", "--no-pod-groups")
     cluster.wait_running("lone", 1)

@@ -96,7 +96,7 @@ def test_a_job_is_spared_within_its_queues_limit_then_warned_preempted_and_told(
     told = f"preempted for {cluster.namespace}/boss at "
     cluster.wait(lambda: told in asked(cluster, "why", f"{cluster.namespace}/low"), "why tells by whom")
     # The next scheduler knows it, too.
-    scheduler.process.kill()
+    cluster.crash(scheduler)
     cluster.run("scheduler")
     assert told in asked(cluster, "why", f"{cluster.namespace}/low")
     cluster.api.delete(f"{JOBS}/boss")

@@ -55,7 +55,7 @@ def test_F5_a_component_is_killed_while_the_pods_fail(cluster: Cluster, kind: st
     cluster.apply([vcjob("train", 2, 8, labels=RETRIES, pod_annotations={**FAILS, **LATE})])
     cluster.wait(lambda: len(cluster.pods("train")) == 2, "the pods exist")
     cluster.wait(lambda: all(one["spec"].get("nodeName") for one in cluster.pods("train")), "they are bound")
-    (scheduler if kind == "scheduler" else controller).process.kill()
+    cluster.crash(scheduler if kind == "scheduler" else controller)
 
     def failed() -> bool:
         return all(one["status"]["phase"] == "Failed" for one in cluster.pods("train"))

@@ -12,6 +12,7 @@ from tests.cluster.cluster import (
     GROUPS,
     JOBS,
     PODS,
+    SOON_TOLD,
     Cluster,
     check_chips,
     chips_of,
@@ -93,7 +94,7 @@ def test_a_failed_pod_restarts_the_job(cluster: Cluster) -> None:
 def test_pods_of_a_group_start_together(cluster: Cluster) -> None:
     """Pods of an operator, with their own PodGroup."""
     cluster.apply(nodes(1))
-    cluster.run()
+    cluster.run(waits=SOON_TOLD)
     cluster.apply([pod_group("pair", 2), pod("pair-0", 8, group="pair")])
     cluster.wait(lambda: cluster.condition("pair"), "the group says what it waits for")
     assert not node_of(cluster.pods("pair")[0])

@@ -123,7 +123,7 @@ def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant:
     cluster.api.delete(f"{JOBS}/other")
     cluster.wait(lambda: not cluster.pods("other"), "all nodes are free")
     # The next scheduler knows its nodes, too.
-    scheduler.process.kill()
+    cluster.crash(scheduler)
     cluster.run("scheduler")
     done(tenant, "resume", job, "--timeout", "2m")
     assert places(cluster.wait_running("train", 2)) == before

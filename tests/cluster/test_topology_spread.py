@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.cluster.cluster import GROUPS, Cluster, check_chips, node_of
+from tests.cluster.cluster import GROUPS, SOON_GROUPED, Cluster, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import Object, node, pod
 from tests.cluster.owners import Workload
@@ -67,7 +67,7 @@ def test_replicas_are_spread_over_zones_and_the_one_too_many_waits_for_room_in_t
 
 def test_a_pod_waits_until_pods_of_a_selected_namespace_are_there(cluster: Cluster) -> None:
     cluster.apply([in_zone("a-1"), in_zone("b-1")])
-    cluster.run()
+    cluster.run(waits=SOON_GROUPED)
     cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "storage"}}])
     cache = pod("cache-0", 1, labels={"app": "cache"})
     cache["metadata"]["namespace"] = "storage"

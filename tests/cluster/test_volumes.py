@@ -279,7 +279,7 @@ def test_a_leader_that_is_killed_while_claims_are_bound_loses_nothing(cluster: C
     claims = [f"train-work-{number}-scratch" for number in range(2)]
     cluster.wait(lambda: all(selected(cluster, name) for name in claims), "both claims have a node")
     chosen = {name: selected(cluster, name) for name in claims}
-    leader.process.kill()
+    cluster.crash(leader)
     cluster.wait(lambda: second.leads, "the second replica leads")
     assert not any(map(node_of, cluster.pods("train")))
 
