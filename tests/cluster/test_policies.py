@@ -245,11 +245,14 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
         version, plural = kind.split()
         return f"/{version}/namespaces/{where}/{plural}"
 
-    def created(kind: str, where: str, *owners: Object, name: str = "made") -> str:
-        meta = {"name": name, "ownerReferences": list(owners)}
-        return tried(lambda: stolen.create(path(kind, where), {"metadata": meta, **kinds[kind]}))
+    def created(kind: str, where: str, *owners: Object, query: str = "") -> str:
+        meta = {"name": "made", "ownerReferences": list(owners)}
+        return tried(lambda: stolen.create(path(kind, where) + query, {"metadata": meta, **kinds[kind]}))
 
-    empty.wait(lambda: created("api/v1 configmaps", "kube-system", name="new") == DENIED, "it is in force")
+    def refused() -> bool:
+        return created("api/v1 configmaps", "kube-system", query="?dryRun=All") == DENIED
+
+    empty.wait(refused, "the policy is in force")
     for kind in kinds:
         for where in ("kube-system", VOLCANO_SYSTEM, "mindx-dl"):
             assert created(kind, where, owner) == DENIED
