@@ -6,9 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 USER_STAMP := $(VENV)/.installed
 STAMP := $(VENV)/.developer
-# Tests wait now and then, so three processes keep two cores busy; each story process has a control plane or a browser.
+# Tests wait now and then, so three processes keep two cores busy. Each story process has a control plane, about
+# 1 GB, or a browser; stories on a cluster wait most of the time.
 WORKERS ?= 3
 STORY_WORKERS ?= 2
+CLUSTER_WORKERS ?= 4
 BENCHES ?= decide switches superpods cycle bounded answers faults list simulate start soak web
 BENCH_OUTPUT ?= table
 COUNT ?= 300
@@ -55,6 +57,8 @@ test: style ## all checks and all tests
 	  wait $$types; types=$$?; echo "== types"; cat build/types.log; test $$tests$$types = 00
 
 test-cluster: export RINGWISE_REPEAT = $(REPEAT)
+# The programs of Kubernetes, which are started hundreds of times, collect garbage less often: memory is not scarce.
+test-cluster test-node: export GOGC = 400
 test-cluster: $(STAMP) ## user stories on a real control plane, each REPEAT=1 times; its programs are found, or built once with Go
 	@echo "== programs"
 	@$(BIN)/python tests/cluster/tools/build.py
@@ -63,9 +67,9 @@ test-cluster: $(STAMP) ## user stories on a real control plane, each REPEAT=1 ti
 	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(WORKERS) tests/deploy/test_manifests.py tests/deploy/test_chart.py \
 	    tests/deploy/test_chart_snapshots.py
 	@echo "== user stories on a cluster"
-	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(STORY_WORKERS) -m "cluster and not alone" tests/cluster
-	@echo "== faults, pauses and large objects: one story at a time"
-	@$(BIN)/python -m pytest -q -m "cluster and alone" tests/cluster
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(CLUSTER_WORKERS) -m "cluster and not alone" tests/cluster
+	@echo "== faults, pauses and large objects: each with a core of its own"
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(STORY_WORKERS) -m "cluster and alone" tests/cluster
 	@$(MAKE) --no-print-directory test-node
 
 test-node: $(STAMP) ## stories on a real kubelet; root is needed
