@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 _SECOND = 1_000_000_000
 #: No longer text is a duration; it may come from a hostile annotation.
@@ -31,6 +32,17 @@ _UNITS = {
 }
 #: Units of human-readable durations, in seconds.
 _SHOWN = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+class ExponentialBackoff(NamedTuple):
+    """Pauses in seconds: each is twice as long as the one before, up to a limit."""
+
+    initial: int
+    limit: int
+
+    def seconds(self, failures: int) -> int:
+        """Return the pause after so many failures in a row."""
+        return min(self.initial << min(failures - 1, 16), self.limit)
 
 
 def go_duration(text: str) -> int | None:

@@ -42,7 +42,7 @@ def pending_jobs_have_true_reasons(ledger: Ledger, scheduler: Scheduler) -> Iter
 def _is_tried(scheduler: Scheduler, job: Job) -> bool:
     """Whether the last cycle for the job found a reason that does not end by itself."""
     reason = job.reason
-    if reason is None or job.waiting_since is None or job.key in scheduler._pending.active:
+    if reason is None or job.waiting_since is None or job.key in scheduler._job_queue.active:
         return False
     if reason.code in (QUEUE_OVERUSED.code, QUEUE_SHARE_USED.code) or waits_for_limit(reason):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ringwise.durations import ExponentialBackoff
 from ringwise.state.job_rules import ANY
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, Task, VcJob
@@ -21,7 +22,7 @@ NO_OP_ACTIONS = frozenset({"Ignore"})
 MAX_RETRIES = 100
 #: How often a pod that kubelet rejects is made again before it counts as failed.
 MAX_REJECTIONS = 5
-_FIRST_PAUSE = 2_000_000_000
+_BACKOFF = ExponentialBackoff(initial=2, limit=32)
 
 # -- retries -------------------------------------------------------------------------------------------
 
@@ -81,5 +82,5 @@ def is_made_again(pod: Pod) -> bool:
 
 
 def pause_after(rejections: int) -> int:
-    """Nanoseconds before a pod is made again after so many rejections: 2 s, then twice as long each time."""
-    return _FIRST_PAUSE << (rejections - 1)
+    """Return the nanoseconds before a pod is created again after so many rejections."""
+    return _BACKOFF.seconds(rejections) * 1_000_000_000

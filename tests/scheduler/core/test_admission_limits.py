@@ -11,7 +11,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.state.model import Isolation, Isolations, Owner
 from tests.builders.values import CHIP, group, pod
-from tests.scheduler.rig import ACTIONS, PLAIN, Rig
+from tests.scheduler.rig import ACTIONS, PLAIN, Rig, configuration
 
 #: `forceEnqueue` lets a job in by its chips alone; these tiers count what was promised.
 OVERCOMMIT = (Tier((PluginOption.of("gang"), PluginOption.of("overcommit"), PluginOption.of("proportion"))),)
@@ -177,6 +177,18 @@ def test_a_job_that_was_put_back_runs_as_soon_as_it_has_pods() -> None:
     create_pods(rig, "first", 2)
     rig.run()
     assert rig.nodes_of("first") == ["n1", "n1"]
+
+
+def test_a_job_that_was_put_back_is_tried_when_the_configuration_changes() -> None:
+    rig = promising()
+    rig.groups.pop("default/second")
+    rig.tell(ev.PodGroupGone("default/second"))
+    rig.step(300)
+    rig.run()
+    assert phase(rig, "first") == "Pending"
+    rig.tell(ev.ConfigurationSeen(configuration(PLAIN, tiers=OVERCOMMIT, pod_creation_timeout=0)))
+    rig.run()
+    assert phase(rig, "first") == "Inqueue"
 
 
 def test_without_a_limit_the_promise_stays() -> None:

@@ -12,7 +12,7 @@ from ringwise.framework.evictions.victim_search import EvictionPlan, VictimSearc
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, RecordJobEvent
 from ringwise.plugins import nodeorder
-from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
+from ringwise.scheduler.core.job_backoff import AFTER_COST
 from ringwise.state.model import NodeTerm, PodClass, Requirement, SubGroupPolicy
 from ringwise.state.node_shapes import NodeShape
 from tests.builders.values import group, pod
@@ -56,7 +56,7 @@ def test_it_is_tried_again_with_growing_distance_whatever_happens_meanwhile() ->
     rig.step()
     job = rig.machine.view.jobs["default/costly"]
     for times in range(12):
-        pause = min(2 << times, MAX_AFTER_COST)
+        pause = min(2 << times, AFTER_COST.limit)
         before = job.reason
         rig.node(f"more-{times}")
         rig.step(pause - 1)

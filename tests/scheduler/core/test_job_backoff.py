@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.scheduler.core.job_backoff import AT_ONCE, LONGEST
+from ringwise.scheduler.core.job_backoff import AFTER_BINDING, AT_ONCE
 from tests.builders.values import CHIP, SECOND
 from tests.scheduler.rig import PLAIN, Rig, bound_pods
 
@@ -51,12 +51,12 @@ def test_no_backoff_is_longer_than_the_limit_and_success_ends_it() -> None:
     for failures in range(1, 12):
         rig.step()
         pause = (rig.machine.next_deadline() or 0) - rig.now
-        assert pause == min(2 ** (failures - 1), LONGEST) * SECOND
+        assert pause == min(2 ** (failures - 1), AFTER_BINDING.limit) * SECOND
         found = [command for command in rig.step(pause / SECOND) if isinstance(command, Bind)]
         assert len(found) == 1
         refuse(rig, "bad-0")
     rig.step()
-    bind = next(command for command in rig.step(LONGEST) if isinstance(command, Bind))
+    bind = next(command for command in rig.step(AFTER_BINDING.limit) if isinstance(command, Bind))
     rig.change(bind.pod, node=bind.node, holds=bind.chips, annotations=bind.annotations)
     rig.step()
     assert rig.machine.next_deadline() is None

@@ -1,4 +1,4 @@
-"""No wake-up is lost: parked jobs end as with a scheduler that tries everything again after every event."""
+"""No wake-up is lost: jobs end as with a scheduler that tries every job again after every event."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class EveryEvent:
 
     def run(self) -> None:
         for _ in range(20):
-            pending = self.rig.machine._pending
-            for key in list(pending._parked):
-                pending.activate(key)
+            queue = self.rig.machine._job_queue
+            for key in list(queue._unschedulable):
+                queue.activate(key)
             before = seen(self.rig)
             self.rig.step()
             if not self.rig.events and seen(self.rig) == before:

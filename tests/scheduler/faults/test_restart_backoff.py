@@ -10,7 +10,7 @@ import pytest
 
 from ringwise.messages.commands import Bind, DeletePod, RecordJobEvent
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.faults.restarts import FORGOTTEN_AFTER, MAX_PAUSE
+from ringwise.scheduler.faults.restarts import BACKOFF, FORGOTTEN_AFTER
 from ringwise.state.model import Owner
 from tests.builders import values
 from tests.builders.values import SECOND, pod_class
@@ -77,7 +77,7 @@ def test_pods_that_say_they_are_faulty_are_restarted_later_each_time(
     restarts = live(rig, 120)
     assert restarts[0] < 1
     pauses = [after - before for before, after in pairwise(restarts)]
-    assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, MAX_PAUSE, MAX_PAUSE]
+    assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, 32, 32]
     deletions = sum(isinstance(one, DeletePod) for one in rig.commands)
     bindings = sum(isinstance(one, Bind) for one in rig.commands)
     assert deletions == 8 * len(restarts)
@@ -121,7 +121,7 @@ def test_a_fault_long_after_the_restart_before_does_not_wait() -> None:
         assert any(isinstance(one, DeletePod) for one in rig.step(0.1))
         replace_deleted(rig)
         rig.run()
-        rig.step(MAX_PAUSE + 1)
+        rig.step(BACKOFF.limit + 1)
 
 
 def test_an_owner_without_restarts_for_long_begins_anew() -> None:

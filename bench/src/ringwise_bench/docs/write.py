@@ -17,7 +17,7 @@ from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PL
 from ringwise.manifests.text.limits import LIMITS
 from ringwise.metrics.families import MetricSet
 from ringwise.metrics.prometheus import Metrics
-from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
+from ringwise.scheduler.core.job_backoff import AFTER_COST
 from ringwise.scheduler.core.reservation import ENDED_STEPS, TRIED_STEPS
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.views import schemas
@@ -96,7 +96,7 @@ def _limits() -> dict[str, str]:
     return {
         "sizes": table(("objects", "what is counted", "at most"), sizes),
         "steps": f"{table(('whose work', 'steps'), steps)}\n\n"
-        f"A job that takes more is tried again after 2, 4, 8 ... seconds, at most {MAX_AFTER_COST}.",
+        f"A job that takes more is tried again after 2, 4, 8 ... seconds, at most {AFTER_COST.limit}.",
     }
 
 

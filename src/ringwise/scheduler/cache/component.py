@@ -21,8 +21,9 @@ from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.deadlines import Timers, earliest
 from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.job_queue import JobQueue
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
 
@@ -40,7 +41,8 @@ class Context:
     book: JobBook
     configuration: ActiveConfiguration
     topology: TopologyCache
-    pending: PendingQueue
+    job_queue: JobQueue
+    timers: Timers
     reservations: Reservations
     #: What happened that may help pending jobs.
     triggers: set[Trigger]
@@ -60,7 +62,7 @@ class ContextUser:
         self._usage = context.usage
         self._configuration = context.configuration
         self._topology = context.topology
-        self._pending = context.pending
+        self._job_queue = context.job_queue
         self._reservations = context.reservations
         self._triggers = context.triggers
         self._assumed = context.assumed
@@ -80,7 +82,7 @@ class Component(ContextUser):
         return ()
 
     def deadline(self) -> int | None:
-        """When time alone changes something, in nanoseconds; None when only events can."""
+        """When time alone changes something, beside its timers, in nanoseconds; None when only events can."""
         return None
 
     def review(self, now: int) -> None:
@@ -98,7 +100,8 @@ class Component(ContextUser):
 class Components:
     """The list. Empty until `hold`: components are given `notify` before all of them exist."""
 
-    def __init__(self) -> None:
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
         self._handlers: dict[type, list[Callable[[Any, int], object]]] = {}
         self._all: Sequence[Component] = ()
         self._timed: list[Component] = []
@@ -131,5 +134,4 @@ class Components:
 
     def deadline(self) -> int | None:
         """When the first of them wants to be asked again."""
-        times = [component.deadline() for component in self._timed]
-        return min((time for time in times if time is not None), default=None)
+        return earliest(self._timers.first(), *(component.deadline() for component in self._timed))

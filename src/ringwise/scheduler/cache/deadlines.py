@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+def earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)
+
+
 class Deadlines:
     """A table of keys and times. To ask for the first time costs nothing while that one stays."""
 
@@ -59,3 +63,18 @@ class Deadlines:
         found = list(self._times)
         self.clear()
         return found
+
+
+class Timers:
+    """The tables of all components: the first of their times ends the wait for events."""
+
+    def __init__(self) -> None:
+        self._tables: list[Deadlines] = []
+
+    def table(self) -> Deadlines:
+        """Return a new table."""
+        self._tables.append(Deadlines())
+        return self._tables[-1]
+
+    def first(self) -> int | None:
+        return earliest(*(table.first() for table in self._tables))

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ringwise.durations import time_text
+from ringwise.durations import ExponentialBackoff, time_text
 from ringwise.framework.evictions.lost_work import SECOND, chip_hours, lost_seconds
 from ringwise.grammar import counted
 from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
@@ -31,8 +31,8 @@ from ringwise.wellknown import (
 
 #: Jobs that are remembered, the last ones, and bytes that they are written in.
 MAX_JOBS, MAX_DOCUMENT = 512, 64 * 1024
-#: Seconds until an eviction that was refused is asked for again: at first, and at most.
-REFUSED_FOR, REFUSED_FOR_AT_MOST = 30, 600
+#: Until an eviction that was refused is requested again.
+AFTER_REFUSAL = ExponentialBackoff(initial=30, limit=600)
 #: Characters of what the API server says about an eviction.
 _LONGEST_WHY = 500
 #: How long at least, in seconds: so long `why` tells of it.
@@ -175,7 +175,7 @@ class Preemptions(Component):
         job = self._book.jobs.get(key)
         if job is not None and not event.in_vain and (before is None or before.until <= now):
             times = 1 if before is None else before.times + 1
-            seconds = min(REFUSED_FOR << min(times - 1, 16), REFUSED_FOR_AT_MOST)
+            seconds = AFTER_REFUSAL.seconds(times)
             self.refused[key] = RefusedEviction(now + seconds * SECOND, times, why)
             job.spared_until = now + seconds * SECOND
         for reservation in list(self._reservations):
@@ -183,7 +183,7 @@ class Preemptions(Component):
                 continue
             self._reservations.lift(reservation.owner)
             self._triggers.add(Trigger.CHIPS_FREED)
-            self._pending.activate(reservation.owner)
+            self._job_queue.activate(reservation.owner)
             taker = self._book.jobs.get(reservation.owner)
             if taker is not None and job is not None:
                 message = f"{job.namespace}/{job.name} is not evicted for it: {why}"
@@ -217,7 +217,7 @@ class Preemptions(Component):
         for job in self._book.jobs.values():
             if job.victims_from is not None:
                 job.victims_from = now
-                self._pending.activate(job.key)
+                self._job_queue.activate(job.key)
 
     def _forget(self, now: int) -> None:
         kept = max(KEPT, self._configuration.settings.preempt_again_after) * SECOND

@@ -19,6 +19,7 @@ from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.scheduler.reasons import PODS_NEVER_CREATED
 
 _SECOND = 1_000_000_000
@@ -41,8 +42,6 @@ class AdmissionLimits(Component):
         self._to_vote: dict[str, None] = {}
         #: Admitted jobs without pods, and since when. The limit is added when it is asked for: it may change.
         self._since = Deadlines()
-        #: Jobs that were put back to Pending, and when.
-        self._put_back = Deadlines()
 
     def hears(self) -> Handlers:
         return {
@@ -57,7 +56,7 @@ class AdmissionLimits(Component):
         elif is_awaiting_pods(job):
             if job.key not in self._since:
                 self._since.put(job.key, now)
-            self._put_back.drop(job.key)
+            self._job_queue.end_backoff(job.key, BackoffCause.POD_CREATION)
         else:
             self._since.drop(job.key)
 
@@ -68,7 +67,7 @@ class AdmissionLimits(Component):
 
     def _forget(self, key: str) -> None:
         self._since.drop(key)
-        self._put_back.drop(key)
+        self._job_queue.end_backoff(key, BackoffCause.POD_CREATION)
 
     def end_admissions(self, now: int) -> None:
         """Of jobs that ran and have no pods any more."""
@@ -91,37 +90,25 @@ class AdmissionLimits(Component):
         """The admitted jobs were tried: whether there are others to vote on now."""
         waiting, self._to_vote = self._to_vote, {}
         for key in waiting:
-            self._pending.activate(key)
+            self._job_queue.activate(key)
         return bool(waiting)
 
-    def holds_back(self, key: str) -> bool:
-        """Whether the job was put back to Pending and is not tried yet."""
-        return key in self._put_back
-
     def deadline(self) -> int | None:
-        limit = self._limit
-        if not limit:
-            return None
-        times = (self._since.first(), self._put_back.first())
-        first = min((time for time in times if time is not None), default=None)
-        return None if first is None else first + limit
+        limit, first = self._limit, self._since.first()
+        return first + limit if limit and first is not None else None
 
     def review(self, now: int) -> None:
-        """Put jobs back whose limit has passed, and try those again that were put back long enough ago."""
+        """Put jobs back whose limit has passed."""
         limit = self._limit
-        for key in self._put_back.take(now - limit):
-            self._pending.activate(key)
-        if not limit:
-            return
-        for key in self._since.take(now - limit):
+        for key in self._since.take(now - limit) if limit else ():
             job = self._book.jobs.get(key)
             if job is None or not is_awaiting_pods(job):
                 continue
             job.inqueue = False
             job.reason = PODS_NEVER_CREATED(needed=job.min_available, seconds=limit // _SECOND)
             job.waiting_since = now
-            self._put_back.put(key, now)
-            self._pending.activate(key)
+            self._job_queue.back_off(key, BackoffCause.POD_CREATION, now + limit)
+            self._job_queue.activate(key)
             self._notify(ie.AdmissionEnded(job), now)
 
     @property

@@ -1,17 +1,10 @@
-"""Jobs that are tried again at a certain time, although nothing changes in the cluster.
-
-A backoff is for jobs whose next attempt would most likely end as the last one. Whatever refuses a binding (an
-admission webhook, a policy) will refuse it again: a job whose bindings are retried as fast as the API server
-answers would slow down all others. A job that was too costly to place will be so again. Other times are named
-by plugins: what they say about the job is different then.
-"""
+"""Backoff of jobs whose bindings failed, and of jobs that were too costly to place."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 
-from ringwise.durations import seconds_text
+from ringwise.durations import ExponentialBackoff, seconds_text
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.messages.commands import RecordJobEvent
@@ -19,15 +12,14 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.scheduler.reasons import BIND_FAILED
 
 _SECOND = 1_000_000_000
-#: This many failures of one pod in a row are retried at once; then its job waits 1, 2, 4 ... seconds.
+#: This many failures of one pod in a row are retried at once.
 AT_ONCE = 2
-LONGEST = 10
-#: The same for a job that was too costly: it waits 2, 4, 8 ... seconds.
-MAX_AFTER_COST = 600
+AFTER_BINDING = ExponentialBackoff(initial=1, limit=10)
+AFTER_COST = ExponentialBackoff(initial=2, limit=600)
 
 
 class JobBackoff(Component):
@@ -38,11 +30,6 @@ class JobBackoff(Component):
         #: Failed bindings in a row, by pod; and how often in a row a job was too costly.
         self._failures: dict[str, int] = {}
         self._too_costly: dict[str, int] = {}
-        #: Jobs in backoff after failed bindings and after an attempt that was too costly, and until when.
-        self._until = Deadlines()
-        self._costly_until = Deadlines()
-        #: The times that plugins named.
-        self._retries = Deadlines()
         #: Jobs that are set aside because their namespace has no steps left.
         self._crowded: set[str] = set()
         #: Events about jobs that were set aside, to be sent.
@@ -55,23 +42,25 @@ class JobBackoff(Component):
             ie.BindingFailed: self._binding_failed,
             ie.PodConfirmed: lambda event, now: self._forget_pod(event.uid),
             ie.PodRemoved: lambda event, now: self._forget_pod(event.uid),
-            ie.JobSpecChanged: lambda event, now: self._changed(event.key),
+            # It may cost less, or ask for other volumes. The next pause is longer all the same.
+            ie.JobSpecChanged: lambda event, now: self._job_queue.end_backoff(
+                event.key, BackoffCause.COST, BackoffCause.VOLUMES
+            ),
             ie.JobSettled: lambda event, now: self._tried(event.job, now),
             ie.JobGone: lambda event, now: self._forget(event.job.key),
-            ConfigurationSeen: lambda event, now: self._costly_until.clear(),
+            ConfigurationSeen: lambda event, now: self._job_queue.end_all_backoffs(
+                BackoffCause.COST, BackoffCause.POD_CREATION
+            ),
         }
 
     def _binding_failed(self, event: ie.BindingFailed, now: int) -> None:
-        seconds = self._failed(event.job, event.pod.uid, now)
-        event.job.reason = BIND_FAILED(pod=event.pod.name, node=event.node, why=event.why, seconds=seconds)
-
-    def _failed(self, job: Job, uid: str, now: int) -> int:
-        """Returns the seconds until the job is tried again."""
+        key, uid = event.job.key, event.pod.uid
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
         if failures > AT_ONCE:
-            pause = min(1 << (failures - AT_ONCE - 1), LONGEST)
-            self._until.put(job.key, max(self._until.of(job.key) or 0, now + pause * _SECOND))
-        return max(0, (self._until.of(job.key) or now) - now) // _SECOND
+            pause = AFTER_BINDING.seconds(failures - AT_ONCE)
+            self._job_queue.back_off(key, BackoffCause.BINDING, now + pause * _SECOND)
+        seconds = self._job_queue.backoff_left(key, BackoffCause.BINDING, now) // _SECOND
+        event.job.reason = BIND_FAILED(pod=event.pod.name, node=event.node, why=event.why, seconds=seconds)
 
     def _tried(self, job: Job, now: int) -> None:
         """A cycle decided about the job; its reason says how that ended."""
@@ -89,9 +78,9 @@ class JobBackoff(Component):
         if reason is None or reason.code != TOO_COSTLY.code:
             self._too_costly.pop(job.key, None)
             return
-        times = self._too_costly[job.key] = min(self._too_costly.get(job.key, 0) + 1, 16)
-        pause = min(1 << times, MAX_AFTER_COST)
-        self._costly_until.put(job.key, now + pause * _SECOND)
+        times = self._too_costly[job.key] = self._too_costly.get(job.key, 0) + 1
+        pause = AFTER_COST.seconds(times)
+        self._job_queue.back_off(job.key, BackoffCause.COST, now + pause * _SECOND)
         self.set_aside[reason.code] += 1
         again = seconds_text(pause)
         message = f"{reason.message}; it is tried again after {again}, or when it or the settings change"
@@ -102,41 +91,11 @@ class JobBackoff(Component):
         told, self._told = self._told, []
         return told
 
-    def _changed(self, key: str) -> None:
-        """The job itself changed: it may cost less. The next pause is longer all the same."""
-        self._costly_until.drop(key)
-
     def _forget_pod(self, uid: str) -> None:
         """The pod is bound, or it is gone."""
         self._failures.pop(uid, None)
 
-    def corrected(self, key: str) -> None:
-        """The job gets a reason of another kind: its bindings are tried at once when that is cured."""
-        self._until.drop(key)
-
     def _forget(self, key: str) -> None:
         """The job is gone."""
-        self._until.drop(key)
         self._too_costly.pop(key, None)
-        self._costly_until.drop(key)
         self._crowded.discard(key)
-        self._retries.drop(key)
-
-    def note_retries(self, jobs: Iterable[Job], times: Mapping[str, int]) -> None:
-        """A cycle tried these jobs, and plugins named times for some of them."""
-        for job in jobs:
-            self._retries.drop(job.key)
-        for key, time in times.items():
-            self._retries.put(key, time)
-
-    def holds_back(self, key: str) -> bool:
-        return key in self._until or key in self._costly_until
-
-    def deadline(self) -> int | None:
-        times = (self._until.first(), self._costly_until.first(), self._retries.first())
-        return min((time for time in times if time is not None), default=None)
-
-    def review(self, now: int) -> None:
-        for table in (self._until, self._costly_until, self._retries):
-            for key in table.take(now):
-                self._pending.activate(key)

@@ -89,7 +89,7 @@ class LimitWaits(Component):
         changed, self._table.changed = self._table.changed, False
         if changed:
             # A limit that was lowered is what a job waits for that waited for room: it says so then.
-            self._pending.wake((Trigger.CONFIGURATION_CHANGED,))
+            self._job_queue.wake((Trigger.CONFIGURATION_CHANGED,))
         for scope in list(self._waiting):
             before, now = self._seen[scope], self._table.used(scope)
             if now[0] < before[0] or now[1] < before[1]:
@@ -106,7 +106,7 @@ class LimitWaits(Component):
             self._seen[scope] = now
         self._left.clear()
         self._table.may_burst = frozenset()
-        if self._for_burst and not self._pending.active:
+        if self._for_burst and not self._job_queue.active:
             self._table.may_burst = frozenset(self._for_burst)
             self._activate(self._for_burst)
             self._for_burst = {}
@@ -117,4 +117,4 @@ class LimitWaits(Component):
 
     def _activate(self, keys: dict[str, None]) -> None:
         for key in list(keys):
-            self._pending.activate(key)
+            self._job_queue.activate(key)

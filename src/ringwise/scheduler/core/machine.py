@@ -30,10 +30,11 @@ from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.component import Components, Context
+from ringwise.scheduler.cache.deadlines import Timers, earliest
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.job_queue import BackoffCause, JobQueue
 from ringwise.scheduler.cache.preemptions import Preemptions
 from ringwise.scheduler.cache.run_times import RunTimes
 from ringwise.scheduler.cache.sessions import SessionFactory
@@ -119,16 +120,18 @@ class Scheduler:
         self._book = JobBook(state, frozenset(scheduler_names), self._containment, awaits_groups)
         self._book.visible_devices = settings.visible_devices
         self._book.user_of = self._verified_user
-        self._pending = PendingQueue()
+        timers = Timers()
+        self._job_queue = JobQueue(timers)
         self._assumed = AssumedPods(state)
-        self._components = Components()
+        self._components = Components(timers)
         self._notify = self._components.notify
         context = Context(
             state=state,
             book=self._book,
             configuration=self._configuration,
             topology=topology,
-            pending=self._pending,
+            job_queue=self._job_queue,
+            timers=timers,
             reservations=self._reservations,
             triggers=self._triggers,
             assumed=self._assumed,
@@ -288,10 +291,11 @@ class Scheduler:
             self._limits.touch(job)
         for job in self._book.review_priorities():
             # It may be served first now, or preempt others.
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
             self._reporter.job_changed(job)
         if decide is Decide.NOTHING:
             return []
+        self._contained("job queue", self._job_queue.review, now)
         for part in self._components.reviewing:
             self._contained(part.name, part.review, now)
         commands: list[Command] = []
@@ -312,7 +316,7 @@ class Scheduler:
             commands += self._contained(self._reporter.name, self._reporter.publish, now)
             return [*commands, *self._containment.commands()]
         self._contained("admissions", self._limits.end_admissions, now)
-        while self._pending.active or self._limits.has_votes():
+        while self._job_queue.active or self._limits.has_votes():
             # A cycle may lift reservations; then other jobs are tried once more.
             commands += self._contained("cycle", self._cycle, now)
             self._wake()
@@ -320,7 +324,7 @@ class Scheduler:
                 break
         # Jobs to vote on must not wait until no admitted job is left.
         self._limits.has_votes()
-        self._turns.end(bool(self._pending.active))
+        self._turns.end(bool(self._job_queue.active))
         # Not for who gave way to others in a later action or cycle.
         commands += self._volumes.commands()
         for part in self._components.publishing:
@@ -372,7 +376,7 @@ class Scheduler:
 
     def _wake(self) -> None:
         self._discipline.wake()
-        self._pending.wake(self._triggers)
+        self._job_queue.wake(self._triggers)
         self._triggers.clear()
         self._limit_waits.wake()
 
@@ -383,7 +387,7 @@ class Scheduler:
     def prepare(self, now: int) -> None:
         """Compute what the first cycle needs of nodes, boards and jobs: a standby replica has time for it."""
         session = self._sessions.open(now)
-        for key in self._pending.active:
+        for key in self._job_queue.active:
             job = self._book.jobs.get(key)
             if job is not None and self._book.refusal(job) is None and self._book.has_pending(job):
                 session.prepare(job)
@@ -391,7 +395,7 @@ class Scheduler:
 
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
-        return self._components.deadline()
+        return earliest(self._job_queue.deadline(), self._components.deadline())
 
     # -- a cycle --------------------------------------------------------------------------------
 
@@ -427,7 +431,6 @@ class Scheduler:
             self._triggers.add(Trigger.CHIPS_FREED)
         if session.bound:
             self._triggers.add(Trigger.POD_PLACED)
-        self._backoff.note_retries(tried, session.retries)
         self._history.add(session.incidents)
         self._history.plans = session.plans
         evictions: list[Command] = []
@@ -448,9 +451,11 @@ class Scheduler:
         for job in untried:
             if job.waiting_since is None:
                 job.waiting_since = now
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
         for job in tried:
-            self._containment.attempt("job", job.key, partial(self._settle, job, now), work="settle")
+            self._containment.attempt(
+                "job", job.key, partial(self._settle, job, now, session.retries.get(job.key)), work="settle"
+            )
             self._note_claim(job)
         self._note_reservations(reserved_before)
         commands.extend(self._backoff.events())
@@ -492,9 +497,9 @@ class Scheduler:
             if job is not None:
                 self._note_claim(job)
 
-    def _settle(self, job: Job, now: int) -> None:
+    def _settle(self, job: Job, now: int, retry: int | None = None) -> None:
         since, pending = job.waiting_since, self._book.has_pending(job)
-        self._pending.settle(job, pending, now)
+        self._job_queue.settle(job, pending, now, retry)
         if not pending:
             job.drop_seniority()
             if not job.pods:
@@ -508,10 +513,10 @@ class Scheduler:
         """The active jobs that have pods to place, or can be admitted; the others get their reason."""
         found: list[Job] = []
         jobs = self._book.jobs
-        active = [jobs[key] for key in self._pending.pop_active() if key in jobs]
+        active = [jobs[key] for key in self._job_queue.pop_active() if key in jobs]
         chosen, later = self._turns.choose(active)
         for job in later:
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
         self._state.changes.several_jobs([job.key for job in chosen])
         for job in chosen:
             try:
@@ -525,7 +530,7 @@ class Scheduler:
             except Exception as error:
                 self._containment.failed("job", job.key, error, work="decide")
                 job.reason = INTERNAL_ERROR(where="the scheduler", error=describe(error))
-                self._pending.settle(job, True, self._history.now)
+                self._job_queue.settle(job, True, self._history.now)
                 self._reporter.job_changed(job)
         return found
 
@@ -540,16 +545,14 @@ class Scheduler:
         reason = self._book.refusal(job)
         if reason is not None:
             # Once this is corrected, it does not have to wait for the backoff as well.
-            self._backoff.corrected(job.key)
-        elif pending and (self._backoff.holds_back(job.key) or self._volumes.holds_back(job.key)):
-            # The reason stays that its binding failed, that it was too costly, or that a claim got no volume.
-            reason = job.reason
-        elif self._limits.holds_back(job.key):
-            # The reason stays that its pods were never created.
+            self._job_queue.end_backoff(job.key, BackoffCause.BINDING)
+        elif pending and self._job_queue.is_in_backoff(job.key):
+            # The reason stays: its binding failed, it was too costly, a claim got no volume, or its pods
+            # were not created.
             reason = job.reason
         if reason is not None:
             job.reason = reason
-            self._pending.settle(job, True, self._history.now)
+            self._job_queue.settle(job, True, self._history.now)
             self._awaited.note(job, self._history.now)
             self._reporter.job_changed(job)
             return False

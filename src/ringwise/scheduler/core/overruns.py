@@ -22,7 +22,6 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.state.reservations import Borrowed, Reservation
 from ringwise.versions import RECORD_VERSION, read_record
@@ -41,7 +40,7 @@ class Overruns(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         #: By uid of a pod.
-        self._due = Deadlines()
+        self._due = context.timers.table()
         self._written: dict[str, Borrowed] = {}
         #: Whether what is written is out of date.
         self.changed = False
@@ -60,9 +59,6 @@ class Overruns(Component):
     def _forget(self, uid: str) -> None:
         if self._reservations.borrowed.pop(uid, None) is not None:
             self._due.drop(uid)
-
-    def deadline(self) -> int | None:
-        return self._due.first()
 
     # -- acting --------------------------------------------------------------------------------
 

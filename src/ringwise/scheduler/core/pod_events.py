@@ -102,7 +102,7 @@ class PodEvents(ContextUser):
 
     def _job_seen(self, job: Job, now: int) -> None:
         self._notify(ie.JobSeen(job), now)
-        self._pending.activate(job.key)
+        self._job_queue.activate(job.key)
 
     def _group_seen(self, event: ev.PodGroupSeen, now: int) -> None:
         old = self._book.groups.get(event.group.key)
@@ -127,9 +127,9 @@ class PodEvents(ContextUser):
         """A pod or the PodGroup left the job. Returns whether there is anything left of it."""
         self._notify(ie.JobChanged(job), now)
         if job.key in self._book.jobs:
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
             return True
-        self._pending.forget(job.key)
+        self._job_queue.forget(job.key)
         self._notify(ie.JobGone(job), now)
         return False
 
@@ -138,7 +138,7 @@ class PodEvents(ContextUser):
         if event.job.over:
             self._notify(ie.VcJobOver(event.job, job), now)
         if job is not None and job.key in self._book.jobs:
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
         else:
             self._job_may_be_gone(job, now)
 
@@ -158,7 +158,7 @@ class PodEvents(ContextUser):
         self.undo_binding(job, event.uid)
         self._reservations.binding_failed(job.key, number, chips, placement.pod.cls, now)
         self._notify(ie.BindingFailed(job, placement.pod, node, event.why), now)
-        self._pending.activate(job.key)
+        self._job_queue.activate(job.key)
 
     def undo_binding(self, job: Job, uid: str) -> None:
         """The pod waits for a node again; what it had is free."""

@@ -65,7 +65,7 @@ class QueueDiscipline(Component):
             # Jobs are tested at the end of a cycle.
             self._due, self._not_before = True, now + _PAUSE
             for key in heads.to_test:
-                self._pending.activate(key)
+                self._job_queue.activate(key)
 
     def end_cycle(self, session: Session) -> None:
         if not session.is_strict:
@@ -81,7 +81,7 @@ class QueueDiscipline(Component):
         woken = False
         for line in list(self._heads.moved):
             for key in self._heads.to_try(line):
-                self._pending.activate(key)
+                self._job_queue.activate(key)
                 woken = True
         return woken
 

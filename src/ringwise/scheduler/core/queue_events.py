@@ -74,7 +74,7 @@ class QueueEvents(ContextUser):
     def _put_class(self, priority_class: PriorityClass | None, name: str) -> None:
         for job in self._book.put_priority_class(priority_class, name):
             # It may be served first now, or preempt others.
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
 
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
         self._configuration.current = event.configuration

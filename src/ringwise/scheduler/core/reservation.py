@@ -38,7 +38,7 @@ from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.deadlines import Deadlines, earliest
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
 
@@ -82,8 +82,7 @@ class ReservationExpiry(Component):
     name = "reservations"
 
     def deadline(self) -> int | None:
-        times = (reservation.expires for reservation in self._reservations)
-        return min((time for time in times if time is not None), default=None)
+        return earliest(*(reservation.expires for reservation in self._reservations))
 
     def review(self, now: int) -> None:
         for reservation in self._reservations.expired(now):
@@ -145,8 +144,7 @@ class StarvationGuard(Component):
     def deadline(self) -> int | None:
         """When the next job will have waited long, or the next of those is tried."""
         first = self._first()
-        times = (None if first is None else first[0] + self._limit, self._resumes)
-        return min((time for time in times if time is not None), default=None)
+        return earliest(None if first is None else first[0] + self._limit, self._resumes)
 
     @property
     def _limit(self) -> int:
@@ -162,12 +160,12 @@ class StarvationGuard(Component):
         while (first := self._first()) is not None and first[0] + self._limit <= now:
             heappop(self._waiting)
             self._due[first[1]] = None
-            self._pending.activate(first[1])
+            self._job_queue.activate(first[1])
         if self._resumes is not None and self._resumes <= now:
             self._resumes = None
             for key in islice(self._due, 1):
                 # For a cycle.
-                self._pending.activate(key)
+                self._job_queue.activate(key)
 
     # -- reserving -----------------------------------------------------------------------------
 

@@ -41,7 +41,6 @@ from ringwise.messages.events import (
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.state.limits import REQUEUE
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
@@ -79,7 +78,7 @@ class RunTimeLimits(Component):
         self._table = context.book.limits
         self._runs: dict[str, LimitedRun] = {}
         #: When something is due for a job.
-        self._due = Deadlines()
+        self._due = context.timers.table()
         #: Whether what is written is out of date.
         self.changed = False
         self._commands: list[Command] = []
@@ -231,9 +230,6 @@ class RunTimeLimits(Component):
         """The queue whose longest run time ends a running job."""
         run = self._runs.get(job.key)
         return job.queue if run is None else run.queue
-
-    def deadline(self) -> int | None:
-        return self._due.first()
 
     # -- acting --------------------------------------------------------------------------------
 

@@ -107,7 +107,7 @@ class StorageWaits(Component):
                 for key in jobs:
                     job = self._book.jobs.get(key)
                     if job is not None and self._book.has_pending(job):
-                        self._pending.activate(key)
+                        self._job_queue.activate(key)
 
     def _may_be_used(self, nodes: int, chips: _Chips) -> bool:
         evicts_nobody = set(self._configuration.current.actions) <= _EVICT_NOBODY

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
 
+from ringwise.durations import ExponentialBackoff
 from ringwise.framework.gangs.gang_count import GangCount, is_placed
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import VOLUME_BINDING_FAILED, VOLUMES_AWAITED, VOLUMES_TIMED_OUT
@@ -25,7 +26,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.state.volume_table import keys_of
@@ -35,8 +36,8 @@ from ringwise.wellknown import PREDICATE_TIME
 K = TypeVar("K")
 
 _SECOND = 1_000_000_000
-#: After it gave its nodes back, a job waits 1, 2, 4 ... seconds: others are tried first.
-_LONGEST_PAUSE = 60
+#: Of a job that gave its nodes back: others are tried first.
+BACKOFF = ExponentialBackoff(initial=1, limit=60)
 #: So many seconds a claim avoids a node for which its provisioner made no volume.
 REFUSED_SECONDS = 300
 
@@ -80,7 +81,7 @@ class VolumeWaits(Component):
         self.on_bound: Callable[[Job, Bind], None] = lambda job, bind: None
         #: By job; when the time of the first of them is over; and jobs of which one waits for no claim.
         self._batches: dict[str, list[_Batch]] = {}
-        self._ends = Deadlines()
+        self._ends = context.timers.table()
         self._ready: dict[str, None] = {}
         self._job_of: dict[str, str] = {}
         #: Jobs to be looked at, each with the claims that changed; None: with its pods and nodes.
@@ -93,11 +94,10 @@ class VolumeWaits(Component):
         #: Pods that use a claim, whether they wait or not; and the claims of pods.
         self._users: dict[str, dict[str, None]] = {}
         self._claims_of: dict[str, tuple[str, ...]] = {}
-        #: Jobs that gave their nodes back and are not tried before; and how often in a row.
-        self._until = Deadlines()
+        #: How often in a row a job gave its nodes back.
         self._failures: dict[str, int] = {}
         #: Claims, and when the first of the nodes that they avoid is tried again.
-        self._refusals = Deadlines()
+        self._refusals = context.timers.table()
         #: What was chosen since it was told last, by claim.
         self._commands: dict[str, SelectNode | BindVolume] = {}
 
@@ -111,7 +111,6 @@ class VolumeWaits(Component):
             ie.PodChanged: self._pod_changed,
             ie.PodRemoved: self._pod_removed,
             ie.BindingFailed: lambda event, now: self._look_at(event.job.key),
-            ie.JobSpecChanged: lambda event, now: self._until.drop(event.key),
             ie.JobSettled: self._job_settled,
             ie.JobGone: self._job_gone,
         }
@@ -127,8 +126,8 @@ class VolumeWaits(Component):
         for found in jobs.values():
             found.evicts_nobody = False
             if self._book.has_pending(found):
-                self._until.drop(found.key)
-                self._pending.activate(found.key)
+                self._job_queue.end_backoff(found.key, BackoffCause.VOLUMES)
+                self._job_queue.activate(found.key)
 
     def _wake_users(self, uid: str) -> None:
         """The pod has its node no more: others may use a claim that is for one pod alone."""
@@ -202,17 +201,12 @@ class VolumeWaits(Component):
         self._broken.pop(key, None)
         self._changed.pop(key, None)
         self._failures.pop(key, None)
-        self._until.drop(key)
 
     # -- the wait -----------------------------------------------------------------------------------
 
     def waits(self, key: str) -> bool:
         """Whether pods of the job have their nodes and wait for their claims."""
         return key in self._batches
-
-    def holds_back(self, key: str) -> bool:
-        """Whether the job gave its nodes back and is not tried yet."""
-        return key in self._until
 
     def hold(
         self, job: Job, allocations: Sequence[Allocation], binds: Sequence[Bind], timeout: int, now: int
@@ -298,10 +292,6 @@ class VolumeWaits(Component):
             seconds=batch.limit // _SECOND,
         )
 
-    def deadline(self) -> int | None:
-        times = (self._ends.first(), self._refusals.first(), self._until.first())
-        return min((time for time in times if time is not None), default=None)
-
     def review(self, now: int) -> None:
         changed, self._changed = self._changed, {}
         for key, claims in changed.items():
@@ -314,8 +304,6 @@ class VolumeWaits(Component):
             late = [batch for batch in self._batches[key] if batch.until <= now]
             self._give_back(key, late, now, _timed_out(late[0]))
         self._end_refusals(now)
-        for key in self._until.take(now):
-            self._pending.activate(key)
 
     def _end_broken(self, now: int) -> None:
         broken, self._broken = self._broken, {}
@@ -461,7 +449,7 @@ class VolumeWaits(Component):
         self._failures.pop(job.key, None)
         job.evicts_nobody = False
         if self._book.has_pending(job):
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
         elif not left:
             job.reason = job.waiting_since = None
         self._notify(ie.JobChanged(job), now)
@@ -501,12 +489,12 @@ class VolumeWaits(Component):
                 record = self._state.pods.get(uid)
                 if record is not None and record.reserved:
                     self._undo(job, uid)
-        failures = self._failures[key] = min(self._failures.get(key, 0) + 1, 16)
-        pause = min(1 << (failures - 1), _LONGEST_PAUSE)
-        self._until.put(key, now + pause * _SECOND)
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        pause = BACKOFF.seconds(failures)
+        self._job_queue.back_off(key, BackoffCause.VOLUMES, now + pause * _SECOND)
         job.reason = reason(pause)
         job.evicts_nobody = job.reason.kind is VOLUMES_TIMED_OUT
-        self._pending.activate(key)
+        self._job_queue.activate(key)
         self._notify(ie.JobChanged(job), now)
 
     def _take(self, key: str, batches: Sequence[_Batch]) -> list[_Batch]:

@@ -541,7 +541,7 @@ class Moves(Component):
                 job = self._book.jobs.get(key)
                 if job is not None and job.places:
                     job.places = ()
-                    self._pending.activate(key)
+                    self._job_queue.activate(key)
 
     # -- what is reserved ------------------------------------------------------------------------------
 
@@ -570,7 +570,7 @@ class Moves(Component):
                 kept = tuple(place for place, _ in places)
                 if job.places != kept:
                     job.places = kept
-                    self._pending.activate(job.key)
+                    self._job_queue.activate(job.key)
             self._reserve(moving.job, moving.resource, places, leaving)
 
     def _reserve(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.deadlines import earliest
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import is_made_again
@@ -382,10 +383,6 @@ class FaultDetector:
 
 def _has_failed(pod: Pod) -> bool:
     return pod.phase == "Failed" or pod.exit_code not in (None, 0)
-
-
-def earliest(*times: int | None) -> int | None:
-    return min((time for time in times if time is not None), default=None)
 
 
 def is_unfit(state: ClusterState, resource: str, name: str, mask: int) -> bool:

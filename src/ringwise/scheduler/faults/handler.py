@@ -18,12 +18,12 @@ from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.deadlines import earliest
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
-from ringwise.scheduler.faults.detection import FaultDetector, FaultType, earliest
+from ringwise.scheduler.faults.detection import FaultDetector, FaultType
 from ringwise.scheduler.faults.document import ReadDocument
 from ringwise.scheduler.faults.fault_job import (
     FaultJob,
@@ -66,7 +66,7 @@ class FaultHandler(Component):
         self.jobs = jobs
         self.detector = FaultDetector(context.state)
         #: F2.
-        self.clocks = Clocks(context.state, context.configuration, context.pending.activate)
+        self.clocks = Clocks(context.state, context.configuration, context.job_queue.activate)
         self.retries = RetryBudgets()
         self.restarts = Restarts()
         self.records = RescheduleRecords()
@@ -77,7 +77,7 @@ class FaultHandler(Component):
         self.cool_downs = CoolDowns()
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
-        self._due = Deadlines()
+        self._due = context.timers.table()
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
         self.rejected = RejectedPods(context.book.job_of, context.book.is_ours)
@@ -260,7 +260,7 @@ class FaultHandler(Component):
 
     def deadline(self) -> int | None:
         parts = (self._unmarked, self.clusterd, self.rejected)
-        return earliest(self._due.first(), *(part.deadline() for part in parts))
+        return earliest(*(part.deadline() for part in parts))
 
     def act(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""

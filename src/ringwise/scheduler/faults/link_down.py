@@ -13,7 +13,6 @@ from ringwise.messages.events import ReportGone, ReportSeen
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines
 
 LINK_DOWN_CODE = "81078603"
 COUNTS_FOR = 20_000_000_000
@@ -25,7 +24,7 @@ class LinkDownNodes(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         #: Node to the end of its time, in nanoseconds.
-        self._until = Deadlines()
+        self._until = context.timers.table()
 
     def hears(self) -> Handlers:
         return {
@@ -55,6 +54,3 @@ class LinkDownNodes(Component):
                 self._state.put_links_down(node, resource, 0)
             self._triggers.add(Trigger.HEALTH_CHANGED)
         return ()
-
-    def deadline(self) -> int | None:
-        return self._until.first()

@@ -370,7 +370,7 @@ class PreviousPlacements(Component):
     def _await_no_more(self, uid: str, pod: LeavingPod) -> None:
         job = self._book.jobs.get(pod.job)
         if job is not None and job.awaited_nodes.pop(uid, None) is not None:
-            self._pending.activate(job.key)
+            self._job_queue.activate(job.key)
 
     # -- suspended jobs -----------------------------------------------------------------------
 
@@ -538,7 +538,7 @@ class PreviousPlacements(Component):
             if kept.until <= now:
                 self._preferred.forget(owner)
                 self._end(owner)
-                self._pending.activate(kept.job)
+                self._job_queue.activate(kept.job)
                 continue
             if kept.suspended:
                 continue
@@ -643,7 +643,7 @@ class PreviousPlacements(Component):
             job = self._book.jobs.get(kept.job)
             if job is not None and not job.previous_nodes and owner in self._rescheduling:
                 job.previous_nodes = self._rescheduling[owner].nodes
-                self._pending.activate(job.key)
+                self._job_queue.activate(job.key)
         if self._successors:
             for job in self._book.jobs.values():
                 self._attach(job)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringwise.durations import duration_text, seconds_text
+from ringwise.durations import ExponentialBackoff, duration_text, seconds_text
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
 from ringwise.state.model import Pod
 
 _SECOND = 1_000_000_000
-#: Seconds. The restart after the first waits 1 s since that, the next ones 2, 4, 8 ... s. It is less than the
-#: time for which the controller waits for an answer about failed pods (F5).
-MAX_PAUSE = 32
+#: Of the restarts after the first. It is less than the time for which the controller waits for an answer
+#: about failed pods (F5).
+BACKOFF = ExponentialBackoff(initial=1, limit=32)
 #: An owner without restarts for so many seconds begins anew.
 FORGOTTEN_AFTER = 600
 #: Owners that are kept; the one that was restarted last longest ago goes first.
@@ -36,7 +36,7 @@ class Restarted:
     @property
     def next(self) -> int:
         """Before this time new pods are not restarted."""
-        return self.last + min(1 << min(self.again, 16), MAX_PAUSE) * _SECOND
+        return self.last + BACKOFF.seconds(self.again + 1) * _SECOND
 
     def is_over(self, now: int) -> bool:
         return now >= self.last + FORGOTTEN_AFTER * _SECOND
@@ -62,7 +62,7 @@ class WaitingRestart:
         return (
             f"{names} {agrees(len(self.pods), 'is', 'are')} faulty again after "
             f"{counted(self.restarts, 'restart')} because of faults: the next one follows in {left}, "
-            f"each time twice as long after the one before, at most {seconds_text(MAX_PAUSE)}"
+            f"each time twice as long after the one before, at most {seconds_text(BACKOFF.limit)}"
         )
 
 

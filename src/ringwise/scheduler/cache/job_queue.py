@@ -1,0 +1,131 @@
+"""The job queue: active jobs are tried in the next cycle; others are in backoff, or unschedulable.
+
+These are the words of kube-scheduler. An unschedulable job is tried when an event can cure its reason, at the
+time that a plugin named, and after at most five minutes even if no event came. A job in backoff is not tried
+before its time: its next attempt would most likely end as the last one. Whatever refuses a binding (an
+admission webhook, a policy) refuses it again, and a job that was too costly to place is so again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from ringwise.framework.job import Job
+from ringwise.reasons import CAPACITY, Trigger
+from ringwise.scheduler.cache.deadlines import Timers
+
+_SECOND = 1_000_000_000
+#: The longest time for which an unschedulable job is not tried. Jobs are tried together, every half minute.
+RETRY_AFTER = 300 * _SECOND
+_RETRY_PERIOD = 30 * _SECOND
+
+
+class BackoffCause(Enum):
+    BINDING = auto()
+    COST = auto()
+    VOLUMES = auto()
+    POD_CREATION = auto()
+
+
+class JobQueue:
+    def __init__(self, timers: Timers) -> None:
+        #: Jobs to try in the next cycle, in the order in which they were activated.
+        self.active: dict[str, None] = {}
+        #: The triggers that can cure the reason of each job, and when it is tried without one; in this order.
+        self._unschedulable: dict[str, tuple[frozenset[Trigger], int]] = {}
+        self._by_trigger: dict[Trigger, dict[str, None]] = {trigger: {} for trigger in Trigger}
+        #: The times that plugins named for unschedulable jobs.
+        self._retries = timers.table()
+        self._backoff = {cause: timers.table() for cause in BackoffCause}
+
+    def activate(self, key: str) -> None:
+        """The job is tried in the next cycle, unless it is in backoff."""
+        triggers, _ = self._unschedulable.pop(key, ((), 0))
+        for trigger in triggers:
+            self._by_trigger[trigger].pop(key, None)
+        self._retries.drop(key)
+        self.active[key] = None
+
+    def forget(self, key: str) -> None:
+        self.activate(key)
+        self.active.pop(key, None)
+        self.end_backoff(key, *BackoffCause)
+
+    def wake(self, triggers: Iterable[Trigger]) -> None:
+        """Activate every job whose reason one of these triggers can cure."""
+        if Trigger.CONFIGURATION_CHANGED in triggers:
+            # New actions or plugins may help any job, whatever its reason was under the old ones.
+            for key in list(self._unschedulable):
+                self.activate(key)
+        for trigger in sorted(triggers, key=lambda trigger: trigger.name):
+            for key in list(self._by_trigger[trigger]):
+                self.activate(key)
+
+    def pop_active(self) -> list[str]:
+        """The jobs to try now. Each must be settled afterwards."""
+        keys = list(self.active)
+        self.active.clear()
+        return keys
+
+    def settle(self, job: Job, pending: bool, now: int, retry: int | None = None) -> None:
+        """After a cycle: a job that is still pending waits for what can cure its reason, or until `retry`."""
+        if not pending:
+            job.waiting_since = None
+            return
+        if job.waiting_since is None:
+            job.waiting_since = now
+        cured_by = job.reason.kind.cured_by if job.reason is not None else CAPACITY
+        if any(
+            pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.pods.values()
+        ):
+            # Whatever the reason: where other pods are, and which of them count, decides where these may be.
+            cured_by |= {Trigger.POD_PLACED, Trigger.NAMESPACE_CHANGED}
+        if job.has_claims:
+            # Where volumes are, and which of them are free.
+            cured_by |= {Trigger.VOLUME_CHANGED}
+        self._unschedulable[job.key] = cured_by, (now + RETRY_AFTER) // _RETRY_PERIOD * _RETRY_PERIOD
+        for trigger in cured_by:
+            self._by_trigger[trigger][job.key] = None
+        if retry is not None:
+            self._retries.put(job.key, retry)
+
+    # -- backoff --------------------------------------------------------------------------------
+
+    def back_off(self, key: str, cause: BackoffCause, until: int) -> None:
+        """The job is not tried before this time; an earlier one does not replace a later one."""
+        table = self._backoff[cause]
+        table.put(key, max(table.of(key) or 0, until))
+
+    def end_backoff(self, key: str, *causes: BackoffCause) -> None:
+        for cause in causes:
+            self._backoff[cause].drop(key)
+
+    def end_all_backoffs(self, *causes: BackoffCause) -> None:
+        for cause in causes:
+            self._backoff[cause].clear()
+
+    def backoff_left(self, key: str, cause: BackoffCause, now: int) -> int:
+        """Return for how long the job is in backoff; 0: it is not."""
+        return max(0, (self._backoff[cause].of(key) or now) - now)
+
+    def is_in_backoff(self, key: str) -> bool:
+        return any(key in table for table in self._backoff.values())
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def deadline(self) -> int | None:
+        """When the first unschedulable job is tried even if no event came."""
+        _, first = next(iter(self._unschedulable.values()), (None, None))
+        return first
+
+    def review(self, now: int) -> None:
+        """Activate the jobs whose time has come."""
+        for table in (*self._backoff.values(), self._retries):
+            for key in table.take(now):
+                self.activate(key)
+        while self._unschedulable:
+            key, (_, due) = next(iter(self._unschedulable.items()))
+            if due > now:
+                return
+            self.activate(key)
