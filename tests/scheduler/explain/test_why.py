@@ -15,7 +15,7 @@ from ringwise.messages.job_expansion import pod_group_of
 from ringwise.reasons import general_form
 from ringwise.scheduler.explain.why import Explanation, UnknownJobError, explain, find_job, reasons_now
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import PodClass, Queue, Taint
+from ringwise.state.model import Owner, PodClass, Queue, Taint
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from tests.builders.values import CHIP, gang, node, pod, pod_class, report
 from tests.fingerprint import fingerprint, state_of, usage_of
@@ -217,6 +217,20 @@ def test_unknown_and_ambiguous_names() -> None:
     with pytest.raises(UnknownJobError, match="2 jobs are called new"):
         find_job(view, "new")
     assert find_job(view, "other/new").namespace == "other"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (Owner("Job", "train", "u1", "batch.volcano.sh/v1alpha1"), "train"),
+        (Owner("Job", "train", "u1", "batch/v1"), "train-u1"),
+        (None, "train-u1"),
+    ],
+)
+def test_a_vcjob_is_found_by_its_name_while_its_pod_group_is_missing(owner: Owner | None, name: str) -> None:
+    """As in the list of jobs: it is suspended, and its last pod ends."""
+    ending = pod("train-0", 1, on="node-1", holds=(0,), group="train-u1", owner=owner, deleting=True)
+    assert find_job(told(node("node-1"), ending), f"default/{name}").name == name
 
 
 running = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), max_size=8)

@@ -503,7 +503,8 @@ class JobBook:
             elif group.sub_groups and members and not job.sub_groups:
                 job.defects = (MALFORMED_JOB(problem=_TOO_MANY_STEPS),)
         elif first is not None:
-            job.name = first.group or first.name
+            owner = first.owner if first.group is not None else None
+            job.name = owner.name if owner is not None and owner.is_vcjob else first.group or first.name
             job.queue = queue_without_group(job.annotations)
             job.created = min(pod.created for pod in members)
             job.min_available = 1
