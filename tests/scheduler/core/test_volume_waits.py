@@ -216,6 +216,15 @@ def test_the_time_limit_gives_everything_back_and_bound_claims_pin_the_next_try(
     assert rig.bindings() == {"train-0": "n1", "train-1": "n2"}
 
 
+def test_a_job_that_changes_is_tried_without_its_backoff() -> None:
+    rig = waiting()
+    rig.step(600)
+    assert rig.reason("train") == "volumes-timed-out"
+    rig.put_group(replace(rig.groups["default/train"], labels={"changed": "true"}))
+    rig.step(0.1)
+    assert rig.reason("train") == "volumes-awaited"
+
+
 def test_a_pod_that_a_volume_pins_gets_its_node_before_others_of_the_gang() -> None:
     rig = VolumeRig(2)
     gang(rig)
