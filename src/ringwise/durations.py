@@ -34,6 +34,11 @@ _UNITS = {
 _SHOWN = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
+def earliest(*times: int | None) -> int | None:
+    """Return the first of the times that are known."""
+    return min((time for time in times if time is not None), default=None)
+
+
 class ExponentialBackoff(NamedTuple):
     """Pauses in seconds: each is twice as long as the one before, up to a limit."""
 
@@ -41,7 +46,7 @@ class ExponentialBackoff(NamedTuple):
     limit: int
 
     def seconds(self, failures: int) -> int:
-        """Return the pause after so many failures in a row."""
+        """Return the pause after so many failures in a row, at least one."""
         return min(self.initial << min(failures - 1, 16), self.limit)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.durations import earliest
 from ringwise.framework.configuration import Configuration, PluginOption, Tier, settings_from
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
@@ -316,7 +317,7 @@ class Rig:
         """One turn of the scheduler; `fail` names pods whose bindings the API server refuses."""
         self.now += int(seconds * SECOND)
         batch, self.events = tuple(self.events), []
-        deadline = self.machine.next_deadline()
+        deadline = earliest(self.machine.next_deadline(), self.machine.next_retry())
         commands = self.machine.handle(batch, self.now)
         if self.history and not batch and not all(isinstance(command, Publish) for command in commands):
             # Time alone caused it: the process that drives the scheduler sleeps until the deadline.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ringwise.framework.job import Job
-from ringwise.reasons import Trigger
+from ringwise.framework.session import Session
+from ringwise.reasons import CAPACITY, Trigger
 from ringwise.scheduler.cache.deadlines import Timers
-from ringwise.scheduler.cache.job_queue import RETRY_AFTER, BackoffCause, JobQueue
+from ringwise.scheduler.cache.job_queue import BackoffCause, JobQueue
+from ringwise.scheduler.reasons import POD_GROUP_AWAITED
 from tests.builders.values import SECOND
 from tests.scheduler.rig import PLAIN, Rig
 
@@ -24,9 +26,9 @@ def test_an_unschedulable_job_is_tried_within_five_minutes_even_if_no_event_come
     tried: list[str] = []
     rig.machine.observer = lambda session, job: tried.append(job.key)
     for _ in range(3):
-        due = rig.machine.next_deadline()
+        due = rig.machine.next_retry()
         assert due is not None
-        assert 240 * SECOND < due - rig.now <= RETRY_AFTER
+        assert 270 * SECOND < due - rig.now <= 300 * SECOND
         rig.step((due - rig.now) / SECOND - 1)
         assert tried == []
         rig.step(1)
@@ -38,12 +40,13 @@ def test_unschedulable_jobs_are_tried_together() -> None:
     queue = JobQueue(Timers())
     for number, now in enumerate((0, 29, 30)):
         queue.settle(pending_job(f"job-{number}"), True, now * SECOND)
-    assert queue.deadline() == RETRY_AFTER
-    queue.review(RETRY_AFTER - 1)
-    assert queue.pop_active() == []
-    queue.review(RETRY_AFTER)
-    assert queue.pop_active() == ["default/job-0", "default/job-1"]
-    assert queue.deadline() == RETRY_AFTER + 30 * SECOND
+    for due, tried in ((300, ["default/job-0", "default/job-1"]), (330, ["default/job-2"])):
+        assert queue.next_retry() == due * SECOND
+        queue.review(due * SECOND - 1)
+        assert queue.pop_active() == []
+        queue.review(due * SECOND)
+        assert queue.pop_active() == tried
+    assert queue.next_retry() is None
 
 
 def test_a_job_that_is_tried_earlier_begins_anew() -> None:
@@ -55,10 +58,11 @@ def test_a_job_that_is_tried_earlier_begins_anew() -> None:
     assert queue.pop_active() == ["default/first", "default/second"]
     queue.settle(second, True, 90 * SECOND)
     queue.settle(first, True, 90 * SECOND)
-    assert queue.deadline() == RETRY_AFTER + 90 * SECOND
-    queue.activate(first.key)
+    queue.review(389 * SECOND)
+    assert queue.pop_active() == []
     queue.activate(second.key)
-    assert queue.deadline() is None
+    queue.review(390 * SECOND)
+    assert queue.pop_active() == ["default/second", "default/first"]
 
 
 def test_a_job_is_tried_at_the_time_that_a_plugin_named() -> None:
@@ -73,33 +77,64 @@ def test_a_job_is_tried_at_the_time_that_a_plugin_named() -> None:
     assert timers.first() is None
 
 
+def test_a_job_that_is_settled_twice_waits_for_its_last_reason() -> None:
+    queue = JobQueue(Timers())
+    job = pending_job("job")
+    job.reason = POD_GROUP_AWAITED()
+    queue.settle(job, True, 0, retry=7)
+    job.reason = None
+    queue.settle(job, True, 0)
+    queue.wake(POD_GROUP_AWAITED.cured_by - CAPACITY)
+    queue.review(7)
+    assert queue.pop_active() == []
+    queue.wake(CAPACITY)
+    assert queue.pop_active() == ["default/job"]
+
+
+def test_jobs_of_a_cycle_that_fails_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(1, actions=PLAIN)
+    rig.may_fail = True
+    rig.submit("job", chips=8, pods=2)
+
+    def fail(session: Session) -> None:
+        raise RuntimeError("planted")
+
+    with monkeypatch.context() as planted:
+        planted.setattr(rig.machine._discipline, "end_cycle", fail)
+        rig.step()
+    assert not rig.nodes_of("job")
+    rig.node("n2")
+    rig.run()
+    assert rig.nodes_of("job") == ["n1", "n2"]
+
+
 @pytest.mark.parametrize("cause", BackoffCause)
 def test_a_job_in_backoff_waits_for_the_latest_of_its_times(cause: BackoffCause) -> None:
-    timers = Timers()
-    queue = JobQueue(timers)
-    queue.back_off("job", cause, 9)
-    queue.back_off("job", cause, 5)
-    assert queue.is_in_backoff("job")
-    assert queue.backoff_left("job", cause, 7) == 2
-    queue.review(8)
-    assert queue.is_in_backoff("job")
-    queue.review(9)
+    queue = JobQueue(Timers())
+    assert queue.back_off("job", cause, 0, 0) == 0
     assert not queue.is_in_backoff("job")
+    assert queue.back_off("job", cause, 0, 9) == 9
+    assert queue.back_off("job", cause, 2 * SECOND, 3) == 7
+    assert queue.back_off("other", cause, 2 * SECOND, 3) == 3
+    queue.review(9 * SECOND - 1)
+    assert queue.pop_active() == ["other"]
+    assert queue.is_in_backoff("job")
+    queue.review(9 * SECOND)
     assert queue.pop_active() == ["job"]
-    assert queue.backoff_left("job", cause, 9) == 0
+    assert not queue.is_in_backoff("job")
 
 
 def test_backoffs_end_by_cause_and_all_with_the_job() -> None:
     timers = Timers()
     queue = JobQueue(timers)
-    queue.back_off("job", BackoffCause.COST, 5)
-    queue.back_off("job", BackoffCause.VOLUMES, 5)
+    queue.back_off("job", BackoffCause.COST, 0, 5)
+    queue.back_off("job", BackoffCause.VOLUMES, 0, 5)
     queue.end_backoff("job", BackoffCause.COST)
     assert queue.is_in_backoff("job")
     queue.end_all_backoffs(BackoffCause.VOLUMES)
     assert not queue.is_in_backoff("job")
     for cause in BackoffCause:
-        queue.back_off("job", cause, 5)
+        queue.back_off("job", cause, 0, 5)
     queue.forget("job")
     assert not queue.is_in_backoff("job")
     assert (queue.active, timers.first()) == ({}, None)

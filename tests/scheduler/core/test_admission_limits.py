@@ -179,16 +179,17 @@ def test_a_job_that_was_put_back_runs_as_soon_as_it_has_pods() -> None:
     assert rig.nodes_of("first") == ["n1", "n1"]
 
 
-def test_a_job_that_was_put_back_is_tried_when_the_configuration_changes() -> None:
+@pytest.mark.parametrize(("limit", "after"), [(0, "Inqueue"), (200, "Inqueue"), (300, "Pending")])
+def test_a_job_that_was_put_back_is_tried_when_the_limit_changes(limit: int, after: str) -> None:
     rig = promising()
     rig.groups.pop("default/second")
     rig.tell(ev.PodGroupGone("default/second"))
     rig.step(300)
     rig.run()
     assert phase(rig, "first") == "Pending"
-    rig.tell(ev.ConfigurationSeen(configuration(PLAIN, tiers=OVERCOMMIT, pod_creation_timeout=0)))
+    rig.tell(ev.ConfigurationSeen(configuration(PLAIN, tiers=OVERCOMMIT, pod_creation_timeout=limit)))
     rig.run()
-    assert phase(rig, "first") == "Inqueue"
+    assert phase(rig, "first") == after
 
 
 def test_without_a_limit_the_promise_stays() -> None:

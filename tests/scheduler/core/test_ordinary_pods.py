@@ -10,7 +10,6 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.embed.fleets import make_fleet
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
-from ringwise.scheduler.cache.job_queue import RETRY_AFTER
 from ringwise.scheduler.core.awaited_objects import TIMEOUT
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Owner, Pod, PodGroup
@@ -89,8 +88,7 @@ def test_a_pod_that_waits_long_for_its_group_is_told_why() -> None:
     assert isinstance(told, SetPodCondition)
     assert told.reason.code == "pod-group-awaited"
     assert "--no-pod-groups" in " ".join(told.reason.cures)
-    # The next attempt, even if no event comes.
-    assert waiting.next_deadline() == RETRY_AFTER
+    assert waiting.next_deadline() is None
     assert list(binds(waiting.handle(seen(group_of_set(), replica(0)), due + 1)))
 
 

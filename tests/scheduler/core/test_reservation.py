@@ -45,12 +45,12 @@ def test_the_reservation_comes_with_time_alone_and_the_deadline_is_reported() ->
     rig.submit("big", pods=2, chips=8)
     rig.run()
     assert kept_for(rig, "big") is None
-    rig.step(500)
-    assert rig.machine.next_deadline() == rig.now + 100 * SECOND
-    rig.step(99)
+    assert rig.machine.next_deadline() == rig.now + 600 * SECOND
+    rig.step(599)
     assert kept_for(rig, "big") is None
     rig.step(1)
     assert nodes_kept(rig, "big") == ["n1", "n2"]
+    assert rig.machine.next_deadline() is None
 
 
 def test_small_jobs_do_not_take_reserved_chips_but_run_on_others() -> None:

@@ -233,6 +233,14 @@ def test_a_vcjob_is_found_by_its_name_while_its_pod_group_is_missing(owner: Owne
     assert find_job(told(node("node-1"), ending), f"default/{name}").name == name
 
 
+def test_the_vcjob_that_exists_is_found_while_pods_of_a_deleted_one_end() -> None:
+    second = VcJob("default", "train", "u2", (Task("worker", 1, 1, PodTemplate(pod_class(1))),))
+    owner = Owner("Job", "train", "u1", "batch.volcano.sh/v1alpha1")
+    ending = pod("train-0", 1, on="node-1", holds=(0,), group="train-u1", owner=owner, deleting=True)
+    view = told(node("node-1"), ending, second, pod_group_of(second))
+    assert find_job(view, "default/train").key == pod_group_of(second).key
+
+
 running = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), max_size=8)
 
 

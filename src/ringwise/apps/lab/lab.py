@@ -30,7 +30,7 @@ from ringwise.apps.suspension import (
 )
 from ringwise.apps.targets import replaces
 from ringwise.controller.machine import Controller
-from ringwise.durations import time_text
+from ringwise.durations import earliest, time_text
 from ringwise.embed.clock import SECOND, ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import boards_asked, make_mixed_fleet
@@ -240,7 +240,7 @@ class LiveLab:
 
     def seconds_to_next(self) -> float | None:
         """Seconds to the next deadline; None without one."""
-        due = self.lab.next_deadline()
+        due = earliest(self.lab.next_deadline(), self.scheduler.next_retry())
         if due is None or isinstance(self.clock, VirtualClock):
             return None
         return self.clock.seconds_until(due)

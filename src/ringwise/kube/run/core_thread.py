@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from ringwise.controller.machine import Controller
+from ringwise.durations import earliest
 from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer, deletion_of, heard_by
@@ -148,7 +149,7 @@ class SchedulerAdapter:
         return [c for c in commands if not (isinstance(c, Bind) and c.uid in self._sent_early)]
 
     def next_deadline(self) -> int | None:
-        return self.scheduler.next_deadline()
+        return earliest(self.scheduler.next_deadline(), self.scheduler.next_retry())
 
     def count(self, observer: Metrics) -> None:
         view = self.scheduler.view

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from ringwise.durations import earliest
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command
@@ -21,7 +22,7 @@ from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
-from ringwise.scheduler.cache.deadlines import Timers, earliest
+from ringwise.scheduler.cache.deadlines import Timers
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.job_queue import JobQueue
 from ringwise.state.cluster import ClusterState
@@ -82,7 +83,7 @@ class Component(ContextUser):
         return ()
 
     def deadline(self) -> int | None:
-        """When time alone changes something, beside its timers, in nanoseconds; None when only events can."""
+        """When time alone changes something, besides its timers, in nanoseconds; None if only events can."""
         return None
 
     def review(self, now: int) -> None:

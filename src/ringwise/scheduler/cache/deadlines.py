@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-
-def earliest(*times: int | None) -> int | None:
-    return min((time for time in times if time is not None), default=None)
+from ringwise.durations import earliest
 
 
 class Deadlines:

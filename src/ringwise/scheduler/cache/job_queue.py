@@ -2,7 +2,7 @@
 
 These are the words of kube-scheduler. An unschedulable job is tried when an event can cure its reason, at the
 time that a plugin named, and after at most five minutes even if no event came. A job in backoff is not tried
-before its time: its next attempt would most likely end as the last one. Whatever refuses a binding (an
+before its time: its next attempt would most likely fail as the last one did. Whatever refuses a binding (an
 admission webhook, a policy) refuses it again, and a job that was too costly to place is so again.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, auto
+from itertools import takewhile
 
 from ringwise.framework.job import Job
 from ringwise.reasons import CAPACITY, Trigger
@@ -17,11 +18,13 @@ from ringwise.scheduler.cache.deadlines import Timers
 
 _SECOND = 1_000_000_000
 #: The longest time for which an unschedulable job is not tried. Jobs are tried together, every half minute.
-RETRY_AFTER = 300 * _SECOND
+_RETRY_AFTER = 300 * _SECOND
 _RETRY_PERIOD = 30 * _SECOND
 
 
 class BackoffCause(Enum):
+    """Why a job is in backoff; what ends the backoff early depends on it."""
+
     BINDING = auto()
     COST = auto()
     VOLUMES = auto()
@@ -29,6 +32,8 @@ class BackoffCause(Enum):
 
 
 class JobQueue:
+    """The jobs that have pods to place or wait for admission, by key."""
+
     def __init__(self, timers: Timers) -> None:
         #: Jobs to try in the next cycle, in the order in which they were activated.
         self.active: dict[str, None] = {}
@@ -40,15 +45,18 @@ class JobQueue:
         self._backoff = {cause: timers.table() for cause in BackoffCause}
 
     def activate(self, key: str) -> None:
-        """The job is tried in the next cycle, unless it is in backoff."""
+        """Let the next cycle try the job, unless it is in backoff."""
+        self._remove(key)
+        self.active[key] = None
+
+    def _remove(self, key: str) -> None:
         triggers, _ = self._unschedulable.pop(key, ((), 0))
         for trigger in triggers:
             self._by_trigger[trigger].pop(key, None)
         self._retries.drop(key)
-        self.active[key] = None
 
     def forget(self, key: str) -> None:
-        self.activate(key)
+        self._remove(key)
         self.active.pop(key, None)
         self.end_backoff(key, *BackoffCause)
 
@@ -84,7 +92,8 @@ class JobQueue:
         if job.has_claims:
             # Where volumes are, and which of them are free.
             cured_by |= {Trigger.VOLUME_CHANGED}
-        self._unschedulable[job.key] = cured_by, (now + RETRY_AFTER) // _RETRY_PERIOD * _RETRY_PERIOD
+        self._remove(job.key)
+        self._unschedulable[job.key] = cured_by, (now + _RETRY_AFTER) // _RETRY_PERIOD * _RETRY_PERIOD
         for trigger in cured_by:
             self._by_trigger[trigger][job.key] = None
         if retry is not None:
@@ -92,10 +101,13 @@ class JobQueue:
 
     # -- backoff --------------------------------------------------------------------------------
 
-    def back_off(self, key: str, cause: BackoffCause, until: int) -> None:
-        """The job is not tried before this time; an earlier one does not replace a later one."""
+    def back_off(self, key: str, cause: BackoffCause, now: int, seconds: int) -> int:
+        """Do not try the job for at least so many seconds. Return for how many it is not tried."""
         table = self._backoff[cause]
-        table.put(key, max(table.of(key) or 0, until))
+        until = max(table.of(key) or now, now + seconds * _SECOND)
+        if until > now:
+            table.put(key, until)
+        return (until - now) // _SECOND
 
     def end_backoff(self, key: str, *causes: BackoffCause) -> None:
         for cause in causes:
@@ -105,27 +117,20 @@ class JobQueue:
         for cause in causes:
             self._backoff[cause].clear()
 
-    def backoff_left(self, key: str, cause: BackoffCause, now: int) -> int:
-        """Return for how long the job is in backoff; 0: it is not."""
-        return max(0, (self._backoff[cause].of(key) or now) - now)
-
     def is_in_backoff(self, key: str) -> bool:
         return any(key in table for table in self._backoff.values())
 
     # -- time -----------------------------------------------------------------------------------
 
-    def deadline(self) -> int | None:
-        """When the first unschedulable job is tried even if no event came."""
-        _, first = next(iter(self._unschedulable.values()), (None, None))
-        return first
+    def next_retry(self) -> int | None:
+        """Return when the first unschedulable job is tried even if no event came."""
+        _, due = next(iter(self._unschedulable.values()), (None, None))
+        return due
 
     def review(self, now: int) -> None:
         """Activate the jobs whose time has come."""
         for table in (*self._backoff.values(), self._retries):
             for key in table.take(now):
                 self.activate(key)
-        while self._unschedulable:
-            key, (_, due) = next(iter(self._unschedulable.items()))
-            if due > now:
-                return
+        for key in list(takewhile(lambda key: self._unschedulable[key][1] <= now, self._unschedulable)):
             self.activate(key)

@@ -31,7 +31,7 @@ from ringwise.wellknown import (
 
 #: Jobs that are remembered, the last ones, and bytes that they are written in.
 MAX_JOBS, MAX_DOCUMENT = 512, 64 * 1024
-#: Until an eviction that was refused is requested again.
+#: An eviction that was refused is requested again after this time.
 AFTER_REFUSAL = ExponentialBackoff(initial=30, limit=600)
 #: Characters of what the API server says about an eviction.
 _LONGEST_WHY = 500

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ringwise.framework.job import Job, is_awaiting_pods
+from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
@@ -42,11 +43,13 @@ class AdmissionLimits(Component):
         self._to_vote: dict[str, None] = {}
         #: Admitted jobs without pods, and since when. The limit is added when it is asked for: it may change.
         self._since = Deadlines()
+        self._last_limit = self._limit
 
     def hears(self) -> Handlers:
         return {
             ie.JobSettled: lambda event, now: self.check(event.job, now),
-            ie.JobGone: lambda event, now: self._forget(event.job.key),
+            ie.JobGone: lambda event, now: self._since.drop(event.job.key),
+            ConfigurationSeen: lambda event, now: self._configuration_seen(),
         }
 
     def check(self, job: Job, now: int) -> None:
@@ -64,6 +67,11 @@ class AdmissionLimits(Component):
         """One of the job's objects changed."""
         if job.inqueue and job.group is not None:
             self._touched[job.key] = None
+
+    def _configuration_seen(self) -> None:
+        if self._limit != self._last_limit:
+            self._last_limit = self._limit
+            self._job_queue.end_all_backoffs(BackoffCause.POD_CREATION)
 
     def _forget(self, key: str) -> None:
         self._since.drop(key)
@@ -107,7 +115,7 @@ class AdmissionLimits(Component):
             job.inqueue = False
             job.reason = PODS_NEVER_CREATED(needed=job.min_available, seconds=limit // _SECOND)
             job.waiting_since = now
-            self._job_queue.back_off(key, BackoffCause.POD_CREATION, now + limit)
+            self._job_queue.back_off(key, BackoffCause.POD_CREATION, now, limit // _SECOND)
             self._job_queue.activate(key)
             self._notify(ie.AdmissionEnded(job), now)
 

@@ -1,4 +1,4 @@
-"""Backoff of jobs whose bindings failed, and of jobs that were too costly to place."""
+"""Backoff of jobs whose bindings failed or that were too costly to place, and its end if a job changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.scheduler.reasons import BIND_FAILED
 
-_SECOND = 1_000_000_000
 #: This many failures of one pod in a row are retried at once.
 AT_ONCE = 2
 AFTER_BINDING = ExponentialBackoff(initial=1, limit=10)
@@ -48,18 +47,14 @@ class JobBackoff(Component):
             ),
             ie.JobSettled: lambda event, now: self._tried(event.job, now),
             ie.JobGone: lambda event, now: self._forget(event.job.key),
-            ConfigurationSeen: lambda event, now: self._job_queue.end_all_backoffs(
-                BackoffCause.COST, BackoffCause.POD_CREATION
-            ),
+            ConfigurationSeen: lambda event, now: self._job_queue.end_all_backoffs(BackoffCause.COST),
         }
 
     def _binding_failed(self, event: ie.BindingFailed, now: int) -> None:
         key, uid = event.job.key, event.pod.uid
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
-        if failures > AT_ONCE:
-            pause = AFTER_BINDING.seconds(failures - AT_ONCE)
-            self._job_queue.back_off(key, BackoffCause.BINDING, now + pause * _SECOND)
-        seconds = self._job_queue.backoff_left(key, BackoffCause.BINDING, now) // _SECOND
+        pause = AFTER_BINDING.seconds(failures - AT_ONCE) if failures > AT_ONCE else 0
+        seconds = self._job_queue.back_off(key, BackoffCause.BINDING, now, pause)
         event.job.reason = BIND_FAILED(pod=event.pod.name, node=event.node, why=event.why, seconds=seconds)
 
     def _tried(self, job: Job, now: int) -> None:
@@ -79,8 +74,7 @@ class JobBackoff(Component):
             self._too_costly.pop(job.key, None)
             return
         times = self._too_costly[job.key] = self._too_costly.get(job.key, 0) + 1
-        pause = AFTER_COST.seconds(times)
-        self._job_queue.back_off(job.key, BackoffCause.COST, now + pause * _SECOND)
+        pause = self._job_queue.back_off(job.key, BackoffCause.COST, now, AFTER_COST.seconds(times))
         self.set_aside[reason.code] += 1
         again = seconds_text(pause)
         message = f"{reason.message}; it is tried again after {again}, or when it or the settings change"

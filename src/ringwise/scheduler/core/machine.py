@@ -30,7 +30,7 @@ from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.component import Components, Context
-from ringwise.scheduler.cache.deadlines import Timers, earliest
+from ringwise.scheduler.cache.deadlines import Timers
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
@@ -395,7 +395,11 @@ class Scheduler:
 
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
-        return earliest(self._job_queue.deadline(), self._components.deadline())
+        return self._components.deadline()
+
+    def next_retry(self) -> int | None:
+        """Return when an unschedulable job is tried even if no event came. Virtual time does not stop for it."""
+        return self._job_queue.next_retry()
 
     # -- a cycle --------------------------------------------------------------------------------
 
@@ -403,6 +407,15 @@ class Scheduler:
         """Decide about every active job."""
         self._history.cycles += 1
         pending = self._pop_pending()
+        try:
+            return self._decide(pending, now, reserve=reserve)
+        except Exception:
+            # They wait for what can cure their reasons, and are tried again after some minutes.
+            for job in pending:
+                self._job_queue.settle(job, True, now)
+            raise
+
+    def _decide(self, pending: Sequence[Job], now: int, *, reserve: bool) -> list[Command]:
         reserved_before = list(self._reservations)
         session = self._sessions.open(now, pending, self.observer)
         binds: list[Bind] = []

@@ -1,8 +1,8 @@
 """`queue-discipline: strict` between the cycles: which jobs still block others, and which wake up.
 
-A job that does not fit is parked, and blocks jobs that come later all the same. Jobs behind it are not tried
-when chips become free: that could only help the first. They are tried when it starts, changes or is gone, a
-few in each cycle: mostly the first or the second of them does not fit, and hundreds may wait.
+An unschedulable job blocks jobs that come later all the same. Jobs behind it are not tried when chips become
+free: that could only help the first. They are tried when it starts, changes or is gone, a few in each cycle:
+mostly the first or the second of them does not fit, and hundreds may wait.
 
 Whether a job would fit into the empty cluster is tried at the end of a cycle, once for all jobs of the same
 shape until the cluster offers something else. To let all running jobs end, as a supposition, costs as much as

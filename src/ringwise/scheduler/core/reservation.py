@@ -18,6 +18,7 @@ from itertools import chain, islice, zip_longest
 from operator import attrgetter
 from typing import Any
 
+from ringwise.durations import earliest
 from ringwise.framework.budget import NamespaceSteps, TooCostly
 from ringwise.framework.evictions.cool_down import set_aside
 from ringwise.framework.evictions.eviction import awaited_pods
@@ -38,7 +39,7 @@ from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import Deadlines, earliest
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
 

@@ -36,7 +36,7 @@ from ringwise.wellknown import PREDICATE_TIME
 K = TypeVar("K")
 
 _SECOND = 1_000_000_000
-#: Of a job that gave its nodes back: others are tried first.
+#: A job that gave its nodes back waits, so that others are tried first.
 BACKOFF = ExponentialBackoff(initial=1, limit=60)
 #: So many seconds a claim avoids a node for which its provisioner made no volume.
 REFUSED_SECONDS = 300
@@ -490,8 +490,7 @@ class VolumeWaits(Component):
                 if record is not None and record.reserved:
                     self._undo(job, uid)
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = BACKOFF.seconds(failures)
-        self._job_queue.back_off(key, BackoffCause.VOLUMES, now + pause * _SECOND)
+        pause = self._job_queue.back_off(key, BackoffCause.VOLUMES, now, BACKOFF.seconds(failures))
         job.reason = reason(pause)
         job.evicts_nobody = job.reason.kind is VOLUMES_TIMED_OUT
         self._job_queue.activate(key)

@@ -153,8 +153,12 @@ def find_job(view: SchedulerView, name: str) -> Job:
         [job for job in jobs if name in (job.name, job.key.partition("/")[2])],
         [job for job in jobs if any(name in (pod.name, pod.key) for pod in job.pods.values())],
     ):
-        if len(matches) == 1:
-            return matches[0]
+        # The pods of a deleted vcjob may end while one of the same name waits: that one has a PodGroup.
+        by_name = {
+            (job.namespace, job.name): job for job in sorted(matches, key=lambda job: job.group is not None)
+        }
+        if len(by_name) == 1:
+            return by_name.popitem()[1]
         if matches:
             names = ", ".join(sorted(f"{job.namespace}/{job.name}" for job in matches)[:SHOWN_AHEAD])
             raise UnknownJobError(f"{counted(matches, 'job')} are called {name}; say which: {names}")

@@ -10,8 +10,8 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ringwise.durations import earliest
 from ringwise.records import dataclass
-from ringwise.scheduler.cache.deadlines import earliest
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import is_made_again

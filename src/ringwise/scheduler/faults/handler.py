@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
+from ringwise.durations import earliest
 from ringwise.framework.gangs.gang_count import is_complete, is_complete_and_confirmed, is_placed, placed_pods
 from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.network_topology import PLUGIN
@@ -18,7 +19,6 @@ from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.cache.deadlines import earliest
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence

@@ -15,8 +15,8 @@ from ringwise.records import dataclass
 from ringwise.state.model import Pod
 
 _SECOND = 1_000_000_000
-#: Of the restarts after the first. It is less than the time for which the controller waits for an answer
-#: about failed pods (F5).
+#: The restarts after the first wait. The limit is less than the time for which the controller waits for an
+#: answer about failed pods (F5).
 BACKOFF = ExponentialBackoff(initial=1, limit=32)
 #: An owner without restarts for so many seconds begins anew.
 FORGOTTEN_AFTER = 600
