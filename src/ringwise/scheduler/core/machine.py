@@ -398,7 +398,7 @@ class Scheduler:
         return self._components.deadline()
 
     def next_retry(self) -> int | None:
-        """Return when an unschedulable job is tried even if no event came. Virtual time does not stop for it."""
+        """Return when an unschedulable job is tried even without an event; virtual time does not stop then."""
         return self._job_queue.next_retry()
 
     # -- a cycle --------------------------------------------------------------------------------
