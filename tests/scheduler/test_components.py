@@ -16,7 +16,7 @@ import ringwise.scheduler
 from ringwise.messages import events as ev
 from ringwise.scheduler import internal_events
 from ringwise.scheduler.cache.component import Component, Components, Context
-from ringwise.scheduler.cache.deadlines import Timers
+from ringwise.scheduler.cache.deadlines import DeadlineTables
 from tests.scheduler.rig import Rig
 
 #: Members of a bundle count like parameters.
@@ -151,8 +151,8 @@ def test_components_hear_and_contribute_in_the_order_of_the_list() -> None:
         def review(self, now: int) -> None:
             said.append(f"{self.name} reviews")
 
-    timers = Timers()
-    components = Components(timers)
+    deadlines = DeadlineTables()
+    components = Components(deadlines)
     first, second, third = Hearer("first", 7), Hearer("second", None), Hearer("third", 5)
     components.hold((first, second, third))
     components.notify("a word", 3)
@@ -161,5 +161,5 @@ def test_components_hear_and_contribute_in_the_order_of_the_list() -> None:
     assert components.reviewing == [first, second, third]
     assert components.acting == components.publishing == []
     assert components.deadline() == 5
-    timers.table().put("key", 4)
+    deadlines.table().put("key", 4)
     assert components.deadline() == 4

@@ -7,7 +7,7 @@ import pytest
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.reasons import CAPACITY, Trigger
-from ringwise.scheduler.cache.deadlines import Timers
+from ringwise.scheduler.cache.deadlines import DeadlineTables
 from ringwise.scheduler.cache.job_queue import BackoffCause, JobQueue
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED
 from tests.builders.values import SECOND
@@ -37,7 +37,7 @@ def test_an_unschedulable_job_is_tried_within_five_minutes_even_if_no_event_come
 
 
 def test_unschedulable_jobs_are_tried_together() -> None:
-    queue = JobQueue(Timers())
+    queue = JobQueue(DeadlineTables())
     for number, now in enumerate((0, 29, 30)):
         queue.settle(pending_job(f"job-{number}"), True, now * SECOND)
     for due, tried in ((300, ["default/job-0", "default/job-1"]), (330, ["default/job-2"])):
@@ -50,7 +50,7 @@ def test_unschedulable_jobs_are_tried_together() -> None:
 
 
 def test_a_job_that_is_tried_earlier_begins_anew() -> None:
-    queue = JobQueue(Timers())
+    queue = JobQueue(DeadlineTables())
     first, second = pending_job("first"), pending_job("second")
     queue.settle(first, True, 0)
     queue.settle(second, True, 60 * SECOND)
@@ -66,19 +66,19 @@ def test_a_job_that_is_tried_earlier_begins_anew() -> None:
 
 
 def test_a_job_is_tried_at_the_time_that_a_plugin_named() -> None:
-    timers = Timers()
-    queue = JobQueue(timers)
+    deadlines = DeadlineTables()
+    queue = JobQueue(deadlines)
     queue.settle(pending_job("job"), True, 0, retry=7)
-    assert timers.first() == 7
+    assert deadlines.first() == 7
     queue.review(7)
     assert queue.pop_active() == ["default/job"]
     queue.settle(pending_job("job"), True, 7, retry=9)
     queue.activate("default/job")
-    assert timers.first() is None
+    assert deadlines.first() is None
 
 
 def test_a_job_that_is_settled_twice_waits_for_its_last_reason() -> None:
-    queue = JobQueue(Timers())
+    queue = JobQueue(DeadlineTables())
     job = pending_job("job")
     job.reason = POD_GROUP_AWAITED()
     queue.settle(job, True, 0, retry=7)
@@ -110,7 +110,7 @@ def test_jobs_of_a_cycle_that_fails_are_tried_again(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("cause", BackoffCause)
 def test_a_job_in_backoff_waits_for_the_latest_of_its_times(cause: BackoffCause) -> None:
-    queue = JobQueue(Timers())
+    queue = JobQueue(DeadlineTables())
     assert queue.back_off("job", cause, 0, 0) == 0
     assert not queue.is_in_backoff("job")
     assert queue.back_off("job", cause, 0, 9) == 9
@@ -125,8 +125,8 @@ def test_a_job_in_backoff_waits_for_the_latest_of_its_times(cause: BackoffCause)
 
 
 def test_backoffs_end_by_cause_and_all_with_the_job() -> None:
-    timers = Timers()
-    queue = JobQueue(timers)
+    deadlines = DeadlineTables()
+    queue = JobQueue(deadlines)
     queue.back_off("job", BackoffCause.COST, 0, 5)
     queue.back_off("job", BackoffCause.VOLUMES, 0, 5)
     queue.end_backoff("job", BackoffCause.COST)
@@ -137,4 +137,4 @@ def test_backoffs_end_by_cause_and_all_with_the_job() -> None:
         queue.back_off("job", cause, 0, 5)
     queue.forget("job")
     assert not queue.is_in_backoff("job")
-    assert (queue.active, timers.first()) == ({}, None)
+    assert (queue.active, deadlines.first()) == ({}, None)

@@ -22,7 +22,7 @@ from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
-from ringwise.scheduler.cache.deadlines import Timers
+from ringwise.scheduler.cache.deadlines import DeadlineTables
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.job_queue import JobQueue
 from ringwise.state.cluster import ClusterState
@@ -43,7 +43,7 @@ class Context:
     configuration: ActiveConfiguration
     topology: TopologyCache
     job_queue: JobQueue
-    timers: Timers
+    deadlines: DeadlineTables
     reservations: Reservations
     #: What happened that may help pending jobs.
     triggers: set[Trigger]
@@ -83,7 +83,7 @@ class Component(ContextUser):
         return ()
 
     def deadline(self) -> int | None:
-        """When time alone changes something, besides its timers, in nanoseconds; None if only events can."""
+        """When time alone changes something, beyond its tables of deadlines; None if only events can."""
         return None
 
     def review(self, now: int) -> None:
@@ -101,8 +101,8 @@ class Component(ContextUser):
 class Components:
     """The list. Empty until `hold`: components are given `notify` before all of them exist."""
 
-    def __init__(self, timers: Timers) -> None:
-        self._timers = timers
+    def __init__(self, deadlines: DeadlineTables) -> None:
+        self._deadlines = deadlines
         self._handlers: dict[type, list[Callable[[Any, int], object]]] = {}
         self._all: Sequence[Component] = ()
         self._timed: list[Component] = []
@@ -135,4 +135,4 @@ class Components:
 
     def deadline(self) -> int | None:
         """When the first of them wants to be asked again."""
-        return earliest(self._timers.first(), *(component.deadline() for component in self._timed))
+        return earliest(self._deadlines.first(), *(component.deadline() for component in self._timed))

@@ -63,7 +63,7 @@ class Deadlines:
         return found
 
 
-class Timers:
+class DeadlineTables:
     """The tables of all components: the first of their times ends the wait for events."""
 
     def __init__(self) -> None:

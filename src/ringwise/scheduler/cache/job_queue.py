@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from ringwise.framework.job import Job
 from ringwise.reasons import CAPACITY, Trigger
-from ringwise.scheduler.cache.deadlines import Timers
+from ringwise.scheduler.cache.deadlines import DeadlineTables
 
 _SECOND = 1_000_000_000
 #: The longest time for which an unschedulable job is not tried. Jobs are tried together, every half minute.
@@ -34,15 +34,15 @@ class BackoffCause(Enum):
 class JobQueue:
     """The jobs that have pods to place or wait for admission, by key."""
 
-    def __init__(self, timers: Timers) -> None:
+    def __init__(self, deadlines: DeadlineTables) -> None:
         #: Jobs to try in the next cycle, in the order in which they were activated.
         self.active: dict[str, None] = {}
         #: The triggers that can cure the reason of each job, and when it is tried without one; in this order.
         self._unschedulable: dict[str, tuple[frozenset[Trigger], int]] = {}
         self._by_trigger: dict[Trigger, dict[str, None]] = {trigger: {} for trigger in Trigger}
         #: The times that plugins named for unschedulable jobs.
-        self._retries = timers.table()
-        self._backoff = {cause: timers.table() for cause in BackoffCause}
+        self._retries = deadlines.table()
+        self._backoff = {cause: deadlines.table() for cause in BackoffCause}
 
     def activate(self, key: str) -> None:
         """Let the next cycle try the job, unless it is in backoff."""

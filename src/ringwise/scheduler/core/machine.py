@@ -30,7 +30,7 @@ from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.component import Components, Context
-from ringwise.scheduler.cache.deadlines import Timers
+from ringwise.scheduler.cache.deadlines import DeadlineTables
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
@@ -120,10 +120,10 @@ class Scheduler:
         self._book = JobBook(state, frozenset(scheduler_names), self._containment, awaits_groups)
         self._book.visible_devices = settings.visible_devices
         self._book.user_of = self._verified_user
-        timers = Timers()
-        self._job_queue = JobQueue(timers)
+        deadlines = DeadlineTables()
+        self._job_queue = JobQueue(deadlines)
         self._assumed = AssumedPods(state)
-        self._components = Components(timers)
+        self._components = Components(deadlines)
         self._notify = self._components.notify
         context = Context(
             state=state,
@@ -131,7 +131,7 @@ class Scheduler:
             configuration=self._configuration,
             topology=topology,
             job_queue=self._job_queue,
-            timers=timers,
+            deadlines=deadlines,
             reservations=self._reservations,
             triggers=self._triggers,
             assumed=self._assumed,
@@ -398,7 +398,7 @@ class Scheduler:
         return self._components.deadline()
 
     def next_retry(self) -> int | None:
-        """Return when an unschedulable job is tried even without an event; virtual time does not stop then."""
+        """Return when an unschedulable job is tried even without an event. Virtual time goes on past it."""
         return self._job_queue.next_retry()
 
     # -- a cycle --------------------------------------------------------------------------------

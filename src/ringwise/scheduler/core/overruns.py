@@ -40,7 +40,7 @@ class Overruns(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         #: By uid of a pod.
-        self._due = context.timers.table()
+        self._due = context.deadlines.table()
         self._written: dict[str, Borrowed] = {}
         #: Whether what is written is out of date.
         self.changed = False

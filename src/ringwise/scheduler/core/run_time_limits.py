@@ -78,7 +78,7 @@ class RunTimeLimits(Component):
         self._table = context.book.limits
         self._runs: dict[str, LimitedRun] = {}
         #: When something is due for a job.
-        self._due = context.timers.table()
+        self._due = context.deadlines.table()
         #: Whether what is written is out of date.
         self.changed = False
         self._commands: list[Command] = []

@@ -81,7 +81,7 @@ class VolumeWaits(Component):
         self.on_bound: Callable[[Job, Bind], None] = lambda job, bind: None
         #: By job; when the time of the first of them is over; and jobs of which one waits for no claim.
         self._batches: dict[str, list[_Batch]] = {}
-        self._ends = context.timers.table()
+        self._ends = context.deadlines.table()
         self._ready: dict[str, None] = {}
         self._job_of: dict[str, str] = {}
         #: Jobs to be looked at, each with the claims that changed; None: with its pods and nodes.
@@ -97,7 +97,7 @@ class VolumeWaits(Component):
         #: How often in a row a job gave its nodes back.
         self._failures: dict[str, int] = {}
         #: Claims, and when the first of the nodes that they avoid is tried again.
-        self._refusals = context.timers.table()
+        self._refusals = context.deadlines.table()
         #: What was chosen since it was told last, by claim.
         self._commands: dict[str, SelectNode | BindVolume] = {}
 

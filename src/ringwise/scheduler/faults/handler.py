@@ -77,7 +77,7 @@ class FaultHandler(Component):
         self.cool_downs = CoolDowns()
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
-        self._due = context.timers.table()
+        self._due = context.deadlines.table()
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
         self.rejected = RejectedPods(context.book.job_of, context.book.is_ours)

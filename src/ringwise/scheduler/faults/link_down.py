@@ -24,7 +24,7 @@ class LinkDownNodes(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         #: Node to the end of its time, in nanoseconds.
-        self._until = context.timers.table()
+        self._until = context.deadlines.table()
 
     def hears(self) -> Handlers:
         return {
