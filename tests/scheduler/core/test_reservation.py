@@ -651,6 +651,59 @@ def test_who_runs_longer_than_it_said_is_warned_and_evicted_for_who_waits_for_no
     assert len(rig.messages("ExpectedDurationExceeded")) == 1
 
 
+@pytest.mark.parametrize("chips", [0, 8])
+def test_a_pod_without_chips_that_runs_longer_than_it_said_is_evicted_for_the_owner_of_its_cpu(
+    chips: int,
+) -> None:
+    rig = Rig(reservation_after=600)
+    rig.nodes(3, cpu_milli=10_000)
+    rig.submit("other", chips=chips, cpu_milli=9000)
+    rig.submit("old", chips=chips, cpu_milli=9000, expected="2h")
+    rig.run()
+    rig.submit("big", pods=2, chips=chips, cpu_milli=9000)
+    rig.run()
+    rig.step(600)
+    rig.submit("liar", chips=0, cpu_milli=5000, expected="30m")
+    rig.submit("honest", chips=0, cpu_milli=500)
+    rig.run()
+    assert rig.nodes_of("liar") == ["n3"]
+    rig.step(1800)
+    assert len(rig.messages("ExpectedDurationExceeded")) == 1
+    rig.end("old")
+    for _ in range(6):
+        rig.step(60)
+    assert rig.evictions() == ["liar-0"]
+    rig.gone("liar-0")
+    rig.run()
+    assert sorted(rig.nodes_of("big")) == ["n2", "n3"]
+
+
+def test_nobody_is_evicted_for_the_owner_of_other_nodes() -> None:
+    rig = Rig(reservation_after=600, actions=(*PLAIN, "preempt"))
+    rig.nodes(3, cpu_milli=10_000)
+    rig.queue("other")
+    rig.submit("first", chips=8, cpu_milli=9000, expected="2h")
+    rig.submit("second", chips=8, cpu_milli=9000, expected="3h")
+    rig.run()
+    rig.submit("big", pods=2, chips=8, cpu_milli=9000)
+    rig.run()
+    rig.step(600)
+    rig.submit("small", chips=8, cpu_milli=9000, queue="other")
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1", "n3"]
+    assert nodes_kept(rig, "small") == ["n2"]
+    rig.submit("liar", chips=0, cpu_milli=2000, expected="30m")
+    rig.run()
+    assert rig.nodes_of("liar") == ["n3"]
+    for _ in range(40):
+        rig.step(60)
+    rig.end("second")
+    rig.step(60)
+    assert rig.nodes_of("small") == ["n2"]
+    assert rig.evictions() == []
+
+
 def test_nobody_is_evicted_for_it_before_the_grace_period_is_over() -> None:
     rig = lent(grace=900)
     rig.end("old")

@@ -121,7 +121,10 @@ class Overruns(Component):
         record = self._state.pods[uid]
         if record.pod.cls.resource == reservation.resource and reservation.chips:
             return bool(reservation.chips.get(record.node, 0) & record.chips)
-        return not reservation.chips and record.node in reservation.loads
+        if record.node not in reservation.loads:
+            return False
+        # Beside reserved chips, only a pod that was started because of its claim uses reserved cpu and memory.
+        return not reservation.chips or uid in self._reservations.borrowed
 
     def _is_due(self, reservation: Reservation, now: int) -> bool:
         """Return whether the owner would start without pods that exceeded their duration and grace period."""
