@@ -68,12 +68,18 @@ def test_a_job_that_is_tried_earlier_begins_anew() -> None:
 def test_a_job_is_tried_at_the_time_that_a_plugin_named() -> None:
     deadlines = DeadlineTables()
     queue = JobQueue(deadlines)
-    queue.settle(pending_job("job"), True, 0, retry=7)
+    job = pending_job("job")
+    queue.settle(job, True, 0)
+    queue.set_retries({job.key: 7})
+    # It may be activated and refused before any plugin is asked.
+    queue.activate(job.key)
+    assert queue.pop_active() == [job.key]
+    queue.settle(job, True, 1)
     assert deadlines.first() == 7
     queue.review(7)
-    assert queue.pop_active() == ["default/job"]
-    queue.settle(pending_job("job"), True, 7, retry=9)
-    queue.activate("default/job")
+    assert queue.pop_active() == [job.key]
+    queue.set_retries({job.key: 9})
+    queue.settle(job, False, 8)
     assert deadlines.first() is None
 
 
@@ -81,11 +87,10 @@ def test_a_job_that_is_settled_twice_waits_for_its_last_reason() -> None:
     queue = JobQueue(DeadlineTables())
     job = pending_job("job")
     job.reason = POD_GROUP_AWAITED()
-    queue.settle(job, True, 0, retry=7)
+    queue.settle(job, True, 0)
     job.reason = None
     queue.settle(job, True, 0)
     queue.wake(POD_GROUP_AWAITED.cured_by - CAPACITY)
-    queue.review(7)
     assert queue.pop_active() == []
     queue.wake(CAPACITY)
     assert queue.pop_active() == ["default/job"]

@@ -326,8 +326,11 @@ class ClusterAnswers(ABC):
                 raise
             return document_without_gang(others[-1], self.now)
         shown = view_of_job(decided.view, explanation.job)
-        if shown is not None and shown.suspended:
-            # Pods of it still terminate, or its PodGroup stays.
+        if shown is not None and (
+            shown.suspended
+            or (shown.kind == "vcjob" and shown.outcome == "ended" and explanation.job.group is None)
+        ):
+            # Pods of it still exist, or its PodGroup does.
             return document_without_gang(shown, self.now)
         document = explanation_document(explanation, self.now)
         if explanation.outcome is JobState.PENDING:

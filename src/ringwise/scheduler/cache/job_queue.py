@@ -8,7 +8,7 @@ admission webhook, a policy) refuses it again, and a job that was too costly to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from itertools import takewhile
 
@@ -40,7 +40,7 @@ class JobQueue:
         #: The triggers that can cure the reason of each job, and when it is tried without one; in this order.
         self._unschedulable: dict[str, tuple[frozenset[Trigger], int]] = {}
         self._by_trigger: dict[Trigger, dict[str, None]] = {trigger: {} for trigger in Trigger}
-        #: The times that plugins named for unschedulable jobs.
+        #: The times that plugins named for jobs.
         self._retries = deadlines.table()
         self._backoff = {cause: deadlines.table() for cause in BackoffCause}
 
@@ -53,10 +53,10 @@ class JobQueue:
         triggers, _ = self._unschedulable.pop(key, ((), 0))
         for trigger in triggers:
             self._by_trigger[trigger].pop(key, None)
-        self._retries.drop(key)
 
     def forget(self, key: str) -> None:
         self._remove(key)
+        self._retries.drop(key)
         self.active.pop(key, None)
         self.end_backoff(key, *BackoffCause)
 
@@ -76,9 +76,18 @@ class JobQueue:
         self.active.clear()
         return keys
 
-    def settle(self, job: Job, pending: bool, now: int, retry: int | None = None) -> None:
-        """After a cycle: a job that is still pending waits for what can cure its reason, or until `retry`."""
+    def set_retries(self, times: Mapping[str, int]) -> None:
+        """After a cycle: plugins named times for some jobs.
+
+        The time of a job for which none named one stays: plugins are not asked again if nothing changed.
+        """
+        for key, time in times.items():
+            self._retries.put(key, time)
+
+    def settle(self, job: Job, pending: bool, now: int) -> None:
+        """After a cycle: a job that is still pending waits for what can cure its reason."""
         if not pending:
+            self._retries.drop(job.key)
             job.waiting_since = None
             return
         if job.waiting_since is None:
@@ -96,8 +105,6 @@ class JobQueue:
         self._unschedulable[job.key] = cured_by, (now + _RETRY_AFTER) // _RETRY_PERIOD * _RETRY_PERIOD
         for trigger in cured_by:
             self._by_trigger[trigger][job.key] = None
-        if retry is not None:
-            self._retries.put(job.key, retry)
 
     # -- backoff --------------------------------------------------------------------------------
 

@@ -444,6 +444,7 @@ class Scheduler:
             self._triggers.add(Trigger.CHIPS_FREED)
         if session.bound:
             self._triggers.add(Trigger.POD_PLACED)
+        self._job_queue.set_retries(session.retries)
         self._history.add(session.incidents)
         self._history.plans = session.plans
         evictions: list[Command] = []
@@ -466,9 +467,7 @@ class Scheduler:
                 job.waiting_since = now
             self._job_queue.activate(job.key)
         for job in tried:
-            self._containment.attempt(
-                "job", job.key, partial(self._settle, job, now, session.retries.get(job.key)), work="settle"
-            )
+            self._containment.attempt("job", job.key, partial(self._settle, job, now), work="settle")
             self._note_claim(job)
         self._note_reservations(reserved_before)
         commands.extend(self._backoff.events())
@@ -510,9 +509,9 @@ class Scheduler:
             if job is not None:
                 self._note_claim(job)
 
-    def _settle(self, job: Job, now: int, retry: int | None = None) -> None:
+    def _settle(self, job: Job, now: int) -> None:
         since, pending = job.waiting_since, self._book.has_pending(job)
-        self._job_queue.settle(job, pending, now, retry)
+        self._job_queue.settle(job, pending, now)
         if not pending:
             job.drop_seniority()
             if not job.pods:

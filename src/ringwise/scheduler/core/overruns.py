@@ -123,7 +123,7 @@ class Overruns(Component):
             return bool(reservation.chips.get(record.node, 0) & record.chips)
         if record.node not in reservation.loads:
             return False
-        # Beside reserved chips, only a pod that was started because of its claim uses reserved cpu and memory.
+        # Beside reserved chips, only a pod that was started because of its claim uses reserved cpu or memory.
         return not reservation.chips or uid in self._reservations.borrowed
 
     def _is_due(self, reservation: Reservation, now: int) -> bool:
