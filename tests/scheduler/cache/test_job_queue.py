@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringwise.framework.job import Job
+from ringwise.framework.reasons import WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.reasons import CAPACITY, Trigger
 from ringwise.scheduler.cache.deadlines import DeadlineTables
@@ -47,6 +48,18 @@ def test_unschedulable_jobs_are_tried_together() -> None:
         queue.review(due * SECOND)
         assert queue.pop_active() == tried
     assert queue.next_retry() is None
+
+
+def test_a_job_that_waits_behind_others_is_tried_after_them_alone() -> None:
+    queue = JobQueue(DeadlineTables())
+    job = pending_job("job")
+    job.reason = WAITS_BEHIND(queue="q", resource="chips")
+    queue.settle(job, True, 0)
+    assert queue.next_retry() is None
+    queue.review(3600 * SECOND)
+    assert queue.pop_active() == []
+    queue.wake(WAITS_BEHIND.cured_by)
+    assert queue.pop_active() == [job.key]
 
 
 def test_a_job_that_is_tried_earlier_begins_anew() -> None:

@@ -611,6 +611,23 @@ def test_records_that_cannot_be_read_reserve_nothing(text: str) -> None:
     assert not rig.machine.view.incidents
 
 
+def test_a_job_that_is_admitted_for_its_reservation_is_reported() -> None:
+    """It is not tried in the cycle in which the job ahead of it starts: that one blocks it until then."""
+    rig = Rig(2, actions=PLAIN, reservation_after=600, queue_discipline="strict")
+    rig.submit("old", pods=2, chips=8, expected="1h")
+    rig.run()
+    rig.submit("big", pods=2, chips=8, expected="1h")
+    rig.put_group(values.group("later", 2, created=9, min_resources={CHIP: 16}))
+    rig.run()
+    assert rig.reason("later") == "waits-behind"
+    for _ in range(3):
+        rig.step(600)
+        rig.run()
+    rig.end("old")
+    rig.step()
+    assert rig.groups["default/later"].phase == "Inqueue"
+
+
 # -- jobs that run longer than they said, on what is reserved for another one
 
 

@@ -1,7 +1,8 @@
 """The job queue: active jobs are tried in the next cycle; others are in backoff, or unschedulable.
 
 These are the words of kube-scheduler. An unschedulable job is tried when an event can cure its reason, at the
-time that a plugin named, and after at most five minutes even if no event came. A job in backoff is not tried
+time that a plugin named, and after at most five minutes even if no event came. A job that waits behind others
+in its queue is not tried after that time, because it might pass them; they are. A job in backoff is not tried
 before its time: its next attempt would most likely fail as the last one did. Whatever refuses a binding (an
 admission webhook, a policy) refuses it again, and a job that was too costly to place is so again.
 """
@@ -13,6 +14,7 @@ from enum import Enum, auto
 from itertools import takewhile
 
 from ringwise.framework.job import Job
+from ringwise.framework.reasons import WAITS_BEHIND
 from ringwise.reasons import CAPACITY, Trigger
 from ringwise.scheduler.cache.deadlines import DeadlineTables
 
@@ -37,8 +39,10 @@ class JobQueue:
     def __init__(self, deadlines: DeadlineTables) -> None:
         #: Jobs to try in the next cycle, in the order in which they were activated.
         self.active: dict[str, None] = {}
-        #: The triggers that can cure the reason of each job, and when it is tried without one; in this order.
-        self._unschedulable: dict[str, tuple[frozenset[Trigger], int]] = {}
+        #: The triggers that can cure the reason of each job.
+        self._unschedulable: dict[str, frozenset[Trigger]] = {}
+        #: When jobs are tried even if no event came, the first of them first.
+        self._due: dict[str, int] = {}
         self._by_trigger: dict[Trigger, dict[str, None]] = {trigger: {} for trigger in Trigger}
         #: The times that plugins named for jobs.
         self._retries = deadlines.table()
@@ -50,9 +54,9 @@ class JobQueue:
         self.active[key] = None
 
     def _remove(self, key: str) -> None:
-        triggers, _ = self._unschedulable.pop(key, ((), 0))
-        for trigger in triggers:
+        for trigger in self._unschedulable.pop(key, ()):
             self._by_trigger[trigger].pop(key, None)
+        self._due.pop(key, None)
 
     def forget(self, key: str) -> None:
         self._remove(key)
@@ -102,7 +106,9 @@ class JobQueue:
             # Where volumes are, and which of them are free.
             cured_by |= {Trigger.VOLUME_CHANGED}
         self._remove(job.key)
-        self._unschedulable[job.key] = cured_by, (now + _RETRY_AFTER) // _RETRY_PERIOD * _RETRY_PERIOD
+        self._unschedulable[job.key] = cured_by
+        if job.reason is None or job.reason.code != WAITS_BEHIND.code:
+            self._due[job.key] = (now + _RETRY_AFTER) // _RETRY_PERIOD * _RETRY_PERIOD
         for trigger in cured_by:
             self._by_trigger[trigger][job.key] = None
 
@@ -131,13 +137,12 @@ class JobQueue:
 
     def next_retry(self) -> int | None:
         """Return when the first unschedulable job is tried even if no event came."""
-        _, due = next(iter(self._unschedulable.values()), (None, None))
-        return due
+        return next(iter(self._due.values()), None)
 
     def review(self, now: int) -> None:
         """Activate the jobs whose time has come."""
         for table in (*self._backoff.values(), self._retries):
             for key in table.take(now):
                 self.activate(key)
-        for key in list(takewhile(lambda key: self._unschedulable[key][1] <= now, self._unschedulable)):
+        for key in list(takewhile(lambda key: self._due[key] <= now, self._due)):
             self.activate(key)

@@ -350,6 +350,8 @@ class StarvationGuard(Component):
                     return False
             job.inqueue = True
             job.reason = None
+            # Its status is written even if this cycle did not try it.
+            self._notify(ie.JobChanged(job), session.now)
             if not job.pods:
                 return True
         if not _needs_nodes(session, job):
