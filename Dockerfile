@@ -15,7 +15,7 @@ RUN python -m venv /opt/ringwise \
  && /opt/ringwise/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements-build.txt
 # Wheels only: nothing is compiled, so both processors get what was tested.
 RUN /opt/ringwise/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src ./src
 RUN /opt/ringwise/bin/pip install --quiet --no-deps --no-build-isolation . \
  && /opt/ringwise/bin/python -m compileall -q /opt/ringwise/lib \

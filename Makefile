@@ -18,6 +18,8 @@ SEED ?= 1
 REPEAT ?= 1
 UV_VERSION := 0.13.7
 BROWSER_STAMP := $(VENV)/.browser
+RELEASE_STAMP := $(VENV)/.release
+RELEASE_URL ?= https://ringwise.io/releases/v$(VERSION)
 FIND_BROWSER := $(BIN)/python -c 'import sys; from ringwise_bench.page import find_browser; sys.exit(not find_browser())'
 NO_BROWSER := no Chromium is found; Debian has it as the package chromium, RINGWISE_BROWSER names another one
 
@@ -28,7 +30,7 @@ IN_PARALLEL := --dist=worksteal -n
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-browser test-cluster test-node test-chaos lint style types lint-page format bench mutants \
-  docs tour pictures proto requirements page-vendor clean
+  release test-release audit manifests docs tour pictures proto requirements page-vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -136,6 +138,26 @@ bench: $(STAMP) ## all benchmarks; BENCHES="decide cycle" picks some, BENCH_OUTP
 mutants: $(STAMP) ## plant COUNT=300 small bugs in PATHS by SEED=1, one at a time, and list those that no test notices
 	@$(BIN)/python -m tools.mutants $(PATHS) --count $(COUNT) --seed $(SEED)
 
+release: $(RELEASE_STAMP) ## build the files of VERSION=0.1.0 below dist from HEAD, without publishing anything
+	@test -n "$(VERSION)" || { echo "error: give a version: make release VERSION=0.1.0"; exit 2; }
+	@$(BIN)/python -m tools.release $(VERSION) --output dist/$(VERSION) --url $(RELEASE_URL)
+
+test-release: $(RELEASE_STAMP) ## build a release twice, compare, and install it offline from its files
+	@echo "== release"
+	@$(BIN)/python -m pytest -q -m release tests/release
+
+audit: $(RELEASE_STAMP) ## look for known vulnerabilities of dependencies; ADVISORIES=DIR reads OSV files and needs no network
+	@$(if $(ADVISORIES),$(BIN)/python -m tools.audit $(ADVISORIES),$(BIN)/pip-audit --strict --disable-pip \
+	  --require-hashes -r requirements.txt)
+
+$(RELEASE_STAMP): requirements-release.txt $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.txt
+	@touch $@
+
+manifests: $(STAMP) ## write the rights of the chart, and render deploy/manifests from it; Helm is found, or built once with Go
+	@$(BIN)/python tests/cluster/tools/build.py helm > /dev/null
+	@$(BIN)/python -m tools.manifests
+
 docs: $(STAMP) ## write the reference pages anew from their sources
 	@$(BIN)/python -m ringwise_bench.docs.write docs
 
@@ -159,6 +181,9 @@ requirements: $(STAMP) ## pin the newest versions that fit, with hashes for all 
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --constraint requirements-dev.txt \
 	  requirements-browser.in -o requirements-browser.txt
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --constraint requirements-dev.txt \
+	  requirements-release.in -o requirements-release.txt
 	@{ echo "# What builds the package in the image: the lines of requirements-dev.txt."; \
 	  awk '/^[^ #]/{on=/^setuptools==/} on && !/^ *#/' requirements-dev.txt; } > requirements-build.txt
 

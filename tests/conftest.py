@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -36,6 +37,18 @@ settings.load_profile(PROFILE)
 # of the processor time of all tests.
 gc.disable()
 _GC_THRESHOLD = 20_000
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests with the mark `full` in the quick profile, except in files that are named."""
+    if PROFILE != "quick":
+        return
+    named = {(config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args}
+    left_out = [item for item in items if item.get_closest_marker("full") and item.path not in named]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        chosen = {*items} - {*left_out}
+        items[:] = [item for item in items if item in chosen]
 
 
 def pytest_collection_finish() -> None:
@@ -74,7 +87,7 @@ def _printed_documents_keep_to_their_schema() -> Iterator[None]:
     def checked(document: Any, output: str) -> str:
         from tests.tools.schemas import check_document
 
-        check_document(document)
+        check_document(document if isinstance(document, dict) else msgspec.to_builtins(document))
         return make_text(document, output)
 
     with pytest.MonkeyPatch.context() as patch:

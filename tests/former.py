@@ -16,16 +16,15 @@ FORMER = "71b37dc3364d1f3273832dc2f6987ac811249783"
 _ROOT = Path(__file__).parents[1]
 
 
-def former_sources(folder: Path) -> Path:
-    """Unpack them; the test is skipped where the history does not reach so far back."""
-    done = subprocess.run(
-        ["git", "archive", "--format=tar", FORMER, "src"], cwd=_ROOT, capture_output=True, check=False
-    )
+def former_checkout(folder: Path, commit: str = FORMER) -> Path:
+    """Unpack sources and chart of a commit; skip the test if the history of this clone does not reach it."""
+    command = ["git", "archive", "--format=tar", commit, "src", "deploy"]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, check=False)
     if done.returncode:
-        pytest.skip(f"commit {FORMER[:8]} is not in the history of this clone (git fetch --unshallow)")
+        pytest.skip(f"commit {commit[:8]} is not in the history of this clone (git fetch --unshallow)")
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(folder, filter="data")
-    return folder / "src"
+    return folder
 
 
 def environment_of(sources: Path) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""One table of kinds: nothing else lists them, and a new kind needs no more than the recipe says."""
+"""One table of watched kinds, one of shown kinds; a new kind needs no more than its recipe says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ringwise.manifests.kinds import KIND_OF, KINDS, events_of
+from ringwise.views.kinds import KINDS as SHOWN_KINDS
 from tests.checkout import PACKAGE, SOURCES, nodes_in, tree_of
 
 TABLE = PACKAGE / "manifests" / "kinds.py"
@@ -52,6 +55,24 @@ def _lists(path: Path) -> list[str]:
 def test_there_is_one_list_of_kinds() -> None:
     lists = [found for path in SOURCES for found in _lists(path)]
     assert [one.partition(":")[0] for one in lists] == [str(TABLE.relative_to(PACKAGE))]
+
+
+def _lists_shown_kinds(path: Path) -> bool:
+    """Whether a statement of the module names HyperNodes and more than half of the kinds, as commands do."""
+    text = path.read_text(encoding="utf-8")
+    parts = tree_of(text).body if "hypernode" in text.lower() else []
+    for part in parts:
+        words = {node.value for node in ast.walk(part) if isinstance(node, ast.Constant)}
+        named = {one.name for one in SHOWN_KINDS if words & {one.name, one.plural}}
+        if "hypernode" in named and len(named) > len(SHOWN_KINDS) / 2:
+            return True
+    return False
+
+
+def test_two_tables_beside_views_kinds_list_the_kinds_that_are_shown() -> None:
+    """How they are found and described, and how they are drawn."""
+    found = {str(path.relative_to(PACKAGE)) for path in SOURCES if _lists_shown_kinds(path)}
+    assert found == {"apps/sources/documents.py", "cli/drawing/kinds.py"}
 
 
 # -- the recipe of CONTRIBUTING, followed for a kind that does not exist ---------------------------
@@ -143,7 +164,6 @@ from pathlib import Path
 
 import msgspec
 
-from ringwise.apps.install.deployment import access_rules
 from ringwise.apps.journal.format import JournalWriter, open_journal
 from ringwise.apps.lab.submission import Submission, submission_of
 from ringwise.apps.loading import cluster_events
@@ -154,9 +174,11 @@ from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.objects import change_events
 from ringwise.manifests.bundle import read_text
+from ringwise.manifests.kinds import Hearer, rights
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetAside
 from ringwise.scheduler.core.drain_events import MaintenanceWindow, WindowGone, WindowSeen
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.journal import Journal
@@ -199,13 +221,13 @@ assert (target.path, target.optional) == ("/apis/windows.example.com/v1/maintena
 assert list(change_events((), objects)) == [WindowSeen(june)]
 assert list(change_events(objects, ())) == [WindowGone("june")]
 assert _for_scheduler([WindowSeen(june)]) == [WindowSeen(june)]
-(rule,) = (one for one in access_rules()["reader"] if one["apiGroups"] == ["windows.example.com"])
+(rule,) = (one for one in rights(Hearer.SCHEDULER) if one["apiGroups"] == ["windows.example.com"])
 assert rule == {
     "apiGroups": ["windows.example.com"], "resources": ["maintenancewindows"], "verbs": ["list", "watch"]
 }
 
 # The scheduler: heard, known to a what-if, in the journal, and set aside when it raises.
-scheduler = Scheduler(registry=BUILT_IN)
+scheduler = Scheduler(registry=BUILT_IN, catalog=shipped_catalog())
 with (folder / "journal").open("wb") as file:
     sink = JournalWriter(file, default_configuration(), ["volcano"])
     scheduler.journal = Journal(default_configuration(), sink=sink)
@@ -227,6 +249,7 @@ def _after(text: str, line: str, more: str) -> str:
     return text.replace(line, line + more)
 
 
+@pytest.mark.full
 def test_a_new_kind_touches_its_reader_its_handler_the_table_and_its_test(tmp_path: Path) -> None:
     """With this file, which has what its test would have, it touches four."""
     copy = tmp_path / "src" / "ringwise"

@@ -375,12 +375,10 @@ SHOWING = (
     "apps/lab",
     "apps/sources",
     "apps/web",
-    "apps/demo.py",
     "kube/run",
 )
 #: (file, fact) -> why it is no state of a node or job that is shown.
 OTHER_MEANINGS = {
-    ("apps/demo.py", "reports"): "objects that are submitted",
     ("apps/lab/faults.py", "ready"): "the faults that the lab makes are read from its own objects",
     ("apps/lab/lab.py", "reports"): "objects that are submitted",
     ("apps/web/kube.py", "ready"): "of the process",
@@ -428,7 +426,7 @@ def test_states_have_an_import_contract() -> None:
     (contract,) = (
         one for one in project()["tool"]["importlinter"]["contracts"] if one["name"].startswith("States: ")
     )
-    packages = {f"ringwise.{one.replace('/', '.')}" for one in SHOWING if one != "apps/demo.py"}
+    packages = {f"ringwise.{one.replace('/', '.')}" for one in SHOWING}
     assert set(contract["source_modules"]) == packages - {"ringwise.kube.run"}
     assert {"ringwise.scheduler.cluster_reader", "ringwise.state.fleet"} <= set(contract["forbidden_modules"])
 

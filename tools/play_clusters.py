@@ -13,26 +13,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
 from ringwise.apps.journal.format import plain_command
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import QUERIES, LabAnswers
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.reservations import ReservationWish, reservation_of
-from ringwise.apps.sources.names import find_name
+from ringwise.apps.sources.documents import find_name
 from ringwise.apps.suspension import NotPossibleError, Wish
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.text.errors import ConfigurationError
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Isolation, Pod
 
 #: 2026-01-10T08:00:00Z.
 START = 1_768_032_000 * SECOND
-_REFUSED = (ObjectRefusedError, NotPossibleError, ConfigurationError, LookupError, ValueError)
+_REFUSED = (ObjectRefusedError, NotPossibleError, DocumentError, LookupError, ValueError)
 
 
 class Player:
@@ -70,7 +72,7 @@ class Player:
         except _REFUSED as error:
             refused = str(error)
         answers = LabAnswers(self.live, estimates_anew=False)
-        jobs = answers.jobs()["jobs"]
+        jobs = answers.get("jobs")["jobs"]
         pending = [f"{job['namespace']}/{job['name']}" for job in jobs if job["outcome"] == "pending"]
         # An explanation tries many placements: a third of them after each step.
         self.steps += 1
@@ -158,6 +160,10 @@ class Player:
         self.answer = QUERIES[query](LabAnswers(self.live), parameters)
 
 
+def _plain(value: object) -> object:
+    return msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else str(value)
+
+
 def play(cluster: dict[str, Any]) -> list[Any]:
     with TemporaryDirectory(prefix="ringwise-compare-") as folder:
         player = Player(Path(folder), cluster["configuration"])
@@ -169,5 +175,5 @@ def play(cluster: dict[str, Any]) -> list[Any]:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(play(json.loads(line)), default=str) + "\n")
+        sys.stdout.write(json.dumps(play(json.loads(line)), default=_plain) + "\n")
         sys.stdout.flush()

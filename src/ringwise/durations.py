@@ -8,7 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-_SECOND = 1_000_000_000
+#: Times are counted in nanoseconds.
+SECOND = 1_000_000_000
 #: No longer text is a duration; it may come from a hostile annotation.
 _LONGEST = 64
 #: The last one of the year 9999.
@@ -26,9 +27,9 @@ _UNITS = {
     "us": 1000,
     "µs": 1000,
     "ms": 10**6,
-    "s": _SECOND,
-    "m": 60 * _SECOND,
-    "h": 3600 * _SECOND,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3600 * SECOND,
 }
 #: Units of human-readable durations, in seconds.
 _SHOWN = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -67,13 +68,13 @@ def plain_duration(text: str) -> int | None:
     factor = units.get(text[-1:], 0)
     number = text[:-1] if factor else text
     try:
-        found = float(number) * (factor or 1) * _SECOND
+        found = float(number) * (factor or 1) * SECOND
     except ValueError:
         days = _DAYS.match(text)
         found = go_duration(text[days.end() :] if days else text) or 0
         if days and found:
-            found += int(days[1]) * 86400 * _SECOND
-    return int(found) if 0 < found < 10 * 366 * 86400 * _SECOND else None
+            found += int(days[1]) * 86400 * SECOND
+    return int(found) if 0 < found < 10 * 366 * 86400 * SECOND else None
 
 
 @lru_cache(maxsize=512)
@@ -89,7 +90,7 @@ def unix_nanoseconds(text: str) -> int | None:
     except (ValueError, OverflowError):
         return None
     whole = since.days * 86400 + since.seconds
-    return max(0, whole * _SECOND + int((fraction or "0").ljust(9, "0")))
+    return max(0, whole * SECOND + int((fraction or "0").ljust(9, "0")))
 
 
 def _nanoseconds(amount: str, unit: str) -> int:
@@ -100,7 +101,7 @@ def _nanoseconds(amount: str, unit: str) -> int:
 
 def time_text(nanoseconds: int) -> str:
     """Of later times, which tenants make who say that their jobs run for ages, the last one with a name."""
-    seconds = min(nanoseconds // _SECOND, _LAST_SECOND)
+    seconds = min(nanoseconds // SECOND, _LAST_SECOND)
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -110,7 +111,7 @@ def duration_text(nanoseconds: int, *, units: int = 2, up: bool = False) -> str:
     Every human-readable duration and age uses this format; the dashboard implements the same in JavaScript.
     `units=4` omits nothing. `up` rounds up, which is required for a latest time.
     """
-    seconds = max(0, -(-nanoseconds // _SECOND) if up else nanoseconds // _SECOND)
+    seconds = max(0, -(-nanoseconds // SECOND) if up else nanoseconds // SECOND)
     largest = next((place for place, (size, _) in enumerate(_SHOWN) if seconds >= size), len(_SHOWN) - 1)
     smallest = _SHOWN[min(largest + units, len(_SHOWN)) - 1][0]
     seconds = (-(-seconds // smallest) if up else seconds // smallest) * smallest
@@ -123,4 +124,4 @@ def duration_text(nanoseconds: int, *, units: int = 2, up: bool = False) -> str:
 
 def seconds_text(seconds: float, *, up: bool = False) -> str:
     """Return a number of seconds in the format of `duration_text`."""
-    return duration_text(round(seconds * _SECOND), up=up)
+    return duration_text(round(seconds * SECOND), up=up)

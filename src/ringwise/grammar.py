@@ -6,9 +6,13 @@ This is the lowest layer: every package may import it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
+from typing import TYPE_CHECKING
 
 from ringwise.durations import seconds_text
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 
@@ -29,22 +33,28 @@ def counted(number: object, one: str, many: str = "") -> str:
     return f"{number} {agrees(number, one, many or plural(one))}"
 
 
+def listed(items: Sequence[object], most: int, separator: str = ", ") -> str:
+    """The first items, and how many more there are: `a, b and 3 more`."""
+    shown = separator.join(map(str, items[:most]))
+    return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
+
+
 _SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
-def amount_text(resource: str, amount: int) -> str:
+def amount_text(resource: str, amount: int | float | Decimal) -> str:
     """An amount in the units of people: cpu in cores, sizes in GiB and the like, all else as it is.
 
     Inside, cpu is counted in thousandths and sizes in bytes.
     """
     name = resource.removeprefix("requests.").removeprefix("limits.")
     if name == "cpu":
-        return _short(amount / 1000)
+        return _short(float(amount) / 1000)
     if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
         for unit, size in _SIZES:
             if amount >= size:
-                return f"{_short(amount / size)} {unit}"
-    return str(amount)
+                return f"{_short(float(amount) / size)} {unit}"
+    return str(amount) if isinstance(amount, int) else f"{amount:.2f}"
 
 
 def _short(number: float) -> str:

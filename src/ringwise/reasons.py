@@ -13,10 +13,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from decimal import Decimal
 from string import Formatter
 from typing import Any, TypedDict
 
-from ringwise.grammar import Quantity, amount_text
+from ringwise.grammar import Quantity, amount_text, listed
 from ringwise.records import dataclass
 
 
@@ -204,8 +205,7 @@ def _text(value: Any) -> str:
     if isinstance(value, (set, frozenset)):
         value = sorted(value)
     if isinstance(value, (list, tuple)):
-        more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
-        return ", ".join(str(item) for item in value[:_LISTED]) + more if value else "none"
+        return listed(value, _LISTED) or "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_entry(key, item)}" for key, item in value.items()) if value else "none"
     return str(value)
@@ -222,7 +222,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    return value
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def kinds_in(namespace: Mapping[str, Any]) -> tuple[ReasonKind, ...]:

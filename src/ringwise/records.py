@@ -20,6 +20,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 _FIELDS = "__dataclass_fields__"
+#: Metadata of a field: whether the leader record has it.
+RECORDED = "recorded"
+NOT_RECORDED = {RECORDED: False}
 
 
 @dataclasses.dataclass

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-#: Of every record in a ConfigMap of ours: those of a leader for the next one (F1), plans of moves (M1),
-#: isolations and reservations.
+#: Of every other record in a ConfigMap of ours: plans of moves (M1), isolations and reservations.
 RECORD_VERSION = 1
+#: Of the tables of the leader record (F1).
+LEADER_RECORD_VERSION = 2
 #: Of every JSON document.
 DOCUMENT_VERSION = "v1"
 
@@ -20,7 +21,7 @@ def unsupported(found: object, supported: object) -> str:
     return f"unsupported version {found}: this Ringwise reads version {supported}"
 
 
-def read_record(text: str) -> tuple[dict[str, Any], str]:
+def read_record(text: str, version: int = RECORD_VERSION) -> tuple[dict[str, Any], str]:
     """Return what the record holds, and why it cannot be read; it is empty then, as one that is not there.
 
     A leader without the records of the one before decides from the objects of the cluster alone.
@@ -33,8 +34,8 @@ def read_record(text: str) -> tuple[dict[str, Any], str]:
         return {}, "is not JSON"
     if not isinstance(found, dict):
         return {}, "is not a JSON object"
-    if found.get("version") != RECORD_VERSION:
-        return {}, unsupported(found.get("version"), RECORD_VERSION)
+    if found.get("version") != version:
+        return {}, unsupported(found.get("version"), version)
     return found, ""
 
 

@@ -358,6 +358,8 @@ VOLCANO_PREFIX = "volcano.sh/"
 VOLCANO_SCHEDULING_PREFIX = "scheduling.volcano.sh/"
 KUBERNETES_SCHEDULING_PREFIX = "scheduling.k8s.io/"
 RINGWISE_PREFIX = "ringwise.io/"
+#: Labels of nodes in support bundles: the node matches this expression of HyperNodes. Only there.
+BUNDLE_PATTERN = "ringwise.io/bundle-pattern"
 RANK_TABLE_PREFIX = "ascend.kubectl.kubernetes.io/"
 HCCL_PREFIX = "hccl/"
 
@@ -415,7 +417,7 @@ MOVE_PLAN_KEY = "plan.json"
 #: Limits of namespaces (in kube-system), and its data key. Administrator.
 LIMITS_CONFIG_MAP = "ringwise-limits"
 LIMITS_KEY = "limits.yaml"
-#: Board files of one's own (in the namespace of Ringwise). `ringwise install`, the chart.
+#: Board files of one's own (in the namespace of Ringwise). Chart.
 BOARDS_CONFIG_MAP = "ringwise-boards"
 #: Annotation of the pods that read them: a checksum, so that a change starts them anew. The same.
 BOARDS_CHECKSUM = "ringwise.io/boards-checksum"
@@ -461,24 +463,20 @@ RESET_KEY = "reset.json"
 CHECK_CODE_KEY = "checkCode"
 RESTART_TYPE_KEY = "restartType"
 POD_RESCHEDULE = "podReschedule"
-#: Jobs that are being rescheduled (rule F1; in volcano-system), and its data key. Scheduler.
+#: The leader record (rule F1; in volcano-system): what the next leader has to know, with a data key for each
+#: table. It continues in the other objects if it is larger than one. Scheduler.
 RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
-RESCHEDULING_KEY = "rescheduling.json"
+RECORD_CONFIG_MAPS = (
+    RESCHEDULING_CONFIG_MAP,
+    f"{RESCHEDULING_CONFIG_MAP}-2",
+    f"{RESCHEDULING_CONFIG_MAP}-3",
+    f"{RESCHEDULING_CONFIG_MAP}-4",
+)
+#: Tables of a leader record that a leader could not read, as it found them (in volcano-system). Scheduler.
+UNREAD_RECORD_CONFIG_MAP = f"{RESCHEDULING_CONFIG_MAP}-unread"
 #: ConfigMaps with accounting documents, `ringwise-accounting-00` to `-63`, and the key in them. Scheduler.
 ACCOUNTING_CONFIG_MAPS = "ringwise-accounting-"
 ACCOUNTING_KEY = "accounting.json"
-COOL_DOWNS_KEY = "cool-downs.json"
-#: Plans of moves that are carried out, and how the last ones ended (rule M1).
-MOVES_KEY = "moves.json"
-#: Its data key with since when jobs run whose queue has a longest run time, when they were warned, and the
-#: queues in which pods were bound whose job is in another one now.
-RUN_TIMES_KEY = "run-times.json"
-#: Data key of the same: pods that were placed on what is reserved for others, and when they were to end.
-OVERRUNS_KEY = "overruns.json"
-#: Data key of the same: jobs that were preempted lately.
-PREEMPTIONS_KEY = "preemptions.json"
-#: Data key of the same: what is reserved for jobs that waited long or evict others, and throttled namespaces.
-RESERVATIONS_KEY = "reservations.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"
@@ -503,8 +501,6 @@ CONTROLLER_LEASE = "ringwise-controller"
 #: Deployments of Volcano that Ringwise replaces. Administrator.
 VOLCANO_SCHEDULER_DEPLOYMENT = "volcano-scheduler"
 VOLCANO_CONTROLLER_DEPLOYMENT = "volcano-controllers"
-#: How the names of DaemonSets of Huawei's device plugin begin (in kube-system). Administrator.
-VENDOR_DEVICE_PLUGIN_PREFIX = "ascend-device-plugin"
 #: Priority classes of Kubernetes' own pods. API server.
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
 SYSTEM_NODE_CRITICAL = "system-node-critical"
@@ -544,7 +540,7 @@ TOPOLOGY_TYPE = "ringwise.io/topology-type"
 
 # -- Labels of objects that Ringwise creates ---------------------------------------------------------
 
-#: On pods of a scheduler in shadow mode, which places nothing. Chart, `ringwise install`.
+#: On pods of a scheduler in shadow mode, which places nothing. Chart.
 SHADOW = "ringwise.io/shadow"
 #: Kubernetes' recommended labels. Whoever creates the object.
 APP_NAME = "app.kubernetes.io/name"
@@ -565,7 +561,7 @@ VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
 
 # -- API groups -------------------------------------------------------------------------------------
 
-#: Volcano's groups of vcjobs and of PodGroups and Queues, Kubernetes' of PriorityClasses and of roles.
+#: Volcano's groups of vcjobs and of PodGroups and Queues, Kubernetes' of PriorityClasses.
 BATCH_GROUP = "batch.volcano.sh"
 SCHEDULING_GROUP = "scheduling.volcano.sh"
 BUS_GROUP = "bus.volcano.sh"
@@ -573,7 +569,6 @@ KUBERNETES_SCHEDULING_GROUP = "scheduling.k8s.io"
 #: Those of AscendJobs, and of PyTorchJobs and the like.
 ASCEND_JOB_GROUP = "mindxdl.gitee.com"
 KUBEFLOW_GROUP = "kubeflow.org"
-RBAC_GROUP = "rbac.authorization.k8s.io"
 #: Group and version, as `apiVersion` has it: vcjobs, PodGroups and Queues, Commands.
 BATCH_API = "batch.volcano.sh/v1alpha1"
 SCHEDULING_API = "scheduling.volcano.sh/v1beta1"
@@ -587,8 +582,6 @@ DISRUPTION_API = "policy/v1"
 DEPLOYMENT_API = "apps/v1"
 KUBERNETES_JOB_API = "batch/v1"
 STORAGE_API = "storage.k8s.io/v1"
-RBAC_API = "rbac.authorization.k8s.io/v1"
-DEFINITION_API = "apiextensions.k8s.io/v1"
 WEBHOOK_API = "admissionregistration.k8s.io/v1"
 ADMISSION_API = "admission.k8s.io/v1"
 TOKEN_API = "authentication.k8s.io/v1"

@@ -5,7 +5,6 @@ A job says when it wrote its last checkpoint, and how long it is to be spared. A
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +18,7 @@ from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.framework.reasons import TOO_COSTLY
 from ringwise.framework.statement import Eviction, Statement
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotatePod, Command, Evict, EvictionCause, Publish, RecordJobEvent
-from ringwise.scheduler.cache.preemptions import MAX_DOCUMENT, MAX_JOBS
+from ringwise.messages.commands import AnnotatePod, Evict, EvictionCause, RecordJobEvent
 from ringwise.state.model import Queue
 from ringwise.wellknown import (
     BELIEVE_CHECKPOINTS,
@@ -28,8 +26,8 @@ from ringwise.wellknown import (
     COOLDOWN_TIME,
     EVICTED,
     LONGEST_COOLDOWN,
-    PREEMPTIONS_KEY,
 )
+from tests.builders.records import record_with
 from tests.builders.values import SECOND
 from tests.examples import examples
 from tests.scheduler.rig import Rig, gangs_may_end
@@ -235,24 +233,14 @@ def test_it_is_evicted_again_where_nothing_else_of_its_priority_would_do() -> No
     assert rig.evictions() == ["b-0", "a-0"]
 
 
-def written(commands: list[Command]) -> str:
-    found = [
-        one.data[PREEMPTIONS_KEY]
-        for one in commands
-        if isinstance(one, Publish) and PREEMPTIONS_KEY in one.data
-    ]
-    return found[-1]
-
-
 def test_the_next_leader_knows_who_was_preempted() -> None:
     first = rig_of(2)
     fill(first, ("b", 100), ("a", 10))
     first.submit("boss", chips=8, priority="high")
     first.run()
-    text = written(first.commands)
     second = rig_of(2)
     second.now = first.now
-    second.tell(ev.ReschedulingRead(preemptions=text))
+    second.tell(ev.LeaderRecordRead(first.record))
     fill(second, ("b", 100), ("a", 10))
     known = second.machine.view.preemptions["default/a"]
     assert (known.by, known.cause, known.pods, known.chips, known.lost) == (
@@ -267,50 +255,20 @@ def test_the_next_leader_knows_who_was_preempted() -> None:
     assert second.evictions() == ["b-0"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[",
-        "7",
-        '{"version":2}',
-        '{"version":1,"preempted":7}',
-        '{"version":1,"preempted":[7,[],["a"],null]}',
-    ],
-)
-def test_a_record_that_cannot_be_read_is_as_if_it_were_not_there(text: str) -> None:
+@pytest.mark.parametrize("entries", [7, [7], {"default/a": 7, "default/b": {}, "default/c": None}])
+def test_a_record_that_cannot_be_read_is_as_if_it_were_not_there(entries: object) -> None:
     rig = rig_of(1)
-    rig.tell(ev.ReschedulingRead(preemptions=text))
+    rig.tell(record_with("preemptions", entries))
     rig.step()
     assert rig.machine.view.preemptions == {}
 
 
 def test_a_time_of_the_record_that_is_still_to_come_counts_from_now() -> None:
     rig = rig_of(2)
-    rig.tell(
-        ev.ReschedulingRead(
-            preemptions='{"version":1,"preempted":[["default/a",9000000000000000000,"preempt","x/y",1,8,1,0]]}'
-        )
-    )
+    entry = {"at": 9 * 10**18, "cause": "preempt", "by": "x/y", "pods": 1, "chips": 8, "lost": 1}
+    rig.tell(record_with("preemptions", {"default/a": entry}))
     rig.step()
     assert rig.machine.view.preemptions["default/a"].at == rig.now
-
-
-def test_what_is_remembered_is_bounded() -> None:
-    rig = rig_of(1)
-    keys = [f"{'n' * 60}/{'j' * 240}-{number}" for number in range(2000)]
-    entries = [[key, 1 + number, "preempt", "x/y", 1, 8, 1, 0] for number, key in enumerate(keys)]
-    rig.now = 10_000 * SECOND
-    rig.tell(ev.ReschedulingRead(preemptions=json.dumps({"version": 1, "preempted": entries})))
-    rig.step()
-    known = rig.machine.view.preemptions
-    assert list(known) == keys[-MAX_JOBS:]
-    [again] = [one for one in rig.machine.view.known_events() if isinstance(one, ev.ReschedulingRead)]
-    assert len(again.preemptions) <= MAX_DOCUMENT
-    # The last ones.
-    kept = [one[0] for one in json.loads(again.preemptions)["preempted"]]
-    assert kept == keys[-len(kept) :]
-    assert kept
 
 
 # -- warnings ------------------------------------------------------------------------------------------------

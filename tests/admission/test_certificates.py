@@ -4,6 +4,7 @@ import asyncio
 import base64
 import ssl
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -12,16 +13,21 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ringwise.apps.admission.certificates import Pair, make_authority, make_server, parse_pair
-from ringwise.apps.admission.objects import NAME, PATH, mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import (
     AUTHORITY_LIFETIME,
+    NAME,
     SERVER_LIFETIME,
+    SIGNS_AFTER,
     CertificateManager,
+    SecretNotFoundError,
     server_context,
 )
-from ringwise.apps.admission.webhook import Options, serve
+from ringwise.apps.admission.webhook import PATH, Options, serve
 from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.resources import SECRETS as SECRETS_RESOURCE
+from ringwise.metrics.endpoints import AddressError
 from tests.admission.reviews import review, vcjob
+from tests.deploy.shipped import only, webhooks
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock, ManualClock, server, until
 
@@ -106,8 +112,9 @@ def test_the_form_of_certificates_and_keys() -> None:
 
 
 def prepared(api: FakeApiServer) -> None:
-    api.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
-    api.put(MUTATING, mutating_configuration("volcano-system", {}))
+    api.put(WEBHOOKS, webhooks("Validating"))
+    api.put(MUTATING, webhooks("Mutating"))
+    api.put(SECRETS, only("Secret"))
 
 
 def secret(api: FakeApiServer) -> dict[str, str]:
@@ -127,6 +134,20 @@ def published(api: FakeApiServer) -> str:
 
 def manager(client: Client, clock: InstantClock) -> CertificateManager:
     return CertificateManager(client, "volcano-system", clock=clock)
+
+
+async def test_a_bundle_that_another_client_removed_is_written_again_and_the_others_stay() -> None:
+    async with server() as (api, client):
+        prepared(api)
+        await manager(client, InstantClock()).check()
+        before = published(api)
+        hooks = api.get(WEBHOOKS, NAME)
+        assert len(hooks["webhooks"]) > 1
+        hooks["webhooks"][0]["clientConfig"]["caBundle"] = ""
+        api.put(WEBHOOKS, hooks)
+        await manager(client, InstantClock()).check()
+        assert published(api) == before
+        assert all(hook["rules"] for hook in api.get(WEBHOOKS, NAME)["webhooks"])
 
 
 async def test_the_first_check_creates_everything_and_the_second_nothing() -> None:
@@ -156,7 +177,7 @@ async def test_the_server_certificate_is_renewed_when_a_third_is_left() -> None:
         handshake(second, authorities)
 
 
-async def test_a_new_authority_is_published_one_check_before_it_signs() -> None:
+async def test_a_new_authority_is_published_an_hour_before_it_signs() -> None:
     async with server() as (api, client):
         prepared(api)
         clock = InstantClock()
@@ -165,11 +186,16 @@ async def test_a_new_authority_is_published_one_check_before_it_signs() -> None:
         await certificates.check()
         first = published(api)
         clock.moment += AUTHORITY_LIFETIME.total_seconds() * 2 / 3 + DAY
+        # The server certificate expired long ago. The old authority signs a new one at once.
+        handshake(await certificates.check(), first)
         before = await certificates.check()
         both = published(api)
         assert both.endswith(first)
         assert both != first
         handshake(before, first)
+        clock.moment += SIGNS_AFTER.total_seconds() - 60
+        assert await certificates.check() == before
+        clock.moment += 60
         after = await certificates.check()
         handshake(after, both)
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -177,7 +203,7 @@ async def test_a_new_authority_is_published_one_check_before_it_signs() -> None:
         assert await certificates.check() == after
 
 
-@pytest.mark.parametrize("damage", ["tls.key", "ca.key", "ca.crt", "state.json", "swapped", "all"])
+@pytest.mark.parametrize("damage", ["tls.key", "ca.key", "ca.crt", "swapped", "all"])
 async def test_a_damaged_secret_is_replaced(damage: str) -> None:
     async with server() as (api, client):
         prepared(api)
@@ -194,6 +220,25 @@ async def test_a_damaged_secret_is_replaced(damage: str) -> None:
         object["data"] = data
         api.put(SECRETS, object)
         handshake(await certificates.check(), published(api))
+
+
+async def test_the_webhook_changes_its_secret_and_creates_none() -> None:
+    """The release of Helm owns it, so its labels and annotations stay."""
+    async with server() as (api, client):
+        prepared(api)
+        owned = api.get(SECRETS, KEY)
+        owned["metadata"]["annotations"] = {"meta.helm.sh/release-name": "ringwise"}
+        owned["data"] = {"of-another-version": "eA=="}
+        api.put(SECRETS, owned)
+        await manager(client, InstantClock()).check()
+        after = api.get(SECRETS, KEY)
+        assert after["metadata"]["annotations"] == owned["metadata"]["annotations"]
+        assert after["metadata"]["labels"] == owned["metadata"]["labels"]
+        assert after["data"]["of-another-version"] == "eA=="
+        await client.delete(SECRETS_RESOURCE, "volcano-system", NAME)
+        with pytest.raises(SecretNotFoundError, match="Secret volcano-system/ringwise-admission not found"):
+            await manager(client, InstantClock()).check()
+        assert not api.all(SECRETS)
 
 
 async def test_two_replicas_that_start_together_agree() -> None:
@@ -222,9 +267,7 @@ async def test_the_webhook_serves_over_tls_and_uses_renewed_certificates() -> No
         ports: list[int] = []
         stop, clock = asyncio.Event(), ManualClock()
         options = Options(address="127.0.0.1:0", health_address="")
-        serving = asyncio.create_task(
-            serve(options, client, stop, clock=clock, started=lambda port: ports.append(port))
-        )
+        serving = asyncio.create_task(serve(options, client, stop, clock=clock, started=ports.append))
         await until(lambda: ports)
         refused = await ask(ports[0], published(api), review(vcjob(3)))
         assert refused["response"]["allowed"] is False
@@ -235,6 +278,30 @@ async def test_the_webhook_serves_over_tls_and_uses_renewed_certificates() -> No
         await until(lambda: secret(api)["tls.crt"] != before)
         stop.set()
         await serving
+
+
+async def test_the_webhook_serves_the_certificate_of_files_and_writes_nothing(
+    tmp_path: Path,
+) -> None:
+    """tests/web/test_tls.py replaces the files."""
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    authority, serving = made()
+    certificate.write_text(serving.certificate)
+    key.write_text(serving.key)
+    async with server() as (api, client):
+        ports: list[int] = []
+        stop = asyncio.Event()
+        options = Options(address="127.0.0.1:0", health_address="", certificate=certificate, key=key)
+        task = asyncio.create_task(serve(options, client, stop, started=ports.append))
+        await until(lambda: ports)
+        answer = await ask(ports[0], authority.certificate, review(vcjob(3)))
+        assert answer["response"]["allowed"] is False
+        assert {method for method, _ in api.requests} == {"GET"}
+        stop.set()
+        await task
+        key.write_text(made()[1].key)
+        with pytest.raises(AddressError, match="the certificate cannot be used"):
+            await serve(options, client, asyncio.Event())
 
 
 async def ask(port: int, authorities: str, body: bytes) -> Any:

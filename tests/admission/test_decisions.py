@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.kube.watch.readers import ObservedQueue
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen, QuotaGone, QuotaSeen
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import ClassScope, Queue, ResourceQuota
-from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, deletion, group, pod, review, vcjob
 from tests.builders import objects
 from tests.place.workloads import ascend_job, operator_job, replicated, role
@@ -169,7 +169,7 @@ REFUSED = [
     ),
     (
         vcjob(8, minAvailable=-1),
-        "job 'minAvailable' must be >= 0. spec.minAvailable: must be a whole number of 0 or more, got -1",
+        "job 'minAvailable' must be >= 0. spec.minAvailable: Invalid value: -1: must be at least 0",
     ),
     (
         pod(1, container(1, "second")),
@@ -531,7 +531,7 @@ def decided(body: bytes, known: KnownCluster) -> tuple[bool, str]:
             {"guarantee": {"resource": {"cpu": "2"}}},
             "queue new: deserved[cpu] must be >= guarantee[cpu]: it is guaranteed 2 of cpu and deserves 0",
         ),
-        ({"capability": {"cpu": "-1"}}, "spec.capability.cpu: must not be negative"),
+        ({"capability": {"cpu": "-1"}}, 'spec.capability.cpu: Invalid value: "-1": must not be negative'),
         ({"capability": {"huawei.com/Ascend910": "1.5"}}, "must be a whole number of 0 or more"),
     ],
 )

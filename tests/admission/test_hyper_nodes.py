@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
-from ringwise.topology.boards import shipped_catalog
+from ringwise.manifests.settings.boards import shipped_catalog
 from tests.admission.reviews import review
 from tests.builders.objects import hyper_node
 
@@ -81,7 +81,10 @@ def test_what_volcano_allows_and_refuses_in_its_words(name: str) -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (hyper_node("rack", EXACT, tier=-1), "spec.tier: must be a whole number of 0 or more, got -1"),
+        (
+            hyper_node("rack", EXACT, tier=-1),
+            "spec.tier: Invalid value: -1: must be at least 0",
+        ),
         (
             hyper_node("rack", *[EXACT] * 16_385),
             "spec.members: has 16,385 members; at most 16,384 are allowed",
@@ -95,7 +98,7 @@ def test_what_volcano_allows_and_refuses_in_its_words(name: str) -> None:
         (hyper_node("rack", {"exactMatch": {"name": "a\n"}}), "is no name"),
         (
             hyper_node("rack", members=[{"type": "Rack", "selector": EXACT}]),
-            'must be one of Node, HyperNode, got "Rack"',
+            'Invalid value: "Rack": must be one of Node, HyperNode',
         ),
         (hyper_node("rack", EXACT, {}), "spec.members[1].selector: member selector must have one of"),
     ],

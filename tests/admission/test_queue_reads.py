@@ -10,11 +10,11 @@ from ringwise.apps.admission.queue_reads import READS_AT_ONCE, READS_PER_SECOND,
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import Reviews
 from ringwise.kubeclient.client import Client
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import Queue
-from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import deletion, group, review, vcjob
 from tests.builders.objects import queue
-from tests.kube.harness import QUEUES, InstantClock, server
+from tests.kube.harness import QUEUES, InstantClock, server, until
 
 
 def known(*queues: Queue) -> KnownCluster:
@@ -102,16 +102,19 @@ async def test_the_reads_of_a_namespace_are_limited() -> None:
 
 async def test_reviews_that_come_together_share_a_read_that_began_after_them() -> None:
     async with server() as (api, client):
-        reviews = reviews_of(client, known())
-        body = review(vcjob(8, queue="team"))
-        first = asyncio.create_task(decided(reviews, body))
-        while not api.requests:
-            await asyncio.sleep(0)
+        lister, answers = QueueLister(client, InstantClock()), asyncio.Event()
+        api.fault(f"GET {QUEUES}", until=answers)
+        first = asyncio.create_task(lister.updated(known(), "default"))
+        await until(lambda: api.requests)
+        later = asyncio.gather(*(lister.updated(known(), "default") for _ in range(20)))
+        await asyncio.sleep(0)
         api.put(QUEUES, queue("team"))
-        later = [decided(reviews, body) for _ in range(20)]
-        assert [allowed for allowed, _ in await asyncio.gather(*later)] == [True] * 20
+        answers.set()
+        for found in await later:
+            assert found is not None
+            assert "team" in (found.queues or {})
         await first
-        assert api.count(f"GET {QUEUES}") < 21
+        assert api.count(f"GET {QUEUES}") == 2
 
 
 @pytest.mark.parametrize("status", [403, 500])

@@ -6,14 +6,21 @@ import json
 
 import pytest
 
-from ringwise.apps.admission.objects import mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import CertificateManager
+from tests.deploy.shipped import only, webhooks
 from tests.kube.harness import InstantClock, server
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 #: Those with a condition.
-CONDITIONED = ["pods.ringwise.io", "workloads.ringwise.io", "fill.pods.ringwise.io"]
+CONDITIONED = [
+    "pods.ringwise.io",
+    "workloads.ringwise.io",
+    "fill.pods.ringwise.io",
+    "user.pods.ringwise.io",
+    "user.workloads.ringwise.io",
+    "user.cronjobs.ringwise.io",
+]
 
 
 def warned(text: str) -> list[tuple[str, str]]:
@@ -34,8 +41,9 @@ async def test_a_name_that_is_served_and_not_sent_is_a_warning_once(
     names: tuple[str, ...], unsent: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with server() as (api, client):
-        api.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
-        api.put(MUTATING, mutating_configuration("volcano-system", {}))
+        api.put(WEBHOOKS, webhooks("Validating"))
+        api.put(MUTATING, webhooks("Mutating"))
+        api.put("/api/v1/secrets", only("Secret"))
         manager = CertificateManager(client, "volcano-system", clock=InstantClock(), scheduler_names=names)
         await manager.check()
         await manager.check()

@@ -11,6 +11,7 @@ import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.limits import (
     DEPENDENCIES,
     EVENTS,
@@ -21,8 +22,8 @@ from ringwise.manifests.text.limits import (
     TERMS,
     TOLERATIONS,
 )
-from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, group, pod, review, vcjob
+from tests.examples import sample
 
 Object = dict[str, Any]
 
@@ -141,7 +142,7 @@ OVERSIZED: dict[str, tuple[Object, str, str]] = {
     "a name": (
         vcjob(priorityClassName="p" * 1_400),
         "spec.priorityClassName",
-        "must be a name of at most 253 characters",
+        f'Invalid value: "{"p" * 60}..." (1400 characters): must be a name of at most 253 characters',
     ),
     "terms of a pod": (with_affinity(pod(8)), f"spec.{REQUIRED}", "has 257 terms"),
     "terms of a pod of a megabyte": (
@@ -175,7 +176,7 @@ def test_an_oversized_object_is_refused_with_one_error(made: Object, field: str,
     assert "also: " not in said
 
 
-@pytest.mark.parametrize(("made", "field", "number"), OVERSIZED.values(), ids=OVERSIZED)
+@pytest.mark.parametrize(("made", "field", "number"), sample([*OVERSIZED.values()], 4))
 def test_an_existing_oversized_object_can_be_changed_elsewhere(made: Object, field: str, number: str) -> None:
     """Whatever frees its chips must pass: labels, finalizers, scaling, deletion, status."""
     old = copy.deepcopy(made)

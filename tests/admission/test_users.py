@@ -11,13 +11,12 @@ import pytest
 import yaml
 
 from ringwise.apps.admission.cost import MAX_OBJECT_BYTES
-from ringwise.apps.admission.objects import mutating_configuration
 from ringwise.apps.admission.users import MAX_USER_NAME
 from ringwise.apps.admission.webhook import attributed
-from ringwise.apps.install.deployment import chart
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS
 from ringwise.wellknown import USER
 from tests.admission.reviews import pod, vcjob
+from tests.deploy.shipped import chart_text, webhooks
 
 Object = dict[str, Any]
 
@@ -197,8 +196,8 @@ def test_other_requests_are_left_as_they_are() -> None:
 
 def test_webhooks_and_policy_are_about_the_same_kinds() -> None:
     """What the webhook writes the policy guards, and both know the templates of every kind."""
-    policy = yaml.safe_load(chart().joinpath("files", "user-policy.yaml").read_text(encoding="utf-8"))
-    hooks = mutating_configuration("chips", {}, ("a:b",))["webhooks"]
+    policy = yaml.safe_load(chart_text("user-policy.yaml"))
+    hooks = webhooks("Mutating")["webhooks"]
     written = {
         (rule["apiGroups"][0], one)
         for hook in hooks
@@ -216,5 +215,3 @@ def test_webhooks_and_policy_are_about_the_same_kinds() -> None:
     assert written <= guarded
     (roles,) = [one["expression"] for one in policy["variables"] if one["name"] == "roles"]
     assert all(f"'{form.field}'" in roles for form in OPERATOR_KINDS.values())
-    plain = mutating_configuration("chips", {})["webhooks"]
-    assert not any(hook["name"].startswith("user.") for hook in plain)

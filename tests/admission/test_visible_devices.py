@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.admission.objects import webhook_configuration
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
-from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import pod, review, vcjob
+from tests.deploy.shipped import webhooks
 from tests.place.workloads import ascend_job, operator_job, replicated, role
 
 CATALOG = shipped_catalog()
@@ -149,6 +149,6 @@ def test_a_debug_container_of_a_running_pod_is_refused_and_others_are_not() -> N
 
 
 def test_the_api_server_sends_debug_containers() -> None:
-    hooks = {hook["name"]: hook for hook in webhook_configuration("ns", {})["webhooks"]}
+    hooks = {hook["name"]: hook for hook in webhooks("Validating")["webhooks"]}
     rules = [(rule["resources"], rule["operations"]) for rule in hooks["pods.ringwise.io"]["rules"]]
     assert rules == [(["pods"], ["CREATE", "UPDATE"]), (["pods/ephemeralcontainers"], ["UPDATE"])]

@@ -10,8 +10,8 @@ import pytest
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.kube.watch.readers import ObservedQueue
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import Queue
-from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, deletion, group, pod, review, vcjob
 from tests.builders.objects import queue
 
@@ -77,18 +77,30 @@ def path(weights: str, steps: str = "root/a/b") -> dict[str, Any]:
 #: What is sent, Volcano's words, and a part of our explanation.
 JOBS = [
     (vcjob(8, tasks=[], minAvailable=0), "No task specified in job spec", "no tasks"),
-    (vcjob(8, minAvailable=-1), "job 'minAvailable' must be >= 0.", "spec.minAvailable: must be"),
-    (vcjob(8, maxRetry=-1), "'maxRetry' cannot be less than zero.", "spec.maxRetry: must be"),
+    (
+        vcjob(8, minAvailable=-1),
+        "job 'minAvailable' must be >= 0.",
+        "spec.minAvailable: Invalid value: -1: must be",
+    ),
+    (
+        vcjob(8, maxRetry=-1),
+        "'maxRetry' cannot be less than zero.",
+        "spec.maxRetry: Invalid value: -1: must be",
+    ),
     (
         vcjob(8, ttlSecondsAfterFinished=-1),
         "'ttlSecondsAfterFinished' cannot be less than zero.",
-        "spec.ttlSecondsAfterFinished: must be",
+        "spec.ttlSecondsAfterFinished: Invalid value: -1: must be",
     ),
-    (vcjob(8, tasks=[task(replicas=-1)]), "'replicas' < 0 in task", "spec.tasks[0].replicas: must be"),
+    (
+        vcjob(8, tasks=[task(replicas=-1)]),
+        "'replicas' < 0 in task",
+        "spec.tasks[0].replicas: Invalid value: -1: must be",
+    ),
     (
         vcjob(8, tasks=[task(minAvailable=-1)]),
         "'minAvailable' < 0 in task",
-        "spec.tasks[0].minAvailable: must be",
+        "spec.tasks[0].minAvailable: Invalid value: -1: must be",
     ),
     (vcjob(8, tasks=[task(), task()]), "duplicated task name worker", "2 tasks"),
     (vcjob(8, tasks=[task("Task-1")]), "spec.tasks[0].name should match", "got 'Task-1'"),
@@ -206,8 +218,16 @@ JOBS = [
 ]
 JDB = "volcano.sh/jdb-min-available"
 PODS = [
-    (pod(8, annotations={JDB: "-1"}), "must be a positive integer", 'got "-1"'),
-    (pod(8, annotations={JDB: "100%"}), "percentage which between 1% ~ 99%", 'got "100%"'),
+    (
+        pod(8, annotations={JDB: "-1"}),
+        'Invalid value: "-1": must be a positive integer',
+        "or a valid percentage",
+    ),
+    (
+        pod(8, annotations={JDB: "100%"}),
+        '"100%": must be a positive integer or a valid percentage',
+        "which between 1% ~ 99%",
+    ),
     (
         pod(8, annotations={JDB: "1", "volcano.sh/jdb-max-unavailable": "1"}),
         "not allow configure multiple annotations",

@@ -51,7 +51,7 @@ def test_a_configuration_may_be_given() -> None:
     [
         ("kind: [", "", "objects: "),
         ([{"apiVersion": "v1", "kind": "Pod"}], "", r"objects: document 1: items\[0\]: metadata"),
-        ([NODE], "actions: dance", "configuration: line 1: actions: unknown action 'dance'"),
+        ([NODE], "actions: dance", 'configuration: line 1: actions: Invalid value: "dance"'),
     ],
 )
 def test_bad_input_is_one_error(objects: object, configuration: str, error: str) -> None:

@@ -251,6 +251,7 @@ def test_a_copy_writes_nothing_to_the_journal(tmp_path: Path) -> None:
     assert "of-the-copy" not in written
 
 
+@pytest.mark.full
 def test_a_copy_has_a_limit_of_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CPU_SECONDS", 1)
 

@@ -86,30 +86,57 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "must hold one document, got 0"),
-        ("drill: [", "document 1: broken YAML"),
-        ("steps: []", "drill: is missing"),
-        ("drill: x", "steps: is missing"),
-        ("drill: x\nsteps: {}", "steps: must be a list, got an object"),
+        ("", "must have one document, got 0"),
+        ("drill: [", "line 2: broken YAML"),
+        ("steps: []", "line 1: drill: Required value"),
+        ("drill: x", "line 1: steps: Required value"),
+        ("drill: x\nsteps: {}", "line 2: steps: Invalid value: an object: must be a list"),
         (
             "drill: x\nsteps:\n- submitt: a",
-            "steps[0].submitt: is unknown (did you mean 'submit'?); allowed are",
+            "line 3: steps[0].submitt: unknown field (did you mean 'submit'?); allowed:",
         ),
-        ("drill: x\nsteps:\n- {advance: 1s, clear: all}", "steps[0]: must be one step, one of submit"),
-        ("drill: x\nsteps:\n- advance: soon", "steps[0].advance: must be a span of time like 90s"),
-        ("drill: x\nsteps:\n- fault: {kind: chp, target: n}", "steps[0].fault.kind: must be one of chip"),
-        ("drill: x\nsteps:\n- fault: {kind: chip}", "steps[0].fault.target: is missing"),
-        ("drill: x\nsteps:\n- fault: {kind: chip, target: n, chips: a}", "steps[0].fault.chips: must be all"),
-        ("drill: x\nsteps:\n- restart: world", "steps[0].restart: must be one of scheduler, controller"),
-        ("drill: x\nsteps:\n- expect: {job: a}", "steps[0].expect: expects nothing: give one of phase"),
+        (
+            "drill: x\nsteps:\n- {advance: 1s, clear: all}",
+            "line 3: steps[0]: must be one step, one of submit",
+        ),
+        (
+            "drill: x\nsteps:\n- advance: soon",
+            'line 3: steps[0].advance: Invalid value: "soon": must be a span of time like 90s',
+        ),
+        (
+            "drill: x\nsteps:\n- fault: {kind: chp, target: n}",
+            'line 3: steps[0].fault.kind: Invalid value: "chp": must be one of chip',
+        ),
+        ("drill: x\nsteps:\n- fault: {kind: chip}", "line 3: steps[0].fault.target: Required value"),
+        (
+            "drill: x\nsteps:\n- fault: {kind: chip, target: n, chips: a}",
+            'line 3: steps[0].fault.chips: Invalid value: "a": must be all',
+        ),
+        (
+            "drill: x\nsteps:\n- restart: world",
+            'line 3: steps[0].restart: Invalid value: "world": must be one of scheduler, controller',
+        ),
+        (
+            "drill: x\nsteps:\n- expect: {job: a}",
+            "line 3: steps[0].expect: expects nothing: give one of phase",
+        ),
         (
             "drill: x\nsteps:\n- expect: {job: a, runing: 1}",
-            "steps[0].expect.runing: is unknown (did you mean",
+            "line 3: steps[0].expect.runing: unknown field (did you mean",
         ),
-        ("drill: x\nsteps:\n- delete: {}", "steps[0].delete: must name one job, pod or node"),
-        ("drill: x\ncluster: {nodes: 0}\nsteps: []", "cluster.nodes: must be a whole number of 1 to"),
-        ("drill: x\ncluster: {bord: a}\nsteps: []", "cluster.bord: is unknown (did you mean 'board'?)"),
-        ("drill: x\nsteps:\n- submit: {job: a, labels: {b: on}}", "steps[0].submit.labels.b: must be text"),
+        ("drill: x\nsteps:\n- delete: {}", "line 3: steps[0].delete: must name one job, pod or node"),
+        (
+            "drill: x\ncluster: {nodes: 0}\nsteps: []",
+            "line 2: cluster.nodes: Invalid value: 0: must be a whole number of 1 to",
+        ),
+        (
+            "drill: x\ncluster: {bord: a}\nsteps: []",
+            "line 2: cluster.bord: unknown field (did you mean 'board'?)",
+        ),
+        (
+            "drill: x\nsteps:\n- submit: {job: a, labels: {b: on}}",
+            "line 3: steps[0].submit.labels.b: Invalid value: true: must be text",
+        ),
     ],
 )
 def test_a_bad_file_says_where_and_what_is_allowed(tmp_path: Path, text: str, line: str) -> None:

@@ -13,13 +13,13 @@ from ringwise.apps.estimating import Answer, StartEstimator
 from ringwise.apps.journal.format import JournalWriter, open_journal
 from ringwise.apps.kube_scheduler import estimate_starts
 from ringwise.apps.replay import replay
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.events import Event
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
-from ringwise.topology.boards import shipped_catalog
 from ringwise.views.dashboard import DashboardRows
 from tests.builders.values import SECOND
 from tests.scheduler.rig import Rig

@@ -13,6 +13,7 @@ from ringwise.cli.commands import cli
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.registry import ActionSpec, PluginSpec
 from ringwise.framework.session import Session
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
@@ -47,7 +48,9 @@ def test_a_plugin_of_a_package_takes_part_when_the_configuration_names_it() -> N
         "  - name: quiet\n    arguments: {loudness: 3}\n"
     )
     registry = BUILT_IN.with_specs(plugins)
-    scheduler = Scheduler(read_configuration(text, "conf", registry), registry=registry)
+    scheduler = Scheduler(
+        read_configuration(text, "conf", registry), registry=registry, catalog=shipped_catalog()
+    )
     scheduler.view.what_if.open_session(1)
     assert [plugin.build for plugin in plugins if isinstance(plugin, PluginSpec)] == [Quiet]
     assert scheduler.view.incidents == []

@@ -25,11 +25,11 @@ from ringwise.kubeclient.connection_pool import ConnectionPool
 from ringwise.kubeclient.credentials import ExecPlugin, KubeConfigError
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.config_maps.isolation import read_isolations
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.journal import Batch
 from ringwise.state.model import Device, DeviceReport, Node
-from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import review
 from tests.builders.values import pod
 from tests.manifests.builders import pod_group, priority_class, queue, real_node, real_pod, text_of, vcjob

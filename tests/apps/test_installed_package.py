@@ -20,7 +20,7 @@ from ringwise.apps.live import read_cluster
 from ringwise.cli.commands import cli
 from ringwise.cli.commands import plugin as kubectl
 from ringwise.kubeclient.config import direct
-from ringwise.topology.boards import shipped_catalog
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, cluster_was_read, node, pod, server, until
@@ -263,8 +263,8 @@ def test_without_the_package_its_names_are_unknown(installed: Installed) -> None
     )
     assert ran.exit_code == 2
     lines = ran.stderr.splitlines()
-    assert "unknown action 'audit'" in lines[0]
-    assert "unknown plugin 'fence'" in lines[1]
+    assert 'actions: Invalid value: "audit": must be one of' in lines[0]
+    assert 'name: Invalid value: "fence": must be one of' in lines[1]
     assert lines[2].endswith(
         "installed packages: entry point audit = fenced_package:AUDIT: "
         "ModuleNotFoundError: No module named 'absent_module'"

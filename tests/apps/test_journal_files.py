@@ -24,12 +24,12 @@ from ringwise.apps.replay import replay
 from ringwise.apps.story import story_of
 from ringwise.cli.commands import cli
 from ringwise.log import LEVELS, Logger
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch
-from ringwise.topology.boards import shipped_catalog
 from tests.builders.values import SECOND, gang, node, seen
 from tests.timeouts import TEST_TIMEOUT
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ringwise.topology.boards import shipped_boards
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.views.boards import ring_picture
 
 

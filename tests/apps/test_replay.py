@@ -30,13 +30,13 @@ from ringwise.apps.replay import replay
 from ringwise.cli.lab.replay import replay_command
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Owner
-from ringwise.topology.boards import shipped_catalog
 from tests.builders.values import pod, seen
 from tests.examples import examples
 

@@ -24,13 +24,13 @@ PACKAGE = ("pyproject.toml", "ringwise_reserved_nodes.py")
 #: Wrong arguments, and what is said of them.
 WRONG = {
     "reserved-nodes.priority: high": (
-        "reserved-nodes.priority: 'high' is not allowed; allowed: a whole number"
+        "arguments[reserved-nodes.priority]: 'high' is not allowed; allowed: a whole number"
     ),
     "reserved-nodes.priorities: 5": (
-        "unknown argument 'reserved-nodes.priorities'; allowed: reserved-nodes.priority, reserved-nodes.label"
+        "unknown argument (did you mean 'reserved-nodes.priority'?); allowed: reserved-nodes.priority, "
     ),
     "reserved-nodes.label: 'a b'": (
-        "reserved-nodes.label: 'a b' is not allowed: it has characters that no label has; "
+        "arguments[reserved-nodes.label]: 'a b' is not allowed: it has characters that no label has; "
         "allowed: a label key"
     ),
 }
@@ -91,6 +91,7 @@ def test_the_page_has_the_files() -> None:
     assert set(FILES) == {*PACKAGE, "volcano-scheduler.conf", "cluster.yaml"}
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_the_plugin_of_the_page_refuses_a_node_with_its_reason(answers: dict[str, Answer]) -> None:
     code, out, err = answers["as shown"]
@@ -103,12 +104,14 @@ def test_the_plugin_of_the_page_refuses_a_node_with_its_reason(answers: dict[str
     assert refused["node-1"]["message"] in PAGE.replace("\n", " ")
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_an_argument_of_the_plugin_of_the_page_changes_the_decision(answers: dict[str, Answer]) -> None:
     _, out, _ = answers["another priority"]
     assert json.loads(out)["jobs"][0]["pods"][0]["node"] == "node-1"
 
 
+@pytest.mark.full
 @pytest.mark.process
 @pytest.mark.parametrize("wrong", WRONG)
 def test_arguments_of_the_plugin_of_the_page_are_checked(answers: dict[str, Answer], wrong: str) -> None:

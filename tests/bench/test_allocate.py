@@ -30,6 +30,7 @@ def test_a_virtual_hour_takes_no_time_and_keeps_the_order() -> None:
         assert runner.run(hours()) == ["thread", "early 3600", "late 7200"]
 
 
+@pytest.mark.full
 def test_an_idle_plugin_asks_little(capsys: pytest.CaptureFixture[str]) -> None:
     """Four watches that end within the hour, and a report every five minutes."""
     allocate.idle_hour()

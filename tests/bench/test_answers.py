@@ -8,6 +8,7 @@ from ringwise_bench import answers
 from tests.apps.test_aside import no_children
 
 
+@pytest.mark.full
 def test_every_question_is_measured_and_no_copy_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """`run` fails where the gang is not placed."""
     monkeypatch.setattr(answers, "_WINDOW", 0.1)

@@ -48,6 +48,7 @@ def test_each_job_of_high_priority_evicts_one_pod_where_all_nodes_are_full() -> 
     assert preemption_cost(40)[1] == 10
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [unplaceable_flood, burning_flood], ids=["unplaceable", "burning"])
 def test_a_job_of_another_namespace_is_bound_in_spite_of_a_flood(make: Callable[[int], Flood]) -> None:
     flood = make(30)

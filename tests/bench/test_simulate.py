@@ -47,6 +47,7 @@ def value(found: dict[str, Measured], text: str) -> float:
     return one
 
 
+@pytest.mark.full
 def test_moves_close_the_distance_to_the_bound(tmp_path: Path) -> None:
     found, said = judged(written(tmp_path, "own/holes.csv", ITP + HOLES), **only_traces())
     assert all(one.holds is not False for one in found.values())
@@ -61,6 +62,7 @@ def test_moves_close_the_distance_to_the_bound(tmp_path: Path) -> None:
     assert row.endswith("yes")
 
 
+@pytest.mark.full
 def test_rows_that_cannot_be_simulated_are_left_out_and_counted(tmp_path: Path) -> None:
     rows = (
         # In no order; the same name twice; fractions of a second; no chips; no time; not allowed; too large.
@@ -105,6 +107,7 @@ def test_the_first_days_of_a_trace_are_named_so(tmp_path: Path) -> None:
     assert said[-1].startswith("own/long, 1 days")
 
 
+@pytest.mark.full
 def test_what_is_no_trace_is_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(tmp_path, "own/a-nodes.csv", "sn,gpu,model\nn1,8,x\n")
     written(tmp_path, "own/empty.csv", ITP)

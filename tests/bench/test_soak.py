@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 from collections import Counter
 
+import pytest
+
 from ringwise.state.model import PodClass
 from ringwise.state.node_shapes import NodeShape
 from ringwise_bench.soak import Soak
@@ -15,6 +17,7 @@ def counted() -> Counter[type]:
     return Counter(type(one) for one in gc.get_objects() if isinstance(one, (PodClass, NodeShape)))
 
 
+@pytest.mark.full
 def test_objects_of_the_past_are_forgotten() -> None:
     before = counted()
     soak = Soak(nodes=20, jobs=15, queues=3)

@@ -9,6 +9,7 @@ import pytest
 from ringwise_bench import start
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_every_command_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "ROUNDS", 1)

@@ -19,6 +19,7 @@ def rows() -> dict[str, Measured]:
     return found
 
 
+@pytest.mark.full
 def test_documents_and_events_are_measured_and_a_missing_browser_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -34,6 +35,7 @@ def test_documents_and_events_are_measured_and_a_missing_browser_is_told(
     assert f"no Chromium is found, {BROWSER_VARIABLE} can name one" in page.name
 
 
+@pytest.mark.full
 def test_a_browser_that_does_not_work_spoils_no_other_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

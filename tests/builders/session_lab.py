@@ -18,6 +18,7 @@ from ringwise.framework.registry import PluginBuilder, PluginSpec
 from ringwise.framework.session import Session
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import (
@@ -33,7 +34,6 @@ from ringwise.state.model import (
 )
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.reservations import Reservations
-from ringwise.topology.boards import shipped_catalog
 from tests.builders.values import CHIP, pod_class
 
 

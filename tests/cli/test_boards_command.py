@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from ringwise.cli.install.boards import boards
-from ringwise.topology.boards import shipped_boards
+from ringwise.cli.ask.boards import boards
+from ringwise.manifests.settings.boards import shipped_boards
 
 OWN = """
 name = "own [board]"
@@ -76,10 +76,10 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
     [
         (
             OWN.replace("free-count", "free-cuont"),
-            "rule.name: unknown rule 'free-cuont' (did you mean 'free-count'?)",
+            'rule.name: Invalid value: "free-cuont": must be one of ring-groups, free-count, ',
         ),
         (None, "cannot be read: No such file"),
-        (OWN.replace("own [board]", "910-x8"), "name: '910-x8' is already the name of 910-x8.toml"),
+        (OWN.replace("own [board]", "910-x8"), "name: '910-x8' is already the name of a board"),
     ],
 )
 def test_a_wrong_profile_is_one_line_and_exit_code_2(tmp_path: Path, text: str | None, words: str) -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from ringwise.cli.commands import LazyGroup, cli
 from ringwise.cli.completion import SHELLS
-from ringwise.topology.boards import shipped_boards
+from ringwise.manifests.settings.boards import shipped_boards
 from tests.lab.rig import SMALL, Terminal, job, running
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def completed(shell: str, line: str, lab: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("ringwise un", {"uncordon", "uninstall", "unreserve"}),
+        ("ringwise un", {"uncordon", "unreserve"}),
         ("ringwise run ", {"scheduler", "controller", "admission", "device-plugin"}),
         ("ringwise run scheduler --no-lead", {"--no-leader-elect"}),
         ("ringwise get chips --nod", {"--node"}),
@@ -100,6 +100,7 @@ def test_all_commands_are_completed(lab: Path) -> None:
     assert completed("bash", "ringwise ", lab) == sorted(cli.entries)
 
 
+@pytest.mark.full
 @pytest.mark.process
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(

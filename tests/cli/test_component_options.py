@@ -38,14 +38,14 @@ def test_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_path:
     result = CliRunner().invoke(cli, ["run", command, f"--board-file={file}", f"--kubeconfig={config}"])
     assert result.exit_code == 2
     assert result.output.splitlines()[-4:] == [
-        f"{file}: rule: is missing: a [rule] table is needed",
-        f"{file}: requests: is missing: a [requests] table is needed",
-        f"{file}: name: is missing: a text is needed",
-        f"{file}: resources: is missing: name at least one, like huawei.com/Ascend910",
+        f"{file}: name: Required value",
+        f"{file}: resources: Required value",
+        f"{file}: requests: Required value",
+        f"{file}: rule: Required value",
     ]
 
 
-@pytest.mark.parametrize("command", ["run scheduler", "run controller", "install"])
+@pytest.mark.parametrize("command", ["run scheduler", "run controller"])
 @pytest.mark.parametrize("name", ["", "Team", "a/b", "**", "default,team"])
 def test_the_namespaces_of_commands_are_names(command: str, name: str) -> None:
     result = CliRunner().invoke(cli, [*command.split(), f"--queue-command-namespace={name}"])

@@ -80,7 +80,7 @@ MADE = (10, "topology type A3", "works", "makes HyperNodes of tier 1 by example.
             CONTROLLER + SCHEDULER,
             [
                 (
-                    5,
+                    4,
                     "networkTopologyDiscovery",
                     "warning",
                     "HyperNodes are made, and no plugin network-topology-aware places jobs by them",
@@ -96,7 +96,7 @@ MADE = (10, "topology type A3", "works", "makes HyperNodes of tier 1 by example.
                     7,
                     "networkTopologyDiscovery[0].enabled",
                     "error",
-                    "is the text 'perhaps'; allowed: true, false",
+                    'Invalid value: "perhaps": must be true or false',
                 )
             ],
         ),
@@ -108,6 +108,11 @@ def test_the_config_map_of_the_controller(text: str, lines: list[tuple[int, str,
     told = [tuple(line[key] for key in ("line", "what", "verdict", "effect")) for line in found]
     # That of type B3, which has the label of A3.
     assert [line for line in told if not line[1].endswith(".B3")] == lines
+
+
+def test_the_config_map_of_the_controller_with_the_plugin_that_uses_it() -> None:
+    plugin = "    tiers: [{plugins: [{name: network-topology-aware}]}]\n"
+    assert "HyperNodes are made" not in check("-", given=CONTROLLER + SCHEDULER + plugin).output
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ringwise.apps.lab.lab import FleetSettings, LabSettings
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from tests.checkout import ROOT
 from tests.cli.command_tree import command_paths
 from tests.cli.transcript import COLUMNS, typed
@@ -120,14 +120,11 @@ FOR_PROGRAMS = """
     schema advance
 """
 ON_A_CLUSTER = """
-    install
-    install
     doctor
     get nodes
     cordon node-0
     isolate node-0 --reason 'replace a fan'
     release node-0 --reason replaced
-    uninstall
 """
 #: And what they print last before it is pressed.
 UNTIL_CTRL_C = {
@@ -156,7 +153,6 @@ WRONG_CALLS = """
     fault inject chip node-0 9
     fault list extra
     get jbos
-    install --web-host npu.example.com
     isolate node-0 Ascend910-9 --reason x --lab LAB
     lab --board 910-x9
     limits --output xml
@@ -180,7 +176,6 @@ WRONG_CALLS = """
     topology import jobs.yaml
     topology show -f missing.yaml
     uncordon node-77
-    uninstall --purge
     unreserve workshop
     web --web-host npu.example.com --web-address 0.0.0.0:0
     why trian
@@ -252,6 +247,7 @@ async def test_commands_on_a_cluster(folder: Path, monkeypatch: pytest.MonkeyPat
         same_as_golden(f"{COLUMNS}/cluster", text.replace(api.url, "https://npu:6443"))
 
 
+@pytest.mark.full
 @pytest.mark.process
 @pytest.mark.usefixtures("folder")
 def test_commands_that_run_until_ctrl_c() -> None:

@@ -36,7 +36,7 @@ def described(files: list[str], name: str, *more: str) -> Result:
         ("s2", ["s5", "s6"], [], 0, {"wide": 2}),
         ("s6", [], ["s4", "s5"], 24, {"pair": 2, "wide": 3}),
         # It is ignored, and so has nothing.
-        ("broad", [], [], None, {}),
+        ("span", [], [], None, {}),
     ],
 )
 def test_one_hyper_node(
@@ -62,10 +62,10 @@ def test_what_is_drawn(files: list[str]) -> None:
         "  chips    huawei.com/Ascend910: 0 of 16 free (16 used)",
     ]
     assert lines[-1] == "  only 2 of 3 pods of default/wide are inside"
-    assert "  shares 4 nodes with s0, s1" in described(files, "broad").stdout.splitlines()
+    assert "  shares 2 nodes with s0" in described(files, "span").stdout.splitlines()
 
 
 def test_a_name_that_no_hyper_node_has() -> None:
-    done = described(FILES, "brod")
+    done = described(FILES, "spann")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1] == "ringwise: there is no HyperNode brod (did you mean 'broad'?)"
+    assert done.stderr.splitlines()[-1] == "ringwise: there is no HyperNode spann (did you mean 'span'?)"

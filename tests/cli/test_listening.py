@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
-from ringwise.apps.install.deployment import Choices, objects
 from ringwise.cli.commands import run
 from ringwise.metrics.endpoints import parse_address
+from tests.deploy.shipped import objects
 
 COMPONENTS = ("scheduler", "controller", "admission", "device-plugin")
 
@@ -41,9 +41,7 @@ def test_the_default_addresses(
 
 
 def test_every_workload_knows_the_address_of_its_pod() -> None:
-    made = [
-        one for one in objects(Choices(with_admission=True)) if one["kind"] in ("Deployment", "DaemonSet")
-    ]
+    made = [one for one in objects(admission=True) if one["kind"] in ("Deployment", "DaemonSet")]
     assert len(made) == 4
     for deployment in made:
         (container,) = deployment["spec"]["template"]["spec"]["containers"]

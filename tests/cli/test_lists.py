@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 import pytest
@@ -18,21 +18,24 @@ from click.testing import CliRunner, Result
 
 from ringwise.apps.following import FollowedKind
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
+from ringwise.apps.sources.documents import FINDERS
 from ringwise.apps.sources.lab import LabSource
 from ringwise.cli.commands import cli, plugin
+from ringwise.cli.drawing.kinds import DRAWINGS
 from ringwise.cli.main import _run as main_run
 from ringwise.kubeclient.client import Client
 from ringwise.state.model import Requirement
+from ringwise.views.kinds import BY_NAME, BY_PLURAL
 from ringwise.views.lists import (
     EVERYTHING,
     Choice,
     ListError,
     Listing,
     read_selector,
-    sort_keys_of,
-    states_of,
+    state_words,
 )
 from tests.device.test_commands import kubeconfig
+from tests.examples import sample
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import GROUPS, NODES, PODS, QUEUES, group, node, pod
 from tests.lab.rig import Terminal, job, nodes, running
@@ -84,7 +87,7 @@ def manifests(tmp_path: Path) -> Path:
 
 
 def names(document: dict[str, Any]) -> list[str]:
-    kind = next(kind for kind in ("jobs", "nodes", "queues", "pods", "chips") if kind in document)
+    kind = next(kind for kind in BY_PLURAL if kind in document)
     return [row.get("name") or f"{row['node']} {row['chip']}" for row in document[kind]]
 
 
@@ -136,11 +139,11 @@ def test_a_lab_sends_the_rows_that_are_shown(tmp_path: Path, manifests: Path) ->
     with running(tmp_path / "lab", nodes(0)):
         Terminal(tmp_path / "lab").ok(f"submit {manifests}")
         source = LabSource(LabClient(tmp_path / "lab"))
-        cut = source.pods(None, Listing(limit=2, sort_by="-name"))
+        cut = source.get("pods", Listing(limit=2, sort_by="-name"))
         assert ([row["name"] for row in cut["pods"]], cut["more"]) == (["runs", "gang-12"], 13)
-        assert "more" not in source.pods()
+        assert "more" not in source.get("pods")
         with pytest.raises(RefusedByLabError, match="pods cannot be sorted by"):
-            source.pods(None, Listing(sort_by="colour"))
+            source.get("pods", Listing(sort_by="colour"))
 
 
 def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPatch, manifests: Path) -> None:
@@ -167,7 +170,7 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
         ),
         ("jobs -l 'a in b'", "the selector 'a in b' cannot be read at 'a in b'; write key=value, "),
         ("jobs -l a=b,", "the selector 'a=b,' cannot be read after its last comma; write key=value, "),
-        ("queues -l a=b", "-l goes with jobs, nodes, pods, hypernodes and chips, not with queues"),
+        ("queues -l a=b", "-l goes with jobs, nodes, pods, chips and hypernodes, not with queues"),
         ("nodes --queue team", "--queue goes with jobs and pods, not with nodes"),
         ("jobs --queue tam", "there is no queue tam (did you mean 'team'?)"),
         ("jobs --limit 3 -o json", "--limit goes with tables; json is never cut"),
@@ -214,11 +217,11 @@ def test_selectors_that_cannot_be_read(text: str) -> None:
 
 def test_every_state_and_key_can_be_asked_for(manifests: Path) -> None:
     """In words of `--state` and `--sort-by`, and in kubectl's."""
-    for kind in ("jobs", "nodes", "queues", "pods", "chips"):
+    for kind, shown in BY_PLURAL.items():
         whole = sorted(names(json.loads(get(f"{kind} -o json", manifests).stdout)))
-        for state in states_of(kind):
+        for state in state_words(shown):
             Choice(kind, Listing(states=(state.upper(),)))
-        for key in sort_keys_of(kind):
+        for key in sample([*shown.keys], 3):
             for typed in (key, f"-{key}"):
                 ran = get(f"{kind} --sort-by {typed} -o json", manifests)
                 assert sorted(names(json.loads(ran.stdout))) == whole, (kind, typed)
@@ -227,6 +230,16 @@ def test_every_state_and_key_can_be_asked_for(manifests: Path) -> None:
     created = [row["created"] for row in json.loads(oldest.stdout)["pods"]]
     assert created == sorted(created)
     assert names(json.loads(braces.stdout))[:3] == ["bad-0", "gang-0", "gang-1"]
+
+
+def test_every_kind_of_the_table_is_found_drawn_and_documented() -> None:
+    assert set(BY_NAME) == set(FINDERS) == set(DRAWINGS)
+    for name, kind in BY_NAME.items():
+        described = (FINDERS[name].described is not None, DRAWINGS[name].describe is not None)
+        assert described == (kind.is_described, kind.is_described), name
+        fields = get_type_hints(kind.list_type)
+        assert {kind.plural, "schema"} <= set(fields), name
+        assert ("now" in fields) == FINDERS[name].has_now, name
 
 
 def test_rows_without_a_value_come_last() -> None:
@@ -322,6 +335,18 @@ def test_watch_prints_no_row_again_because_time_passes(
             run_main(monkeypatch, cli, f"get jobs --watch --lab {tmp_path}")
     rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("lab/")]
     assert rows == ["lab/one", "lab/two"]
+
+
+def test_watch_names_a_reservation_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has a name alone: it is of a queue or of a namespace."""
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.ok("reserve node-0 --for queue=default --from 2h --to 3h --name night --yes")
+        with pauses(monkeypatch, lambda: terminal.ok("unreserve night")):
+            assert run_main(monkeypatch, cli, f"get reservations --watch --lab {tmp_path}") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "reservation night is not in the list any more"
 
 
 def test_watch_of_a_list_that_was_empty_begins_with_its_headings(

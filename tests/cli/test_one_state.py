@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from ringwise.apps.sources.files import FilesSource
 from ringwise.cli.commands import cli
 from ringwise.framework.job import Job
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.why import PresentReasons, reasons_now
 from ringwise.scheduler.view import SchedulerView
-from ringwise.topology.boards import shipped_catalog
-from ringwise.views.documents.cluster import JobFields
+from tests.examples import sample
 from tests.lab.rig import Terminal, job, nodes, running
 
 ROOT = Path(__file__).parents[2]
@@ -33,20 +33,20 @@ INPUTS = [
 STATES = {"Running": "running", "Starting": "starting", "Pending": "pending", "Inqueue": "pending"}
 
 
-def told(row: JobFields) -> str:
+def told(row: Mapping[str, Any]) -> str:
     """What a list says about a pending job."""
-    return row["reason"]["message"] if row["reason"] is not None else row["reason_text"]
+    return str(row["reason"]["message"] if row["reason"] is not None else row["reason_text"])
 
 
-@pytest.mark.parametrize("paths", INPUTS, ids=lambda paths: str(paths[-1].stem))
+@pytest.mark.parametrize("paths", sample(INPUTS, 4), ids=lambda paths: str(paths[-1].stem))
 def test_lists_and_why_agree_about_every_example(paths: list[Path]) -> None:
     bundle = read_bundle([str(path) for path in paths])
     source = FilesSource(bundle, default_configuration(), shipped_catalog())
-    rows = source.jobs()["jobs"]
+    rows = source.get("jobs")["jobs"]
     assert rows
     for row in rows:
         key = f"{row['namespace']}/{row['name']}"
-        why, described = source.why(key), source.job(key)
+        why, described = source.why(key), source.describe("job", key)
         state = "refused" if row["outcome"] == "refused" else STATES[row["phase"]]
         assert why["outcome"] == state, key
         assert (described["phase"], told(described)) == (row["phase"], told(row)), key
@@ -116,7 +116,7 @@ def test_files_show_one_moment_and_say_which(tmp_path: Path) -> None:
 def test_a_fault_of_a_node_on_which_a_job_would_be_placed_does_not_affect_it() -> None:
     bundle = read_bundle([str(EXAMPLES / "cluster.yaml"), str(EXAMPLES / "jobs")])
     source = FilesSource(bundle, default_configuration(), shipped_catalog())
-    (row,) = [row for row in source.jobs()["jobs"] if row["name"] == "whole-node"]
+    (row,) = [row for row in source.get("jobs")["jobs"] if row["name"] == "whole-node"]
     # The network of a chip of it is faulty, which matters to gangs only.
     assert row["would_be_placed_on"] == ["node-12"]
     assert row["hurt"] == []
@@ -136,7 +136,7 @@ def test_a_list_tries_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch) 
 
     def reasons() -> list[str]:
         source = FilesSource(bundle, default_configuration(), shipped_catalog())
-        return [row["reason"]["code"] for row in source.jobs()["jobs"] if row["reason"] is not None]
+        return [row["reason"]["code"] for row in source.get("jobs")["jobs"] if row["reason"] is not None]
 
     every = reasons()
     monkeypatch.setattr("ringwise.views.cluster.MAX_ASKED_PODS", 1)

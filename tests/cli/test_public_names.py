@@ -10,6 +10,7 @@ import pytest
 from ringwise.device.metrics import DeviceMetrics
 from ringwise.metrics.prometheus import Metrics
 from ringwise.views.schemas import DOCUMENTS
+from ringwise_bench.checkout import CHART
 from ringwise_bench.docs import public_names
 from ringwise_bench.docs.public_names import SOURCES, decision, names_parts, read_decided
 
@@ -18,7 +19,7 @@ LISTED = set(re.findall(r"`([^`]+)`", PAGE))
 #: Names in the sources that are public, found by how they look and not by where they are declared.
 PATTERNS = {
     "metrics": r'"(ringwise_[a-z_]+)"',
-    "annotations and labels": r"\b(ringwise\.io/[a-z-]*[a-z])(?![a-z/-])",
+    "annotations and labels": r"(?<!//)\b(ringwise\.io/[a-z-]*[a-z])(?![a-z/-])",
     "flags": r'"(--[a-z][a-z-]+)"[,)]',
     "environment variables": r"\b(RINGWISE_[A-Z]+)\b",
 }
@@ -28,9 +29,8 @@ OTHERS = {"ringwise_bench", "ringwise.io/NAME", "RINGWISE_COMPLETE", "RINGWISE_P
 
 @pytest.mark.parametrize("group", PATTERNS)
 def test_every_name_in_the_sources_is_on_the_page(group: str) -> None:
-    # `install` goes, and its flags with it.
-    files = [file for file in SOURCES.rglob("*.py") if file.name != "install.py"]
-    texts = [file.read_text(encoding="utf-8") for file in (*files, *SOURCES.rglob("*.yaml"))]
+    files = (*SOURCES.rglob("*.py"), *SOURCES.rglob("*.yaml"), *CHART.rglob("*.yaml"))
+    texts = [file.read_text(encoding="utf-8") for file in files]
     found = {name for text in texts for name in re.findall(PATTERNS[group], text)} - OTHERS
     found -= {kind.schema.rpartition("/")[0] for kind in DOCUMENTS}
     assert found
@@ -64,10 +64,16 @@ KEPT = {"--wait", "rack-wait-for-same-rack", "rack-wait-for-same-superpod", "sup
 KEPT |= {"wait-for-planned-places", "wait-for-previous-nodes", "--kube-api-burst"}
 
 
+@pytest.fixture(scope="module")
+def names_of_groups() -> dict[str, public_names.Names]:
+    return public_names.public_names(read_decided())
+
+
 @pytest.mark.parametrize("group", CONVENTIONS)
-def test_decided_names_follow_the_conventions(group: str) -> None:
-    decided = read_decided()
-    scopes = public_names.public_names(decided)[group]
+def test_decided_names_follow_the_conventions(
+    group: str, names_of_groups: dict[str, public_names.Names]
+) -> None:
+    decided, scopes = read_decided(), names_of_groups[group]
     names = {
         decision(decided.get(group, {}), scope, name) for scope, found in scopes.items() for name in found
     }

@@ -69,6 +69,7 @@ def below(packages: tuple[str, ...], loaded: set[str]) -> set[str]:
     )
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_a_short_command_collects_no_garbage() -> None:
     """Its objects live until the end: one search among 50,000 of them took a twelfth of the time."""
@@ -100,6 +101,7 @@ def test_place_loads_only_what_it_needs() -> None:
     assert below((*NETWORK, *ours, *searched, "ringwise.apps.lab"), for_people) == set()
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_a_query_about_files_loads_no_network_and_draws_nothing_for_a_program() -> None:
     queries = ("why gang", "get jobs", "describe job gang", "capacity", "top")
@@ -160,6 +162,7 @@ main()
 """
 
 
+@pytest.mark.full
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("module", "arguments"),

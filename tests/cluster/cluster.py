@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ringwise.apps.admission.certificates import Pair
-from ringwise.apps.install import deployment
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise_bench.checkout import CHART, definitions
 from ringwise_bench.control_plane import (
     Api,
     ApiAnswer,
@@ -30,6 +31,8 @@ from tests.cluster.commands import Command, finished
 from tests.cluster.inventory import Inventory
 from tests.cluster.objects import CHIP, HOLDS_END, HOLDS_START, Object
 from tests.cluster.recorder import Change, Recorder
+from tests.deploy.charts import chart_objects
+from tests.metric_text import samples
 
 STAGES = Path(__file__).with_name("stages.yaml")
 #: Seconds to wait for any condition. Generous, because a busy machine is slow.
@@ -77,6 +80,14 @@ CONTROLLERS = (
 )
 
 
+#: Values of the chart.
+WITH_ADMISSION = {"admission": {"enabled": True}}
+#: A policy would deny what some stories do.
+_WITHOUT_POLICIES = {
+    f"{name}Policy": {"enabled": False}
+    for name in ("annotation", "devicePlugin", "controller", "queueCommand", "user")
+}
+
 #: Starts a component: control plane, name of its log, arguments, and token of its service account.
 Launch = Callable[[ControlPlane, str, list[str], str], Process]
 
@@ -93,6 +104,17 @@ def launch_here(server: str | None = None, waits: Mapping[str, int] = MappingPro
         changes = (f"import {one.rpartition('.')[0]}; {one} = {value}; " for one, value in waits.items())
         command = [python, option, "".join(changes) + code, *rest]
         return plane.run(name, command, {"POD_NAMESPACE": VOLCANO_SYSTEM})
+
+    return launch
+
+
+def launch_from(sources: Path) -> Launch:
+    """Return what starts a component from other sources, such as those of an earlier commit."""
+
+    def launch(plane: ControlPlane, name: str, arguments: list[str], token: str) -> Process:
+        given = [*arguments, f"--kubeconfig={plane.kubeconfig(name, token, None)}"]
+        command = [sys.executable, "-c", "from ringwise.cli.main import main; main()", *given]
+        return plane.run(name, command, {"POD_NAMESPACE": VOLCANO_SYSTEM, "PYTHONPATH": str(sources)})
 
     return launch
 
@@ -139,13 +161,14 @@ class Component:
 
     @property
     def leads(self) -> bool:
-        return "\nringwise_leader 1.0" in (self._page(self.metrics_port, "/metrics") or "")
+        return self.metrics().get("ringwise_leader") == 1
+
+    def metrics(self) -> dict[str, float]:
+        """By name and labels, as they are written."""
+        return samples(self._page(self.metrics_port, "/metrics") or "")
 
     def metric(self, name: str) -> float:
-        for line in (self._page(self.metrics_port, "/metrics") or "").splitlines():
-            if line.startswith(f"{name} "):
-                return float(line.split()[1])
-        return 0.0
+        return self.metrics().get(name, 0.0)
 
     def log(self) -> str:
         return self.process.log.read_text(errors="replace")
@@ -207,31 +230,24 @@ class Cluster:
         self._kubelets: Process | None = None
         self._inventory: Inventory
         self._recorder: Recorder | None = None
-        shipped = deployment.objects(deployment.Choices(with_admission=True))
         #: Arguments of each component in the shipped Deployments.
-        self.shipped_arguments: Mapping[str, list[str]] = {
-            thing["metadata"]["labels"]["app.kubernetes.io/component"]: thing["spec"]["template"]["spec"][
-                "containers"
-            ][0]["args"]
-            for thing in shipped
-            if thing["kind"] == "Deployment"
-        }
+        self.shipped_arguments: Mapping[str, list[str]] = arguments_of(shipped_objects(WITH_ADMISSION))
 
     # -- setting up ---------------------------------------------------------------------------
 
     def install(self) -> None:
         """Apply the shipped definitions, accounts and RBAC rules, and start the controllers of Kubernetes."""
-        self.apply(deployment.definitions())
-        names = [f"crd/{definition['metadata']['name']}" for definition in deployment.definitions()]
+        self.apply(definitions())
+        names = [f"crd/{definition['metadata']['name']}" for definition in definitions()]
         self.kubectl("wait", "--for=condition=Established", *names)
         # The garbage collector looks for new kinds only twice a minute: it starts when they are defined.
-        self._start_controllers()
+        self.start_controllers()
         self._apply_shipped()
         self.begin_story("training")
 
     def _apply_shipped(self) -> None:
         """By kubectl alone, which removes again what a story added to them."""
-        self.kubectl("apply", "-f", "-", stdin=_listed(shipped_objects(deployment.Choices())))
+        self.kubectl("apply", "-f", "-", stdin=_listed(shipped_objects()))
         self.wait(self._is_settled, "the controllers of Kubernetes have seen what is shipped")
         self._inventory = Inventory(self.plane)
 
@@ -270,7 +286,7 @@ class Cluster:
         assert changed != text
         self.api.patch(path, {"data": {SCHEDULER_CONFIG_KEY: changed}})
 
-    def _start_controllers(self) -> Process:
+    def start_controllers(self) -> Process:
         """kube-controller-manager; each controller with the account that Kubernetes has for it."""
         return self.plane.run(
             "kube-controller-manager",
@@ -503,13 +519,33 @@ def may_be_gone() -> Iterator[None]:
             raise
 
 
-def shipped_objects(choices: deployment.Choices) -> list[Object]:
-    """What is installed; the Deployments have no pods, because the stories run the components themselves."""
-    objects = [dict(one) for one in deployment.objects(choices)]
+def shipped_objects(values: Mapping[str, Any] = MappingProxyType({}), chart: Path = CHART) -> list[Object]:
+    """Return what the chart installs, without policies unless the values name them.
+
+    The Deployments have no pods, because the stories run the components themselves.
+    """
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": VOLCANO_SYSTEM}}
+    return [namespace, *json.loads(_shipped(json.dumps({**_WITHOUT_POLICIES, **values}), chart))]
+
+
+@cache
+def _shipped(values: str, chart: Path) -> str:
+    objects = chart_objects(json.loads(values), "--skip-tests", chart=chart)
     for one in objects:
         if one["kind"] == "Deployment":
-            one["spec"] = {**one["spec"], "replicas": 0}
-    return objects
+            one["spec"]["replicas"] = 0
+    return json.dumps(objects)
+
+
+def arguments_of(objects: Iterable[Object]) -> dict[str, list[str]]:
+    """Return the arguments of each component."""
+    return {
+        one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["template"]["spec"][
+            "containers"
+        ][0]["args"]
+        for one in objects
+        if one["kind"] == "Deployment"
+    }
 
 
 def _listed(objects: Iterable[Object]) -> str:

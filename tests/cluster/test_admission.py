@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
+from ringwise.apps.admission.serving_certificate import SIGNS_AFTER
 from ringwise.apps.admission.webhook import Options, serve
-from ringwise.apps.install import deployment
 from ringwise.kube.write.default_queues import default_queues
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import free_port
-from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, shipped_objects
+from tests.cluster.cluster import GROUPS, JOBS, PODS, WITH_ADMISSION, Cluster, Component, shipped_objects
 from tests.cluster.objects import Object, node, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
@@ -86,7 +86,7 @@ def webhook_pod(shipped: list[Object], port: int) -> Object:
 def port(cluster: Cluster) -> int:
     """The webhook's port: Service, endpoints and access exist, the webhook does not run yet."""
     port = free_port()
-    shipped = shipped_objects(deployment.Choices(with_admission=True))
+    shipped = shipped_objects(WITH_ADMISSION)
     cluster.apply([*shipped, *default_queues(), *nodes(1), node(HOST, 0, address=ADDRESS)])
     cluster.apply([webhook_pod(shipped, port)])
 
@@ -329,18 +329,24 @@ def test_a_webhook_that_is_down_rejects_nothing(cluster: Cluster, port: int) -> 
     webhook.process.kill()
     assert "created" in applied(cluster, vcjob("impossible", 1, 3))
     cluster.api.delete(f"{JOBS}/impossible")
+    # The alert RingwiseAdmissionDown counts on it.
+    failed = 'apiserver_admission_webhook_fail_open_count{name="jobs.ringwise.io"'
+    assert failed in cluster.kubectl("get", "--raw", "/metrics")
     start(cluster, port)
     refused(cluster)
 
 
-def test_a_deleted_secret_is_created_again(cluster: Cluster, port: int) -> None:
+def test_an_emptied_secret_gets_new_certificates(cluster: Cluster, port: int) -> None:
     webhook = start(cluster, port)
     refused(cluster)
-    before = cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]
+    before = bundle(cluster)
     webhook.stop()
-    cluster.api.delete(SECRET)
+    cluster.api.patch(SECRET, {"data": None})
     start(cluster, port)
-    assert cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"] != before
+    assert bundle(cluster) != before
+    refused(cluster)
+    # The webhook does not need the Secret to serve.
+    cluster.api.delete(SECRET)
     refused(cluster)
 
 
@@ -391,14 +397,18 @@ def webhook_with(cluster: Cluster, clock: OldClock, port: int) -> Iterator[None]
         assert not thread.is_alive()
 
 
+def bundle(cluster: Cluster) -> str:
+    """The authorities that the API server trusts."""
+    return base64.b64decode(cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]).decode()
+
+
 def served(port: int) -> str:
     return ssl.get_server_certificate((ADDRESS, port))
 
 
 def is_trusted(cluster: Cluster, port: int) -> bool:
     """Like the API server: by the configured authorities, under the name of the Service."""
-    bundle = base64.b64decode(cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]).decode()
-    context = ssl.create_default_context(cadata=bundle)
+    context = ssl.create_default_context(cadata=bundle(cluster))
     with socket.create_connection((ADDRESS, port), timeout=10) as plain:
         try:
             with context.wrap_socket(plain, server_hostname=f"{NAME}.{VOLCANO_SYSTEM}.svc"):
@@ -432,19 +442,15 @@ def test_the_authority_is_renewed_without_a_failed_verification(cluster: Cluster
         # Now: a new authority, which the API server gets before it signs anything.
         clock.behind = timedelta()
         clock.step()
-        cluster.wait(lambda: bundle_size(cluster) == 2, "both authorities are message")
+        cluster.wait(lambda: bundle(cluster).count("BEGIN CERTIFICATE") == 2, "both authorities are trusted")
         assert served(port) == first
         assert is_trusted(cluster, port)
         refused(cluster)
+        clock.behind = -SIGNS_AFTER
         clock.step()
         cluster.wait(lambda: served(port) != first, "the new authority signs")
         assert is_trusted(cluster, port)
         refused(cluster)
-
-
-def bundle_size(cluster: Cluster) -> int:
-    bundle = cluster.api.get(HOOKS)["webhooks"][0]["clientConfig"]["caBundle"]
-    return base64.b64decode(bundle).decode().count("BEGIN CERTIFICATE")
 
 
 def test_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: int) -> None:

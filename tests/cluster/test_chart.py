@@ -3,47 +3,78 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml
+from tools.manifests import ADMISSION, KUSTOMIZATION, MANIFESTS
 
-from ringwise.apps.install import deployment
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
-from ringwise_bench.control_plane import ControlPlane, find_program
-from tests.cluster.cluster import Cluster
-from tests.cluster.objects import Object
+from ringwise_bench.checkout import definitions
+from ringwise_bench.control_plane import ControlPlane, ringwise_command
+from tests.cluster.cluster import PODS, Cluster, check_chips
+from tests.cluster.commands import finished
+from tests.cluster.objects import Object, node, nodes, vcjob
+from tests.cluster.releases import apply_manifests, helm
 from tests.deploy import charts
-from tests.deploy.charts import CHART, VARIATIONS
+from tests.deploy import shipped as manifests
+from tests.deploy.charts import VALUES_FILES, VARIATIONS
 
 pytestmark = pytest.mark.cluster
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{VOLCANO_SYSTEM}/deployments"
 SETTINGS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"
+VOLCANO = ("volcano-scheduler", "volcano-controllers")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-@pytest.fixture(autouse=True)
-def _helm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
-
-
-def monitoring_definitions() -> list[Object]:
-    """The parts of the Prometheus operator's definitions that are used: other fields would be rejected."""
+def foreign_definitions() -> list[Object]:
+    """The parts of definitions of other projects that the chart uses: other fields would be rejected."""
     labels = {"type": "object", "additionalProperties": {"type": "string"}}
     endpoint = _of_texts("port", "interval")
     monitor = {
         "selector": {"type": "object", "properties": {"matchLabels": labels}},
         "podMetricsEndpoints": {"type": "array", "items": endpoint},
     }
+    service_monitor = {"selector": monitor["selector"], "endpoints": {"type": "array", "items": endpoint}}
     rule = _of_texts("alert", "expr", "for")
     rule["properties"] |= {"labels": labels, "annotations": labels}
     group = _of_texts("name")
     group["properties"]["rules"] = {"type": "array", "items": rule}
     return [
         _definition("PodMonitor", "selector", monitor),
+        _definition("ServiceMonitor", "selector", service_monitor),
         _definition("PrometheusRule", "groups", {"groups": {"type": "array", "items": group}}),
+        *cert_manager_definitions(),
+    ]
+
+
+def cert_manager_definitions() -> list[Object]:
+    reference = _of_texts("name", "kind", "group")
+    certificate = {
+        **_of_texts("secretName", "commonName", "duration", "renewBefore")["properties"],
+        "isCA": {"type": "boolean"},
+        "usages": {"type": "array", "items": {"type": "string"}},
+        "dnsNames": {"type": "array", "items": {"type": "string"}},
+        "issuerRef": reference,
+        "privateKey": {
+            "type": "object",
+            "properties": {
+                **_of_texts("algorithm", "rotationPolicy")["properties"],
+                "size": {"type": "integer"},
+            },
+        },
+    }
+    issuer = {"selfSigned": {"type": "object"}, "ca": _of_texts("secretName")}
+    return [
+        _definition("Certificate", "secretName", certificate, group="cert-manager.io"),
+        _definition("Issuer", None, issuer, group="cert-manager.io"),
     ]
 
 
@@ -51,20 +82,27 @@ def _of_texts(*names: str) -> Object:
     return {"type": "object", "properties": {name: {"type": "string"} for name in names}}
 
 
-def _definition(kind: str, required: str, properties: Object) -> Object:
+def _definition(
+    kind: str,
+    required: str | None,
+    properties: Object,
+    group: str = "monitoring.coreos.com",
+    version: str = "v1",
+    scope: str = "Namespaced",
+) -> Object:
     plural = f"{kind.lower()}s"
-    spec = {"type": "object", "required": [required], "properties": properties}
+    spec = {"type": "object", "required": [required] if required else [], "properties": properties}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": "monitoring.coreos.com",
+            "group": group,
             "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced",
+            "scope": scope,
             "versions": [
                 {
-                    "name": "v1",
+                    "name": version,
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
@@ -76,13 +114,13 @@ def _definition(kind: str, required: str, properties: Object) -> Object:
 
 def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
     version = cluster.api.get("/version")["gitVersion"]
-    definitions = monitoring_definitions()
+    definitions = foreign_definitions()
     names = [one["metadata"]["name"] for one in definitions]
     cluster.apply(definitions)
     cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
     # Most variants share most objects: each different object is tried once.
     different: dict[str, Object] = {}
-    for values in VARIATIONS.values():
+    for values in (*VARIATIONS.values(), *VALUES_FILES.values()):
         made = charts.template(values, "--include-crds", "--kube-version", version)
         assert made.returncode == 0, made.stderr
         for one in filter(None, yaml.safe_load_all(made.stdout)):
@@ -110,22 +148,6 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield Cluster(plane)
 
 
-def helm(cluster: Cluster, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
-    more = [] if values is None else [str(CHART), "-f", "-"]
-    folder = cluster.plane.folder
-    done = charts.helm(
-        *arguments,
-        *more,
-        f"--namespace={VOLCANO_SYSTEM}",
-        f"--kubeconfig={cluster.admin_config}",
-        stdin=None if values is None else json.dumps(values),
-        HOME=str(folder),
-        HELM_CACHE_HOME=str(folder / "helm"),
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def components(cluster: Cluster) -> dict[str, list[str]]:
     return {
         one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -135,10 +157,14 @@ def components(cluster: Cluster) -> dict[str, list[str]]:
 
 def test_a_release_beside_volcano_is_installed_upgraded_and_removed(empty: Cluster) -> None:
     """Volcano's definitions and settings exist before, and are unchanged afterwards."""
-    (queues,) = [one for one in deployment.definitions() if one["spec"]["names"]["kind"] == "Queue"]
+    (queues,) = [one for one in definitions() if one["spec"]["names"]["kind"] == "Queue"]
     theirs = {**queues, "metadata": {**queues["metadata"], "labels": {"by": "volcano"}}}
-    settings = deployment.configuration(deployment.Choices())
-    settings["data"] = {SCHEDULER_CONFIG_KEY: "actions: allocate\n"}
+    settings = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": SCHEDULER_CONFIG_MAP, "namespace": VOLCANO_SYSTEM},
+        "data": {SCHEDULER_CONFIG_KEY: "actions: allocate\n"},
+    }
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": VOLCANO_SYSTEM}}
     empty.apply([namespace, theirs, settings])
 
@@ -161,9 +187,58 @@ def test_a_release_beside_volcano_is_installed_upgraded_and_removed(empty: Clust
     assert components(empty) == {}
     assert empty.api.get(SETTINGS)["data"] == settings["data"]
     defined = {one["metadata"]["name"]: one["metadata"] for one in empty.api.items(DEFINITIONS)}
-    assert defined.keys() == {one["metadata"]["name"] for one in deployment.definitions()}
+    assert defined.keys() == {one["metadata"]["name"] for one in definitions()}
     assert defined["queues.scheduling.volcano.sh"]["labels"] == {"by": "volcano"}
     assert empty.api.get("/api/v1/namespaces/mindx-dl")["status"]["phase"] == "Active"
+
+
+def workload(kind: str, namespace: str, name: str) -> Object:
+    """A Deployment or DaemonSet of Volcano or of a vendor."""
+    labels = {"app": name}
+    container = {"name": "main", "image": "vendor/image:1"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def test_a_second_scheduler_controller_or_device_plugin_is_not_installed(empty: Cluster) -> None:
+    empty.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": VOLCANO_SYSTEM}}])
+
+    def refused(**values: Any) -> str:
+        with pytest.raises(AssertionError) as failure:
+            helm(empty, "install", "ringwise", values=values)
+        return str(failure.value)
+
+    theirs = {name: workload("Deployment", VOLCANO_SYSTEM, name) for name in VOLCANO}
+    empty.apply(theirs.values())
+    assert "scale deployment volcano-scheduler --replicas=0" in refused(controller={"enabled": False})
+    other = {"scheduler": {"schedulerNames": ["ringwise"]}}
+    assert "replicas=0, or set controller.enabled=false" in refused(**other)
+    helm(empty, "install", "ringwise", values=VARIATIONS["shadow"])
+    for name in VOLCANO:
+        empty.api.patch(f"{DEPLOYMENTS}/{name}", {"spec": {"replicas": 0}})
+    vendor = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+    empty.apply([workload("DaemonSet", "kube-system", "ascend-device-plugin-daemonset")])
+    helm(empty, "upgrade", "ringwise", values={})
+    helm(empty, "uninstall", "ringwise")
+    path = f"{vendor}/ascend-device-plugin-daemonset/status"
+    counts = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
+    empty.api.patch(path, {"status": dict.fromkeys(counts, 3)})
+    assert "set devicePlugin.enabled=false, or devicePlugin.nodes=labeled" in refused()
+    helm(empty, "install", "ringwise", values=VARIATIONS["labeled-nodes"])
+
+
+def test_a_definition_of_another_version_is_reported(empty: Cluster) -> None:
+    old = _definition("Queue", None, {}, group="scheduling.volcano.sh", version="v1alpha1", scope="Cluster")
+    empty.apply([old])
+    with pytest.raises(AssertionError, match="serves v1alpha1, not v1beta1, which Ringwise needs"):
+        helm(empty, "install", "ringwise", "--create-namespace", values={})
 
 
 def test_a_release_with_its_own_settings_changes_them(empty: Cluster) -> None:
@@ -201,3 +276,87 @@ def test_a_release_is_rolled_back_and_its_namespaces_stay(empty: Cluster, foreig
             assert namespace["status"]["phase"] == "Active"
             owned = "meta.helm.sh/release-name" in namespace["metadata"].get("annotations", {})
             assert owned is (name == "mindx-dl" and not foreign)
+
+
+def test_helm_test_submits_a_job_and_explains_it(empty: Cluster) -> None:
+    """The account of the test runs the command of its pod: no kubelet starts containers here."""
+    helm(empty, "install", "ringwise", "--create-namespace", values={})
+    empty.start_controllers()
+    empty.use_namespace(VOLCANO_SYSTEM)
+    empty.apply([{**node("npu"), "spec": {"unschedulable": True}}, node("other", 0)])
+    empty.start_nodes()
+    empty.run()
+    with ThreadPoolExecutor() as executor:
+        test = executor.submit(helm, empty, "test", "ringwise", "--timeout=4m")
+        made = empty.wait(lambda: named_pod(empty, "ringwise-test"), "helm created the pod of the test")
+        (container,) = made["spec"]["containers"]
+        token = empty.plane.account_token(VOLCANO_SYSTEM, made["spec"]["serviceAccountName"])
+        config = empty.plane.kubeconfig("helm-test", token)
+        command, *arguments = container["command"]
+        assert command == "kubectl-ringwise"
+
+        def explained() -> CompletedProcess[str]:
+            return finished([*ringwise_command(*arguments), f"--kubeconfig={config}"], {**os.environ})
+
+        # The only node with chips is cordoned.
+        empty.wait(lambda: explained().returncode == ExitCode.PENDING, "the job is pending")
+        assert "cordoned" in explained().stdout
+        empty.api.patch("/api/v1/nodes/npu", {"spec": {"unschedulable": None}})
+        empty.wait(lambda: explained().returncode == ExitCode.OK, "the job runs")
+        check_chips(one for one in empty.pods() if one["metadata"]["name"] == "ringwise-test-0")
+        bind = {"metadata": {"name": "ringwise-test"}, "target": {"kind": "Node", "name": "other"}}
+        empty.api.create(f"{PODS}/ringwise-test/binding", bind)
+        empty.annotate(made, {"tests.ringwise/ends": "succeeds"})
+        assert "Succeeded" in test.result()
+    empty.wait(lambda: not named_pod(empty, "ringwise-test-0"), "the test removes what it created")
+
+
+def named_pod(cluster: Cluster, name: str) -> Object | None:
+    return next((one for one in cluster.pods() if one["metadata"]["name"] == name), None)
+
+
+def versions(cluster: Cluster, objects: Iterable[Object]) -> dict[str, str]:
+    """Return the resource version of each object, by its path."""
+    paths = [f"{cluster.api.collection(one)}/{one['metadata']['name']}" for one in objects]
+    return {path: cluster.api.get(path)["metadata"]["resourceVersion"] for path in paths}
+
+
+def test_the_manifests_are_applied_by_kubectl_and_a_job_runs(empty: Cluster) -> None:
+    # The API server itself writes definitions, and an applied object without fields, such as a Namespace.
+    shipped = [one for one in manifests.objects() if one["kind"] != "Namespace"]
+    apply_manifests(empty)
+    before = versions(empty, shipped)
+    assert len(before) == len(shipped) >= 50
+    apply_manifests(empty)
+    assert versions(empty, shipped) == before
+    empty.use_namespace("training")
+    empty.apply([*nodes(2), vcjob("train", 2, 8)])
+    empty.start_nodes()
+    empty.run()
+    check_chips(empty.wait_running("train", 2))
+    # A second administrator has settings of its own: they are reported, and not overwritten.
+    empty.api.patch(SETTINGS, {"data": {SCHEDULER_CONFIG_KEY: "actions: allocate\n"}})
+    answer = empty.kubectl("apply", "--server-side", "-k", str(MANIFESTS), check=False)
+    assert "conflict" in answer
+    assert empty.api.get(SETTINGS)["data"] == {SCHEDULER_CONFIG_KEY: "actions: allocate\n"}
+
+
+def test_the_kustomize_component_adds_what_the_chart_adds_for_admission(
+    empty: Cluster, tmp_path: Path
+) -> None:
+    """The API server accepts it, and the webhook starts with its Secret."""
+    base = os.path.relpath(MANIFESTS, tmp_path.resolve())
+    kustomization = {"resources": [base], "components": [f"{base}/{ADMISSION}"]}
+    (tmp_path / KUSTOMIZATION).write_text(json.dumps(kustomization), encoding="utf-8")
+    built = yaml.safe_load_all(empty.kubectl("kustomize", str(tmp_path)))
+    wanted = [*definitions(), *manifests.objects(admission=True)]
+    assert _sorted(built) == _sorted(wanted)
+    apply_manifests(empty, tmp_path)
+    webhook = empty.start("admission", "--address=127.0.0.1:0")
+    empty.wait(lambda: webhook.ready, "the webhook is ready")
+    assert versions(empty, manifests.objects(admission=True))
+    webhook.stop()
+
+
+def _sorted(objects: Iterable[Object]) -> list[str]:
+    return sorted(json.dumps(one, sort_keys=True) for one in objects)

@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.certificates import make_authority, make_server
-from ringwise.apps.install import deployment
-from ringwise.apps.install.dashboard import Dashboard as InstalledDashboard
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import Process, free_port, ringwise_command
-from tests.cluster.cluster import Cluster, Component
+from tests.cluster.cluster import Cluster, Component, arguments_of, shipped_objects
 from tests.cluster.dashboard import Dashboard, Follower, signed_token
 from tests.cluster.objects import Object, nodes, vcjob
 from tests.cluster.rights import grant_reading
@@ -30,7 +28,7 @@ DOCUMENTS = (SNAPSHOT, "/api/v1/series", "/api/v1/openapi.json", "/api/v1/nodes/
 
 
 class Exposed:
-    """Schedulers with the dashboard as `ringwise install` exposes it."""
+    """Schedulers with the dashboard as the chart exposes it."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster = cluster
@@ -42,20 +40,15 @@ class Exposed:
         self.authority.write_text(authority.certificate)
         self._certificate.write_text(pair.certificate)
         self._key.write_text(pair.key)
-        choices = deployment.Choices(dashboard=InstalledDashboard("web-tls", ("npu.example.com",)))
-        objects = list(deployment.objects(choices))
+        web = {"enabled": True, "tlsSecret": "web-tls", "hosts": ["npu.example.com"]}
+        objects = shipped_objects({"scheduler": {"web": web}})
         self.access: list[Object] = [
             one
             for one in objects
             if one["metadata"]["name"] == "ringwise-web" and one["kind"].startswith("ClusterRole")
         ]
         assert sorted(one["kind"] for one in self.access) == ["ClusterRole", "ClusterRoleBinding"]
-        (scheduler,) = [
-            one
-            for one in objects
-            if one["kind"] == "Deployment" and one["metadata"]["name"] == "ringwise-scheduler"
-        ]
-        arguments = scheduler["spec"]["template"]["spec"]["containers"][0]["args"]
+        arguments = arguments_of(objects)["scheduler"]
         self._names = [one for one in arguments if one.startswith("--web-host=")]
         cluster.apply(self.access)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringwise.wellknown import VOLCANO_SYSTEM
+from tests.builders.records import entries_of
 from tests.cluster.cluster import CONFIG_MAPS, JOBS, Cluster, check_chips, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import HOLDS_END, Object, nodes, vcjob
@@ -71,8 +72,8 @@ def recorded(cluster: Cluster) -> Object:
     """What the scheduler wrote of its plans; nothing before the first one."""
     for one in cluster.api.items(RECORDS):
         if one["metadata"]["name"] == "ringwise-rescheduling":
-            found: Object = json.loads(one.get("data", {}).get("moves.json", "{}"))
-            return found
+            data = {key: text for key, text in one.get("data", {}).items() if text}
+            return {"plans": entries_of(data, "moves"), "ended": entries_of(data, "ended-moves")}
     return {}
 
 
@@ -232,7 +233,7 @@ def is_in_place(cluster: Cluster, name: str, before: Object) -> bool:
 
 def outcomes(cluster: Cluster) -> list[str]:
     """Of the plans that have ended, the first one first."""
-    return [one["outcome"] for one in recorded(cluster).get("ended", ())]
+    return [one["outcome"] for one in recorded(cluster).get("ended", {}).values()]
 
 
 def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cluster) -> None:

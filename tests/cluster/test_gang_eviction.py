@@ -113,7 +113,7 @@ def test_what_a_job_can_spare_goes_and_a_wrong_argument_changes_nothing(
     # Nobody knows this argument: the configuration before it stays.
     configure(cluster, "{maxDomain: 4}")
     cluster.wait(
-        lambda: "unknown argument 'maxDomain'" in scheduler.log(), "the scheduler says what is wrong"
+        lambda: "arguments.maxDomain: unknown argument" in scheduler.log(), "the scheduler says what is wrong"
     )
     cluster.apply([boss(2, **high)])
     cluster.wait_running("boss", 2)

@@ -153,22 +153,22 @@ def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cl
     faulty = {FAULT_SCHEDULING: "force", FAULT_TYPE: "Separate"}
     Workload(cluster, "Deployment", "faulty", 8, 1, pod_labels=faulty)
 
-    def are_told() -> bool:
-        """Whether three restarts are told, and all pods are the first eight or eight of a restart.
+    def restarts_explain_pods() -> bool:
+        """Return whether events report three restarts, and all pods are of the first eight or of a restart.
 
-        It may be false in between: new pods that take longer than the pause wait for nothing, untold.
+        It may be false for a while: new pods that take longer than the pause do not wait, without an event.
         """
         made = {one.uid for one in cluster.history(PODS, "faulty-")}
         bound = scheduler.metric("ringwise_bindings_total")
-        told = [
+        messages = [
             event["message"]
             for event in cluster.api.items(EVENTS)
             if event["reason"] == EventReason.RESTART_BACKOFF
         ]
-        restarts = max((int(found[1]) for text in told if (found := RESTARTS.search(text))), default=0)
+        restarts = max((int(found[1]) for text in messages if (found := RESTARTS.search(text))), default=0)
         return restarts >= 3 and max(len(made), bound) <= 8 * (restarts + 1)
 
-    cluster.wait(are_told, "no more pods are made and bound than the restarts that are told explain")
+    cluster.wait(restarts_explain_pods, "the reported restarts explain all pods that are created and bound")
     cluster.api.create(PODS, pod("other-0", 1))
     cluster.wait_running("other", 1)
     assert scheduler.running

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.install import deployment
 from ringwise.wellknown import CONTROLLER_CONFIG_KEY, CONTROLLER_CONFIG_MAP, VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, Component, shipped_objects
 from tests.cluster.objects import Object, node
@@ -51,8 +50,8 @@ def exact(*names: str) -> list[Object]:
 @pytest.fixture
 def discovering(cluster: Cluster) -> Cluster:
     """With the permissions for it."""
-    without = [json.dumps(one, sort_keys=True) for one in shipped_objects(deployment.Choices())]
-    shipped = shipped_objects(deployment.Choices(with_discovery=True))
+    without = [json.dumps(one, sort_keys=True) for one in shipped_objects()]
+    shipped = shipped_objects({"networkTopologyDiscovery": {"enabled": True}})
     more = [one for one in shipped if json.dumps(one, sort_keys=True) not in without]
     cluster.apply(one for one in more if one["kind"] != "Deployment")
     return cluster
@@ -130,7 +129,7 @@ def test_it_discovers_updates_and_removes_the_topology_of_labels_while_status_is
     # Off: what is there stays. A wrong text is told and changes nothing.
     cluster.apply([setting(ROW, RACK, enabled=False)])
     cluster.apply([{**setting(), "data": {CONTROLLER_CONFIG_KEY: "networkTopologyDiscovery: 3"}}])
-    cluster.wait(lambda: "is the text '3'; allowed: a list" in leader.log(), "the error is told")
+    cluster.wait(lambda: "Invalid value: 3: must be a list" in leader.log(), "the error is told")
     label(cluster, "n2", rack=None)
     assert before.items() <= uids(cluster).items()
     cluster.apply([setting(ROW, RACK)])

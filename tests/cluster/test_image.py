@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.install import deployment
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import ControlPlane, Process
-from tests.cluster.cluster import Cluster, check_chips, shipped_objects
+from tests.cluster.cluster import WITH_ADMISSION, Cluster, check_chips, shipped_objects
 from tests.cluster.objects import nodes, vcjob
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,7 +118,7 @@ def launch_confined(
 
 def test_components_need_no_writable_disk_no_home_and_no_privileges(cluster: Cluster, package: Path) -> None:
     cluster.apply(nodes(2))
-    cluster.apply(shipped_objects(deployment.Choices(with_admission=True)))
+    cluster.apply(shipped_objects(WITH_ADMISSION))
     launch = partial(launch_confined, package)
     admission = ["--address=127.0.0.1:0"]
     started = [
@@ -139,7 +138,7 @@ def test_components_need_no_writable_disk_no_home_and_no_privileges(cluster: Clu
 
 
 def test_image_has_all_files_of_the_package(package: Path) -> None:
-    """A file that is not installed is not in the image: boards, chart, manifests."""
+    """A file that is not installed is not in the image, such as boards."""
     source = ROOT / "src" / "ringwise"
     wanted = {
         path.relative_to(source)

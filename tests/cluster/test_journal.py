@@ -13,7 +13,7 @@ from ringwise.apps.journal.format import open_journal
 from ringwise.apps.replay import replay
 from ringwise.apps.story import UnknownStoryError, story_of
 from ringwise.cli.commands import plugin
-from ringwise.topology.boards import shipped_catalog
+from ringwise.manifests.settings.boards import shipped_catalog
 from tests.cluster.cluster import Cluster, Component, node_of
 from tests.cluster.objects import node_report, nodes, vcjob
 

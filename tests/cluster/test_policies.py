@@ -1,11 +1,11 @@
-"""The admission policies of the chart and of `ringwise install`, on a real API server: who may write owned
-annotations (N8), what the device plugin of a node and the controller may write, and who may open and close
-queues."""
+"""The admission policies of the chart, on a real API server: who may write owned annotations (N8), what the
+device plugin of a node and the controller may write, and who may open and close queues."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -19,47 +19,29 @@ from ringwise.wellknown import (
     SCHEDULER_CONFIG_MAP,
     VOLCANO_SYSTEM,
 )
-from ringwise_bench.control_plane import ApiAnswer, ControlPlane, find_program, ringwise_command
+from ringwise_bench.control_plane import ApiAnswer, ControlPlane
 from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
-from tests.cluster.commands import finished
 from tests.cluster.objects import CHIP, Object, nodes, pod, vcjob
+from tests.cluster.releases import apply_manifests, helm
 from tests.cluster.test_queues import command, queue, states
-from tests.deploy import charts
 
 pytestmark = pytest.mark.cluster
 
 OURS = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
 PLUGIN = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-device-plugin"
-VENDOR = "system:serviceaccount:npu:vendor-plugin"
+VENDOR = "system:serviceaccount:kube-system:ascend-device-plugin-sa"
+OTHER_VENDOR = "system:serviceaccount:npu:vendor-plugin"
 CONTROLLER = f"system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-controller"
 FOUR = "Ascend910-4,Ascend910-5,Ascend910-6,Ascend910-7"
 DENIED, WARNED, ALLOWED = "denied", "warned", "allowed"
 
 
-def by_helm(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, without: str = "") -> None:
-    off = [f"--set={without.split('-')[0]}Policy.enabled=false"] if without else []
-    monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
-    done = charts.helm(
-        "install",
-        "ringwise",
-        str(charts.CHART),
-        f"--namespace={VOLCANO_SYSTEM}",
-        "--create-namespace",
-        f"--kubeconfig={cluster.admin_config}",
-        "--set",
-        f"annotationPolicy.accounts={{{VENDOR}}}",
-        *off,
-        HOME=str(cluster.plane.folder),
-        HELM_CACHE_HOME=str(cluster.plane.folder / "helm"),
-    )
-    assert done.returncode == 0, done.stderr
+def by_helm(cluster: Cluster, **values: Object) -> None:
+    helm(cluster, "install", "ringwise", "--create-namespace", values=values)
 
 
-def by_install(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, without: str = "") -> None:
-    off = [f"--no-{without}-policy"] if without else []
-    options = (f"--kubeconfig={cluster.admin_config}", f"--annotation-account={VENDOR}", *off)
-    done = finished(ringwise_command("install", *options))
-    assert done.returncode == 0, done.stderr
+def with_values(cluster: Cluster) -> None:
+    by_helm(cluster, annotationPolicy={"accounts": [OTHER_VENDOR]})
 
 
 @pytest.fixture
@@ -103,14 +85,13 @@ class User:
         return self._tried("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
 
 
-Install = Callable[..., None]
-
-
-@pytest.mark.parametrize("install", [by_helm, by_install])
+@pytest.mark.parametrize(
+    ("install", "vendor"), [(with_values, OTHER_VENDOR), (apply_manifests, VENDOR)], ids=["helm", "kubectl"]
+)
 def test_N8_only_listed_accounts_write_owned_annotations(
-    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
+    empty: Cluster, install: Callable[[Cluster], object], vendor: str
 ) -> None:
-    install(empty, monkeypatch)
+    install(empty)
     path = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"
     text = empty.api.get(path)["data"][SCHEDULER_CONFIG_KEY]
     assert read_configuration(text, "installed", BUILT_IN).settings.owned_annotations == "guarded"
@@ -141,7 +122,7 @@ def test_N8_only_listed_accounts_write_owned_annotations(
     assert user.patch("copied", {"metadata": {"labels": {"a": "b"}}}) == ALLOWED
 
     # The accounts of scheduler and device plugin, and those in the values, may write them.
-    for account in (PLUGIN, VENDOR, OURS):
+    for account in (PLUGIN, vendor, OURS):
         assert User(empty, account).annotate("copied", f"{ASCEND_REAL}=Ascend910-{len(account)}") == ALLOWED
 
     # The scheduler removes what was copied and binds, with its own account and permissions.
@@ -152,11 +133,10 @@ def test_N8_only_listed_accounts_write_owned_annotations(
     assert user.annotate("copied", f"{CHIP}={FOUR}") == DENIED
 
 
-@pytest.mark.parametrize("install", [by_helm, by_install])
 def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs_to_its_node(
-    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
+    empty: Cluster,
 ) -> None:
-    install(empty, monkeypatch, without="annotation")
+    by_helm(empty, annotationPolicy={"enabled": False})
     empty.use_namespace("training")
     empty.apply([*nodes(2), pod("here", 4, on="node-1"), pod("there", 4, on="node-2")])
     account = {"serviceAccountName": "ringwise-device-plugin"}
@@ -207,11 +187,8 @@ def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs
     assert User(empty, "ana").annotate("there", f"{ASCEND_REAL}=Ascend910-7") == ALLOWED
 
 
-@pytest.mark.parametrize("install", [by_helm, by_install])
-def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
-    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(empty, monkeypatch)
+def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(empty: Cluster) -> None:
+    by_helm(empty)
     empty.use_namespace("training")
     empty.apply([*default_queues()])
     account = (VOLCANO_SYSTEM, "ringwise-controller")
@@ -260,12 +237,12 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
         assert created(kind, empty.namespace, other) == DENIED
         assert created(kind, empty.namespace, owner) == ALLOWED
         if kind != "api/v1 configmaps":
-            assert tried(lambda kind=kind: stolen.delete(f"{path(kind, empty.namespace)}/made")) == ALLOWED  # type: ignore[misc]
+            assert tried(partial(stolen.delete, f"{path(kind, empty.namespace)}/made")) == ALLOWED
     # What exists cannot become a job's, and the settings of the scheduler are out of reach.
     maps = path("api/v1 configmaps", empty.namespace)
     empty.api.create(maps, {"metadata": {"name": "theirs"}, "data": {}})
     for body in ({"data": {"a": "b"}}, {"metadata": {"ownerReferences": [owner]}, "data": {"a": "b"}}):
-        assert tried(lambda body=body: stolen.patch(f"{maps}/theirs", body)) == DENIED  # type: ignore[misc]
+        assert tried(partial(stolen.patch, f"{maps}/theirs", body)) == DENIED
     assert tried(lambda: stolen.patch(f"{maps}/made", {"data": {"a": "c"}})) == ALLOWED
     assert tried(lambda: stolen.patch(f"{maps}/made", {"metadata": {"ownerReferences": None}})) == DENIED
     settings = f"{path('api/v1 configmaps', VOLCANO_SYSTEM)}/{SCHEDULER_CONFIG_MAP}"
@@ -285,11 +262,8 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
         assert any(name.startswith("full") for name in names), kind
 
 
-@pytest.mark.parametrize("install", [by_helm, by_install])
-def test_a_command_for_a_queue_needs_the_right_to_update_it(
-    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(empty, monkeypatch)
+def test_a_command_for_a_queue_needs_the_right_to_update_it(empty: Cluster) -> None:
+    by_helm(empty)
     empty.use_namespace("training")
     empty.apply([queue("research"), queue("other")])
     # Both may do everything in their namespace; one of them may also update one queue.

@@ -6,9 +6,6 @@ rules. Nothing is lost, nothing is restarted, and no chip has two pods.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,24 +13,27 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.install import deployment
 from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise_bench.checkout import CHART, definitions
 from ringwise_bench.control_plane import ControlPlane, Process
+from tests.builders.records import entries_of
 from tests.cluster.cluster import (
     JOBS,
     Cluster,
     Component,
     Launch,
+    arguments_of,
     check_chips,
     chips_of,
     is_live,
+    launch_from,
     node_of,
     shipped_objects,
 )
 from tests.cluster.objects import Object, node_report, nodes, pod, vcjob
 from tests.cluster.owners import Workload
 from tests.cluster.workload import send_command
-from tests.former import environment_of, former_sources
+from tests.former import former_checkout
 
 pytestmark = pytest.mark.cluster
 
@@ -44,48 +44,19 @@ DEFAULT_QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
 RECORD = "ringwise-rescheduling"
 COMPONENTS = ("scheduler", "controller")
 
-_PRINT_SHIPPED = """
-import json, sys
-import ringwise
-from ringwise.apps.install import deployment
-assert ringwise.__file__.startswith(sys.argv[1]), ringwise.__file__
-shipped = deployment.definitions(), deployment.objects(deployment.Choices())
-print(json.dumps([list(map(dict, found)) for found in shipped]))
-"""
-
 
 class Version:
     """What is installed with a version, and its components."""
 
-    def __init__(self, cluster: Cluster, sources: Path | None = None) -> None:
+    def __init__(self, cluster: Cluster, checkout: Path | None = None) -> None:
         self._cluster = cluster
-        self._sources = sources
-        if sources is None:
-            self._objects = [*deployment.definitions(), *shipped_objects(deployment.Choices())]
-            self._arguments = dict(cluster.shipped_arguments)
-            return
-        done = subprocess.run(
-            [sys.executable, "-c", _PRINT_SHIPPED, str(sources)],
-            env=environment_of(sources),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        definitions, objects = json.loads(done.stdout)
-        self._arguments = {
-            one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["template"]["spec"][
-                "containers"
-            ][0]["args"]
-            for one in objects
-            if one["kind"] == "Deployment"
-        }
-        for one in objects:
-            if one["kind"] == "Deployment":
-                one["spec"]["replicas"] = 0
-        self._objects = [*definitions, *objects]
+        self._sources = None if checkout is None else checkout / "src"
+        chart = CHART if checkout is None else checkout / "deploy" / "helm" / "ringwise"
+        self._objects = [*definitions(chart), *shipped_objects(chart=chart)]
+        self._arguments = arguments_of(self._objects)
 
     def apply(self) -> None:
-        """`ringwise install` of this version: definitions, accounts, rules and policies."""
+        """Apply what the chart of this version installs, and its definitions."""
         self._cluster.apply(one for one in self._objects if one["kind"] != "ConfigMap")
 
     def start(self) -> list[Component]:
@@ -95,15 +66,13 @@ class Version:
     def _launch(self) -> Launch | None:
         if self._sources is None:
             return None
-        sources = self._sources
+        launch_there = launch_from(self._sources)
 
         def launch(plane: ControlPlane, name: str, arguments: list[str], token: str) -> Process:
             kind = name.rpartition("-")[0]
             # Of another version only the addresses and names that the stories choose.
             own = [one for one in arguments if one not in self._cluster.shipped_arguments[kind]]
-            given = [*self._arguments[kind], *own, f"--kubeconfig={plane.kubeconfig(name, token, None)}"]
-            command = [sys.executable, "-c", "from ringwise.cli.main import main; main()", *given]
-            return plane.run(name, command, {"POD_NAMESPACE": VOLCANO_SYSTEM, "PYTHONPATH": str(sources)})
+            return launch_there(plane, name, [*self._arguments[kind], *own], token)
 
         return launch
 
@@ -111,7 +80,7 @@ class Version:
 @pytest.fixture
 def versions(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Version, Version]]:
     """The earlier and the present one; the present one is installed again in the end."""
-    former, present = Version(cluster, former_sources(tmp_path)), Version(cluster)
+    former, present = Version(cluster, former_checkout(tmp_path)), Version(cluster)
     yield former, present
     cluster.stop_components()
     present.apply()
@@ -168,8 +137,7 @@ def recorded_jobs(cluster: Cluster) -> list[str]:
     """The jobs that are being rescheduled, as the record for the next leader says."""
     for one in cluster.api.items(CONFIG_MAPS):
         if one["metadata"]["name"] == RECORD:
-            document = json.loads(one["data"]["rescheduling.json"])
-            return [str(job["job"] if "job" in job else job["key"]) for job in document["jobs"]]
+            return list(entries_of(one["data"], "fault-jobs"))
     return []
 
 

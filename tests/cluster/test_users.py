@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 
-from ringwise.apps.install import deployment
 from ringwise.kube.write.default_queues import default_queues
 from ringwise.wellknown import GROUP_NAME, USER, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import ControlPlane, free_port
@@ -20,6 +19,7 @@ from tests.cluster.cluster import (
     JOBS,
     PODS,
     REPLICA_SETS,
+    WITH_ADMISSION,
     Cluster,
     shipped_objects,
 )
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.cluster,
     pytest.mark.skipif(not ADDRESS, reason="this machine has no address but loopback"),
 ]
-CHOICES = deployment.Choices(with_admission=True, with_user_policy=True)
+VALUES = {**WITH_ADMISSION, "userPolicy": {"enabled": True}}
 POLICY = "ValidatingAdmissionPolicy 'ringwise-users'"
 CRON_JOBS = "/apis/batch/v1/namespaces/-/cronjobs"
 
@@ -42,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster = Cluster(plane)
         cluster.install()
         cluster.apply(
-            [*shipped_objects(CHOICES), *default_queues(), *nodes(4), node(HOST, 0, address=ADDRESS)]
+            [*shipped_objects(VALUES), *default_queues(), *nodes(4), node(HOST, 0, address=ADDRESS)]
         )
         cluster.start_nodes()
         yield cluster
@@ -51,7 +51,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def start_webhook(cluster: Cluster) -> None:
     port = free_port()
-    cluster.apply([webhook_pod(shipped_objects(CHOICES), port)])
+    cluster.apply([webhook_pod(shipped_objects(VALUES), port)])
     webhook = cluster.start("admission", f"--address={ADDRESS}:{port}")
     cluster.wait(lambda: webhook.ready, "the webhook is ready")
 

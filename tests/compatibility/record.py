@@ -14,15 +14,16 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 from ringwise.apps.journal.format import header_line, snapshot_line
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.manifests.config_maps.isolation import entry_of
 from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.manifests.config_maps.node_reservations import reservation_entry
-from ringwise.messages.events import ReschedulingRead
+from ringwise.messages.events import LeaderRecordRead
 from ringwise.messages.move_plan import MovePlan
-from ringwise.scheduler.faults import document as fault_document
+from ringwise.scheduler.cache import entries as entries_of_record
 from ringwise.state.model import Isolation, NodeReservation
 from ringwise.wellknown import MOVE_PLAN_KEY
 from tests.actions.test_victims import fill, rig_of
@@ -192,20 +193,25 @@ def entries(found: Iterable[tuple[str, str]]) -> bytes:
 
 
 def throttled() -> bytes:
-    """The record of reservations while a namespace is throttled."""
+    """The record while a namespace is throttled."""
     burning = Burning(slow_flood)
     burning.submit("flood", *(f"never{number}" for number in range(45)), fits=False)
     burning.turn()
     burning.submit("quiet", "job")
     burning.turn(1)
-    (record,) = (one for one in burning.rig.machine.view.known_events() if isinstance(one, ReschedulingRead))
-    return record.reservations.encode()
+    return data_of(burning.rig)
 
 
 def compressed_record() -> bytes:
-    """The record of many faults, compressed."""
-    jobs = deleting().machine._faults.jobs.values()
-    return fault_document.write(jobs, {}, {}, [], largest=600).text.encode()
+    """A record with a compressed entry, as that of a job of many pods."""
+    with patch.object(entries_of_record, "LARGE_ENTRY", 300):
+        return data_of(deleting())
+
+
+def data_of(rig: Rig) -> bytes:
+    """The record as the data of a ConfigMap."""
+    (record,) = (one for one in rig.machine.view.known_events() if isinstance(one, LeaderRecordRead))
+    return json.dumps(dict(record.tables), indent=1).encode() + b"\n"
 
 
 def support_bundle() -> bytes:
@@ -237,13 +243,13 @@ def lab_files() -> bytes:
 #: Name of the sample, with the version that it has -> what this version writes.
 FILES: dict[str, Callable[[], bytes]] = {
     "lab-v1.tar.xz": lab_files,
-    "records-v1.jsonl": lambda: b"".join(records()),
+    "records-v2.jsonl": lambda: b"".join(records()),
     "mounts-v1.jsonl": mounts,
     "move-plan-v1.json": move_plan,
     "isolations-v1.json": lambda: entries(map(entry_of, ISOLATIONS)),
     "reservations-v1.json": lambda: entries(map(reservation_entry, RESERVATIONS)),
-    "compressed-record-v1.json": compressed_record,
-    "throttled-v1.json": throttled,
+    "compressed-record-v2.json": compressed_record,
+    "throttled-v2.json": throttled,
     "support-bundle-v1.tar.gz": support_bundle,
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.former import environment_of, former_sources
+from tests.former import environment_of, former_checkout
 from tests.lab.rig import Terminal, job, nodes, running
 
 ROOT = Path(__file__).parents[2]
@@ -29,9 +29,10 @@ print(terminal.ok(f"replay {folder / 'journal.1.jsonl'}"))
 """
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_a_lab_goes_back_and_returns(tmp_path: Path) -> None:
-    sources = former_sources(tmp_path / "former")
+    sources = former_checkout(tmp_path / "former") / "src"
     folder = tmp_path / "lab"
     terminal = Terminal(folder)
     with running(folder, nodes(6)):

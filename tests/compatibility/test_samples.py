@@ -12,7 +12,7 @@ import sqlite3
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +35,16 @@ from ringwise.manifests.config_maps.node_reservations import node_reservations_f
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.cache.record_tables import read_tables
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.scheduler.faults import document as fault_document
-from ringwise.versions import read_record
-from ringwise.views.lists import EVERYTHING
-from ringwise.views.schemas import DOCUMENTS, DocumentKind, find_kind, shipped_text
+from ringwise.views.schemas import DOCUMENTS, DocumentKind, find_kind, json_schema
 from ringwise.wellknown import MOVE_PLAN_KEY
+from tests.builders.records import restored
 from tests.compatibility.record import ISOLATIONS, RESERVATIONS
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.schemas import SAMPLES, document_file
 
-#: Fields of ReschedulingRead that are records of ours; the others have the format of Huawei's components.
-RECORDS = ("document", "cool_downs", "moves", "run_times", "preemptions", "reservations", "overruns")
 JOURNAL = "journal.jsonl"
 
 
@@ -82,18 +79,17 @@ def test_a_journal_is_decided_alike(lab: Path) -> None:
 
 
 def recorded() -> list[Recorded]:
-    with closing(open_journal(SAMPLES / "records-v1.jsonl").batches) as batches:
+    with closing(open_journal(SAMPLES / "records-v2.jsonl").batches) as batches:
         return list(batches)
 
 
 def records_in(events: Iterable[ev.Event]) -> dict[str, Any]:
-    """The records by their field, as JSON."""
+    """The tables of the record by data key, as JSON."""
     return {
-        name: json.loads(text)
+        key: json.loads(text)
         for event in events
-        if isinstance(event, ev.ReschedulingRead)
-        for name in RECORDS
-        if (text := getattr(event, name))
+        if isinstance(event, ev.LeaderRecordRead)
+        for key, text in event.tables.items()
     }
 
 
@@ -106,9 +102,10 @@ def test_the_records_of_a_leader_are_known_to_the_next_one(batch: Recorded) -> N
 
 
 def test_there_is_a_sample_of_every_record() -> None:
-    assert {name for batch in recorded() for name in records_in(batch.events)} == set(RECORDS)
-    others = {"records", "fault_nodes", "takes_over"}
-    assert {field.name for field in fields(ev.ReschedulingRead)} == {*RECORDS, *others}
+    tables = new_scheduler(default_configuration())._context.record.all
+    found = {name for batch in recorded() for name in records_in(batch.events)}
+    # Another sample has the table of throttled namespaces.
+    assert {*found, "throttled.json"} == {f"{table.name}.json" for table in tables}
 
 
 def containers(value: Any, path: str) -> Iterator[tuple[str, bool]]:
@@ -132,19 +129,13 @@ def test_no_list_of_a_record_is_empty_in_every_sample() -> None:
         for one in containers(record, name)
     ]
     empty = {path for path, _ in found} - {path for path, is_filled in found if is_filled}
-    # Amounts of extended resources: in `document` the pods of one scene request some.
-    assert empty == {
-        "document.placements[].ranks.*[][]",
-        "moves.plans[].jobs[].pods.*[][]",
-        "moves.plans[].roomLoads.*[]",
-        "reservations.reservations[][][][][]",
-    }
+    assert empty == set()
 
 
 def test_throttled_namespaces_of_a_leader_are_known_to_the_next_one() -> None:
     scheduler = new_scheduler(default_configuration())
-    record = (SAMPLES / "throttled-v1.json").read_text()
-    scheduler.handle([ev.ReschedulingRead(reservations=record, takes_over=False)], 0, ev.Decide.NOTHING)
+    record = ev.LeaderRecordRead(entries("throttled-v2.json"), takes_over=False)
+    scheduler.handle([record], 0, ev.Decide.NOTHING)
     assert list(scheduler.view.throttled_namespaces) == ["flood"]
 
 
@@ -159,8 +150,10 @@ def test_mounts_of_the_device_plugin_are_read() -> None:
 
 
 def test_a_compressed_record_is_read() -> None:
-    found = fault_document.read((SAMPLES / "compressed-record-v1.json").read_text())
-    assert ([one.key for one in found.jobs], found.problem) == (["default/train"], "")
+    tables = entries("compressed-record-v2.json")
+    assert '{"compressed":' in tables["fault-jobs.json"]
+    (job,) = restored(tables).of(new_scheduler(default_configuration())._context.record.all[0]).values()
+    assert (job.key, len(job.deletions)) == ("default/train", 1)
 
 
 def test_isolations_and_reservations_are_read() -> None:
@@ -191,7 +184,7 @@ def test_a_plan_of_moves_is_read() -> None:
 @pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.name)
 def test_no_field_of_a_document_is_removed_and_none_has_another_type(kind: DocumentKind) -> None:
     """Fields may be added under one version: those of the sample must still be there."""
-    schema = json.loads(shipped_text(kind))
+    schema = json_schema(kind)
     for part in schema["$defs"].values():
         part["additionalProperties"] = part.get("additionalProperties", False)
         part.pop("required", None)
@@ -245,10 +238,6 @@ def refused_plan(_: Path) -> str:
     return str(error)
 
 
-def refused_fault_record(_: Path) -> str:
-    return fault_document.read('{"version":2}').problem
-
-
 def refused_reservation(_: Path) -> str:
     found = Findings("ConfigMap")
     assert not node_reservations_from_data({"r": '{"version":2,"nodes":3}'}, found).entries
@@ -281,7 +270,7 @@ def refused_bundle(tmp_path: Path) -> str:
     "refused",
     [
         *(refused_journal, refused_journal_to_continue, refused_lab, refused_accounts, refused_bundle),
-        *(refused_plan, refused_fault_record, refused_reservation, refused_isolation),
+        *(refused_plan, refused_reservation, refused_isolation),
     ],
 )
 def test_another_version_is_refused_with_both_versions(refused: Callable[[Path], str], lab: Path) -> None:
@@ -327,14 +316,14 @@ def test_a_document_of_a_lab_of_another_version_is_refused() -> None:
 
     source = LabSource(OfAnotherVersion())  # type: ignore[arg-type]
     with pytest.raises(RefusedByLabError, match="unsupported version v2: this Ringwise reads version v1"):
-        source.nodes(EVERYTHING)
+        source.get("nodes")
 
 
 @pytest.mark.parametrize("batch", recorded(), ids=lambda batch: batch.section.scheduler)
 def test_a_leader_ignores_records_of_another_version(batch: Recorded) -> None:
     """It decides as one that finds no records."""
     others = [_of_another_version(event) for event in batch.events]
-    missing = [event for event in batch.events if not isinstance(event, ev.ReschedulingRead)]
+    missing = [event for event in batch.events if not isinstance(event, ev.LeaderRecordRead)]
     assert others != list(batch.events) != missing
     decided = []
     for events in (others, missing):
@@ -346,9 +335,9 @@ def test_a_leader_ignores_records_of_another_version(batch: Recorded) -> None:
 
 
 def _of_another_version(event: ev.Event) -> ev.Event:
-    if not isinstance(event, ev.ReschedulingRead):
+    if not isinstance(event, ev.LeaderRecordRead):
         return event
-    texts = {name: getattr(event, name).replace('"version":1', '"version":2', 1) for name in RECORDS}
-    for text in filter(None, texts.values()):
-        assert read_record(text) == ({}, "unsupported version 2: this Ringwise reads version 1")
-    return replace(event, **texts)
+    texts = {key: text.replace('"version":2', '"version":3', 1) for key, text in event.tables.items()}
+    _, problems = read_tables(texts)
+    assert set(problems.values()) == {"unsupported version 3: this Ringwise reads version 2"}
+    return replace(event, tables=texts)

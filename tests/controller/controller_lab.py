@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.state.model import Pod

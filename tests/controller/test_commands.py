@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ringwise.controller.job_plugins import JobPlugins
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import ConfigMap
 from ringwise.messages.commands import Command, RecordVcJobEvent

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.messages import events as ev

@@ -9,7 +9,7 @@ import pytest
 
 from ringwise.controller.job_record import Counts, JobRecord
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.messages.commands import (
     Command,
     CreateGroup,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.controller.pod_groups import LONE_POD_WAIT, PodGroupController
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
 from ringwise.messages.containment import Containment

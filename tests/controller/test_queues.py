@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ringwise.controller.job_record import RETRY_AFTER
 from ringwise.controller.machine import Controller
 from ringwise.controller.pod_groups import PodGroupController
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.messages.commands import Command, RecordQueueEvent, UpdateQueue
 from ringwise.messages.events import (

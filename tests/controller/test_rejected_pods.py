@@ -18,6 +18,7 @@ from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.values import SECOND, job_of, seen, task_of
 from tests.controller.controller_lab import FOREVER
 from tests.controller.test_restarts import Crashing, lab_of, used
+from tests.examples import sample
 
 REJECTED = "UnexpectedAdmissionError"
 RETRIES = {"fault-scheduling": "force", "fault-retry-times": "1"}
@@ -88,18 +89,19 @@ def test_F5_a_rejected_pod_that_counts_as_failed_has_its_policy() -> None:
 
 @pytest.mark.parametrize("what", ["controller", "scheduler"])
 def test_F5_a_restart_at_every_step_makes_it_no_more_often(what: str) -> None:
-    crash = 0
-    while True:
-        crash += 1
+    def commands_with_a_restart_after(crash: int) -> int:
         lab = lab_of(job_with(policies=(POLICY,), labels={}))
         lab.what, lab.crash = what, crash
         reject_all(lab, 100)
         job = run(lab, 3 * ALL_PAUSES)
         assert (job.phase, job.reason) == ("Aborted", "PodFailed"), f"{what}, command {crash}"
         assert lab.done["CreatePod"] == 1 + MAX_REJECTIONS, f"{what}, command {crash}"
-        if lab.count < crash:
-            break
-    assert crash > 5
+        return lab.count
+
+    commands = commands_with_a_restart_after(0)
+    assert commands > 5
+    for crash in sample(range(1, commands + 1)):
+        commands_with_a_restart_after(crash)
 
 
 def controller_with(job: VcJob, *pods: Pod) -> tuple[Controller, list[Command]]:

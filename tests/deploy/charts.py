@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.comparing import Objects, by_identity
+from ringwise_bench.checkout import CHART
+from ringwise_bench.control_plane import find_program
 
-CHART = Path(__file__).resolve().parents[2] / "deploy/helm/ringwise"
+Object = dict[str, Any]
+#: By kind, namespace and name.
+Objects = dict[tuple[str, str, str], Object]
 #: `make test-cluster` brings it.
 HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
 needs_helm = pytest.mark.skipif(HELM is None, reason="needs helm; make test-cluster brings it")
@@ -30,6 +33,12 @@ BOARD = (CHART.parents[2] / "examples/boards/pair-x4.toml").read_text(encoding="
 _PLACED: dict[str, Any] = {
     "replicas": 3,
     "extraArgs": ["--healthz-address=:11252"],
+    "extraEnv": [
+        {"name": "RINGWISE_DEBUG", "value": "1"},
+        {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+    ],
+    "podAnnotations": {"sidecar.istio.io/inject": "false"},
+    "podLabels": {"team": "platform"},
     "resources": {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"memory": "4Gi"}},
     "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
     "tolerations": [
@@ -94,7 +103,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     },
     "no-pod-groups": {"podGroups": {"enabled": False}},
     "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
-    "labelled-nodes": {"devicePlugin": {"nodes": "labelled"}},
+    "labeled-nodes": {"devicePlugin": {"nodes": "labeled"}},
     "device-plugin-with-cdi": {
         "devicePlugin": {
             "mountBy": "cdi",
@@ -107,16 +116,36 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         }
     },
     "admission": {"admission": {"enabled": True}},
+    "cert-manager": {"admission": {"enabled": True, "certManager": {"enabled": True}}},
+    "cert-manager-with-an-issuer": {
+        "admission": {
+            "enabled": True,
+            "certManager": {"enabled": True, "issuerRef": {"name": "internal", "kind": "ClusterIssuer"}},
+        },
+        "boards": {"pair-x4": BOARD},
+    },
     "other-names": {"scheduler": {"schedulerNames": ["npu", "npu-test"]}, "admission": {"enabled": True}},
+    "volcano-metrics": {"volcanoMetrics": {"enabled": True}},
     "pod-monitor": {
         "podMonitor": {"enabled": True, "interval": "1m30s", "labels": {"release": "prometheus"}},
     },
+    "service-monitor": {
+        "serviceMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "prometheus"}},
+        "admission": {"enabled": True},
+    },
     "alerts-and-grafana": {
-        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {
+            "enabled": True,
+            "labels": {"release": "prometheus"},
+            "runbookUrl": "https://wiki.example.com/ringwise",
+        },
+        "admission": {"enabled": True},
         "grafanaDashboard": {"enabled": True, "labels": {"grafana_dashboard": "2"}},
     },
     "alerts-without-labels": {
         "prometheusRule": {"enabled": True, "labels": None},
+        "controller": {"enabled": False},
+        "devicePlugin": {"enabled": False},
         "grafanaDashboard": {"enabled": True, "labels": None},
     },
     "image": {
@@ -171,15 +200,31 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "boards": {"pair-x4": BOARD, "other": BOARD.replace("pair-x4", "other")},
         "admission": {"enabled": True},
     },
+    "test": {
+        "image": {"repository": "registry.example/ringwise"},
+        "imagePullSecrets": [{"name": "first"}],
+        "scheduler": {"schedulerNames": ["npu"]},
+        "test": {
+            "resource": "huawei.com/Ascend310P",
+            "chips": 2,
+            "tolerations": [{"key": "npu", "operator": "Exists"}],
+        },
+    },
+    "test-without-chips": {"test": {"chips": 0}},
     "boards-in-shadow-mode": {"boards": {"pair-x4": BOARD}, "scheduler": {"shadow": True}},
     "part-of-a-larger-chart": {"global": {"region": "north"}},
 }
 
+#: What users set with the files in deploy/values.
+VALUES_FILES: dict[str, dict[str, Any]] = {
+    path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in sorted((CHART.parents[1] / "values").glob("*.yaml"))
+}
+
 
 def helm(*arguments: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    assert HELM is not None
     return subprocess.run(
-        [HELM, *arguments],
+        [HELM or find_program("helm"), *arguments],
         input=stdin,
         capture_output=True,
         text=True,
@@ -202,10 +247,22 @@ def chart_with_notes(folder: Path) -> Path:
     return copied
 
 
-def rendered(values: Mapping[str, Any], *more: str) -> Objects:
-    done = template(values, *more)
+def chart_objects(values: Mapping[str, Any], *more: str, chart: Path = CHART) -> list[Object]:
+    """Return the objects of a release, in the order in which Helm creates them."""
+    done = template(values, *more, chart=chart)
     assert done.returncode == 0, done.stderr
-    return by_identity(done.stdout)
+    return [one for one in yaml.load_all(done.stdout, yaml.CSafeLoader) if one is not None]
+
+
+def rendered(values: Mapping[str, Any], *more: str) -> Objects:
+    """Return all objects but namespaces."""
+    found: Objects = {}
+    for one in chart_objects(values, *more):
+        if one["kind"] != "Namespace":
+            key = (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
+            assert key not in found, f"{key} is rendered twice"
+            found[key] = one
+    return found
 
 
 def usual_values() -> dict[str, Any]:

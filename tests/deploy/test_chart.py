@@ -12,16 +12,18 @@ import click
 import pytest
 import yaml
 
-from ringwise.apps.install.deployment import CREATING_ACCOUNTS, VENDOR_ACCOUNTS, Choices
-from ringwise.apps.install.steps import printed
+import ringwise
 from ringwise.cli.commands import run
 from ringwise.framework.configuration import Settings
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import SYSTEM_NAMESPACES
+from ringwise_bench.checkout import CHART
 from tests.deploy.charts import (
-    CHART,
+    BOARD,
+    VALUES_FILES,
     VARIATIONS,
+    Objects,
     chart_with_notes,
     helm,
     needs_helm,
@@ -29,9 +31,10 @@ from tests.deploy.charts import (
     template,
     usual_values,
 )
-from tests.deploy.comparing import Objects, by_identity
+from tests.deploy.shipped import access_rules
 
-each_variation = pytest.mark.parametrize("values", VARIATIONS.values(), ids=VARIATIONS)
+FORMS = VARIATIONS | VALUES_FILES
+each_variation = pytest.mark.parametrize("values", FORMS.values(), ids=FORMS)
 
 
 # -- without helm
@@ -67,7 +70,7 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
     def compared(values: dict[str, Any], part: dict[str, Any], where: str) -> None:
         if "$ref" in part:
             part = schema["definitions"][part["$ref"].rpartition("/")[2]]
-        if "properties" not in part:
+        if "properties" not in part or isinstance(part["additionalProperties"], dict):
             return
         assert part["additionalProperties"] is False, where
         if values:
@@ -197,7 +200,7 @@ def test_wrong_arguments_would_be_noticed() -> None:
 def test_switches_bring_components_and_nothing_of_the_others(name: str, components: list[str]) -> None:
     objects = rendered(VARIATIONS[name])
     assert _components(objects).keys() == set(components)
-    accounts = {f"ringwise-{component}" for component in components}
+    accounts = {f"ringwise-{component}" for component in (*components, "test")}
     for (kind, _, _), one in objects.items():
         if kind in ("RoleBinding", "ClusterRoleBinding"):
             assert {subject["name"] for subject in one["subjects"]} <= accounts
@@ -223,7 +226,7 @@ def test_in_shadow_mode_no_account_may_write(name: str) -> None:
 @needs_helm
 def test_in_shadow_mode_no_namespace_is_created() -> None:
     def namespaces(values: dict[str, Any]) -> set[str]:
-        made = yaml.safe_load_all(template(values, "--namespace", "chips").stdout)
+        made = yaml.load_all(template(values, "--namespace", "chips").stdout, yaml.CSafeLoader)
         return {one["metadata"]["name"] for one in made if one and one["kind"] == "Namespace"}
 
     assert namespaces({}) == {"mindx-dl", "volcano-system"}
@@ -235,11 +238,7 @@ def test_in_shadow_mode_no_namespace_is_created() -> None:
 def test_the_pod_monitor_finds_the_ports() -> None:
     objects = rendered(VARIATIONS["pod-monitor"])
     monitor = objects["PodMonitor", "volcano-system", "ringwise"]
-    assert monitor["metadata"]["labels"] == {
-        "app.kubernetes.io/name": "ringwise",
-        "app.kubernetes.io/part-of": "ringwise",
-        "release": "prometheus",
-    }
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["interval"] == "1m30s"
     selected = monitor["spec"]["selector"]["matchLabels"].items()
@@ -247,6 +246,44 @@ def test_the_pod_monitor_finds_the_ports() -> None:
         assert selected <= deployment["spec"]["template"]["metadata"]["labels"].items()
         assert endpoint["port"] in [port["name"] for port in _container(deployment)["ports"]]
     assert not [key for key in rendered({}) if key[0] == "PodMonitor"]
+
+
+@needs_helm
+def test_the_service_monitor_finds_the_ports() -> None:
+    objects = rendered(VARIATIONS["service-monitor"])
+    (endpoint,) = objects["ServiceMonitor", "volcano-system", "ringwise"]["spec"]["endpoints"]
+    assert endpoint["interval"] == "15s"
+    service = objects["Service", "volcano-system", "ringwise-metrics"]
+    selected = objects["ServiceMonitor", "volcano-system", "ringwise"]["spec"]["selector"]["matchLabels"]
+    services = [one for (kind, _, _), one in objects.items() if kind == "Service"]
+    assert [one for one in services if selected.items() <= one["metadata"]["labels"].items()] == [service]
+    (port,) = service["spec"]["ports"]
+    assert port["name"] == endpoint["port"]
+    for name, deployment in _components(objects).items():
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        assert service["spec"]["selector"].items() <= labels.items()
+        ports = {one["name"]: one["containerPort"] for one in _container(deployment)["ports"]}
+        assert ports.get(port["targetPort"]) == (None if name == "admission" else port["port"])
+
+
+@needs_helm
+def test_metrics_are_not_read_twice() -> None:
+    done = template({"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}})
+    assert "podMonitor.enabled and serviceMonitor.enabled are mutually exclusive" in done.stderr
+
+
+@needs_helm
+def test_every_alert_of_an_installed_component_leads_to_its_runbook() -> None:
+    def alerts(name: str) -> dict[str, str]:
+        groups = rendered(VARIATIONS[name])["PrometheusRule", "volcano-system", "ringwise"]["spec"]["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        return {rule["alert"]: rule["annotations"]["runbook_url"] for rule in rules}
+
+    all_of_them = {path.stem for path in (CHART.parents[2] / "docs" / "runbooks").glob("*.md")}
+    full, small = alerts("alerts-and-grafana"), alerts("alerts-without-labels")
+    assert full == {name: f"https://wiki.example.com/ringwise/{name}.md" for name in all_of_them}
+    missing = {"RingwiseControllerNoLeader", "RingwiseDevicePluginDown", "RingwiseAdmissionDown"}
+    assert small.keys() == all_of_them - missing
 
 
 @needs_helm
@@ -276,7 +313,7 @@ def _settings(objects: Objects) -> Settings:
 def test_N8_the_annotation_policy_is_made_where_the_api_server_has_it() -> None:
     """On by default, off by value, and the settings believe the annotations only with it."""
     for values, accounts in (
-        ({}, VENDOR_ACCOUNTS),
+        ({}, usual_values()["annotationPolicy"]["accounts"]),
         (VARIATIONS["annotation-policy"], ("system:serviceaccount:npu:plugin",)),
         ({"annotationPolicy": {"accounts": []}}, ()),
     ):
@@ -305,7 +342,7 @@ FILLED = ("MutatingWebhookConfiguration", "", "ringwise-admission")
 def test_the_user_of_a_job_is_written_where_a_policy_guards_it() -> None:
     """With admission alone; the settings believe the annotation only with the policy."""
     for values, accounts in (
-        (VARIATIONS["admission"], CREATING_ACCOUNTS),
+        (VARIATIONS["admission"], usual_values()["userPolicy"]["accounts"]),
         (VARIATIONS["user-policy"], ("system:serviceaccount:ray:operator",)),
     ):
         objects = rendered(values)
@@ -378,7 +415,7 @@ def test_the_notes_warn_of_tokens_without_a_node(
     asked = ("--show-only", "templates/notes.yaml", "--kube-version", version)
     done = template(values, *asked, chart=chart_with_notes(tmp_path))
     assert done.returncode == 0, done.stderr
-    (notes,) = yaml.safe_load_all(done.stdout)
+    (notes,) = yaml.load_all(done.stdout, yaml.CSafeLoader)
     assert ("do not name the node of their pod" in " ".join(notes["text"].split())) is warned
 
 
@@ -464,6 +501,43 @@ def test_where_components_run() -> None:
         for field in ("nodeSelector", "tolerations", "affinity"):
             assert spec[field] == wanted[component][field]
         assert _container(deployment)["resources"] == wanted[component]["resources"]
+        meta = deployment["spec"]["template"]["metadata"]
+        assert meta["annotations"] == wanted[component]["podAnnotations"]
+        assert wanted[component]["podLabels"].items() < meta["labels"].items()
+        environment = _container(deployment)["env"]
+        assert environment[-2:] == wanted[component]["extraEnv"]
+        assert "POD_IP" in {one["name"] for one in environment[:-2]}
+
+
+@needs_helm
+def test_every_object_has_the_standard_labels() -> None:
+    """Selectors of workloads cannot be changed, so they do not have those of a release."""
+    expected = {
+        "app.kubernetes.io/name": "ringwise",
+        "app.kubernetes.io/part-of": "ringwise",
+        "app.kubernetes.io/instance": "ringwise",
+        "app.kubernetes.io/version": ringwise.__version__,
+        "app.kubernetes.io/managed-by": "Helm",
+        "helm.sh/chart": f"ringwise-{ringwise.__version__}",
+    }
+    for name in ("defaults", "admission", "cert-manager", "alerts-and-grafana", "service-monitor", "web"):
+        for key, one in rendered(VARIATIONS[name]).items():
+            assert expected.items() <= one["metadata"]["labels"].items(), key
+    for deployment in _components(rendered(VARIATIONS["admission"])).values():
+        template = deployment["spec"]["template"]["metadata"]["labels"]
+        assert "helm.sh/chart" not in template
+        selected = deployment["spec"]["selector"]["matchLabels"]
+        assert selected.keys() == {"app.kubernetes.io/name", "app.kubernetes.io/component"}
+        assert selected.items() <= template.items()
+
+
+@needs_helm
+def test_replicas_prefer_different_zones_and_nodes() -> None:
+    for name, deployment in _components(rendered(VARIATIONS["admission"])).items():
+        spread = deployment["spec"]["template"]["spec"].get("topologySpreadConstraints", ())
+        keys = [one["topologyKey"] for one in spread if one["whenUnsatisfiable"] == "ScheduleAnyway"]
+        wanted = ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
+        assert keys == ([] if name == "device-plugin" else wanted)
 
 
 @needs_helm
@@ -554,7 +628,7 @@ def test_the_device_plugin_leaves_nodes_of_the_vendor_s_alone() -> None:
 
     label = "ringwise.io/device-plugin"
     chosen = {"key": label, "operator": "In", "values": ["ringwise"]}
-    assert terms("labelled-nodes") == [{"matchExpressions": [chosen]}]
+    assert terms("labeled-nodes") == [{"matchExpressions": [chosen]}]
     left = {"key": label, "operator": "NotIn", "values": ["vendor"]}
     for term in terms("defaults"):
         assert chosen in term["matchExpressions"] or left in term["matchExpressions"]
@@ -568,20 +642,79 @@ def test_settings_are_in_the_config_map_as_written() -> None:
 
 
 @needs_helm
-def test_another_namespace_is_the_same_as_ours_by_install() -> None:
-    choices = Choices(
-        "chips",
-        with_admission=True,
-        with_annotation_policy=True,
-        annotation_accounts=VENDOR_ACCOUNTS,
-        with_device_plugin_policy=True,
-        with_controller_policy=True,
-        with_queue_command_policy=True,
-        with_user_policy=True,
+def test_another_namespace_is_used_everywhere() -> None:
+    objects = rendered(VARIATIONS["admission"], "--namespace", "chips")
+    assert {key[1] for key in objects} == {"", "chips", "kube-system", "mindx-dl", "volcano-system"}
+    for (kind, namespace, name), one in objects.items():
+        text = json.dumps(one)
+        assert "serviceaccount:volcano-system:ringwise" not in text
+        if kind in ("Deployment", "DaemonSet", "Service", "ServiceAccount", "ConfigMap"):
+            assert namespace == "chips", name
+        if kind.endswith("RoleBinding"):
+            assert {subject["namespace"] for subject in one["subjects"]} == {"chips"}
+        if kind.endswith("WebhookConfiguration"):
+            assert {hook["clientConfig"]["service"]["namespace"] for hook in one["webhooks"]} == {"chips"}
+
+
+@needs_helm
+def test_every_set_of_rules_is_bound() -> None:
+    values = {
+        **VARIATIONS["admission"],
+        **VARIATIONS["discovery"],
+        "scheduler": {"resetConfig": True, "web": {"enabled": True, "tlsSecret": "web-tls"}},
+    }
+    objects = rendered(values)
+    in_use = [one["rules"] for (kind, _, _), one in objects.items() if kind in ("Role", "ClusterRole")]
+    assert [name for name, rules in access_rules().items() if rules not in in_use] == []
+
+
+@needs_helm
+def test_boards_reach_scheduler_and_webhook_and_a_change_restarts_them() -> None:
+    usual, changed = (
+        _components(rendered({**VARIATIONS["admission"], "boards": {"pair-x4": BOARD, "other": text}}))
+        for text in (BOARD, f"{BOARD}# more\n")
     )
-    assert rendered(VARIATIONS["admission"], "--namespace", "chips", "--include-crds") == by_identity(
-        printed(choices)
-    )
+    for name in ("scheduler", "admission"):
+        container = _container(usual[name])
+        (mount,) = [one for one in container["volumeMounts"] if one["name"] == "boards"]
+        files = [f"--board-file={mount['mountPath']}/{board}.toml" for board in ("other", "pair-x4")]
+        assert container["args"][-2:] == files
+        first, second = (made[name]["spec"]["template"]["metadata"] for made in (usual, changed))
+        assert first["annotations"] != second["annotations"]
+    assert usual["controller"] == _components(rendered(VARIATIONS["admission"]))["controller"]
+
+
+@needs_helm
+def test_the_dashboard_is_served_by_the_scheduler_with_the_certificate_of_a_secret() -> None:
+    objects = rendered(VARIATIONS["web"])
+    deployment = _components(objects)["scheduler"]
+    spec, container = deployment["spec"]["template"]["spec"], _container(deployment)
+    options = dict(one.split("=", 1) for one in container["args"] if one.startswith("--web-"))
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert options["--web-cert-file"] == f"{mounts['web-certificate']}/tls.crt"
+    assert options["--web-key-file"] == f"{mounts['web-certificate']}/tls.key"
+    volumes = {one["name"]: one for one in spec["volumes"]}
+    assert volumes["web-certificate"]["secret"] == {"secretName": "web-tls"}
+    assert mounts.keys() == volumes.keys() == {"boards", "journal", "web-certificate"}
+    service = "ringwise-web.volcano-system.svc"
+    assert [one.partition("=")[2] for one in container["args"] if one.startswith("--web-host=")] == [
+        "ringwise-web",
+        "ringwise-web.volcano-system",
+        service,
+        f"{service}.cluster.local",
+        "npu.example.com",
+    ]
+    front = objects["Service", "volcano-system", "ringwise-web"]["spec"]
+    replicas = objects["Service", "volcano-system", "ringwise-web-replicas"]["spec"]
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert options["--web-address"] == f":{ports[front['ports'][0]['targetPort']]}"
+    assert front["selector"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    # The name of the other Service has the addresses of all replicas.
+    assert (replicas["clusterIP"], replicas["selector"]) == ("None", front["selector"])
+    address = f"ringwise-web-replicas.volcano-system.svc:{replicas['ports'][0]['port']}"
+    assert options["--web-replicas"] == address
+    alone = rendered(VARIATIONS["web-in-shadow-mode"])
+    assert "ringwise-web-replicas" not in json.dumps(list(alone.values()))
 
 
 @needs_helm
@@ -626,6 +759,19 @@ def test_definitions_can_be_left_to_volcano() -> None:
         ({"image": {"pullPolicy": "Sometimes"}}, "value must be one of 'Always'"),
         ({"imagePullSecrets": ["first"]}, "at '/imagePullSecrets/0': got string, want object"),
         ({"podMonitor": {"interval": 30}}, "at '/podMonitor/interval': got number, want string"),
+        ({"serviceMonitor": {"interval": "soon"}}, "at '/serviceMonitor/interval'"),
+        ({"prometheusRule": {"runbookUrl": "wiki"}}, "at '/prometheusRule/runbookUrl'"),
+        (
+            {"scheduler": {"podLabels": {"app.kubernetes.io/name": "other"}}},
+            "at '/scheduler/podLabels/app.kubernetes.io~1name': false schema",
+        ),
+        (
+            {"controller": {"extraEnv": {"A": "b"}}},
+            "at '/controller/extraEnv': got object, want null or array",
+        ),
+        ({"admission": {"extraEnv": [{"value": "b"}]}}, "missing property 'name'"),
+        ({"test": {"resource": "chips"}}, "at '/test/resource'"),
+        ({"admission": {"certManager": {"enabled": True, "issuerRef": {"kind": "Issuer"}}}}, "issuerRef"),
         ({"annotationPolicy": {"accounts": ["a' || true"]}}, "at '/annotationPolicy/accounts/0'"),
         ({"queueCommandPolicy": {"namespaces": ["Team A"]}}, "at '/queueCommandPolicy/namespaces/0'"),
         ({"queueCommandPolicy": {"namespaces": []}}, "at '/queueCommandPolicy/namespaces': minItems"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.install.deployment import Choices, objects
+from tests.deploy.shipped import objects
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
@@ -41,7 +41,7 @@ def test_it_runs_as_the_user_that_the_manifests_name() -> None:
     (user,) = said("USER")
     (scheduler,) = [
         one["spec"]["template"]["spec"]["securityContext"]
-        for one in objects(Choices())
+        for one in objects()
         if one["kind"] == "Deployment" and one["metadata"]["name"] == "ringwise-scheduler"
     ]
     assert user == f"{scheduler['runAsUser']}:{scheduler['runAsGroup']}"

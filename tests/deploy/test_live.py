@@ -20,7 +20,7 @@ from ringwise.cli.commands import plugin
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.bundle import read_bundle
-from ringwise.topology.boards import shipped_catalog
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.topology.switches import SwitchTopology
 from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer
@@ -92,7 +92,7 @@ async def test_missing_permissions_and_kinds_are_reported_and_the_rest_is_read()
                 f"{kind}: not allowed; {needed} (ClusterRole ringwise-reader and docs/rbac.md)"
                 for kind in ("node-health", "cluster-reports")
             ),
-            "jobs: the cluster does not know this kind (ringwise install)",
+            "jobs: the API server does not serve this kind; install the Helm chart",
         ]
         assert live.bundle.nodes
 
@@ -179,7 +179,7 @@ def test_place_answers_for_what_is_submitted_only(asked: Any) -> None:
     ("forbidden", "why"),
     [
         (True, "you need the verb get on configmaps in namespace volcano-system"),
-        (False, "moves.json: unsupported version 2: this Ringwise reads version 1"),
+        (False, "moves.json: unsupported version 1: this Ringwise reads version 2"),
     ],
 )
 async def test_place_says_that_the_records_of_the_scheduler_are_not_known(forbidden: bool, why: str) -> None:
@@ -189,7 +189,7 @@ async def test_place_says_that_the_records_of_the_scheduler_are_not_known(forbid
         if forbidden:
             api.fault("/configmaps/ringwise-rescheduling", status=403)
         meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
-        api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": '{"version":2,"plans":[]}'}})
+        api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": '{"version":1,"plans":[]}'}})
         read.append(await read_cluster(client))
         await read_records(client, read[0])
     told: list[str] = []
@@ -225,13 +225,13 @@ async def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
 
     found: list[LiveCluster] = []
     monkeypatch.setattr(cluster_source, "server_minor_version", version)
-    async with server() as (api, _):
+    async with server() as (api, client):
         small_cluster(api)
         plugin_pod = pod("plugin", 0, on="node-1")
         labels = {"app.kubernetes.io/name": "ringwise", "app.kubernetes.io/component": "device-plugin"}
         plugin_pod["metadata"]["labels"] = labels if runs else {}
         api.put(PODS, plugin_pod)
-        found.append(await cluster_source._read(direct(api.url), lambda kind, count: None))
+        found.append(await cluster_source.read_all(client))
     cluster_was_read(monkeypatch, found[0])
     document = json.loads(CliRunner().invoke(plugin, ["doctor", "-o", "json"]).stdout)
     findings = [one for one in document["findings"] if one["code"] == "device-plugin-tokens"]

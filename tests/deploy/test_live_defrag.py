@@ -10,6 +10,7 @@ from typing import Any
 
 from ringwise.kubeclient.resources import CONFIG_MAPS, DISRUPTION_BUDGETS
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.scheduler.cache.entries import plain
 from ringwise.scheduler.defragment.live_plan import (
     FAILED,
     EndedPlan,
@@ -17,12 +18,10 @@ from ringwise.scheduler.defragment.live_plan import (
     MovingJob,
     MovingPod,
     place_of,
-    plain_ended,
-    plain_live,
 )
 from ringwise.state.loads import NO_LOAD
-from ringwise.versions import RECORD_VERSION
-from ringwise.wellknown import MOVES_KEY, RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
+from tests.builders.records import with_entries
 from tests.deploy.test_live_drain import on_cluster, owned
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import NODES, PODS, QUEUES, node, pod
@@ -115,13 +114,13 @@ def test_why_reads_the_record_of_moves(tmp_path: Path) -> None:
     live = LivePlan(plan, time.time_ns(), "huawei.com/Ascend910", [going])
     failed = EndedPlan("q", "default/pod:train", ("default/pod:eval-2",), FAILED, "eval-2 was not evicted", 5)
 
-    def prepare(api: FakeApiServer, plans: list[Any], ended: list[Any]) -> None:
+    def prepare(api: FakeApiServer, table: str, key: str, entry: object) -> None:
         holes(api)
-        text = json.dumps({"version": RECORD_VERSION, "plans": plans, "ended": ended, "moved": []})
+        data = with_entries({}, table, {key: plain(entry)})
         meta = {"namespace": VOLCANO_SYSTEM, "name": RESCHEDULING_CONFIG_MAP}
-        api.put(CONFIG_MAPS.path(), {"metadata": meta, "data": {MOVES_KEY: text}})
+        api.put(CONFIG_MAPS.path(), {"metadata": meta, "data": data})
 
-    told = why(tmp_path, lambda api: prepare(api, [], [plain_ended(failed)]))["notes"]
+    told = why(tmp_path, lambda api: prepare(api, "ended-moves", "q", failed))["notes"]
     assert told == ["the last moves that it was a part of came to nothing: eval-2 was not evicted"]
-    told = why(tmp_path, lambda api: prepare(api, [plain_live(live)], []))["notes"]
+    told = why(tmp_path, lambda api: prepare(api, "moves", "p", live))["notes"]
     assert told == ["jobs are moved so that it can start: default/eval-1; 1 of 1 pod gone"]

@@ -19,9 +19,9 @@ from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.records import TIMELINE
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.boards import shipped_catalog
 from ringwise.views.cluster import JobView
 from tests.builders.values import SECOND
 from tests.device.test_commands import kubeconfig

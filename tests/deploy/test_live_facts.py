@@ -12,7 +12,8 @@ import pytest
 from click.testing import Result
 
 from ringwise.kubeclient.resources import CONFIG_MAPS
-from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY, VOLCANO_SYSTEM
+from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
+from tests.builders.records import with_entries
 from tests.cli.test_one_command_line import on_cluster
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import GROUPS, JOBS, LEASES, NODES, PODS, QUEUES, group, lease, node, pod
@@ -167,9 +168,11 @@ def test_doctor_and_why_name_a_namespace_that_the_scheduler_throttles(
 ) -> None:
     def prepare(api: FakeApiServer) -> None:
         one_pod(api)
-        text = json.dumps({"version": 1, "throttled": throttled, "reservations": []})
         metadata = {"namespace": VOLCANO_SYSTEM, "name": RESCHEDULING_CONFIG_MAP}
-        api.put(CONFIG_MAPS.path(), {"metadata": metadata, "data": {RESERVATIONS_KEY: text}})
+        api.put(
+            CONFIG_MAPS.path(),
+            {"metadata": metadata, "data": with_entries({}, "throttled", dict.fromkeys(throttled))},
+        )
 
     doctor, why = ask(tmp_path, prepare, "doctor -o json", "why one -o json")
     findings = json.loads(doctor.stdout)["findings"]

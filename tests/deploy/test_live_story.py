@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ringwise.apps.kube_scheduler import ComponentOptions, serve
 from ringwise.cli.commands import plugin
 from ringwise.kubeclient.config import direct
-from ringwise.topology.boards import shipped_catalog
+from ringwise.manifests.settings.boards import shipped_catalog
 from tests.deploy.test_live_drain import on_cluster, owned, vcjob
 from tests.device.test_commands import kubeconfig
 from tests.kube.fake_api_server import FakeApiServer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,19 +12,28 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
-from tests.deploy.charts import CHART
+from ringwise.cli.commands import cli
+from ringwise_bench.checkout import CHART
 
 ROOT = Path(__file__).parents[2]
-ALERTS = Path(CHART) / "files" / "alerts.yaml"
-GRAFANA = Path(CHART) / "files" / "grafana-dashboard.json"
+ALERTS = CHART / "files" / "alerts.yaml"
+RUNBOOKS = ROOT / "docs" / "runbooks"
+GRAFANA = CHART / "files" / "grafana-dashboard.json"
 PROMTOOL = shutil.which("promtool")
-_METRIC = re.compile(r"\b(?:ringwise|volcano|machine|npu)_[a-z0-9_]+")
+_METRIC = re.compile(r"\b(?:(?:ringwise|volcano|machine|npu|kube|apiserver)_[a-z0-9_]+|up\b)")
+#: Metrics of other programs, and those of their labels that are used.
+_FOREIGN = {
+    "up": ("gauge", frozenset({"container"})),
+    "kube_deployment_status_replicas_available": ("gauge", frozenset({"deployment"})),
+    "apiserver_admission_webhook_fail_open_count": ("counter", frozenset({"name"})),
+}
 _ENDINGS = ("_bucket", "_sum", "_count")
 #: Labels that Prometheus adds, and that histograms have.
-_OTHER_LABELS = frozenset({"le", "pod", "instance"})
+_OTHER_LABELS = frozenset({"le", "pod", "instance", "container"})
 
 
 @cache
@@ -54,7 +64,7 @@ def expressions() -> Iterator[tuple[str, str, str]]:
 
 
 def known_metric(name: str) -> tuple[str, frozenset[str]] | None:
-    found = metrics().get(name)
+    found = metrics().get(name) or _FOREIGN.get(name)
     if found is not None:
         return None if found[0] == "histogram" else found
     for ending in _ENDINGS:
@@ -116,7 +126,7 @@ def test_states_of_chips_are_those_that_are_counted() -> None:
 def test_the_alert_on_unusable_chips_counts_all_that_it_describes() -> None:
     (rule,) = (one for one in rules() if one["alert"] == "RingwiseChipsUnusable")
     assert rule["annotations"]["description"].startswith(
-        "Chips are faulty, isolated or on nodes that take no"
+        "Chips are faulty, isolated or on nodes that are not schedulable"
     )
     unusable, _, total = rule["expr"].partition("/")
     assert 'state=~"faulty|isolated|closed"' in unusable
@@ -131,6 +141,40 @@ def test_alerts_have_what_a_person_needs() -> None:
         assert rule["labels"]["severity"] in ("critical", "warning", "info")
         assert rule["annotations"]["summary"]
         assert rule["annotations"]["description"]
+
+
+@pytest.mark.parametrize("name", [rule["alert"] for rule in rules()])
+def test_every_alert_has_a_runbook(name: str) -> None:
+    text = (RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
+    assert re.findall(r"^#+ .*", text, re.M) == [
+        f"# {name}",
+        *("## Meaning", "## Impact", "## Diagnosis", "## Mitigation"),
+    ]
+    diagnosis = text.partition("## Diagnosis")[2].partition("## Mitigation")[0]
+    assert re.search(r"^kubectl ", diagnosis, re.M)
+
+
+def test_there_is_no_runbook_without_an_alert() -> None:
+    assert {path.stem for path in RUNBOOKS.glob("*.md")} == {rule["alert"] for rule in rules()}
+
+
+def test_the_commands_of_the_runbooks_exist() -> None:
+    typed = {
+        (path.stem, line)
+        for path in RUNBOOKS.glob("*.md")
+        for line in re.findall(r"kubectl ringwise ([^`#\n]+)", path.read_text(encoding="utf-8"))
+    }
+    assert len(typed) > 10
+    for page, line in typed:
+        context = click.Context(cli)
+        words = shlex.split(line)
+        command: click.Command = cli
+        while isinstance(command, click.Group):
+            found = command.get_command(context, words[0])
+            assert found is not None, f"{page}: {line}"
+            command, words = found, words[1:]
+        with command.make_context(words[0] if words else "", words, resilient_parsing=False) as made:
+            assert made.params is not None
 
 
 def test_panels_do_not_overlap() -> None:

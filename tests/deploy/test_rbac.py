@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringwise.apps.admission.objects import mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, CertificateManager
-from ringwise.apps.install.deployment import access_rules
 from ringwise.apps.live import read_cluster
 from ringwise.apps.scheduler_health import read_leases
 from ringwise.apps.sources.cluster import read_records
@@ -39,7 +37,8 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.model import HyperNode, Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
-from ringwise.wellknown import TOPOLOGY_TYPE
+from ringwise.wellknown import RECORD_CONFIG_MAPS, TOPOLOGY_TYPE, UNREAD_RECORD_CONFIG_MAP, VOLCANO_SYSTEM
+from tests.deploy.shipped import access_rules, only, webhooks
 from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, server, until
@@ -144,7 +143,9 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
                 do.SetPodCondition(uids[1], "default", "b", _some_reason()),
                 do.SetQueueStatus("default", {}, {}),
-                do.SetHyperNodeStatus("leaf", 1, False, "Circle", "is a member of itself"),
+                do.SetHyperNodeStatus(
+                    "leaf", 1, False, "Circle", "its member leaf does not count: it is the HyperNode itself"
+                ),
                 do.RemoveQueueGate(uids[1], "default", "b"),
                 do.Evict(uids[1], "default", "b", "preempt"),
                 do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
@@ -174,12 +175,16 @@ async def test_the_reader_reads_what_the_scheduler_holds_for_other_jobs() -> Non
     """`place` and `why` count it; no other ConfigMap is granted to users."""
     async with server() as (api, client):
         live = await read_cluster(client)
+        for name in RECORD_CONFIG_MAPS:
+            meta = {"namespace": VOLCANO_SYSTEM, "name": name}
+            api.put("/api/v1/configmaps", {"metadata": meta, "data": {}})
         api.requests.clear()
         await read_records(client, live)
-        ((_, path),) = api.requests
+        names = [path.rpartition("/")[2] for _, path in api.requests]
+        assert names == [*RECORD_CONFIG_MAPS, UNREAD_RECORD_CONFIG_MAP]
         rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
         rules = [one for one in access_rules()["reader"] if "configmaps" in one["resources"]]
-        assert rules == [rule | {"resourceNames": [path.rpartition("/")[2]]}]
+        assert rules == [rule | {"resourceNames": names}]
 
 
 async def test_the_right_for_reset_configurations_is_what_it_needs_and_no_more() -> None:
@@ -275,16 +280,17 @@ async def test_discovery_has_what_it_needs_and_no_more() -> None:
 async def test_the_webhook_has_what_it_needs_and_no_more() -> None:
     async with server() as (api, client):
         hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        api.put(hooks, webhook_configuration("volcano-system", {}))
+        api.put(hooks, webhooks("Validating"))
         fills = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-        api.put(fills, mutating_configuration("volcano-system", {}))
+        api.put(fills, webhooks("Mutating"))
+        api.put("/api/v1/secrets", only("Secret"))
         clock = InstantClock()
         certificates = CertificateManager(client, "volcano-system", clock=clock)
         await certificates.check()
         clock.moment += SERVER_LIFETIME.total_seconds()
         await certificates.check()
         reads = read_by(Hearer.ADMISSION) | {("list", "", "namespaces")}
-        sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
+        sets = ("admission", "admissionWebhooks", "admissionSecret", "admissionTopology", "configuration")
         assert called(api) | reads == granted(*sets)
 
 

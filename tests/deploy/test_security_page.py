@@ -9,20 +9,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.admission.objects import WEBHOOK_PORT
-from ringwise.apps.install.deployment import Choices, access_rules, objects
+from ringwise.apps.admission.webhook import WEBHOOK_PORT
 from ringwise.cli.commands import cli
 from ringwise.kube.write.tenant_text import MAX_TEXT
 from ringwise.wellknown import SYSTEM_NAMESPACES
 from tests.checkout import ROOT
+from tests.deploy.shipped import access_rules, objects
 
 TEXT = " ".join((ROOT / "SECURITY.md").read_text(encoding="utf-8").split())
-CHART = ROOT / "deploy" / "helm" / "ringwise"
 RIGHTS: Mapping[str, list[dict[str, Any]]] = access_rules()
 #: Pods that are installed with everything.
 SPECS = {
     one["metadata"]["name"]: one["spec"]["template"]["spec"]
-    for one in objects(Choices(with_admission=True, with_device_plugin=True))
+    for one in objects(admission=True)
     if one["kind"] in ("Deployment", "DaemonSet")
 }
 

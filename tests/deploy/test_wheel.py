@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import ringwise
 from ringwise.cli.commands import cli
 from ringwise.cli.develop import bench as command
+from ringwise.views.schemas import DOCUMENTS
 from tests.checkout import BENCH, PACKAGE, ROOT
 
 BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
@@ -26,7 +27,7 @@ def built(source: Path, tmp_path: Path) -> set[str]:
     copy, wheels = tmp_path / "source", tmp_path / "wheels"
     copy.mkdir()
     wheels.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         if (source / name).exists():
             shutil.copy(source / name, copy)
     shutil.copytree(
@@ -49,17 +50,16 @@ def files_of(package: Path) -> set[str]:
     return {path.as_posix() for path in found if "__pycache__" not in path.parts}
 
 
+@pytest.mark.full
 def test_the_wheel_has_what_users_run_and_nothing_else(tmp_path: Path) -> None:
     names = built(ROOT, tmp_path)
-    assert names == files_of(PACKAGE)
+    schemas = {f"ringwise/views/schemas/{kind.file}" for kind in DOCUMENTS}
+    assert names == files_of(PACKAGE) | schemas
     assert {name.partition("/")[0] for name in names} == {"ringwise"}
-    # The page, the chart, the manifests, the boards, the schemas.
+    # The page and the boards.
     assert {
         "ringwise/web/page/index.html",
-        "ringwise/deploy/helm/ringwise/Chart.yaml",
-        "ringwise/deploy/helm/ringwise/.helmignore",
-        "ringwise/topology/profiles/910-x8.toml",
-        "ringwise/views/schemas/place-v1.json",
+        "ringwise/manifests/settings/profiles/910-x8.toml",
     } <= names
     # What is measured, what pages are made with and what tests start are in the other package.
     developed = r"ringwise/(cli/docs\.py|apps/(bench|docs|control_plane)\b|views/bench)"

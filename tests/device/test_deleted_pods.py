@@ -85,10 +85,14 @@ def test_it_keeps_them_though_its_ids_go_to_another_pod_with_other_chips() -> No
     assert next_one(again, ["Ascend910-0"]) == (FOUR,)
 
 
+@pytest.mark.parametrize("deleted", [True, False])
 @pytest.mark.parametrize("last", [{"phase": "Failed"}, {"phase": "Succeeded"}, {"stopped": True}])
-def test_a_pod_that_was_seen_to_end_holds_nothing(last: dict[str, Any]) -> None:
+def test_a_pod_that_was_seen_to_end_holds_nothing(last: dict[str, Any], deleted: bool) -> None:
     machine, pod = served()
-    machine.drop_pod(pod.uid, 2 * SECOND, replace(pod, **last))
+    if deleted:
+        machine.drop_pod(pod.uid, 2 * SECOND, replace(pod, **last))
+    else:
+        machine.put_pod(replace(pod, **last))
     assert machine.in_question({}) == set()
     # The pause container of the pod may be there a little longer.
     assert next_one(machine, fresh=False) == (FOUR,)
@@ -117,7 +121,14 @@ def test_ids_of_a_pod_that_is_there_and_runs_do_not_give_its_chips_away() -> Non
         machine.listed({}, 20 * SECOND, during_call=True, running=running)
         with pytest.raises(AllocationError, match="held by pod default/old"):
             next_one(machine)
-    # One that kubelet rejected after the call has no processes.
+    # Nor do they go to the pod that gets the ids with another chip.
+    machine.put_pod(waiting_pod("other", "Ascend910-1", "3"))
+    machine.allocate([FIVE], 20 * SECOND, healthy, fresh=False)
+    assert machine.chips_of_pods() == {pod.uid: (FOUR,)}
+
+
+def test_ids_of_a_pod_that_kubelet_rejected_after_the_call_give_its_chips_away() -> None:
+    machine, _ = served()
     machine.listed({}, 20 * SECOND, during_call=True, running=())
     assert next_one(machine) == (FOUR,)
 
@@ -169,17 +180,18 @@ def test_the_time_that_containers_have_to_end(spec: dict[str, int], meta: dict[s
 
 
 @pytest.mark.parametrize(
-    ("states", "ended"),
+    ("phase", "states", "ended"),
     [
-        ([], False),
-        ([{"running": {}}], False),
-        ([{"terminated": {"exitCode": 1}}, {"running": {}}], False),
-        ([{"terminated": {"exitCode": 1}}, {"terminated": {}}], True),
-        ([{"waiting": {"reason": "CrashLoopBackOff"}}], False),
+        ("Running", [], False),
+        ("Running", [{"running": {}}], False),
+        ("Running", [{"terminated": {"exitCode": 1}}, {"running": {}}], False),
+        ("Running", [{"terminated": {"exitCode": 1}}, {"terminated": {}}], True),
+        ("Running", [{"waiting": {"reason": "CrashLoopBackOff"}}], False),
+        ("Succeeded", [], True),
     ],
 )
-def test_whether_all_containers_have_ended(states: list[dict[str, object]], ended: bool) -> None:
-    status = {"phase": "Running", "containerStatuses": [{"state": state} for state in states]}
+def test_whether_all_containers_have_ended(phase: str, states: list[dict[str, object]], ended: bool) -> None:
+    status = {"phase": phase, "containerStatuses": [{"state": state} for state in states]}
     pod = pod_from_wire(
         msgspec.json.decode(
             json.dumps({"metadata": {"name": "p"}, "status": status}).encode(), type=NodePodWire

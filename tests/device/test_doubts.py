@@ -133,6 +133,16 @@ def test_n8_a_pod_that_waits_is_not_reported_under_the_name_of_one_that_is_gone(
     assert machine.allocate(["Ascend910-7"], 0, healthy).pod == waits
 
 
+@pytest.mark.parametrize(("ids", "doubtful"), [({"p": ["Ascend910-5"]}, names(0, 5)), ({}, None)])
+def test_n8_a_mount_whose_pod_is_not_known_yet_may_be_that_of_a_pod_that_is_not_listed(
+    ids: dict[str, list[str]], doubtful: tuple[str, ...] | None
+) -> None:
+    pod = running("p", "Ascend910-0")
+    machine = migrated(pod, waiting_pod("next", "Ascend910-2", "6"), **ids)
+    machine.allocate(["Ascend910-7"], 0, healthy)
+    assert machine.doubtful_chips().get(pod.uid) == doubtful
+
+
 def test_n8_kubelet_starts_and_lists_nothing_for_a_while() -> None:
     unmarked = waiting_pod("p", "Ascend910-0", "5")
     machine = migrated(unmarked, p=["Ascend910-5"])
@@ -212,6 +222,10 @@ def test_n8_device_nodes_of_a_container_are_read_from_its_specification(
     assert specs.chips_of([UID]) == {UID: names(1, 3)}
     write_spec(tmp_path, "c2/config.json", cgroup, ("/dev/davinci4", "c"))
     assert specs.chips_of([UID, "absent"]) == {UID: names(1, 3, 4)}
+    # Not read: too large.
+    with (tmp_path / "c2" / "config.json").open("ab") as file:
+        file.write(b" " * (4 << 20))
+    assert specs.chips_of([UID]) == {UID: names(1, 3)}
     (tmp_path / "c2" / "config.json").unlink()
     assert specs.chips_of([UID]) == {UID: names(1, 3)}
 

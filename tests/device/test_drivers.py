@@ -424,17 +424,20 @@ def test_simulated_chips_change_with_their_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("description", "says"),
     [
-        ({"number": 3}, "number: unknown; known are ai_cores"),
-        ({"count": 0}, "count: must be a whole number of 1 to 3600, got 0"),
-        ({"chips": [{"colour": "red"}]}, "chips[0]: got an unexpected keyword argument 'colour'"),
-        ({"chips": [{"physical": 1}, {"physical": 1}]}, "physical ids must be different"),
+        ({"number": 3}, "number: unknown field"),
+        ({"count": 0}, "count: Invalid value: 0: must be a whole number of 1 to 3600"),
+        ({"chips": [{"colour": "red"}]}, "chips[0].colour: unknown field"),
+        ({"chips": [{"physical": 1}, {"physical": 1}]}, "no two chips can have the same physical id"),
         ({"count": 1, "faults": {"5": []}}, "there is no chip 5"),
-        ({"count": 1, "faults": {"0": ["xyz"]}}, "faults.0: must be a list of hexadecimal codes"),
-        ({"count": 1, "switch_faults": [{}]}, "switch_faults"),
-        ({"count": 1, "dropped": ["0"]}, "dropped: must be a list of physical ids"),
+        (
+            {"count": 1, "faults": {"0": ["xyz"]}},
+            'faults.0[0]: Invalid value: "xyz": must be a hexadecimal code',
+        ),
+        ({"count": 1, "switch_faults": [{}]}, "switch_faults[0].event: Required value"),
+        ({"count": 1, "dropped": ["0"]}, 'dropped[0]: Invalid value: "0": must be a whole number'),
         ({"count": 1, "network_down": [1]}, "there is no chip 1"),
-        ({"chips": [{"network_ids": "00"}]}, "chips[0].network_ids: must be a list of lists of entity ids"),
-        ({"chips": [{"card": 1}, {"card": 1}]}, "no two chips have the same"),
+        ({"chips": [{"network_ids": "00"}]}, 'chips[0].network_ids: Invalid value: "00": must be a list'),
+        ({"chips": [{"card": 1}, {"card": 1}]}, "no two chips can have the same card and device"),
     ],
 )
 def test_wrong_descriptions(description: dict[str, Any], says: str) -> None:
@@ -461,6 +464,7 @@ async def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
             "nonsense",
             '{"chip": 1, "network": "down"}',
             '{"chip": 1, "network": 7}',
+            '{"chip": "1", "network": "up"}',
         ):
             writer.write(line.encode() + b"\n")
             answers.append((await reader.readline()).decode().strip())
@@ -468,7 +472,8 @@ async def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
         await writer.wait_closed()
     assert answers[:3] == ["ok", "ok", "error: there is no chip 9"]
     assert answers[3].startswith("error: no JSON")
-    assert answers[4:] == ["ok", "error: network: must be up or down, got 7"]
+    assert answers[4:6] == ["ok", "error: network: Invalid value: 7: must be down or up"]
+    assert answers[6].startswith('error: chip: Invalid value: "1"')
     assert [driver.network(chip) for chip in chips] == [True, False]
     assert driver.codes(chips[1]) == [0x80E18402]
     assert driver.codes(chips[0]) is None

@@ -22,7 +22,7 @@ from ringwise.device.pods import NodePod
 from tests.builders.values import CHIP, SECOND
 from tests.device.cases import chips
 from tests.device.test_allocation import REAL, healthy, waiting_pod
-from tests.examples import examples
+from tests.examples import examples, sample
 
 ALL = chips(6)
 
@@ -361,10 +361,9 @@ def test_the_interleavings_of_two_pods() -> None:
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1, 2)], ids=str)
 def test_D2_D3_every_interleaving_of_three_pods(machine: type[Node], sizes: tuple[int, ...]) -> None:
     """Bind order, order of the calls, outcome of each, and where kubelet's list is read in between."""
-    for events in interleavings(len(sizes)):
-        for outcomes in product(OUTCOMES, repeat=len(sizes)):
-            for reported in (False, True):
-                _live_through(machine(), sizes, events, outcomes, reported)
+    outcomes = product(OUTCOMES, repeat=len(sizes))
+    for case in sample([*product(interleavings(len(sizes)), outcomes, (False, True))]):
+        _live_through(machine(), sizes, *case)
 
 
 def _live_through(

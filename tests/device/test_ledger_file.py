@@ -42,6 +42,16 @@ def test_nothing_new_is_not_written(tmp_path: Path) -> None:
     assert len(file.path.read_text().splitlines()) == 1
 
 
+def test_a_mount_that_is_taken_back_leaves_the_file(tmp_path: Path) -> None:
+    file = LedgerFile(tmp_path / "mounts.jsonl")
+    ledger = book("a", "b")
+    file.save(ledger)
+    ledger.remove(ledger.mounts[0])
+    file.save(ledger)
+    file.close()
+    assert LedgerFile(file.path).load().mounts == book("a", "b").mounts[1:]
+
+
 def test_a_line_that_is_cut_off_does_not_count(tmp_path: Path) -> None:
     path = tmp_path / "mounts.jsonl"
     file = LedgerFile(path)

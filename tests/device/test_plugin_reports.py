@@ -132,7 +132,7 @@ async def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> No
         assert await node.admit("train") == (2,)
 
 
-async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fault() -> None:
+async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fault(log: Any) -> None:
     """The report as the scheduler reads it: nothing that its detector could take as a fault."""
 
     def read(node: Rig) -> DeviceReport:
@@ -162,6 +162,7 @@ async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fa
         node.api.put(CONFIG_MAPS, {**found, "data": separated})
         await node.devices(6)
         await node.until(lambda: read(node).unhealthy == 3)
+        assert "chip separated by an operator" in log.getvalue()
 
 
 async def test_F4_a_separation_of_an_isolated_chip_outlives_a_restart() -> None:
@@ -278,6 +279,7 @@ async def test_a_fault_is_an_event_on_the_plugin_s_own_pod() -> None:
         assert occurred["metadata"]["namespace"] == "volcano-system"
         assert occurred["metadata"]["name"].startswith("plugin-x.")
         assert occurred["involvedObject"]["kind"] == "Pod"
+        assert occurred["reportingInstance"] == "plugin-x"
         assert (occurred["reason"], occurred["action"], occurred["type"]) == (
             "Occur",
             "SeparateNPU",

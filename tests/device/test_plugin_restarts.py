@@ -222,6 +222,12 @@ async def test_shutdown_leaves_no_socket() -> None:
         assert await node.devices(0)
 
 
+async def test_a_kubelet_that_does_not_watch_any_more_is_told_again() -> None:
+    async with rig() as node:
+        await node.kubelet.forget_plugins()
+        assert await node.devices(8)
+
+
 @pytest.mark.parametrize("case", section("grpc_misc"))
 def test_what_follows_failures(case: dict[str, Any]) -> None:
     assert after_failures(case["failures"]) == case["strategy"]

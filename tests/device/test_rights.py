@@ -38,6 +38,7 @@ def _own_mounts() -> str:
     return f"mounts of its own are not allowed here: {tried.stderr.strip()}" if tried.returncode else ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("read_only", [False, True], ids=["as another user", "on a read-only root"])
 @pytest.mark.parametrize("mount_by", ["plain", "cdi"])
 async def test_it_works_without_root_and_writes_in_its_folders_only(mount_by: str, read_only: bool) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.durations import SECOND
+from ringwise.embed.clock import VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings

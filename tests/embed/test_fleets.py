@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ringwise.embed.fleets import boards_asked, make_fleet, make_mixed_fleet
-from ringwise.topology.boards import shipped_boards
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.topology.switches import resolve
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.controller.machine import Controller
+from ringwise.durations import SECOND
 from ringwise.embed import loop
-from ringwise.embed.clock import SECOND, ScaledClock, VirtualClock
+from ringwise.embed.clock import ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import EmbeddedLoop, NotConvergingError

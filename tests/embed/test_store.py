@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.durations import SECOND
+from ringwise.embed.clock import VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.loop import EmbeddedLoop
@@ -210,6 +211,7 @@ def test_a_file_in_use_is_rejected(tmp_path: Path) -> None:
     Store(tmp_path / "lab").close()
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_a_killed_process_leaves_a_complete_save(tmp_path: Path) -> None:
     """Pairs of queues are saved together; after a kill at any moment every pair is complete."""

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework.averse_pods import AversePods, TermSets
-from ringwise.framework.selectors import domain_of, matches_pod
+from ringwise.framework.selectors import domain_of
 from ringwise.state.changes import RecentChanges
 from ringwise.state.model import Namespace, Pod, PodTerm, Requirement
 from ringwise.state.namespaces import Namespaces
 from tests.builders import values
 from tests.builders.session_lab import Lab, cluster
 from tests.builders.values import pod, pod_class
+from tests.framework.term_matching import matches_pod
 
 TOPOLOGY_KEYS = ["zone", "kubernetes.io/hostname"]
 KEYS = st.sampled_from(["app", "tier"])

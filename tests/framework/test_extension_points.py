@@ -24,6 +24,7 @@ from ringwise.framework.extension_points import (
     OVERUSED,
     PREEMPTABLE,
     PREEMPTIVE,
+    QUEUE_SHARE,
     RECLAIMABLE,
     VICTIM_QUEUE_ORDER,
     ExtensionPoint,
@@ -224,7 +225,7 @@ def test_scores_of_all_plugins_are_added_up() -> None:
 
 @pytest.mark.parametrize("point", EXTENSION_POINTS, ids=lambda point: point.name)
 def test_an_enable_flag_turns_a_plugin_off_except_where_there_is_none(point: ExtensionPoint[Any]) -> None:
-    ungated = {JOB_VALID, JOB_PLAN, VICTIM_QUEUE_ORDER, ALLOCATED, DEALLOCATED}
+    ungated = {JOB_VALID, JOB_PLAN, QUEUE_SHARE, VICTIM_QUEUE_ORDER, ALLOCATED, DEALLOCATED}
     assert (point.flag is None) is (point in ungated)
     off = {} if point.flag is None else {point.flag: False}
 

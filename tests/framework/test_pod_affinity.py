@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ringwise.framework import placed_labels
 from ringwise.framework.affinity import pod_affinity
 from ringwise.framework.affinity.pod_affinity import PodAffinityIndex
-from ringwise.framework.selectors import domain_of, matches_pod
+from ringwise.framework.selectors import domain_of
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.state.changes import RecentChanges
@@ -20,6 +20,7 @@ from ringwise.state.model import Namespace, Pod, PodClass, PodTerm, Requirement,
 from ringwise.state.node_labels import members_of
 from tests.builders.session_lab import CountedSteps, Lab, cluster
 from tests.builders.values import pod, pod_class
+from tests.framework.term_matching import matches_pod
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 KEYS = st.sampled_from(["app", "tier", "team"])

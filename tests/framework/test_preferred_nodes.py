@@ -17,7 +17,7 @@ from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.framework.node_selection import BOARD_WEIGHT, NodeSelection, SelectedNode
 from ringwise.framework.preferred_nodes import PreferredNodes, scored_nodes
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
-from ringwise.framework.selectors import domain_of, matches_pod
+from ringwise.framework.selectors import domain_of
 from ringwise.framework.statement import Allocation
 from ringwise.plugins.nodeorder import NODE_AFFINITY, POD_AFFINITY
 from ringwise.reasons import Reason
@@ -28,6 +28,7 @@ from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_weights import NodeWeights
 from tests.builders.session_lab import Lab, cluster
 from tests.builders.values import pod, pod_class
+from tests.framework.term_matching import matches_pod
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 NODES = 12

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ringwise.framework.evictions.candidates import by_queue
 from ringwise.framework.evictions.spare_pods import SparePods
+from ringwise.framework.job import Job
 from ringwise.state.model import SubGroupPolicy
 from ringwise.wellknown import BACKUP_SOURCE_POD
 from tests.builders.session_lab import Lab, cluster
@@ -121,15 +122,21 @@ def test_a_sub_group_goes_with_all_its_pods(
     assert spare(lab, *(f"job-{number}" for number in range(4))) == expected
 
 
-def test_a_backup_pod_goes_alone_and_is_no_member_of_its_sub_group() -> None:
+def two_sub_groups(pods: int) -> tuple[Lab, Job]:
+    """A job of which one of its two sub-groups, of two pods each, must run."""
     lab = cluster().node("n1", chips=8)
-    lab.job("job", pods=5, min_available=2, chips=1, on="n1")
+    lab.job("job", pods=pods, min_available=2, chips=1, on="n1")
     job = lab["job"]
     assert job.group is not None
     policy = SubGroupPolicy("part", match_label_keys=("part",), size=2, min_groups=1)
     job.group = replace(job.group, sub_groups=(policy,))
     for number in range(4):
         lab.change(f"job-{number}", labels={"part": str(number // 2)})
+    return lab, job
+
+
+def test_a_backup_pod_goes_alone_and_is_no_member_of_its_sub_group() -> None:
+    lab, job = two_sub_groups(pods=5)
     lab.change("job-4", labels={"part": "0"}, annotations={BACKUP_SOURCE_POD: "job-0"})
     assert job.backups == {"job-4": "job-0"}
     # The sub-group of job-0 goes without it, and needs no more than its two members.
@@ -139,12 +146,5 @@ def test_a_backup_pod_goes_alone_and_is_no_member_of_its_sub_group() -> None:
 
 
 def test_a_sub_group_of_which_not_all_may_go_stays() -> None:
-    lab = cluster().node("n1", cpu=40, chips=8)
-    lab.job("job", pods=4, min_available=2, cpu=1, on="n1")
-    job = lab["job"]
-    assert job.group is not None
-    policy = SubGroupPolicy("part", match_label_keys=("part",), size=2, min_groups=1)
-    job.group = replace(job.group, sub_groups=(policy,))
-    for number in range(4):
-        lab.change(f"job-{number}", labels={"part": str(number // 2)})
+    lab, _ = two_sub_groups(pods=4)
     assert spare(lab, "job-0", "job-2", "job-3") == [["job-2", "job-3"]]

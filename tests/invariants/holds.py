@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.core.reservation import WHY
+from ringwise.scheduler.core.volume_waits import VolumeWaits
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
+from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR
 from tests.invariants.ledger import Ledger
 
@@ -39,7 +42,7 @@ def every_hold_has_an_end(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]
 def _quota(ledger: Ledger, scheduler: Scheduler) -> Iterator[Hold | str]:
     """F6: at most S9's limit after a pod was last gone."""
     limit = scheduler.view.settings.hold_healthy_nodes * _SECOND
-    for share in scheduler._shares._shares.values():
+    for share in scheduler._components.of(ShareRecords)._shares.values():
         what = f"quota that is reserved for {share.job}"
         if not share.counts:
             continue
@@ -79,16 +82,16 @@ def _others(ledger: Ledger, scheduler: Scheduler) -> Iterator[Hold | str]:
     for live in view.moves.plans.values():
         yield f"plan {live.plan.id}", live.since + _MOVE_LIMIT + grace
     limit = view.settings.hold_healthy_nodes * _SECOND
-    for kept in scheduler._previous._rescheduling.values():
+    for kept in scheduler._components.of(PreviousPlacements)._rescheduling.values():
         what = f"what is remembered of {kept.job}"
         yield what, kept.until
         if kept.until > now + (KEPT_FOR if kept.suspended else limit):
             yield f"{what} lasts longer than its limit"
-    for key, batches in scheduler._volumes._batches.items():
+    for key, batches in scheduler._components.of(VolumeWaits)._batches.items():
         if key not in view.jobs:
             yield f"{key} is gone and waits for volumes"
         for batch in batches:
             yield f"the wait of {key} for volumes", batch.until
-    for uid in scheduler._reservations.borrowed:
+    for uid in scheduler._context.reservations.borrowed:
         if not ledger.is_bound(uid):
             yield f"{uid} is gone and uses what is reserved for others"

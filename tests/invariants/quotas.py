@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from ringwise.framework.amounts import Amount
 from ringwise.messages.commands import RemoveQueueGate, SetGroupStatus
 from ringwise.messages.events import Decide
 from ringwise.scheduler.core.machine import Scheduler
@@ -47,8 +48,8 @@ def queues_use_no_more_than_they_may(ledger: Ledger, scheduler: Scheduler) -> It
 
 def _limit(
     ledger: Ledger, scheduler: Scheduler, queue: Queue, resource: str, *, guarantees: bool
-) -> int | None:
-    limits = [_capability(queue).get(resource)]
+) -> Amount | None:
+    limits: list[Amount | None] = [_capability(queue).get(resource)]
     if guarantees and any(one.guarantee.get(resource) for one in ledger.queues.values()):
         others = sum(
             one.guarantee.get(resource, 0) for one in ledger.queues.values() if one.name != queue.name

@@ -13,6 +13,7 @@ from ringwise.framework.reasons import PODS_GATED, QUEUE_NOT_OPEN, UNKNOWN_QUEUE
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, RemoveQueueGate, SetGroupStatus
 from ringwise.reasons import ReasonKind
+from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.state.model import (
     PRE_SEPARATE_LEVEL,
     DeviceReport,
@@ -27,7 +28,7 @@ from tests import invariants
 from tests.builders.values import CHIP, SECOND
 from tests.invariants.placements import moved_twice
 from tests.scheduler.core.test_queue_gate import gated_job
-from tests.scheduler.defragment.test_moves import apply, fragmented
+from tests.scheduler.defragment.test_moves import apply, fragmented, moves_of
 from tests.scheduler.rig import Rig, with_capacity
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -191,7 +192,7 @@ def evicted_pods_that_were_not_spare() -> set[str]:
 def pod_in_two_plans() -> set[str]:
     rig, plan = fragmented()
     apply(rig, plan)
-    plans = rig.machine.view.moves.plans
+    plans = moves_of(rig).plans
     (live,) = plans.values()
     plans["plan-2"] = replace(live, plan=replace(plan, id="plan-2"))
     return violated(rig)
@@ -209,7 +210,7 @@ def reserved(**node: Any) -> Rig:
             rig.tell(ev.ReportSeen(DeviceReport("n1", CHIP, network_unhealthy=0, **{name: value})))
     see(rig)
     number = rig.machine.view.cluster.node_id["n1"]
-    rig.machine._reservations.make(
+    rig.machine._context.reservations.make(
         Reservation("default/first", CHIP, {number: 0xFF}, why="waited long", expires=rig.now + SECOND)
     )
     return rig
@@ -221,7 +222,7 @@ def reserved_for_two() -> set[str]:
     (first,) = rig.machine.view.reservations
     number = rig.machine.view.cluster.node_id["n2"]
     other = Reservation("default/second", CHIP, {number: 0xFF}, why="waited long", expires=rig.now + SECOND)
-    rig.machine._reservations.make(other)
+    rig.machine._context.reservations.make(other)
     other.chips = dict(first.chips)
     return violated(rig)
 
@@ -259,7 +260,7 @@ def hold_of_a_plan_that_is_over() -> set[str]:
 def hold_for_which_the_scheduler_does_not_wake_up() -> set[str]:
     rig = two_jobs()
     share = KeptShare("default/first", "default", {0: {CHIP: 8}}, until=rig.now + SECOND)
-    rig.machine._shares._shares["default/first"] = share
+    rig.machine._components.of(ShareRecords)._shares["default/first"] = share
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rig.machine, "next_deadline", lambda: None)
         return violated(rig)
@@ -268,7 +269,7 @@ def hold_for_which_the_scheduler_does_not_wake_up() -> set[str]:
 def quota_without_an_end() -> set[str]:
     rig = two_jobs()
     share = KeptShare("default/first", "default", {0: {CHIP: 8}}, leaving={"gone": 0})
-    rig.machine._shares._shares["default/first"] = share
+    rig.machine._components.of(ShareRecords)._shares["default/first"] = share
     return violated(rig)
 
 
@@ -278,13 +279,13 @@ def quota_beyond_its_limit() -> set[str]:
     rig.step()
     until = rig.now + 100 * 3600 * SECOND
     share = KeptShare("default/first", "default", {0: {CHIP: 8}}, until=until)
-    rig.machine._shares._shares["default/first"] = share
+    rig.machine._components.of(ShareRecords)._shares["default/first"] = share
     return violated(rig)
 
 
 def borrowed_by_a_pod_that_is_gone() -> set[str]:
     rig = two_jobs()
-    rig.machine._reservations.borrowed["gone"] = Borrowed(rig.now, rig.now + SECOND)
+    rig.machine._context.reservations.borrowed["gone"] = Borrowed(rig.now, rig.now + SECOND)
     return violated(rig)
 
 

@@ -17,6 +17,8 @@ from aiohttp import web
 
 Object = dict[str, Any]
 Match = Callable[[str, str], bool]
+Path = tuple[Any, ...]
+Fields = dict[Path, Any]
 
 
 @dataclass
@@ -67,6 +69,8 @@ class FakeApiServer:
         self._watch_generation = 0
         self._runner: web.AppRunner | None = None
         self._uids = 0
+        #: Of each object: who applied which fields.
+        self._applied: dict[tuple[str, str], dict[str, Fields]] = {}
 
     # -- start and stop ------------------------------------------------------------------------------
 
@@ -105,6 +109,7 @@ class FakeApiServer:
 
     def remove(self, collection: str, key: str) -> None:
         object = self.collections[collection].pop(key)
+        self._applied.pop((collection, key), None)
         self.version += 1
         object = {**object, "metadata": {**object["metadata"], "resourceVersion": str(self.version)}}
         self._record(StoredChange(self.version, "DELETED", collection, object))
@@ -180,6 +185,11 @@ class FakeApiServer:
             return self._create(collection, namespace, content)
         key = f"{namespace}/{name}" if namespace else name
         found = self.collections.get(collection, {}).get(key)
+        if request.content_type == "application/apply-patch+yaml":
+            if found is None:
+                # The real server asks then whether the client may create, too.
+                self.requests.append(("POST", path.rpartition("/")[0]))
+            return self._apply(request, collection, key, found, content)
         if found is None:
             return _status(404, f"{plural} {name!r} not found")
         match request.method, sub:
@@ -250,6 +260,26 @@ class FakeApiServer:
         if merged == found:
             return web.json_response(found)
         return web.json_response(self._write(collection, key, merged, "MODIFIED"))
+
+    def _apply(
+        self, request: web.Request, collection: str, key: str, found: Object | None, content: Object
+    ) -> web.Response:
+        version = content["metadata"].pop("resourceVersion", None)
+        if version and (found is None or version != found["metadata"]["resourceVersion"]):
+            return _status(409, "the object has been modified", reason="Conflict")
+        old, new = {} if found is None else _fields(found), _fields(content)
+        managers = self._applied.setdefault((collection, key), {})
+        owned = managers.get(request.query["fieldManager"], {})
+        taken = [path for path in new if path not in owned and old.get(path, new[path]) != new[path]]
+        if taken and request.query.get("force") != "true":
+            return _status(409, f"Apply failed with {len(taken)} conflicts", reason="Conflict")
+        managers[request.query["fieldManager"]] = new
+        others = {path for fields in managers.values() for path in fields}
+        kept = {path: value for path, value in old.items() if path not in owned or path in others}
+        merged = _object({**kept, **new})
+        if merged == found:
+            return web.json_response(found)
+        return web.json_response(self.put(collection, merged), status=201 if found is None else 200)
 
     def _replace(self, collection: str, key: str, found: Object, object: Object) -> web.Response:
         version = object["metadata"].get("resourceVersion")
@@ -384,6 +414,32 @@ def _json_patched(object: Object, operations: list[Object]) -> Object | None:
         except (KeyError, IndexError):
             return None
     return changed
+
+
+def _fields(object: Any, path: Path = ()) -> Fields:
+    """Values by their paths. A list of named objects is a map by name; other lists are one value."""
+    if isinstance(object, list) and object and all(isinstance(one, dict) and "name" in one for one in object):
+        object = {("name", one["name"]): one for one in object}
+    if not isinstance(object, dict) or not object:
+        return {path: object}
+    return {
+        where: value for key, one in object.items() for where, value in _fields(one, (*path, key)).items()
+    }
+
+
+def _object(fields: Fields) -> Any:
+    if () in fields:
+        return fields[()]
+    parts: dict[Any, Fields] = {}
+    for (key, *rest), value in fields.items():
+        parts.setdefault(key, {})[tuple(rest)] = value
+    made = {key: _object(_without_empty(part)) for key, part in parts.items()}
+    return list(made.values()) if any(isinstance(key, tuple) for key in made) else made
+
+
+def _without_empty(fields: Fields) -> Fields:
+    """An empty map or list that has got entries is none any more."""
+    return {path: value for path, value in fields.items() if path or len(fields) == 1}
 
 
 def _merged(base: Any, patch: Any, strategic: bool) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from ringwise.apps.live import LiveCluster
 from ringwise.kubeclient.client import Client
-from ringwise.kubeclient.config import Access, direct
+from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.credentials import Credential
 from ringwise.manifests.text.quantities import micro_time
 from ringwise.scheduler.defragment.movable import DisruptionBudget
@@ -185,7 +185,7 @@ def cluster_was_read(monkeypatch: pytest.MonkeyPatch, live: LiveCluster) -> None
     monkeypatch.setattr("ringwise.cli.ask.queries.find_cluster", lambda options: direct("http://stand-in"))
     monkeypatch.setattr("ringwise.apps.sources.cluster.read_live", lambda access, progress: live)
 
-    async def no_budgets(access: Access) -> list[DisruptionBudget]:
+    async def no_budgets(client: Client) -> list[DisruptionBudget]:
         return []
 
-    monkeypatch.setattr("ringwise.apps.sources.cluster._budgets", no_budgets)
+    monkeypatch.setattr("ringwise.apps.sources.cluster.read_budgets", no_budgets)

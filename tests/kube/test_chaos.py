@@ -17,6 +17,7 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from tests.builders.values import CHIP
+from tests.examples import sample
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import GROUPS, NODES, PODS, InstantClock, group, node, pod, until
 
@@ -133,7 +134,7 @@ async def after(clock: SharedClock, seconds: float, act: Callable[[], None]) -> 
     act()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4)))
 async def test_faults_between_scheduler_and_server(seed: int) -> None:
     rng = random.Random(seed)
     clock = SharedClock()

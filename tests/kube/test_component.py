@@ -24,11 +24,11 @@ from ringwise.apps.replay import replay
 from ringwise.cli.commands import cli
 from ringwise.kubeclient.config import direct
 from ringwise.log import LEVELS, Logger
-from ringwise.manifests.settings.configuration import ConfigurationError
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.metrics import endpoints
 from ringwise.metrics.endpoints import AddressError, parse_address, serving
 from ringwise.metrics.prometheus import Metrics
-from ringwise.topology.boards import shipped_catalog
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CONFIG_MAPS, EVENTS, GROUPS, NODES, PODS, node, pod, until
 
@@ -45,7 +45,7 @@ async def fetched(port: int, page: str) -> tuple[int, str]:
 
 async def test_readiness_follows_the_component_and_health_does_not() -> None:
     ready = False
-    metrics = Metrics()
+    metrics = Metrics(volcano=True)
     async with serving(
         metrics, lambda: ready, metrics_address="127.0.0.1:0", health_address="127.0.0.1:0"
     ) as (port,):
@@ -182,7 +182,7 @@ def test_a_changed_configuration_file_is_read_and_the_last_valid_one_stays(tmp_p
     path.unlink()
     assert file.changed() is None
     path.write_text('actions: "dance"')
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(DocumentError):
         ConfigurationFile(path)
 
 
@@ -308,8 +308,8 @@ async def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until
         stop.set()
         await task
     text = log.getvalue()
-    assert "unknown action 'dance'" in text
-    assert "unknown key 'settings'" in text
+    assert 'actions: Invalid value: \\"dance\\": must be one of' in text
+    assert "settings: unknown field" in text
 
 
 def test_a_cold_start_with_an_unreadable_file_prints_every_error_and_ends_with_2(tmp_path: Path) -> None:
@@ -321,8 +321,10 @@ def test_a_cold_start_with_an_unreadable_file_prints_every_error_and_ends_with_2
     )
     assert answer.exit_code == 2
     first, second = answer.stderr.splitlines()
-    assert first.startswith(f"{conf}: line 1: actions: unknown action 'dance'; allowed: enqueue, allocate")
-    assert second.startswith(f"{conf}: line 2: unknown key 'settings'; allowed: actions, tiers")
+    assert first.startswith(
+        f'{conf}: line 1: actions: Invalid value: "dance": must be one of enqueue, allocate'
+    )
+    assert second.startswith(f"{conf}: line 2: settings: unknown field")
 
 
 async def test_the_controller_alone_reads_no_nodes() -> None:

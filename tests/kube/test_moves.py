@@ -38,9 +38,10 @@ from ringwise.scheduler.defragment.search import NoPlan, Planner
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.wellknown import MOVABLE, RESTART_COST
-from tests.builders.values import CHIP, SECOND
+from tests.builders.values import CHIP, SECOND, node, report
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock
+from tests.metric_text import samples
 from tests.scheduler.defragment.test_moves import apply, fragmented, moves_of, submit
 from tests.scheduler.rig import Rig
 
@@ -72,6 +73,28 @@ def test_chips_of_a_resource_that_no_node_offers_are_counted_no_longer() -> None
     rig.step()
     adapter.count(metrics)
     assert CHIP not in metrics.text().decode()
+
+
+def test_ready_nodes_whose_report_is_old_are_counted() -> None:
+    rig = Rig(4)
+    minute = 60 * 10**9
+    rig.step()
+    now = rig.machine.view.now
+    ages = {"n1": 9, "n2": 11, "n3": 60, "n4": 60}
+    for name, minutes in ages.items():
+        rig.tell(report(name, range(8), update_time=now - minutes * minute))
+    # ClusterD's report does not replace that of the device plugin; a node that is down has no device plugin.
+    rig.tell(report("n2", range(8), update_time=now, aggregated=True))
+    rig.tell(node("n4", ready=False))
+    rig.step()
+    adapter, metrics = SchedulerAdapter(rig.machine), Metrics()
+    adapter.count(metrics)
+    assert samples(metrics.text().decode())["ringwise_stale_device_reports"] == 2
+    for name in ages:
+        rig.tell(report(name, range(8), update_time=now))
+    rig.step()
+    adapter.count(metrics)
+    assert samples(metrics.text().decode())["ringwise_stale_device_reports"] == 0
 
 
 def test_plans_and_chips_that_the_head_of_a_queue_cannot_use_are_counted() -> None:
@@ -131,11 +154,11 @@ async def test_a_plan_is_sent_and_followed_to_its_end() -> None:
     rig, plan = fragmented()
     apply(rig, plan)
     rig.run()
-    running = moves_of(rig).document()
+    running = rig.record
     rig.finish()
     rig.run()
     rig.run()
-    done = moves_of(rig).document()
+    done = rig.record
     async with FakeApiServer() as api, Client(direct(api.url)) as client:
         for _ in range(2):
             await send(client, plan)
@@ -144,9 +167,9 @@ async def test_a_plan_is_sent_and_followed_to_its_end() -> None:
 
         def tell(line: str) -> None:
             told.append(line)
-            text = running if len(told) == 1 else done
+            data = running if len(told) == 1 else done
             meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
-            api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
+            api.put(CONFIG_MAPS, {"metadata": meta, "data": data})
 
         result = await follow(client, plan, clock=InstantClock(), tell=tell)
         assert (result["outcome"], result["job"]) == ("done", "default/big")
@@ -161,14 +184,14 @@ async def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bo
     rig.finish()
     rig.run()
     rig.run()
-    texts = {"tenant": "{", "other": "{}", "ringwise": moves_of(rig).document()}
+    found = {"tenant": {"moves.json": "{"}, "other": {"moves.json": "{}"}, "ringwise": rig.record}
     async with FakeApiServer() as api, Client(direct(api.url)) as client:
         if forbidden:
             # Roles in a namespace that does not exist do not exist either.
             api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
-        for namespace, text in texts.items():
+        for namespace, data in found.items():
             meta = {"namespace": namespace, "name": "ringwise-rescheduling"}
-            api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
+            api.put(CONFIG_MAPS, {"metadata": meta, "data": data})
         result = await follow(client, plan, clock=InstantClock())
         assert (result["outcome"], result["job"]) == ("done", "default/big")
 
@@ -193,39 +216,41 @@ async def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", ": is not JSON"),
-        ("[" * 100_000, ": is not JSON"),
-        ("[]", ": is not a JSON object"),
-        ('{"version":2,"ended":[]}', ": unsupported version 2: this Ringwise reads version 1"),
-        ('{"version":1,"ended":[3]}', " is not a record of a scheduler"),
-        ('{"version":1,"plans":[{}]}', " is not a record of a scheduler"),
-        ('{"version":1,"ended":[{"id":"plan-1","at":1e999}]}', " is not a record of a scheduler"),
+        ("{", "moves.json of {}: is not JSON"),
+        ("[" * 100_000, "moves.json of {}: is not JSON"),
+        ("[]", "moves.json of {}: is not a JSON object"),
+        (
+            '{"version":1,"plans":[]}',
+            "moves.json of {}: unsupported version 1: this Ringwise reads version 2",
+        ),
+        ('{"version":2,"entries":[3]}', "moves.json of {}: its entries are not a JSON object"),
+        ('{"version":2,"entries":{"plan-1":{}}}', "{} is not a record of a scheduler"),
+        ('{"version":2,"entries":{"plan-1":{"since":1e999}}}', "{} is not a record of a scheduler"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_one_clear_error(text: str, problem: str) -> None:
     with pytest.raises(NoSchedulerAnswersError) as refused:
-        state_in(text, "plan-1")
-    assert str(refused.value).endswith(
-        f"moves.json of ConfigMap volcano-system/ringwise-rescheduling{problem}"
-    )
+        state_in({"moves.json": text}, "plan-1")
+    record = "ConfigMap volcano-system/ringwise-rescheduling"
+    assert str(refused.value).endswith(problem.replace("{}", record))
 
 
 async def test_a_plan_that_is_not_in_the_record_any_more_is_not_followed_for_ever() -> None:
     rig, plan = fragmented()
     apply(rig, plan)
-    texts = [moves_of(rig).document(), ""]
+    records = [rig.record, {}]
     async with FakeApiServer() as api, Client(direct(api.url)) as client:
 
         def tell(_: str) -> None:
             meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
-            api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": texts.pop(0)}})
+            api.put(CONFIG_MAPS, {"metadata": meta, "data": records.pop(0)})
 
         with pytest.raises(NoSchedulerAnswersError, match="does not stand in ConfigMap"):
             await follow(client, plan, clock=InstantClock(), tell=tell)
 
 
 def read_as(**more: object) -> str:
-    return json.dumps({"id": "x", "job": "a/b", "room": [], "moves": [], "cost": 0} | more)
+    return json.dumps({"version": 1, "id": "x", "job": "a/b", "room": [], "moves": [], "cost": 0} | more)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +382,7 @@ def test_a_job_was_moved_within_a_time_that_is_shorter_than_an_hour() -> None:
     rig, _ = fragmented(defragment="auto", move_again_after=1800)
     view = rig.machine.view
     small = view.jobs["default/small"]
-    moves_of(rig).moved.append(MovedJob(moved_as(small), rig.now, 1))
+    moves_of(rig).moved["small"] = MovedJob(moved_as(small), rig.now, 1)
     reason = automatic_permit(view, rig.now)(small)
     assert reason is not None
     assert reason.message == "default/small was moved within the last 30m"

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from ringwise.kubeclient.client import ApiError
-from ringwise.kubeclient.retry import MAX_CONFLICTS, GivenUpError, Retrier
+from ringwise.kubeclient.client import MAX_CONFLICTS, ApiError
+from ringwise.kubeclient.retry import GivenUpError, Retrier
 from tests.event_loop import run
 from tests.kube.harness import InstantClock
 

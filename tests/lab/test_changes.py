@@ -284,4 +284,4 @@ def test_commands_close_and_open_queues_and_suspend_jobs(terminal: Terminal) -> 
     lost = terminal.refused("submit -", command_object("CloseQueue", "Queue", "nowhere"))
     assert "CloseQueue: there is no queue nowhere" in lost
     wrong = terminal.refused("submit -", command_object("CloseQueue", "Node", "n1"))
-    assert 'target.kind: must be Job or Queue, got "Node"' in wrong
+    assert 'target.kind: Invalid value: "Node": must be Job or Queue' in wrong

@@ -11,8 +11,8 @@ import pytest
 from ringwise.apps.lab.device_plugins import DevicePlugins
 from ringwise.apps.lab.lab import LabSettings
 from ringwise.embed.fleets import make_fleet
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import Pod
-from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import ASCEND910, ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 from tests.lab.rig import SMALL, Terminal, job, pod, running
 

@@ -87,7 +87,7 @@ def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:
 def test_a_wrong_config_map_is_refused_with_line_and_allowed_values(terminal: Terminal) -> None:
     refused = terminal.refused("submit -", namespaces("namespaces:\n  lab: {max-chips: many}"))
     assert "line 2: namespaces.lab.max-chips" in refused
-    assert "allowed: a whole number from 0 to 2147483647" in refused
+    assert 'Invalid value: "many": must be a whole number of 0 to 2147483647' in refused
     assert terminal.json("limits")["limits"] == []
 
 

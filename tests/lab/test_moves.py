@@ -17,11 +17,11 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import LabAnswers
 from ringwise.apps.replay import replay
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.defragment.live_plan import DONE
 from ringwise.state.model import Pod
-from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import EXPECTED_DURATION, MOVABLE, RESTART_COST
 from tests.builders.values import vcjob
 from tests.lab.rig import Terminal, job, nodes, with_copies

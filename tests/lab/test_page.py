@@ -19,7 +19,7 @@ import pytest
 from ringwise.apps.lab.lab import FleetSettings, LabSettings
 from ringwise.cli.drawing.folding import fold
 from ringwise.cli.lab.lab import lab_command
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from tests.lab.rig import Terminal, running
 from tests.tour.pages import COLUMNS

@@ -9,10 +9,10 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.replay import replay
 from ringwise.apps.story import story_of
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Pod, PriorityClass
-from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import COOLDOWN_TIME, EVICTED, EXPECTED_DURATION, PREEMPTABLE
 from tests.builders.values import vcjob
 from tests.tour.pages import ROOT

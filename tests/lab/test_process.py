@@ -47,6 +47,7 @@ def lab(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
             process.stdout.close()
 
 
+@pytest.mark.full
 def test_a_killed_lab_loses_nothing(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with lab(tmp_path, "--nodes", "3", "--virtual") as process:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from tests.golden_files import same_as_golden
 from tests.lab.rig import Terminal, job, nodes, with_copies
 

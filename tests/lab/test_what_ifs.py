@@ -12,15 +12,9 @@ from ringwise.apps.sources.cluster import ClusterSource
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.kinds import STORED
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import NodeReport
-from ringwise.topology.boards import shipped_catalog
-from ringwise.wellknown import (
-    COOL_DOWNS_KEY,
-    RESCHEDULING_CONFIG_MAP,
-    RESCHEDULING_KEY,
-    RESERVATIONS_KEY,
-    VOLCANO_SYSTEM,
-)
+from ringwise.wellknown import RECORD_CONFIG_MAPS, VOLCANO_SYSTEM
 from tests.lab.rig import Terminal, job, nodes, queue, running
 from tests.lab.test_story import fault_job
 from tests.place.asking import configuration_text
@@ -37,8 +31,7 @@ def asked(server: LabServer, manifest: str) -> tuple[str, ...]:
     (submitted,) = terminal.json("submit - --dry-run", manifest)["jobs"]
     cluster = server.live.cluster
     objects = Bundle({kind: cluster.all(kind) for kind in STORED if kind is not NodeReport})
-    keys = (RESCHEDULING_KEY, COOL_DOWNS_KEY, RESERVATIONS_KEY)
-    objects.written = {key: cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, key) for key in keys}
+    objects.written = cluster.published_data(VOLCANO_SYSTEM, RECORD_CONFIG_MAPS)
     live = LiveCluster(objects, server.live.configuration)
     source = ClusterSource(direct("http://stand-in"), shipped_catalog(()), now=server.live.now, live=live)
     (asked,) = source.place(read_bundle(["-"], stdin=manifest.encode()))["jobs"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ringwise.framework.registry import PluginSpec
-from ringwise.manifests.settings.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.scheduler.defaults import BUILT_IN
 
 _FOLDER = Path(__file__).parents[1] / "samples" / "configurations"
@@ -31,8 +32,16 @@ VOLCANO_CI = sample("volcano-ci.conf")
 
 def problems(text: str | bytes, *plugins: PluginSpec) -> list[str]:
     """The errors of a configuration; `plugins` are installed beside those of Ringwise."""
-    with pytest.raises(ConfigurationError) as refusal:
+    with pytest.raises(DocumentError) as refusal:
         read_configuration(text, "my.conf", BUILT_IN.with_specs(plugins))
     lines = str(refusal.value).splitlines()
     assert lines == [str(error) for error in refusal.value.errors]
     return lines
+
+
+def says_what_is_allowed(line: str) -> bool:
+    """Whether an error says what a value must be; one of broken YAML says what is there."""
+    return any(
+        words in line
+        for words in ("allowed: ", "must ", "broken YAML", "is repeated in one mapping", "has no finished")
+    )

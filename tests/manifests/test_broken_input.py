@@ -43,7 +43,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "NUL bytes": (
         b"\x00" * 10,
-        "document 1: broken YAML: unacceptable character #x0000: control characters are not allowed",
+        "document 1: line 1: broken YAML: unacceptable character #x0000: control characters are not allowed",
     ),
     "NUL in JSON": (
         b'{"kind": "a\x00"}',
@@ -51,7 +51,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "not UTF-8 in YAML": (
         b"kind: \xff",
-        "document 1: broken YAML: unacceptable character #x00ff: invalid leading UTF-8 octet",
+        "document 1: line 1: broken YAML: unacceptable character #x00ff: invalid leading UTF-8 octet",
     ),
     "not UTF-8 in JSON": (
         b'{"apiVersion":"v1","kind":"Pod","never-read":"\xff"}',
@@ -79,7 +79,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "a tab as indent": (
         b"a:\n\tb: 1\n",
-        "document 1: broken YAML in line 2, column 1: found character that cannot start any token",
+        "document 1: line 2: broken YAML in column 1: found character that cannot start any token",
     ),
     "a key twice": (
         b"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  name: b\n",
@@ -94,17 +94,20 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a number": (b"[1, 2]", "document 1: must be an object with apiVersion and kind"),
     "no kind": (
         b"apiVersion: v1\n",
-        "document 1: kind: is missing; write kind: Pod, Node, Job, ...",
+        "document 1: kind: Required value: such as Pod, Node or Job",
     ),
-    "no version": (b"kind: Node\n", "document 1: apiVersion: is missing; a Node has v1"),
+    "no version": (b"kind: Node\n", "document 1: apiVersion: Required value: a Node has v1"),
     "a kind of a megabyte": (
         text_of({"apiVersion": "v1", "kind": "K" * 2**20}),
-        f'document 1: kind: must be a name like Pod, got "{"K" * 60}..." (1048576 characters)',
+        f'document 1: kind: Invalid value: "{"K" * 60}..." (1048576 characters): must be a name like Pod',
     ),
-    "a kind that is a number": (b"apiVersion: v1\nkind: 3\n", "document 1: kind: must be text, got 3"),
+    "a kind that is a number": (
+        b"apiVersion: v1\nkind: 3\n",
+        "document 1: kind: Invalid value: 3: must be text",
+    ),
     "a wrong version": (
         text_of({**pod_group(), "apiVersion": "v1"}),
-        'document 1: apiVersion: a PodGroup has scheduling.volcano.sh/v1beta1, got "v1"',
+        'document 1: apiVersion: Invalid value: "v1": a PodGroup has scheduling.volcano.sh/v1beta1',
     ),
     "a List in a List": (
         text_of({"kind": "List", "items": [{"apiVersion": "v1", "kind": "List", "items": []}]}),

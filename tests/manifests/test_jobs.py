@@ -206,6 +206,13 @@ def test_a_job_that_can_never_run_has_problems(document: dict[str, Any], problem
     assert pods_of(job) == []
 
 
+@pytest.mark.parametrize("resources", [{"limits": {"cpu": 2}}, {"requests": {"cpu": "2000m"}}])
+def test_whole_cpus_satisfy_a_topology_policy(resources: dict[str, Any]) -> None:
+    work = task(topologyPolicy="restricted")
+    work["template"]["spec"]["containers"][0]["resources"] = resources
+    assert not read(vcjob(tasks=[work])).problems
+
+
 @pytest.mark.parametrize(("own", "written"), [({}, "true"), ({"volcano.sh/preemptable": "false"}, "false")])
 def test_pods_say_that_their_job_is_preemptable(own: dict[str, str], written: str) -> None:
     document = vcjob(tasks=[task(replicas=1)])

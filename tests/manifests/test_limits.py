@@ -16,6 +16,7 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import ObjectLimit
 from ringwise.manifests.text.strings import shared
 from ringwise.topology.nearest import nearest
+from tests.builders.objects import hyper_node
 from tests.builders.values import CHIP
 from tests.manifests.builders import Plain, pod, pod_group, task, text_of, vcjob
 
@@ -233,6 +234,7 @@ def task_asking(number: int) -> Plain:
             vcjob(tasks=[task("a", 1, 0), task("b", 1, 0, dependsOn={"name": ["a"] * 8193})]),
             "spec.tasks.dependsOn",
         ),
+        (hyper_node("s1", *map(str, range(16_385))), "spec.members"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -12,6 +12,8 @@ from ringwise.manifests.objects.affinity import ALL_NAMESPACES
 from ringwise.state.model import (
     Device,
     DeviceReport,
+    HyperNode,
+    HyperNodeMember,
     Node,
     NodeTerm,
     Owner,
@@ -25,6 +27,7 @@ from ringwise.state.model import (
     TopologySpread,
 )
 from ringwise.topology.switches import SwitchTopology
+from tests.builders.objects import hyper_node
 from tests.builders.values import CHIP
 from tests.manifests.builders import (
     config_map,
@@ -354,6 +357,11 @@ def test_sources_of_a_rank(
     assert the_pod(built).rank == rank
 
 
+@pytest.mark.parametrize(("index", "rank"), [("999999999", 999999999), ("1000000000", None)])
+def test_a_completion_index_is_a_rank_if_it_is_not_too_large(index: str, rank: int | None) -> None:
+    assert the_pod(pod(labels={"batch.kubernetes.io/job-completion-index": index})).rank == rank
+
+
 def test_the_rest_of_a_pod() -> None:
     built = pod(
         labels={"app": "a", "empty": None},
@@ -378,6 +386,7 @@ def test_the_rest_of_a_pod() -> None:
     assert (read.priority, read.priority_class, read.scheduler) == (10, "high", "volcano")
     assert read.never_preempts
     assert not the_pod(pod()).never_preempts
+    assert not the_pod(pod(annotations={"volcano.sh/preemptable": "false"})).preemptable
     assert read.owner == Owner("Job", "j", "u")
     assert read.deleting
     assert read.key == "team/pod-0"
@@ -434,6 +443,8 @@ def test_N7_device_lists_of_one_node() -> None:
         free="Ascend910-2,Ascend910-10", Unhealthy="Ascend910-4", NetworkUnhealthy="", Fault="[]"
     )
     info["DeviceInfo"]["DeviceList"]["huawei.com/Ascend910-2c"] = "Ascend910-2c-100-0"
+    # Faults are of chips, and this resource lists none.
+    info["DeviceInfo"]["DeviceList"]["huawei.com/Ascend310P-Fault"] = "[]"
     read = bundle(config_map("mindx-dl-deviceinfo-node-1", {"DeviceInfoCfg": json.dumps(info)}))
     assert read.reports == [
         DeviceReport(
@@ -507,6 +518,11 @@ def test_groups_queues_and_priority_classes() -> None:
         "Closing",
     )
     assert (rank.value, rank.default) == (-5, False)
+
+
+def test_members_of_a_hyper_node() -> None:
+    (found,) = bundle(hyper_node("s1", "a", {"regexMatch": {"pattern": "b.*"}})).of(HyperNode)
+    assert found.members == (HyperNodeMember(name="a"), HyperNodeMember(pattern="b.*"))
 
 
 def test_the_task_priority_of_a_bare_pod_is_no_priority_of_its_job() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ringwise.kube.watch.readers import DataReader
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.config_maps.limits import limits_from_data
+from ringwise.manifests.config_maps.settings import limits_from_data
 from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.settings.configuration import check_configuration
 from ringwise.manifests.text.errors import Findings
@@ -49,33 +49,33 @@ def test_limits_of_namespaces() -> None:
     [
         (
             "namespaces:\n  a:\n    max-chip: 8\n",
-            "line 3: namespaces.a: unknown limit 'max-chip' (did you mean 'max-chips'?); allowed: max-chips, "
+            "line 3: namespaces.a.max-chip: unknown field (did you mean 'max-chips'?); allowed: max-chips, "
             "burst-chips, max-running-jobs, max-waiting-jobs",
         ),
         *[
             (
                 f"namespaces:\n  a: {{max-chips: {value}}}\n",
-                f"line 2: namespaces.a.max-chips: is the text '{shown}'; allowed: a whole number from 0 to "
+                f"line 2: namespaces.a.max-chips: Invalid value: {shown}: must be a whole number of 0 to "
                 "2147483647",
             )
             for value, shown in [
-                *((one, one) for one in ("-1", "1e9", ".nan", "2147483648", "true", "8.0")),
-                ('"8"', "8"),
+                *((one, one) for one in ("-1", "2147483648", "true", "8.0", '"8"')),
+                *(("1e9", "1000000000.0"), (".nan", "a number that is not finite")),
             ]
         ],
-        ("namespaces: [a]\n", "line 1: namespaces: is a list; allowed: a map"),
-        ("namespace: {}\n", "line 1: unknown key 'namespace' (did you mean 'namespaces'?)"),
+        ("namespaces: [a]\n", "line 1: namespaces: Invalid value: a list: must be an object"),
+        ("namespace: {}\n", "line 1: namespace: unknown field (did you mean 'namespaces'?)"),
         (
             "namespaces:\n  A: {}\n",
-            'line 2: namespaces.A: is no namespace; allowed: a name of up to 63 letters a-z, digits and "-"',
+            'line 2: namespaces.A: Invalid value: "A": must be up to 63 letters a-z, digits and "-", or "*"',
         ),
-        ("namespaces:\n  a: {}\n  a: {}\n", "line 3: namespaces: 'a' is written twice; allowed: once"),
+        ("namespaces:\n  a: {}\n  a: {}\n", 'line 3: the key "a" is repeated in one mapping'),
         (
             "namespaces:\n  a: {burst-chips: 8}\n",
-            "line 2: namespaces.a: has burst-chips without max-chips; allowed: both, or max-chips alone",
+            "line 2: namespaces.a: burst-chips requires max-chips",
         ),
-        ("[", "is not valid YAML"),
-        ("- a\n", "line 1: is not a map; allowed: the key namespaces"),
+        ("[", "line 2: broken YAML"),
+        ("- a\n", "line 1: Invalid value: a list: must be an object"),
     ],
 )
 def test_an_error_names_line_and_allowed_values(text: str, error: str) -> None:
@@ -103,7 +103,7 @@ def test_a_file_with_such_an_error_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "limits.yaml"
     file.write_text(text + "data: {limits.yaml: 'namespaces: 3'}\n", encoding="utf-8")
     bundle = read_bundle([str(file)])
-    assert "allowed: a map" in str(bundle.errors[0])
+    assert "namespaces: Invalid value: 3: must be an object" in str(bundle.errors[0])
 
 
 def test_the_annotations_of_a_queue() -> None:

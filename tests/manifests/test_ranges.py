@@ -19,7 +19,8 @@ def test_chips_of_a_node_have_a_range(count: int) -> None:
     bundle = read_bundle(["-"], stdin=text_of(node("a"), node("b", count)), keep_going=True)
     assert [one.name for one in bundle.nodes] == ["a"]
     assert str(bundle.errors[0]) == (
-        f'stdin: document 2: status.capacity[{CHIP}]: must be a whole number of 0 to 3600, got "{count}"'
+        f'stdin: document 2: status.capacity[{CHIP}]: Invalid value: "{count}": '
+        "must be a whole number of 0 to 3600"
     )
 
 

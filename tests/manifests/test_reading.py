@@ -242,6 +242,7 @@ SCALARS: dict[str, object] = {
     "'3'": "3",
     '"yes"': "yes",
     "!!str 3": "3",
+    "! 3": 3,
     "!!int 3": 3,
 }
 

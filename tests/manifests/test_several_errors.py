@@ -39,11 +39,11 @@ def errors(*documents: str) -> list[str]:
 
 def test_values_that_cannot_be_are_told_beside_those_of_a_wrong_type() -> None:
     assert errors(JOB) == [
-        'f: document 1: spec.minAvailable: must be a whole number, got "x"',
-        'f: document 1: spec.tasks[0].replicas: must be a whole number, got "many"',
+        'f: document 1: spec.minAvailable: Invalid value: "x": must be a whole number',
+        'f: document 1: spec.tasks[0].replicas: Invalid value: "many": must be a whole number',
         "f: document 1: spec.tasks[0].template.spec.containers[0].resources.limits[huawei.com/Ascend910]: "
-        'must be a whole number of 0 to 3600, got "1x"',
-        "f: document 1: spec.maxRetry: must be a whole number of 0 or more, got -4",
+        'Invalid value: "1x": must be a whole number of 0 to 3600',
+        "f: document 1: spec.maxRetry: Invalid value: -4: must be at least 0",
     ]
 
 
@@ -53,14 +53,14 @@ def test_values_that_cannot_be_are_told_beside_those_of_a_wrong_type() -> None:
         # Without these a name or a container would be missing, and a request would have no limit.
         (
             "metadata: {name: 7}, spec: {containers: [{name: a}]}",
-            "metadata.name: must be text, got 7; put it ",
+            "metadata.name: Invalid value: 7: must be text; put it ",
         ),
-        ("metadata: {name: a}, spec: {containers: 3}", "spec.containers: must be a list, got 3"),
-        ("metadata: 3, spec: {containers: [{name: a}]}", "metadata: must be an object, got 3"),
+        ("metadata: {name: a}, spec: {containers: 3}", "spec.containers: Invalid value: 3: must be a list"),
+        ("metadata: 3, spec: {containers: [{name: a}]}", "metadata: Invalid value: 3: must be an object"),
         (
             "metadata: {name: a}, spec: {containers: [{name: a, resources: "
             "{limits: [1], requests: {huawei.com/Ascend910: 1}}}]}",
-            "spec.containers[0].resources.limits: must be an object, got a list",
+            "spec.containers[0].resources.limits: Invalid value: a list: must be an object",
         ),
     ],
 )
@@ -77,7 +77,7 @@ def test_documents_after_a_broken_one_are_read(broken: str) -> None:
     assert [pod.name for pod in bundle.pods] == ["a", "c"]
     first, second = map(str, bundle.errors)
     assert first.startswith("f: document 2: ")
-    assert second == 'f: document 3: spec.priority: must be a whole number, got "x"'
+    assert second == 'f: document 3: spec.priority: Invalid value: "x": must be a whole number'
 
 
 def test_a_file_of_broken_documents_ends() -> None:

@@ -150,11 +150,17 @@ def test_a_driver_says_for_which_nodes_it_has_room_for_how_large_a_volume() -> N
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (claim("data", mode="ReadWriteSometimes"), "spec.accessModes[0]: must be one of ReadWriteOnce"),
+        (
+            claim("data", mode="ReadWriteSometimes"),
+            'spec.accessModes[0]: Invalid value: "ReadWriteSometimes": must be one of ReadWriteOnce',
+        ),
         (claim("data", size="many"), "spec.resources.requests"),
-        (claim("data", volumeMode="Tape"), "spec.volumeMode: must be Filesystem or Block, got"),
+        (
+            claim("data", volumeMode="Tape"),
+            'spec.volumeMode: Invalid value: "Tape": must be Filesystem or Block',
+        ),
         (claim("data", accessModes=["ReadWriteOnce"] * (ACCESS_MODES.most + 1)), "at most 16 are allowed"),
-        (claim("data", "x" * 300), "spec.storageClassName: must be a name of at most 253"),
+        (claim("data", "x" * 300), "(300 characters): must be a name of at most 253"),
         (
             claim("data", selector={"matchLabels": {f"k{n}": "v" for n in range(VOLUME_VALUES.most + 1)}}),
             "spec.selector: has 8,193",
@@ -169,15 +175,15 @@ def test_a_driver_says_for_which_nodes_it_has_room_for_how_large_a_volume() -> N
             {**storage_class("fast"), "volumeBindingMode": "Never"},
             "must be Immediate or WaitForFirstConsumer",
         ),
-        ({**storage_class("fast"), "provisioner": ""}, "provisioner: is missing"),
+        ({**storage_class("fast"), "provisioner": ""}, "provisioner: Required value"),
         (csi_node("node-1", {"a": -1}), "spec.drivers[0].allocatable.count"),
         ({**csi_driver(), "spec": {"storageCapacity": "yes"}}, "spec.storageCapacity"),
-        (storage_capacity("c", "fast", "much"), ": capacity: must be a quantity"),
+        (storage_capacity("c", "fast", "much"), ': capacity: Invalid value: "much": must be a quantity'),
         (
             storage_capacity("c", "fast", "1Gi", maximumVolumeSize="-1"),
-            ": maximumVolumeSize: must",
+            ': maximumVolumeSize: Invalid value: "-1": must',
         ),
-        (storage_capacity("c", "x" * 300, "1Gi"), "storageClassName: must be a name of at most 253"),
+        (storage_capacity("c", "x" * 300, "1Gi"), "(300 characters): must be a name of at most 253"),
         (
             storage_capacity("c", "fast", "1Gi", nodeTopology={"matchExpressions": [{"key": "a"}]}),
             "nodeTopology.matchExpressions[0].operator",
@@ -191,7 +197,7 @@ def test_a_driver_says_for_which_nodes_it_has_room_for_how_large_a_volume() -> N
             ),
             "nodeTopology: has 8,193",
         ),
-        (pod() | {"spec": with_claims(pod()["spec"], "")}, "persistentVolumeClaim.claimName: is missing"),
+        (pod() | {"spec": with_claims(pod()["spec"], "")}, "persistentVolumeClaim.claimName: Required value"),
         (
             pod() | {"spec": with_claims(pod()["spec"], *(f"c-{n}" for n in range(POD_CLAIMS.most + 1)))},
             "spec.volumes: has 257 volumes by claims; at most 256 are allowed",

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import highspy
 
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.rules import chip_rule
 from ringwise.state.cluster import ClusterState
-from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import chips_of, mask_of
 from tests.builders.values import CHIP, node, pod, report
 

@@ -26,6 +26,7 @@ def random_clusters(count: int, seed: int, load: tuple[float, float] = (0.5, 1.2
     return clusters
 
 
+@pytest.mark.full
 def test_on_average_at_least_95_percent_of_the_best_possible_packing() -> None:
     fractions = quality(random_clusters(120, seed=1))
     assert sum(fractions) / len(fractions) >= 0.95

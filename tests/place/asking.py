@@ -12,9 +12,10 @@ import yaml
 from ringwise.apps.place import place
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
-from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.topology.boards import BoardCatalog
 from ringwise.views.place import PlaceAnswer, place_document
 
 Plain = dict[str, Any]

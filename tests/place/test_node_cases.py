@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tests.examples import sample
 from tests.place.asking import Plain, ask, job_of
 from tests.place.node_cases import (
     CASES,
@@ -42,7 +43,7 @@ def ways_of(number: int, facts: list[NodeFacts]) -> list[Way]:
 
 @of_kind("single_node")
 def test_one_node_N3_N4_N5(cases: list[tuple[int, Plain]]) -> None:
-    for number, case in cases:
+    for number, case in sample(cases):
         with named(case):
             check_one_node(number, case)
 
@@ -98,7 +99,7 @@ def check_single(case: Plain, job: Plain, way: Way) -> None:
 
 @of_kind("node_list")
 def test_several_nodes_N3_N4(cases: list[tuple[int, Plain]]) -> None:
-    for number, case in cases:
+    for number, case in sample(cases):
         with named(case):
             check_several_nodes(number, case)
 

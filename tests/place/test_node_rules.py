@@ -362,7 +362,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_a_job_that_selects_no_node_is_told_why_whatever_it_is_placed_by(files: tuple[str, ...]) -> None:
     objects: list[Plain] = []
     for name in files:
-        for document in yaml.safe_load_all((EXAMPLES / name).read_text()):
+        for document in yaml.load_all((EXAMPLES / name).read_text(), yaml.CSafeLoader):
             objects += document.get("items", [document])
     nodes = [one for one in objects if one["kind"] == "Node"]
     for one in nodes:

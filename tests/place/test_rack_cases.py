@@ -19,6 +19,7 @@ from tests.builders.objects import (
     report,
     vcjob,
 )
+from tests.examples import sample
 from tests.place.asking import Plain, ask, job_of
 
 CASES: list[Plain] = json.loads((Path(__file__).parents[1] / "vectors" / "rack.json").read_text())
@@ -138,7 +139,7 @@ def service_jobs(case: Plain) -> list[Plain]:
     return objects
 
 
-@pytest.mark.parametrize("number", range(len(WHOLE)), ids=[case["id"] for case in WHOLE])
+@pytest.mark.parametrize("number", sample(range(len(WHOLE)), 4), ids=lambda number: WHOLE[number]["id"])
 def test_worked_case_R1(number: int) -> None:
     case = WHOLE[number]
     job = case["job"]

@@ -14,8 +14,8 @@ from rich.console import Console
 from ringwise.apps.place import place
 from ringwise.cli.drawing.topology import print_superpods
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.topology.boards import shipped_catalog
 from ringwise.views.place import PlaceAnswer
 from ringwise.views.topology import superpod_documents
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.cli.ask.place import place_command
-from ringwise.topology.boards import shipped_boards
+from ringwise.manifests.settings.boards import shipped_boards
 from tests.builders.objects import (
     chip_list,
     filler,

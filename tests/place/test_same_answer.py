@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.cli.commands import cli
 from tests.builders.objects import (
     filler,
     node,
@@ -24,7 +26,7 @@ from tests.builders.objects import (
     topology,
     vcjob,
 )
-from tests.examples import examples
+from tests.examples import sample
 from tests.place import switch_cases
 from tests.place.asking import Plain, as_bytes, ask, configuration_text
 from tests.timeouts import TEST_TIMEOUT
@@ -74,7 +76,7 @@ def busy_cluster(seed: int) -> list[Plain]:
     return objects
 
 
-@settings(max_examples=examples(6))
+@settings(max_examples=len(sample(range(6), 3)))
 @given(seed=st.integers(0, 10_000), shuffle=st.randoms(use_true_random=False), form=st.sampled_from(FORMS))
 def test_order_and_form_of_the_input_change_nothing(seed: int, shuffle: random.Random, form: str) -> None:
     objects = busy_cluster(seed)
@@ -108,6 +110,7 @@ def ringwise(*arguments: str, given: bytes = b"", seed: str = "0") -> subprocess
     )
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_the_hash_seed_changes_no_byte(tmp_path: Path) -> None:
     manifests = tmp_path / "cluster.json"
@@ -121,6 +124,7 @@ def test_the_hash_seed_changes_no_byte(tmp_path: Path) -> None:
     assert json.loads(one.stdout) == ask(busy_cluster(7), SETTINGS)
 
 
+@pytest.mark.full
 @pytest.mark.process
 def test_files_folders_and_pipes_give_the_same(tmp_path: Path) -> None:
     objects = busy_cluster(3)
@@ -133,27 +137,25 @@ def test_files_folders_and_pipes_give_the_same(tmp_path: Path) -> None:
     assert json.loads(piped.stdout) == ask(objects, scores=False)
 
 
-@pytest.mark.process
 def test_two_pods_on_one_chip_are_an_error_and_the_rest_can_still_be_placed_N6() -> None:
     objects = [node("n-0"), filler("one", "n-0", [0]), filler("two", "n-0", [0]), pod("job", pod_spec(4))]
-    stopped = ringwise("place", "-f", "-", "-o", "json", given=as_bytes(objects))
-    assert (stopped.returncode, stopped.stdout) == (2, b"")
+    stopped = CliRunner().invoke(cli, "place -f - -o json", as_bytes(objects))
+    assert (stopped.exit_code, stopped.stdout) == (2, "")
     assert len(stopped.stderr.strip().splitlines()) == 1
-    assert b"Ascend910-0" in stopped.stderr
-    going = ringwise("place", "-f", "-", "-o", "json", "--keep-going", given=as_bytes(objects))
-    assert going.returncode == 2
+    assert "Ascend910-0" in stopped.stderr
+    going = CliRunner().invoke(cli, "place -f - -o json --keep-going", as_bytes(objects))
+    assert going.exit_code == 2
     assert json.loads(going.stdout)["jobs"][0]["pods"][0]["chips"] == [4, 5, 6, 7]
 
 
-@pytest.mark.process
 def test_the_chips_of_a_pod_that_cannot_be_read_are_not_given_away_N7() -> None:
     unreadable = filler("old", "n-0", [0, 1])
     unreadable["metadata"]["annotations"]["huawei.com/Ascend910"] = "npu-0,npu-1"
     given = as_bytes([node("n-0"), unreadable, pod("job", pod_spec(4))])
-    going = ringwise("place", "-f", "-", "-o", "json", "--keep-going", given=given)
-    assert going.returncode == 2
+    going = CliRunner().invoke(cli, "place -f - -o json --keep-going", given)
+    assert going.exit_code == 2
     (job,) = (one for one in json.loads(going.stdout)["jobs"] if one["name"] == "job")
     assert job["outcome"] == "pending"
     assert "unknown-holder 1" in job["reason"]["message"]
-    findings = json.loads(ringwise("doctor", "-f", "-", "-o", "json", given=given).stdout)["findings"]
+    findings = json.loads(CliRunner().invoke(cli, "doctor -f - -o json", given).stdout)["findings"]
     assert [one["code"] for one in findings if "vcjob/old" in one["what"]] == ["unknown-holder"]

@@ -9,9 +9,9 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.queries import examine
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.topology.boards import shipped_catalog
 from tests.builders import values
 from tests.builders.objects import node, node_report, pod, pod_spec, report
 from tests.builders.values import CHIP, seen

@@ -22,6 +22,7 @@ from tests.builders.objects import (
     vcjob,
 )
 from tests.builders.values import CHIP
+from tests.examples import sample
 from tests.place.asking import Plain, ask, job_of
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -98,7 +99,7 @@ def job_objects(
     ]
 
 
-@pytest.mark.parametrize("number", range(len(CASES)), ids=[case["id"] for case in CASES])
+@pytest.mark.parametrize("number", sample(range(len(CASES)), 4), ids=lambda number: CASES[number]["id"])
 def test_worked_case_P2_P3_P4_P5(number: int) -> None:
     case = CASES[number]
     ids = {entry["id"]: 3 * place + 1 for place, entry in enumerate(case["superpods"])}

@@ -13,7 +13,7 @@ import yaml
 
 from ringwise.cli.drawing.topology import draw_superpods
 from ringwise.placement.superpods.blocks import BlockPlan
-from ringwise.placement.superpods.packing import plan
+from ringwise.placement.superpods.packing import BlockRequest, SuperPodSettings, plan
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId, build_superpods
@@ -52,12 +52,13 @@ def place(job: dict[str, Any], free: dict[SuperPodId, list[NodeId]]) -> BlockPla
     assert isinstance(shape, BlockShape)
     return plan(
         free,
-        nodes_per_block=shape.nodes_per_block,
-        blocks=shape.blocks,
-        reserve=2,
-        super_pod_size=48,
-        soft=job["metadata"]["labels"]["super-pod-affinity"] == "soft",
-        chips_per_node=16,
+        BlockRequest(
+            shape.nodes_per_block,
+            shape.blocks,
+            soft=job["metadata"]["labels"]["super-pod-affinity"] == "soft",
+            chips_per_node=16,
+        ),
+        SuperPodSettings(48, 2),
     )
 
 
@@ -115,6 +116,6 @@ def test_a_soft_job_uses_fragments_P4() -> None:
 
 
 def test_the_page_about_17_and_10_free_nodes_P4() -> None:
-    answer = plan({0: 17, 1: 10}, nodes_per_block=8, blocks=2, reserve=2, super_pod_size=48)
+    answer = plan({0: 17, 1: 10}, BlockRequest(8, 2), SuperPodSettings(48, 2))
     assert isinstance(answer, BlockPlan)
     assert per_superpod(answer) == {1: 8, 0: 8}

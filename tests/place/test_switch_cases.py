@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.examples import PROFILE
+from tests.examples import PROFILE, sample
 from tests.place.asking import Plain, ask, job_of
 from tests.place.switch_cases import (
     CASES,
@@ -24,7 +24,7 @@ from tests.place.switch_cases import (
 CANNOT_BE_TOLD = {"DER-LM-04"}
 
 
-@pytest.mark.parametrize("number", range(len(CASES)), ids=[case["id"] for case in CASES])
+@pytest.mark.parametrize("number", sample(range(len(CASES)), 4), ids=lambda number: CASES[number]["id"])
 def test_worked_case_S3_S4_S5_S6_S7_S8_S9_S11(number: int) -> None:
     case = CASES[number]
     asked = False

@@ -150,6 +150,7 @@ def test_indexed_jobs_number_their_pods() -> None:
 def test_a_gang_of_a_statefulset_waits_for_all_its_pods() -> None:
     gang = {"annotations": {"huawei.com/schedule_minAvailable": "7"}}
     whole = replicated("StatefulSet", 8, 7, pod_metadata=gang, podManagementPolicy="Parallel")
+    assert notes(whole) == []
     assert job_of(ask([*NODES, whole]), "app")["outcome"] == "pending"
     assert job_of(ask([*NODES, node("node-7"), whole]), "app")["outcome"] == "placed"
 
@@ -420,7 +421,10 @@ def test_a_scheduler_that_is_not_ours() -> None:
             ascend_job({"Master": role(8), "Chief": role(8)}),
             "spec.replicaSpecs.Chief: a job has one leader, and Master is there already",
         ),
-        (ascend_job({"Master": role(8, 2)}), "spec.replicaSpecs.Master.replicas: must be 1, got 2"),
+        (
+            ascend_job({"Master": role(8, 2)}),
+            "spec.replicaSpecs.Master.replicas: Invalid value: 2: must be 1",
+        ),
         (ascend_job({}), "spec.replicaSpecs: must have at least one of Master, Scheduler, Chief, Worker"),
         (
             operator_job("PyTorchJob", {"Master": None}),
@@ -432,7 +436,7 @@ def test_a_scheduler_that_is_not_ours() -> None:
         ),
         (
             operator_job("JAXJob", {"Worker": role(8, -1)}),
-            "spec.jaxReplicaSpecs.Worker.replicas: must be a whole number of 0 or more, got -1",
+            "spec.jaxReplicaSpecs.Worker.replicas: Invalid value: -1: must be at least 0",
         ),
         (
             operator_job("JAXJob", {"Worker": role(8, 30_000)}),
@@ -440,18 +444,18 @@ def test_a_scheduler_that_is_not_ours() -> None:
         ),
         (
             operator_job("JAXJob", {"Worker": role(8)}, policy={"minAvailable": "2"}),
-            'spec.runPolicy.schedulingPolicy.minAvailable: must be a whole number, got "2"',
+            'spec.runPolicy.schedulingPolicy.minAvailable: Invalid value: "2": must be a whole number',
         ),
         (
             replicated(
                 "Deployment", 8, 1, metadata={"annotations": {"scheduling.volcano.sh/group-min-member": "x"}}
             ),
             "metadata.annotations[scheduling.volcano.sh/group-min-member]: "
-            'must be a whole number from 0 to 2147483647, got "x"',
+            'Invalid value: "x": must be a whole number from 0 to 2147483647',
         ),
         (
             replicated("StatefulSet", 8, 1, ordinals={"start": -1}),
-            "spec.ordinals.start: must be a whole number of 0 or more, got -1",
+            "spec.ordinals.start: Invalid value: -1: must be at least 0",
         ),
     ],
 )
@@ -464,13 +468,13 @@ def test_a_bad_field_is_an_error_that_says_what_is_allowed(wanted: Plain, error:
     [
         (
             operator_job("AscendJob", {"Master": role(8)}),
-            "metadata.labels.framework: is missing, must be one of pytorch, mindspore, tensorflow; "
+            "metadata.labels.framework: Required value: must be one of pytorch, mindspore, tensorflow; "
             "the operator refuses the job",
         ),
         (
             ascend_job({"Master": role(8)}, "pytroch"),
-            'metadata.labels.framework: got "pytroch", must be one of pytorch, mindspore, tensorflow '
-            "(did you mean 'pytorch'?); the operator refuses the job",
+            'metadata.labels.framework: Invalid value: "pytroch": must be one of pytorch, mindspore, '
+            "tensorflow (did you mean 'pytorch'?); the operator refuses the job",
         ),
         (
             ascend_job({"Master": role(8)}, "tensorflow"),

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeAlias
 
-from ringwise.placement.parts import Part
+from ringwise.placement.node_groups import PickGroup
 
 
 def largest_matching(pods: Mapping[int, int], nodes: Mapping[int, int]) -> int:
@@ -118,23 +118,23 @@ def _push(
     return amount
 
 
-#: Nodes of one part that have the same mask.
+#: Nodes of one group that have the same mask.
 _Slot: TypeAlias = tuple[int, int]
 _SOURCE, _SINK = "source", "sink"
 
 
-def assign_in_parts(pods: Sequence[int], parts: Sequence[Part]) -> list[tuple[int, int] | None] | None:
-    """(part, position) of each pod's node; None for pods that are left out, where there are fewer places.
+def assign_in_groups(pods: Sequence[int], groups: Sequence[PickGroup]) -> list[tuple[int, int] | None] | None:
+    """(group, position) of each pod's node; None for pods that are left out, where there are fewer places.
 
     Pod by pod it is the first node in pick order from which the rest can be completed with every
-    part keeping its number of pods (S13). None where the parts cannot have their numbers.
+    group keeping its number of pods (S13). None where the groups cannot have their numbers.
     """
-    flow = _PartFlow(pods, parts)
+    flow = _GroupFlow(pods, groups)
     if not flow.complete():
         return None
     nodes: dict[_Slot, deque[int]] = {}
-    for number, part in enumerate(parts):
-        for position, mask in enumerate(part.masks):
+    for number, group in enumerate(groups):
+        for position, mask in enumerate(group.masks):
             nodes.setdefault((number, mask), deque()).append(position)
     useless: set[tuple[int, _Slot]] = set()
     chosen: list[tuple[int, int] | None] = []
@@ -156,19 +156,19 @@ def assign_in_parts(pods: Sequence[int], parts: Sequence[Part]) -> list[tuple[in
     return chosen
 
 
-class _PartFlow:
-    """The residual graph: source, classes, slots, parts, sink."""
+class _GroupFlow:
+    """The residual graph: source, classes, slots, groups, sink."""
 
-    def __init__(self, pods: Sequence[int], parts: Sequence[Part]) -> None:
+    def __init__(self, pods: Sequence[int], groups: Sequence[PickGroup]) -> None:
         self._left: dict[Hashable, dict[Hashable, int]] = {_SOURCE: {}, _SINK: {}}
-        self._wanted = sum(part.pods for part in parts)
+        self._wanted = sum(group.pods for group in groups)
         demand = Counter(pods)
         for cls, count in demand.items():
             self._edge(_SOURCE, ("class", cls), count)
-        for number, part in enumerate(parts):
-            self._edge(("part", number), _SINK, part.pods)
-            for mask, count in Counter(part.masks).items():
-                self._edge((number, mask), ("part", number), count)
+        for number, group in enumerate(groups):
+            self._edge(("group", number), _SINK, group.pods)
+            for mask, count in Counter(group.masks).items():
+                self._edge((number, mask), ("group", number), count)
                 for cls in demand:
                     if mask >> cls & 1:
                         self._edge(("class", cls), (number, mask), len(pods))
@@ -178,7 +178,7 @@ class _PartFlow:
         self._left.setdefault(end, {}).setdefault(start, 0)
 
     def complete(self) -> bool:
-        """Whether every part can have its number of pods."""
+        """Whether every group can have its number of pods."""
         placed = 0
         while placed < self._wanted:
             path = self._path(_SOURCE, _SINK)
@@ -198,7 +198,7 @@ class _PartFlow:
             if path is None:
                 return False
             self._push([(pod, slot), *path], 1)
-        way = ((_SOURCE, pod), (pod, slot), (slot, ("part", slot[0])), (("part", slot[0]), _SINK))
+        way = ((_SOURCE, pod), (pod, slot), (slot, ("group", slot[0])), (("group", slot[0]), _SINK))
         for start, end in way:
             self._left[end][start] -= 1
         return True

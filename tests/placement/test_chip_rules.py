@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.rules import RULES, chip_rule
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
-from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.rule_specs import RULE_SPECS
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.placement.matching import Matching, can_match, largest_matching, useful_nodes
-from ringwise.placement.parts import Completion, first_matching
+from ringwise.placement.node_groups import Completion, first_matching
 from tests.examples import examples
 from tests.placement import matching_reference as reference
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from ringwise.framework.job import PreviousNode
+from ringwise.manifests.settings.boards import shipped_boards, shipped_catalog
 from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.placement.validity import check_requests
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.topology.board import Board
-from ringwise.topology.boards import shipped_boards, shipped_catalog
 from ringwise.topology.chips import chips_of
 from ringwise.topology.policy import PolicyFacts, select_board
 from tests.framework.returning import node_of_returning_pod

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.validity import check_requests
-from ringwise.topology.boards import shipped_boards
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Tier
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.job_expansion import pod_group_of
@@ -133,7 +134,7 @@ def test_a_changed_quota_wakes_the_jobs_that_wait_for_it() -> None:
 
 
 def test_a_deleted_quota_limits_nothing() -> None:
-    scheduler = Scheduler(registry=BUILT_IN)
+    scheduler = Scheduler(registry=BUILT_IN, catalog=shipped_catalog())
     scheduler.handle(seen(quota({"cpu": 1})), 1)
     scheduler.handle([ev.QuotaGone("default", "q"), ev.QuotaGone("default", "never there")], 2)
     assert not scheduler.view.set_aside

@@ -27,33 +27,12 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import NetworkTopology, Owner, Pod, PodGroup, PriorityClass, Queue
-from ringwise.wellknown import (
-    COOL_DOWNS_KEY,
-    FAULT_NODE_KEY,
-    MOVES_KEY,
-    OVERRUNS_KEY,
-    PREEMPTIONS_KEY,
-    RESCHEDULE_RECORDS_KEY,
-    RESCHEDULING_KEY,
-    RESERVATIONS_KEY,
-    RUN_TIMES_KEY,
-)
+from ringwise.wellknown import FAULT_NODE_KEY, RESCHEDULE_RECORDS_KEY
 from tests.builders import values
+from tests.builders.records import entries_of, written_tables
 from tests.builders.values import SECOND, address, seen
 
 NOW = 1000 * SECOND
-#: The data keys of what a leader leaves to the next one, in the order of `ReschedulingRead`.
-RECORDS = (
-    RESCHEDULING_KEY,
-    RESCHEDULE_RECORDS_KEY,
-    COOL_DOWNS_KEY,
-    FAULT_NODE_KEY,
-    MOVES_KEY,
-    RUN_TIMES_KEY,
-    PREEMPTIONS_KEY,
-    RESERVATIONS_KEY,
-    OVERRUNS_KEY,
-)
 ACTIONS = ("enqueue", "allocate", "preempt", "reclaim", "backfill")
 PLAIN = ("enqueue", "allocate", "backfill")
 
@@ -295,13 +274,12 @@ class Rig:
 
         It knows the objects that are there now, and what the one before wrote, or what is to be `read`.
         """
-        of_jobs = ev.PodSeen | ev.PodGroupSeen | ev.ReschedulingRead
+        of_jobs = ev.PodSeen | ev.PodGroupSeen | ev.LeaderRecordRead
         known = [*self.machine.view.known_events(), *self.events]
         self.machine = new_scheduler(self.machine.view.configuration)
-        texts: list[Any] = [*map(self.written, RECORDS)]
         self.events = [one for one in known if not isinstance(one, of_jobs)]
         # The lists of an API server come in any order: pods may be known before their PodGroups.
-        self.tell(*self.pods.values(), *self.groups.values(), *(read or (ev.ReschedulingRead(*texts),)))
+        self.tell(*self.pods.values(), *self.groups.values(), *(read or (self.last_record,)))
 
     def successor(self, *read: object) -> Self:
         """The same with another leader; this one stays as it is."""
@@ -402,6 +380,22 @@ class Rig:
 
     def published(self) -> list[Publish]:
         return [command for command in self.commands if isinstance(command, Publish)]
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The leader record as it was written last, by data key."""
+        return written_tables(self.commands)
+
+    def entries(self, table: str) -> dict[str, Any]:
+        """The entries of a table of it, as JSON has them."""
+        return entries_of(self.record, table)
+
+    @property
+    def last_record(self) -> ev.LeaderRecordRead:
+        """What the next leader reads."""
+        return ev.LeaderRecordRead(
+            self.record, self.written(RESCHEDULE_RECORDS_KEY), self.written(FAULT_NODE_KEY)
+        )
 
     def written(self, key: str) -> str:
         """What was published last under this key; empty: nothing."""

@@ -121,7 +121,7 @@ def test_no_constructor_of_the_scheduler_has_more_than_eight_collaborators() -> 
     found = (one for one in classes(ringwise.scheduler) if one is not Context)
     counted = {f"{one.__module__}.{one.__name__}": collaborators(one) for one in found}
     assert counted["ringwise.scheduler.faults.handler.FaultHandler"] == 2
-    assert counted["ringwise.scheduler.faults.publisher.ReschedulingPublisher"] == MAX_COLLABORATORS
+    assert counted["ringwise.scheduler.core.cycle.Cycle"] == 6
     assert {name: count for name, count in counted.items() if count > MAX_COLLABORATORS} == {}
 
 
@@ -152,14 +152,15 @@ def test_components_hear_and_contribute_in_the_order_of_the_list() -> None:
             said.append(f"{self.name} reviews")
 
     deadlines = DeadlineTables()
-    components = Components(deadlines)
+    machine = Rig().machine
+    components = Components(deadlines, machine._state, machine._book)
     first, second, third = Hearer("first", 7), Hearer("second", None), Hearer("third", 5)
     components.hold((first, second, third))
     components.notify("a word", 3)
     components.notify(b"a word that none hears", 3)
     assert said == [f"{name} hears a word at 3" for name in ("first", "second", "third")]
-    assert components.reviewing == [first, second, third]
-    assert components.acting == components.publishing == []
+    assert components.overriding(Component.review) == [first, second, third]
+    assert components.overriding(Component.act) == []
     assert components.deadline() == 5
     deadlines.table().put("key", 4)
     assert components.deadline() == 4

@@ -299,7 +299,7 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
         if not notes:
             (board,) = capacity(scheduler.view, NOW)
             (shape,) = (shape for shape in board.shapes if shape.form == "1 chip")
-            assert (shape.jobs, shape.most, shape.stranded) == (usable, usable, 0)
+            assert (shape.jobs, shape.upper_bound, shape.stranded_chips) == (usable, usable, 0)
         asked = [pod(f"new{number}", 1, annotations=notes) for number in range(9)]
         assert sum(isinstance(one, Bind) for one in scheduler.handle(seen(*asked), NOW)) == usable
 
@@ -334,7 +334,7 @@ def test_blocks_are_counted_without_nodes_that_are_drained_later() -> None:
     ]
     view = told(nodes, isolations(*_drained("n3")))
     (board,) = capacity(view, NOW)
-    blocks = {shape.form: (shape.jobs, shape.most) for shape in board.shapes if shape.kind == "block"}
+    blocks = {shape.form: (shape.jobs, shape.upper_bound) for shape in board.shapes if shape.kind == "block"}
     assert blocks["blocks of 2 nodes"] == (1, 1)
 
 

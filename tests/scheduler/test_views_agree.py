@@ -214,8 +214,8 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
         assert (f", {counts[name]} {name}" in top) is bool(counts[name])
 
     # Capacity.
-    (board,) = capacity_document(capacity(view, NOW))["boards"]
-    assert {name: dict(board["chips"])[name] for name in CHIP_STATES} == counts
+    (board,) = capacity_document(capacity(view, NOW)).boards
+    assert {name: getattr(board.chips, name) for name in CHIP_STATES} == counts
 
     # Topology: a node is free when all of its chips are.
     free = {one["name"] for one in documents if len(one["chips"][0]["free"]) == 8}

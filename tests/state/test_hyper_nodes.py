@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.manifests.text.name_expressions import NameExpressions
+from ringwise.state import hyper_nodes
 from ringwise.state.cluster import ClusterState
 from ringwise.state.hyper_nodes import NO_TIER, Forest
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology, Node, Requirement
-from ringwise.state.name_patterns import NamePattern, PatternTooCostly, SearchableNames
 from ringwise.state.node_labels import members_of
 from tests.builders.values import hyper_node
 from tests.examples import examples
@@ -24,7 +25,7 @@ def labelled(name: str, *requirements: Requirement, tier: int = 1) -> HyperNode:
 
 
 def state_of(nodes: int, *objects: HyperNode) -> ClusterState:
-    state = ClusterState()
+    state = ClusterState(compile_expressions=NameExpressions)
     for number in range(nodes):
         state.put_node(Node(f"n{number}", labels={"rack": f"r{number // 2}"}))
     for one in objects:
@@ -83,26 +84,25 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
         pytest.param(
             [
                 hyper_node("a", 3, "b"),
-                hyper_node("b", 2, "c"),
+                hyper_node("b", 2, "c", "z"),
                 hyper_node("c", 4, "a"),
                 hyper_node("z", 1, "n7"),
             ],
-            {"a": ["circle"], "b": ["circle"], "c": ["circle"]},
-            {"z": ("", [7])},
-            id="circle",
+            {"b": ["circle"]},
+            {"c": ("", [7]), "a": ("c", [7]), "b": ("a", [7]), "z": ("b", [7])},
+            id="circle: the member whose tier is not below does not count",
         ),
-        pytest.param([hyper_node("a", 3, "a")], {"a": ["circle"]}, {}, id="member of itself"),
         pytest.param(
-            [
-                hyper_node("x", 5, "a", "y"),
-                hyper_node("a", 3, "b"),
-                hyper_node("b", 4, "a", "y2"),
-                hyper_node("y", 1, "n7"),
-                hyper_node("y2", 1, "n6"),
-            ],
-            {"a": ["circle"], "b": ["circle"]},
-            {"x": ("", [7]), "y": ("x", [7]), "y2": ("", [6])},
-            id="circle between others",
+            [hyper_node("a", 3, "a", "z"), hyper_node("z", 1, "n7")],
+            {"a": ["circle"]},
+            {"a": ("", [7]), "z": ("a", [7])},
+            id="member of itself",
+        ),
+        pytest.param(
+            [hyper_node("a", 3, "b"), hyper_node("b", 3, "a")],
+            {"a": ["tier-order"], "b": ["tier-order"]},
+            {"a": ("", []), "b": ("", [])},
+            id="circle on one tier",
         ),
         pytest.param(
             [hyper_node("p10", 2, "c"), hyper_node("p9", 2, "c"), hyper_node("c", 1, "n7")],
@@ -129,10 +129,45 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
             id="overlap: the later name goes",
         ),
         pytest.param(
-            [matching("a-all", "n")],
-            {"a-all": ["overlapping-nodes"]},
+            [matching("z-all", "n")],
+            {"z-all": ["overlapping-nodes"]},
             {},
-            id="overlap with two others goes before them",
+            id="overlap with several",
+        ),
+        pytest.param(
+            [
+                hyper_node("c", 1, "n7", "n6"),
+                hyper_node("d", 1, "n6", "n5"),
+                hyper_node("e", 1, "n5"),
+                hyper_node("p", 2, "c", "d", "e"),
+            ],
+            {"d": ["overlapping-nodes"]},
+            {"c": ("p", [6, 7]), "e": ("p", [5]), "p": ("", [5, 6, 7])},
+            id="what overlaps with an ignored one counts",
+        ),
+        pytest.param(
+            [
+                hyper_node("c", 2, "n7", of_nodes=True),
+                HyperNode("a", 3, (HyperNodeMember(True, "c"), HyperNodeMember(name="n7"))),
+                hyper_node("d", 1, "n7"),
+            ],
+            {"d": ["overlapping-nodes"]},
+            {"a": ("", [7]), "c": ("a", [7])},
+            id="overlap with one below another that has the node",
+        ),
+        pytest.param(
+            [
+                HyperNode(
+                    "a",
+                    3,
+                    (HyperNodeMember(True, "c"), HyperNodeMember(True, "d"), HyperNodeMember(name="n7")),
+                ),
+                hyper_node("c", 1, "n7"),
+                hyper_node("d", 1, "n7", "n6"),
+            ],
+            {"d": ["overlapping-nodes"]},
+            {"a": ("", [7]), "c": ("a", [7])},
+            id="overlap of two below one that has the node",
         ),
         pytest.param(
             [hyper_node("c", 2, "n7", of_nodes=True), hyper_node("d", 1, "n7")],
@@ -201,28 +236,40 @@ def test_members_by_expression_and_labels() -> None:
     assert drawn(trees) == {"a": ("", [0, 1, 2]), "b": ("", [4, 5]), "c": ("", [6, 7])}
 
 
-def test_an_expression_that_is_too_costly_is_not_tried_again_with_every_node(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tried: list[int] = []
+def test_the_expressions_of_all_hyper_nodes_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hyper_nodes, "MAX_CHARACTERS", 4)
+    trees = forest(matching("a", "n1"), matching("b", "n1", "n2"), matching("c", "n3"), nodes=4)
+    assert told(trees) == {"c": ["bad-expression"], "b": ["overlapping-nodes"]}
+    assert drawn(trees) == {"a": ("", [1])}
 
-    def counted(pattern: NamePattern, names: SearchableNames, most: int) -> set[str]:
-        tried.append(len(names.names))
-        if len(names.names) > 9:
-            raise PatternTooCostly
-        return {"n1"}
 
-    monkeypatch.setattr(NamePattern, "found_in_all", counted)
-    state = state_of(20, matching("bad", "n.*1"))
-    assert told(state.hyper_forest()) == {"bad": ["bad-expression"]}
-    state.put_node(Node("late"))
-    state.drop_node("n19")
-    assert told(state.hyper_forest()) == {"bad": ["bad-expression"]}
-    assert tried == [20]
-    for number in range(8, 19):
-        state.drop_node(f"n{number}")
-    assert drawn(state.hyper_forest()) == {"bad": ("", [1])}
-    assert tried == [20, 9]
+def test_a_name_is_searched_once_while_the_expressions_stay_the_same() -> None:
+    searched: list[str] = []
+
+    class Counting(NameExpressions):
+        def found_in(self, name: str) -> list[str]:
+            searched.append(name)
+            return super().found_in(name)
+
+    state = ClusterState(compile_expressions=Counting)
+    state.put_node(Node("n1"))
+    state.put_node(Node("n2"))
+    state.hyper_nodes.put(matching("a", "n1"))
+    assert drawn(state.hyper_forest()) == {"a": ("", [0])}
+    state.put_node(Node("n10"))
+    state.drop_node("n2")
+    assert drawn(state.hyper_forest()) == {"a": ("", [0, 2])}
+    assert searched == ["n1", "n2", "n10"]
+    state.hyper_nodes.put(matching("a", "n10"))
+    assert drawn(state.hyper_forest()) == {"a": ("", [2])}
+    assert searched[3:] == ["n1", "n10"]
+
+
+def test_expressions_do_not_count_where_nothing_compiles_them() -> None:
+    state = ClusterState()
+    state.put_node(Node("n1"))
+    state.hyper_nodes.put(matching("a", "n1"))
+    assert told(state.hyper_forest()) == {"a": ["bad-expression"]}
 
 
 def test_tier_names_inside_their_tree() -> None:

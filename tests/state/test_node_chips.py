@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.reasons import Reason
-from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import chips_of, mask_of
 from tests.placement.one_node import NodeFit, ask, device_report, fleet_of, one_node
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.rules import chip_rule
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
@@ -12,7 +14,6 @@ from ringwise.state.index import View
 from ringwise.state.loads import Load, load_of
 from ringwise.state.model import Node
 from ringwise.state.reservations import Reservation, Reservations
-from ringwise.topology.boards import shipped_boards
 from tests.builders.values import CHIP, pod
 from tests.fingerprint import fingerprint
 
@@ -84,6 +85,21 @@ def test_reserved_cpu_memory_and_pods_count_as_used_for_all_but_their_owner() ->
     assert _used(state) == (6_000, 100, 2)
     kept.lift("x/a")
     assert fingerprint(state) == before
+
+
+@pytest.mark.parametrize(
+    ("load", "sound"),
+    [
+        (Load(16_000, 1 << 30, 10), True),
+        (Load(16_001, 1 << 30, 10), False),
+        (Load(16_000, 1 << 31, 10), False),
+        (Load(16_000, 1 << 30, 11), False),
+        (Load(16_000, 1 << 30, 10, (("x.io/nic", 1),)), False),
+    ],
+)
+def test_what_a_node_cannot_hold_is_not_reserved_on_it(load: Load, sound: bool) -> None:
+    reservation = Reservation("x/a", HOSTS, loads={0: load})
+    assert Reservations(_cpu_node(16_000)).is_sound(reservation) is sound
 
 
 def test_what_an_awaited_pod_uses_is_not_counted_a_second_time() -> None:

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.rules import chip_rule
 from ringwise.state.cluster import ClusterState, double_claims
 from ringwise.state.fleet import Fleet
@@ -18,7 +19,6 @@ from ringwise.state.index import View
 from ringwise.state.model import Device, DeviceReport, Node, Pod, Taint
 from ringwise.state.node_shapes import NodeShape
 from ringwise.topology.board import Board
-from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
 from ringwise.topology.natural import natural_key
 from tests.builders.values import CHIP, pod, pod_class

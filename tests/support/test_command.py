@@ -48,7 +48,8 @@ def test_objects_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) ->
     assert made.exit_code == 1, made.output
     document = json.loads(made.stdout)
     assert document["missing"] == ["1 object that cannot be read"]
-    assert document["left_out"] == ["1 object of the kind ConfigMap", "1 object of the kind Secret"]
+    others = ["1 object of the kind ConfigMap", "1 object of the kind Secret"]
+    assert document["left_out"] == ["messages and other free text", *others]
     assert run("doctor", "-f", str(path)).exit_code in (0, 1)
 
 
@@ -57,7 +58,10 @@ def test_objects_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) ->
     [
         (("x.zip", "-f", CLUSTER), "the name of a bundle ends with .tar.gz"),
         (("x.tar.gz", "-f", CLUSTER, "--journal", "none.jsonl"), "none.jsonl: there is no such journal"),
-        (("x.tar.gz", "-f", CLUSTER, "--keep-names", "--mapping", "m"), "--keep-names replaces nothing"),
+        (
+            ("x.tar.gz", "-f", CLUSTER, "--keep-names", "--mapping", "m"),
+            "--keep-names and --mapping are mutually exclusive",
+        ),
         (("no-such-folder/x.tar.gz", "-f", CLUSTER), "no such file or directory"),
         (("x.tar.gz", "-f", "no-such-file.yaml"), "there is nothing to put into a bundle"),
     ],

@@ -7,14 +7,19 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_type_hints
 
-import pytest
+import msgspec
 
-from ringwise.apps.journal.format import EVENT_TYPES
-from ringwise.apps.support.pseudonyms import Pseudonyms
-from ringwise.apps.support.rewriting import Texts, rewrite_event
-from ringwise.apps.support.vocabulary import KEPT_RUNS, RECORD_KEYS, vocabulary
-from ringwise.topology.boards import shipped_catalog
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
+from ringwise.apps.support.renaming import Renaming
+from ringwise.apps.support.vocabulary import KEPT_RUNS, vocabulary
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.messages.events import TopologySeen
+from ringwise.records import RECORDED
+from ringwise.topology.reasons import SERVER_UNDER_TWO_SWITCHES
 from tests.checkout import PACKAGE, SOURCES, nodes_of
 
 #: Where records are written and read (F1, F3, F6, M1): whatever of the scheduler handles JSON.
@@ -51,60 +56,74 @@ def _keys() -> Iterator[str]:
 
 
 def test_every_field_of_a_record_is_known() -> None:
-    assert {key for key in _keys() if key.isidentifier()} <= RECORD_KEYS
+    assert {key for key in _keys() if key.isidentifier()} <= vocabulary(shipped_catalog(()))
+
+
+def _renamed(event: str, content: dict[str, Any]) -> tuple[Any, Pseudonyms]:
+    """Return the event as a bundle has it."""
+    names = Pseudonyms(vocabulary(shipped_catalog(())), KEPT_RUNS)
+    renaming = Renaming(names)
+    renaming.event(event, content)
+    names.close()
+    return renaming.event(event, content), names
+
+
+def _names_in(kind: Any) -> Iterator[str]:
+    """The names of fields in the JSON of a value of this type."""
+    for part in get_args(kind):
+        yield from _names_in(part)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        for one in fields(kind):
+            if one.metadata.get(RECORDED, True):
+                yield one.name
+                yield from _names_in(hints[one.name])
+
+
+def test_every_field_of_the_leader_record_is_known() -> None:
+    tables = new_scheduler()._context.record.all
+    names = {name for table in tables for name in _names_in(table.entry)}
+    assert names <= vocabulary(shipped_catalog(()))
+
+
+def test_every_table_keeps_its_data_keys() -> None:
+    tables = [table.name for table in new_scheduler()._context.record.all]
+    keys = [f"{name}{ending}" for name in tables for ending in (".json", ".4.json")]
+    found, _ = _renamed("LeaderRecordRead", {"tables": dict.fromkeys([*keys, "acme.json", "moves.acme"], "")})
+    assert list(found["tables"]) == keys
 
 
 def test_a_record_keeps_its_fields_and_gets_other_names() -> None:
-    """A job may be called like a field; one that cannot be read is left out, as it has no effect."""
-    names = Pseudonyms(vocabulary(shipped_catalog(())), KEPT_RUNS)
-    written = {"version": 1, "jobs": [{"job": "acme/jobs", "node": "acme-1"}], "retries": {"acme/jobs": 2}}
-    content = {"document": json.dumps(written), "records": "no json of acme", "moves": ""}
-    collecting = Texts(names.collect, lambda text: names.collect(text, is_name=True), str)
-    rewrite_event("ReschedulingRead", content, EVENT_TYPES, collecting)
-    names.close()
-    texts = Texts(names.replace, names.replace, names.replace_names)
-    found = rewrite_event("ReschedulingRead", content, EVENT_TYPES, texts)
-    acme = names.replace("acme")
-    assert acme != "acme"
-    assert json.loads(found["document"]) == {
-        "version": 1,
-        "jobs": [{"job": f"{acme}/jobs", "node": f"{acme}-1"}],
-        "retries": {f"{acme}/jobs": 2},
+    """A job may be called like a field; a record that cannot be read is left out, as it has no effect."""
+    written = {"version": 2, "entries": {"acme/jobs": {"job": "acme/jobs", "used": 2}}}
+    content = {
+        "tables": {"retries.json": json.dumps(written), "moves.json": ""},
+        "records": "no json of acme",
     }
-    assert (found["records"], found["moves"]) == ("", "")
+    found, names = _renamed("LeaderRecordRead", content)
+    acme = names.rename("acme", TextRole.NAME)
+    assert acme != "acme"
+    assert json.loads(found["tables"]["retries.json"]) == {
+        "version": 2,
+        "entries": {f"{acme}/jobs": {"job": f"{acme}/jobs", "used": 2}},
+    }
+    assert (found["tables"]["moves.json"], found["records"]) == ("", "")
 
 
-def test_a_compressed_record_is_unpacked() -> None:
-    packed = base64.b64encode(zlib.compress(b'{"version":1,"jobs":[{"job":"acme/x"}]}')).decode()
-    content = {"document": json.dumps({"version": 1, "compressed": packed})}
-    texts = Texts(str.upper, str.upper, str)
-    found = rewrite_event("ReschedulingRead", content, EVENT_TYPES, texts)
-    assert json.loads(found["document"]) == {"version": 1, "jobs": [{"job": "ACME/X"}]}
+def test_a_compressed_entry_is_unpacked() -> None:
+    packed = base64.b64encode(zlib.compress(b'{"job":"acme/x"}')).decode()
+    text = json.dumps({"version": 2, "entries": {"x": {"compressed": packed}}})
+    found, names = _renamed("LeaderRecordRead", {"tables": {"retries.json": text}})
+    (entry,) = json.loads(found["tables"]["retries.json"])["entries"].values()
+    assert entry == {"job": names.rename("acme/x", TextRole.NAME)}
 
 
-def test_why_a_start_is_unknown_stays_as_it_is_part_of_what_is_said() -> None:
-    start = {"kind": "unknown", "why": "1 job before it does not say how long it runs"}
-    texts = Texts(str.upper, str.upper, lambda text: f"<{text}>")
-    found = rewrite_event(
-        "StartsEstimated", {"starts": [{"job": "acme/x", "start": start}]}, EVENT_TYPES, texts
-    )
-    (one,) = found["starts"]
-    assert (one["job"], one["start"]["why"]) == ("ACME/X", f"<{start['why']}>")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "rewritten"),
-    [
-        ("^node-[a-f0-9]+$", "^NODE-[a-f0-9]+$"),
-        (r"\Anode\d{2}\z", r"\ANODE\d{2}\z"),
-        ("(?i:rack)(?P<n>b)|[[:alpha:]]x", "(?i:RACK)(?P<n>B)|[[:alpha:]]X"),
-        (r"\p{Lu}\x41c", r"\p{Lu}\x41C"),
-    ],
-)
-def test_letters_of_expressions_get_other_names(pattern: str, rewritten: str) -> None:
-    texts = Texts(str.upper, str.lower, str)
-    member = {"hyper_node": False, "name": "", "pattern": pattern, "selector": None}
-    given = {"hyper_node": {"name": "S", "tier": 1, "members": [member]}}
-    found = rewrite_event("HyperNodeSeen", given, EVENT_TYPES, texts)
-    assert found["hyper_node"]["name"] == "s"
-    assert found["hyper_node"]["members"][0]["pattern"] == rewritten
+def test_a_reason_keeps_its_kind_and_its_details() -> None:
+    """The message is made from them when it is shown."""
+    reason = SERVER_UNDER_TWO_SWITCHES(origin="x", server="10.1.2.3", switch="acme", other="zoo")
+    found, names = _renamed("TopologySeen", {"topology": None, "problem": msgspec.to_builtins(reason)})
+    again = msgspec.convert(found, TopologySeen).problem
+    assert again is not None
+    assert again.kind == SERVER_UNDER_TWO_SWITCHES
+    assert again.details["switch"] == names.rename("acme", TextRole.VALUE) != "acme"
+    assert "10.1.2.3" not in again.message

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.journal.format import EVENT_TYPES, JournalWriter, open_journal
+from ringwise.apps.journal.format import JournalWriter, open_journal
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.place import place
 from ringwise.apps.queries import explain_job
@@ -27,14 +27,13 @@ from ringwise.apps.support.bundle_file import (
     write_bundle,
 )
 from ringwise.apps.support.objects import lines_of
-from ringwise.apps.support.pseudonyms import Pseudonyms
-from ringwise.apps.support.rewriting import Texts, rewrite_event
+from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
 from ringwise.apps.support.vocabulary import KEPT_RUNS, vocabulary
 from ringwise.manifests.bundle import Bundle, read_text
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.journal import Journal, TurnMark
 from ringwise.scheduler.view import SchedulerView
-from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.natural import natural_key
 from ringwise.views.explain import explanation_document
 from ringwise.views.place import place_document
@@ -307,7 +306,7 @@ def test_place_why_and_replay_give_the_same_answers_under_other_names(seed: int,
 def _names(*texts: str) -> Pseudonyms:
     names = Pseudonyms(vocabulary(CATALOG), KEPT_RUNS)
     for text in texts:
-        names.collect(text, is_name=True)
+        names.rename(text, TextRole.NAME)
     names.close()
     return names
 
@@ -326,7 +325,7 @@ def test_natural_order_equality_and_joints_stay(seed: int) -> None:
     chance = random.Random(seed)
     texts = [_random_name(chance) for _ in range(60)]
     names = _names(*texts)
-    replaced = {text: names.replace(text) for text in texts}
+    replaced = {text: names.rename(text, TextRole.NAME) for text in texts}
     assert len(set(replaced.values())) == len(replaced)
     assert [replaced[text] for text in sorted(replaced, key=natural_key)] == sorted(
         replaced.values(), key=natural_key
@@ -334,38 +333,44 @@ def test_natural_order_equality_and_joints_stay(seed: int) -> None:
     assert [replaced[text] for text in sorted(replaced)] == sorted(replaced.values())
     for first, second in pairwise(texts):
         for joint in ("-", "/", "."):
-            assert names.replace(f"{first}{joint}{second}") == f"{replaced[first]}{joint}{replaced[second]}"
+            assert (
+                names.rename(f"{first}{joint}{second}", TextRole.NAME)
+                == f"{replaced[first]}{joint}{replaced[second]}"
+            )
 
 
 def test_addresses_keep_their_natural_order() -> None:
     texts = ["10.0.0.2", "10.0.0.10", "10.0.10.1", "192.168.1.1", "9.9.9.9", "fd12::1", "fd12::a"]
     names = _names(*texts)
-    replaced = [names.replace(text) for text in texts]
+    replaced = [names.rename(text, TextRole.NAME) for text in texts]
     assert not set(replaced) & set(texts)
     short = replaced[:5]
     assert [short[place] for place in (4, 0, 1, 2, 3)] == sorted(short, key=natural_key)
     assert replaced[5] < replaced[6]
-    assert names.replace("switch/10.0.0.2") == f"{names.replace('switch')}/{replaced[0]}"
+    assert (
+        names.rename("switch/10.0.0.2", TextRole.NAME)
+        == f"{names.rename('switch', TextRole.NAME)}/{replaced[0]}"
+    )
 
 
 def test_a_name_that_looks_like_a_pseudonym_is_replaced_and_given_to_nobody() -> None:
     first = _names("alpha", "beta")
-    lookalike = first.replace("alpha")
+    lookalike = first.rename("alpha", TextRole.NAME)
     names = _names("alpha", "beta", lookalike)
-    replaced = {text: names.replace(text) for text in ("alpha", "beta", lookalike)}
+    replaced = {text: names.rename(text, TextRole.NAME) for text in ("alpha", "beta", lookalike)}
     assert lookalike not in replaced.values()
     assert len(set(replaced.values())) == 3
 
 
 def test_names_that_rules_read_stay_wherever_they_stand() -> None:
     names = _names("default", "root", "kube-system", "default-worker-0", "acme", "zoo")
-    assert [names.replace(text) for text in ("default", "root", "kube-system")] == [
+    assert [names.rename(text, TextRole.NAME) for text in ("default", "root", "kube-system")] == [
         "default",
         "root",
         "kube-system",
     ]
-    assert names.replace("default/default-worker-0").startswith("default/default-")
-    assert names.replace("acme") < "default" < "root" < names.replace("zoo")
+    assert names.rename("default/default-worker-0", TextRole.NAME).startswith("default/default-")
+    assert names.rename("acme", TextRole.NAME) < "default" < "root" < names.rename("zoo", TextRole.NAME)
 
 
 @pytest.mark.parametrize(
@@ -373,13 +378,13 @@ def test_names_that_rules_read_stay_wherever_they_stand() -> None:
     ["90s", "1h30m", "7d", "0.5", "16", "100%", "768Gi", "Ascend910-3,Ascend910-12", "2026-01-31T08:00:00Z"],
 )
 def test_numbers_spans_amounts_chips_and_times_stay(text: str) -> None:
-    assert _names(text, "acme").replace(text) == text
+    assert _names(text, "acme").rename(text, TextRole.WORD) == text
 
 
 def test_no_pseudonym_is_a_word_of_the_vocabulary_or_a_kept_run() -> None:
     words = [f"w{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(600)]
     names = _names(*words)
-    replaced = {names.replace(word) for word in words}
+    replaced = {names.rename(word, TextRole.NAME) for word in words}
     assert not replaced & (vocabulary(CATALOG) | KEPT_RUNS | set(words))
     assert len(replaced) == len(words)
 
@@ -468,6 +473,72 @@ def test_what_is_no_journal_is_left_out_and_listed(tmp_path: Path, content: byte
     assert told in document["missing"][0]
 
 
+def test_choices_that_depended_on_processor_time_name_the_same_jobs(tmp_path: Path) -> None:
+    journal = _written_journal(tmp_path)
+    header, first, _ = journal.read_bytes().splitlines()
+    line = {**json.loads(first), "marks": [["throttled", "ns-umbrella", 3], ["limited", "", 0]]}
+    journal.write_bytes(header + b"\n" + json.dumps(line).encode() + b"\n")
+    path, mapping, _ = _bundle_of(tmp_path, _read(_Cluster(1).text), journals=((JOURNAL, journal),))
+    with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
+        (recorded,) = open_journal(folder / JOURNAL).batches
+    throttled = TurnMark("throttled", mapping.of("ns-umbrella"), 3)
+    assert recorded.marks == (throttled, TurnMark("limited", "", 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "at"),
+    [({"node": "umbrella-99"}, "Bind"), ({"chips": [7, 6]}, "Bind"), ({"running": 77}, "SetGroupStatus")],
+)
+def test_a_difference_is_found_in_a_bundle_where_it_is_found_in_the_journal(
+    tmp_path: Path, change: dict[str, Any], at: str
+) -> None:
+    journal = _written_journal(tmp_path)
+    lines = [json.loads(line) for line in journal.read_bytes().splitlines()]
+    next(one for one in lines[1]["commands"] if one["type"] == at).update(change)
+    journal.write_bytes(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines))
+    original = replay(open_journal(journal), CATALOG).difference
+    path, _ = _small(tmp_path, journals=((JOURNAL, journal),))
+    with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
+        repeated = replay(open_journal(folder / JOURNAL), CATALOG).difference
+    assert original is not None
+    assert repeated is not None
+    assert (repeated.line, repeated.position) == (original.line, original.position)
+    assert repeated.recorded["type"] == at
+
+
+def test_a_journal_with_text_is_decided_again_the_same(tmp_path: Path) -> None:
+    journal, path = _written_journal(tmp_path), tmp_path / "bundle.tar.gz"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]))
+    bundle = _read(_Cluster(1).text)
+    lines = lines_of(bundle, default_configuration(), bundle.newest_timestamp)
+    write_bundle(path, Contents("files", lines, ((JOURNAL, journal),)), CATALOG, with_text=True)
+    with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
+        assert replay(open_journal(folder / JOURNAL), CATALOG).difference is None
+        assert b"umbrella" in (folder / JOURNAL).read_bytes()
+
+
+@pytest.mark.parametrize("pattern", ["^rack-[a-c]+-0*[12]$", "a.*b", "none", "(?i:RACK)-c", "("])
+def test_expressions_of_hyper_nodes_match_the_same_nodes(tmp_path: Path, pattern: str) -> None:
+    nodes = [f"rack-{rack}-{number}" for rack in ("a", "abc", "c") for number in (1, 2, 10)]
+    made: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in nodes
+    ]
+    member = {"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}}
+    spec = {"tier": 1, "members": [member]}
+    head = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": "sw"}}
+    made.append({**head, "spec": spec})
+    bundle = read_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}).encode(), "x.json")
+    path, _, _ = _bundle_of(tmp_path, bundle)
+    original, again = (
+        from_bundle(one, default_configuration(), CATALOG).view.hyper_forest()
+        for one in (bundle, read_support_bundle(path))
+    )
+    assert [one.nodes for one in original.domains.values()] == [one.nodes for one in again.domains.values()]
+    assert [[one.kind for one in some] for some in original.problems.values()] == [
+        [one.kind for one in some] for some in again.problems.values()
+    ]
+
+
 def test_a_broken_line_ends_the_journal(tmp_path: Path) -> None:
     journal = _written_journal(tmp_path)
     lines = journal.read_bytes().splitlines(keepends=True)
@@ -538,10 +609,3 @@ def test_who_reserved_nodes_is_not_told(tmp_path: Path) -> None:
     path, _, document = _bundle_of(tmp_path, _read(json.dumps(made).encode()))
     assert "NodeReservations" in json.dumps(document, default=str)
     assert "55501" not in gzip.decompress(path.read_bytes()).decode()
-
-
-def test_every_kind_and_event_can_be_rewritten() -> None:
-    """What is new comes with the types it declares."""
-    texts = Texts(lambda text: f"<{text}>", lambda text: f"<{text}>", lambda text: text)
-    for name, kind in EVENT_TYPES.items():
-        assert rewrite_event(name, {}, EVENT_TYPES, texts) == {}, kind

@@ -27,7 +27,7 @@ from tests.checkout import ROOT
 EXCLUDED = (
     r"tests/(test_(structure|grammar|project)|bench|cluster|node|tools|tour|web/browser|.*_(wheel|package))"
 )
-MARKS = "not (cluster or browser or node or chaos or process or alone)"
+MARKS = "not (cluster or browser or node or chaos or process or alone or full)"
 BUILD = ROOT / "build" / "mutants"
 #: Seconds to import and collect a test file.
 COLLECTION = 0.3

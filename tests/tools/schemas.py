@@ -1,4 +1,4 @@
-"""Documents that commands print, compared with the schemas that the package ships."""
+"""Documents that commands print, compared with their schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from ringwise.views.schemas import find_kind, shipped_text
+from ringwise.views.schemas import find_kind, json_schema
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "compatibility" / "samples"
@@ -21,8 +21,8 @@ SAMPLES = ROOT / "tests" / "compatibility" / "samples"
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
-    """Stricter than what is shipped: readers pass over unknown fields, but every printed one is declared."""
-    read = json.loads(shipped_text(find_kind(schema)))
+    """Stricter than the schema: readers pass over unknown fields, but every printed one is declared."""
+    read = json_schema(find_kind(schema))
     for part in read["$defs"].values():
         part["additionalProperties"] = False
     return Draft202012Validator(read)

@@ -69,7 +69,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("tools/mutants.py", "tests/checkout.py", "tests/tools/line_records.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    marks = ["cluster", "browser", "node", "chaos", "process", "alone"]
+    marks = ["cluster", "browser", "node", "chaos", "process", "alone", "full"]
     options = f'pythonpath = ["."]\naddopts = ["--import-mode=importlib"]\nmarkers = {marks}\n'
     (tmp_path / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\n{options}")
     return tmp_path
@@ -101,6 +101,7 @@ def test_every_kind_of_change_is_found(checkout: Path, monkeypatch: pytest.Monke
     assert [mutant.identity for mutant in mutants.find_mutants([path], seed=2)] != names
 
 
+@pytest.mark.full
 def test_mutants_that_no_test_notices_are_listed(checkout: Path) -> None:
     write_source(checkout, TWO_FUNCTIONS)
     (checkout / "tests" / "test_queue.py").write_text(

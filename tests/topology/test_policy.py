@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from ringwise.manifests.settings.boards import parse_board, shipped_catalog
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
-from ringwise.topology.board_files import parse_board
-from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.policy import PolicyFacts, select_board
 
 A910 = "huawei.com/Ascend910"
@@ -124,7 +124,7 @@ name = "free-count"
 
 def test_a_users_board_is_selected_by_its_own_policy_N1() -> None:
     catalog = shipped_catalog()
-    catalog.add(parse_board(OWN, "own.toml"), "own.toml")
+    catalog.add(parse_board(OWN, "own.toml"))
     for resource in (A910, "example.com/chip"):
         chosen = select(resource, selector={TYPE: "green-card"}, catalog=catalog)
         assert isinstance(chosen, Board)

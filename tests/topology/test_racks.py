@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.topology.board import BoardError
-from ringwise.topology.board_files import parse_board
-from ringwise.topology.boards import shipped_boards
+from ringwise.manifests.settings.boards import parse_board, shipped_boards
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.topology.racks import build_racks
 from ringwise.topology.superpods import build_superpods
 
@@ -67,6 +66,6 @@ def test_a_board_says_how_large_its_racks_are_N1() -> None:
     ],
 )
 def test_a_profile_with_half_of_the_racks_is_wrong_N1(superpod: str, racks: str, field: str) -> None:
-    with pytest.raises(BoardError) as caught:
+    with pytest.raises(DocumentError) as caught:
         parse_board(PROFILE.format(superpod=superpod, racks=racks), "mine.toml")
-    assert caught.value.field == field
+    assert [error.field for error in caught.value.errors] == [field]

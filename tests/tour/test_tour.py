@@ -31,18 +31,26 @@ COMMAND = re.compile(r"^(?:\.venv/bin/)?(ringwise|python|make|kubectl|helm|git|p
 #: Commands that change a cluster or this checkout, measure it, or run until Ctrl-C.
 NOT_RUN = re.compile(
     r"^(?:kubectl|helm|git|pip|make"
-    r"|(?:\.venv/bin/)?ringwise (?:install|uninstall|isolate|release|lab|run)"
+    r"|(?:\.venv/bin/)?ringwise (?:isolate|release|lab|run)"
     r"|(?:\.venv/bin/)?python -m (?:tests|tools|pytest)\b)"
 )
 #: What these print keeps to the width of the terminal.
 OURS = re.compile(r"(?:make demo|(?:\.venv/bin/)?ringwise )(?!.*-o json)")
+#: Whose commands start many processes, or simulate weeks.
+COSTLY = {"README.md", "preemption.md", "simulate.md", "superpods.md"}
 TOURS = [
     page for page in pages() if page.name not in ELSEWHERE | USAGE and "```\n$ " in page.read_text("utf-8")
 ]
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("page", TOURS, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.full] if page.name in COSTLY else [], id=page.name)
+        for page in TOURS
+    ],
+)
 def test_the_page_shows_what_is_printed(page: Path, tmp_path: Path) -> None:
     environment = make_folder(tmp_path)
 

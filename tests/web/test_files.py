@@ -72,6 +72,7 @@ def test_the_command_says_that_the_page_shows_the_moment_after_a_decision(
     assert "chips that pending jobs would get now as used" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_place_shows_its_answer_and_its_journal_shows_the_same(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
     with served("place", *INPUT, "--view", "--journal", str(journal)) as url:

@@ -24,10 +24,10 @@ from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.metrics.endpoints import AddressError
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.reservations import Reservation
-from ringwise.topology.boards import shipped_catalog
 from ringwise.web.core import WatchedScheduler
 from ringwise_bench.control_plane import free_port
 from tests.builders.values import CHIP

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from typing import Any, get_type_hints
 
 import pytest
@@ -54,6 +55,7 @@ def shapes(source: str) -> dict[str, tuple[list[str], set[str]]]:
     return found
 
 
+@cache
 def all_shapes() -> dict[str, tuple[list[str], set[str]]]:
     found: dict[str, tuple[list[str], set[str]]] = {}
     for path in SOURCES:

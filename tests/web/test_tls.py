@@ -13,11 +13,11 @@ from aiohttp import ClientConnectorCertificateError, ClientConnectorError, Clien
 
 from ringwise.apps.admission.certificates import Pair, make_authority, make_server
 from ringwise.apps.admission.serving_certificate import server_context
+from ringwise.apps.certificate_files import CertificateFiles
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.web.kube import serving_dashboard
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
-from ringwise.apps.web.serving import CertificateFiles
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.runner import Runner
 from ringwise.metrics.connections import listening_sockets

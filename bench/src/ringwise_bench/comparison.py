@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ringwise.apps.install import deployment
 from ringwise.records import dataclass
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.binders import (
@@ -34,6 +33,7 @@ from ringwise_bench.binders import (
     Round,
     work,
 )
+from ringwise_bench.checkout import definitions
 from ringwise_bench.control_plane import ControlPlane, ControlPlaneError, find_program
 from ringwise_bench.scenario import NAMESPACE, Scenario
 
@@ -125,7 +125,7 @@ def _stopped(sides: Sequence[_Side]) -> Iterator[None]:
 @contextlib.contextmanager
 def _side(scenario: Scenario, who: str) -> Iterator[_Side]:
     with tempfile.TemporaryDirectory() as name, ControlPlane(Path(name)) as plane:
-        for definition in deployment.definitions():
+        for definition in definitions():
             plane.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
         for namespace in (NAMESPACE, VOLCANO_SYSTEM):
             plane.admin.create("/api/v1/namespaces", {"metadata": {"name": namespace}})

@@ -12,12 +12,12 @@ import random
 import time
 import tracemalloc
 
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.rules import ChipRule, chip_rule
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
 from ringwise.state.model import Node, Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
-from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import ASCEND910
 from ringwise_bench.report import Measured, at_least, at_most, shown

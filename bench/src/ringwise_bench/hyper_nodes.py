@@ -15,6 +15,7 @@ from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.session import Session
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import (
@@ -28,7 +29,6 @@ from ringwise.state.model import (
     Queue,
 )
 from ringwise.state.reservations import Reservations
-from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.switches import Server, make_topology
 from ringwise.wellknown import ASCEND910, TOR_AFFINITY
 

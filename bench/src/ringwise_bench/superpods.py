@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free
-from ringwise.placement.superpods.packing import plan
+from ringwise.placement.superpods.packing import BlockRequest, SuperPodSettings, plan
 from ringwise.topology.superpods import SuperPodId
 from ringwise_bench.report import Measured, at_most, shown, timed
 
@@ -60,11 +60,7 @@ def _seconds(
 
 def _by_ringwise(cluster: dict[SuperPodId, Free]) -> Packed:
     answer = plan(
-        cluster,
-        nodes_per_block=NODES_PER_BLOCK,
-        blocks=BLOCKS,
-        reserve=RESERVE,
-        super_pod_size=NODES_PER_SUPERPOD,
+        cluster, BlockRequest(NODES_PER_BLOCK, BLOCKS), SuperPodSettings(NODES_PER_SUPERPOD, RESERVE)
     )
     if not isinstance(answer, BlockPlan):
         raise RuntimeError(answer.message)

@@ -18,7 +18,7 @@ from ringwise.placement.switches.view import (
     SwitchRequest,
     SwitchSettings,
     index_nodes,
-    make_indexed_view,
+    make_view,
 )
 from ringwise.topology.switches import ResolvedTopology, Server, make_topology, resolve
 from ringwise_bench.hyper_nodes import TwoWays
@@ -129,7 +129,7 @@ def _planning(
     def work() -> None:
         known = switch_states(len(resolved.nodes), [], rules.shared_limit) if states is None else states
         answer = plan(
-            make_indexed_view(indexed, free, known, rules), SwitchRequest(SwitchClass.FOUNDATION_MODEL, pods)
+            make_view(indexed, free, known, rules), SwitchRequest(SwitchClass.FOUNDATION_MODEL, pods)
         )
         if not isinstance(answer, SwitchPlan) or len(answer.nodes) != pods:
             raise RuntimeError(f"a plan for {pods} pods must succeed")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
+from ringwise.durations import SECOND
 from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
 from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import claim_refusal, place_gang
@@ -166,7 +167,7 @@ def _attempt(
         answer = _place(session, job, further)
         statement, reason = answer
         if reason is None and statement.allocations:
-            session.reservations.use(job.key, session.now + BINDING_SECONDS * 1_000_000_000)
+            session.reservations.use(job.key, session.now + BINDING_SECONDS * SECOND)
     return answer
 
 

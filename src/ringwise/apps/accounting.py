@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from ringwise.files import replacing
 from ringwise.manifests.accounts.document import MAX_BYTES
 
 #: Day and part.
@@ -37,12 +38,10 @@ class AccountFolder:
     def write(self, name: str, text: str) -> None:
         """All of it or nothing, whenever the process ends. Raises OSError."""
         self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
-        new = self.path / f".{name}.new"
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with replacing(self._file(name), 0o644) as file:
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
-        new.replace(self._file(name))
 
     def clear(self) -> None:
         """Delete the documents; other files stay."""

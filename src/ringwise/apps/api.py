@@ -38,8 +38,8 @@ def place(objects: Sequence[Mapping[str, Any]] | str | bytes, configuration: str
     from ringwise.apps.extensions import read_user_configuration
     from ringwise.apps.place import place as decide
     from ringwise.manifests.bundle import read_text
+    from ringwise.manifests.settings.boards import shipped_catalog
     from ringwise.scheduler.defaults import default_configuration
-    from ringwise.topology.boards import shipped_catalog
     from ringwise.views.place import place_document
 
     if isinstance(objects, str):

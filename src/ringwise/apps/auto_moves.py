@@ -42,7 +42,7 @@ INTERVAL = 60
 
 def chips_left(view: SchedulerView, now: int) -> int:
     """How many chips may still be moved within this hour."""
-    used = sum(one.chips for one in view.moves.moved if one.at > now - _HOUR)
+    used = sum(one.chips for one in view.moves.moved.values() if one.at > now - _HOUR)
     return max(0, view.settings.move_chips_per_hour - used)
 
 
@@ -67,7 +67,7 @@ def automatic_plan(
 def automatic_permit(view: SchedulerView, now: int) -> Permit:
     """Who is moved without a question: jobs that say so, within the limits."""
     left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
-    lately = {one.owner for one in view.moves.moved if one.at > now - again}
+    lately = {one.owner for one in view.moves.moved.values() if one.at > now - again}
 
     def permit(job: Job) -> Reason | None:
         if moved_as(job) in lately:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -24,7 +23,7 @@ from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import TIMELINE, key_of
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError, run
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import name_of, raw_page
@@ -141,12 +140,7 @@ def drain(
 
     `timeout`: nanoseconds after which the next job is evicted. Raises ApiError when the user may not evict.
     """
-
-    async def connected() -> Drained:
-        async with Client(access, component="cli") as client:
-            return await drain_jobs(client, jobs, nodes, timeout, tell=tell)
-
-    return asyncio.run(connected())
+    return run(access, lambda client: drain_jobs(client, jobs, nodes, timeout, tell=tell))
 
 
 async def drain_jobs(

@@ -79,10 +79,9 @@ def _estimated(view: SchedulerView, now: int) -> bytes:
 
 
 def _turns(view: SchedulerView, _now: int) -> int | None:
-    """How many there were: whether anything has happened since. None: nobody waits or was said to."""
-    starts = view.what_if.starts
-    waits = bool(starts.by_job) or any(job.reason is not None for job in view.jobs.values())
-    return starts.turns if waits else None
+    """Return the number of turns; None if no job is pending or has an expected start."""
+    waits = bool(view.what_if.starts.by_job) or any(job.reason is not None for job in view.jobs.values())
+    return view.turns if waits else None
 
 
 def _is_news(view: SchedulerView, found: Sequence[EstimatedStart], now: int) -> bool:

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, TypeVar
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import ActionSpec, PluginSpec, Registry
 from ringwise.framework.session import Incident
-from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.errors import DocumentError, ManifestError
+from ringwise.manifests.text.name_expressions import NameExpressions
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.topology.boards import BoardCatalog
@@ -86,11 +88,11 @@ def read_user_configuration(text: bytes | str, origin: str) -> Configuration:
 
     try:
         return read_configuration(text, origin, installed_registry())
-    except ConfigurationError as error:
+    except DocumentError as error:
         # An unknown name may be that of a package that could not be loaded.
         problems = installed_specs()[1]
-        broken = [ConfigurationProblem("installed packages", None, "", problem) for problem in problems]
-        raise ConfigurationError([*error.errors, *broken]) from None
+        broken = [ManifestError("installed packages", "", problem) for problem in problems]
+        raise DocumentError([*error.errors, *broken]) from None
 
 
 def new_scheduler(
@@ -105,10 +107,11 @@ def new_scheduler(
     registry = installed_registry()
     made = Scheduler(
         configuration,
-        catalog=catalog,
+        catalog=catalog or shipped_catalog(),
         registry=registry.with_specs(specs) if specs else registry,
         scheduler_names=scheduler_names,
         awaits_groups=awaits_groups,
+        compile_expressions=NameExpressions,
     )
     _INCIDENTS.append(made.view.incidents)
     return made

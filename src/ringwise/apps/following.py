@@ -130,7 +130,7 @@ class FollowedCluster:
     # -- in the thread -------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        self._client = client = Client(self._access, component="kubectl")
+        self._client = client = Client(self._access, component="cli")
         await client.__aenter__()
         self._kinds = [FollowedKind(client, target, self._changed) for target, _ in kinds_to_read()]
         for kind in self._kinds:

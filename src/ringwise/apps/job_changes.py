@@ -6,7 +6,6 @@ Kubernetes and AscendJobs have a field `suspend` of their own.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,7 +29,7 @@ from ringwise.apps.suspension import (
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.readers import JobReader
 from ringwise.kube.write.job_commands import job_command
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, IgnoredStatus, run
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import NamedObject, page_reader
@@ -82,35 +81,31 @@ def change_job(
     `everywhere` the one that has a job of this name.
     """
 
-    async def change() -> JobChangeDocument:
+    async def change(client: Client) -> JobChangeDocument:
         where, _, bare = name.rpartition("/")
         if where and namespace and where != namespace:
             raise NotPossibleError(
                 f"{name} names namespace {where} and -n names {namespace}: give one of them"
             )
         where = where or namespace or ""
-        async with Client(access, component="cli") as client:
-            if everywhere and not where:
-                where = await namespace_with(client, bare)
-            changes = JobChanges(client, where or access.namespace, bare, timeout)
-            return await changes.carry_out(wish, message)
+        if everywhere and not where:
+            where = await namespace_with(client, bare)
+        changes = JobChanges(client, where or access.namespace, bare, timeout)
+        return await changes.carry_out(wish, message)
 
-    return asyncio.run(change())
+    return run(access, change)
 
 
 async def namespace_with(client: Client, name: str) -> str:
     """The namespace that has a job of this name. Raises NotPossibleError where it is not one."""
     found: dict[str, None] = {}
     for resource in _WORDS:
-        try:
+        with IgnoredStatus(404):
             async for page in client.pages(
                 resource.path(), {"fieldSelector": f"metadata.name={name}"}, PAGE_SIZE, _NAMED
             ):
                 metas = [one.metadata for one in page.items or ()]
                 found |= dict.fromkeys(meta.namespace or "" for meta in metas if meta and meta.name == name)
-        except ApiError as error:
-            if error.status != 404:
-                raise
     if len(found) != 1:
         several = f"{len(found)} namespaces have a job {name}; say which: {', '.join(sorted(found)[:5])}"
         raise NotPossibleError(several if found else f"there is no job {name} in any namespace")
@@ -152,12 +147,12 @@ class JobChanges:
         refused: list[ApiError] = []
         for resource in _WORDS:
             try:
-                found.append((resource, await self._get(resource)))
+                with IgnoredStatus(404):
+                    found.append((resource, await self._get(resource)))
             except ApiError as error:
-                if error.status == 403:
-                    refused.append(error)
-                elif error.status != 404:
+                if error.status != 403:
                     raise
+                refused.append(error)
         if len(found) > 1:
             kinds = " and ".join(f"{one.kind.lower()}s.{one.group}" for one, _ in found)
             raise NotPossibleError(f"{self._key} is the name of several jobs, of {kinds}: delete one of them")
@@ -166,17 +161,12 @@ class JobChanges:
         return found[0] if found else None
 
     async def _get(self, resource: Resource) -> Object:
-        answer = await self._client.get(resource, self._namespace, self._name, msgspec.Raw)
-        return dict(msgspec.json.decode(answer))
+        return await self._client.get(resource, self._namespace, self._name, dict[str, Any])
 
     async def _not_found(self) -> NotPossibleError:
         for resource, cure in _WITHOUT.items():
-            try:
+            with IgnoredStatus(403, 404):
                 await self._get(resource)
-            except ApiError as error:
-                if error.status not in (403, 404):
-                    raise
-            else:
                 cure = cure.format(namespace=self._namespace, name=self._name)
                 return not_suspendable(resource.kind, self._key, cure)
         near = did_you_mean(self._name, await self._names(VCJOBS, self._namespace))
@@ -187,12 +177,9 @@ class JobChanges:
 
     async def _names(self, resource: Resource, namespace: str | None = None) -> list[str]:
         """Names of objects of a kind, to tell which there are: one page, as far as the user may list them."""
-        try:
+        with IgnoredStatus(403, 404):
             async for page in self._client.pages(resource.path(namespace), {}, PAGE_SIZE, _NAMED):
                 return [one.metadata.name or "" for one in page.items or () if one.metadata is not None]
-        except ApiError as error:
-            if error.status not in (403, 404):
-                raise
         return []
 
     async def _check(self, wish: Wish) -> None:
@@ -208,13 +195,9 @@ class JobChanges:
 
     async def _known(self, resource: Resource, name: str) -> Object | None:
         """An object that a wish names, empty where there is none; None: the user may not read it."""
-        try:
-            answer = await self._client.get(resource, None, name, msgspec.Raw)
-        except ApiError as error:
-            if error.status not in (403, 404):
-                raise
-            return {} if error.status == 404 else None
-        return dict(msgspec.json.decode(answer))
+        with IgnoredStatus(403):
+            return await self._client.find(resource, None, name, dict[str, Any]) or {}
+        return None
 
     # -- vcjobs ----------------------------------------------------------------------------------
 
@@ -260,24 +243,20 @@ class JobChanges:
         name, uid = str(command["metadata"]["name"]), str(command["metadata"].get("uid") or "")
         end = self._clock.monotonic() + self._timeout
         while True:
-            try:
-                await self._client.get(JOB_COMMANDS, self._namespace, name, msgspec.Raw)
-            except ApiError as error:
-                if error.status == 404:
-                    return
-                if error.status == 403:
-                    # Who may not read it sees by the job what became of it.
-                    return
-                raise
+            waiting = None
+            # Who may not read it sees by the job what became of it.
+            with IgnoredStatus(403):
+                waiting = await self._client.find(JOB_COMMANDS, self._namespace, name, msgspec.Raw)
+            if waiting is None:
+                return
             if self._clock.monotonic() >= end:
                 break
             await self._clock.sleep(_PAUSE)
         kept = ""
         try:
-            await self._client.delete(JOB_COMMANDS, self._namespace, name, uid=uid)
-        except ApiError as error:
-            if error.status == 404:
+            if not await self._client.delete(JOB_COMMANDS, self._namespace, name, uid=uid):
                 return
+        except ApiError as error:
             kept = f"; it is still there, because it could not be deleted: {error}"
         raise NotPossibleError(
             f"no vcjob controller took the Command {name} within {self._timeout:g}s: nothing was changed; "

@@ -46,7 +46,8 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.log import Logger
-from ringwise.manifests.text.errors import ConfigurationError
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics
@@ -56,7 +57,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
-from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.topology.boards import BoardCatalog
 from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
 _LOG = Logger()
@@ -90,6 +91,8 @@ class ComponentOptions:
     core_stall_timeout: int = 15
     metrics_address: str = "127.0.0.1:8080"
     health_address: str = "127.0.0.1:11251"
+    #: Export Volcano's metrics, too.
+    volcano_metrics: bool = False
     with_scheduler: bool = True
     with_controller: bool = True
     #: Where Commands for queues are obeyed.
@@ -134,7 +137,7 @@ class ConfigurationFile:
         self._text = text
         try:
             self.current = read_user_configuration(text, str(self._path))
-        except ConfigurationError as error:
+        except DocumentError as error:
             for line in str(error).splitlines():
                 _LOG.error("configuration is invalid; the last valid one stays in use", why=line)
             return None
@@ -184,7 +187,7 @@ async def serve(
     stop: asyncio.Event,
 ) -> None:
     """Run the component until `stop` is set."""
-    metrics = Metrics()
+    metrics = Metrics(volcano=options.volcano_metrics)
     shadows: list[ShadowAdapter] = []
     #: The scheduler of the present term.
     current: list[Scheduler] = []
@@ -207,7 +210,7 @@ async def serve(
                 shadows[:] = [ShadowAdapter(scheduler, report, metrics)]
                 made += shadows
             else:
-                made.append(SchedulerAdapter(scheduler))
+                made.append(SchedulerAdapter(scheduler, metrics.volcano))
         return made
 
     component = "shadow" if options.shadow else "scheduler" if options.with_scheduler else "controller"

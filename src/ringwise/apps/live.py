@@ -6,7 +6,7 @@ objects is often enough, if the user knows that it is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 import msgspec
@@ -48,6 +48,8 @@ class LiveCluster:
     missing: list[str] = field(default_factory=list)
     #: Why the records of the scheduler could not be read; empty: they were, or there are none.
     records_missing: str = ""
+    #: By data key: why a leader did not read parts of the record, of which there is a copy.
+    unread_record: Mapping[str, str] = field(default_factory=dict)
     #: The second number of the API server's version; None if it is not known.
     server_minor: int | None = None
     #: What schedulers wrote about pending jobs.
@@ -92,7 +94,7 @@ def kinds_to_read(
 def missing_line(target: WatchTarget, error: ApiError) -> str:
     """Why a kind could not be listed. Raises the error where nothing can be answered without it."""
     if error.status == 404 and target.optional:
-        return f"{target.title}: the cluster does not know this kind (ringwise install)"
+        return f"{target.title}: the API server does not serve this kind; install the Helm chart"
     if error.status == 403:
         return f"{target.title}: not allowed; {target.permission()}"
     raise error
@@ -121,9 +123,7 @@ async def check_readable(client: Client) -> None:
             async for _ in client.pages(target.path, target.params, 1, raw_page):
                 break
         except ApiError as error:
-            if error.status != 403:
-                raise
-            missing.append(f"{target.title}: not allowed; {target.permission()}")
+            missing.append(missing_line(target, error))
     if missing:
         raise NothingReadableError("; ".join(missing))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import Client, run
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.manifests.accounts.ledger import SLOTS
@@ -16,12 +16,7 @@ _TOGETHER = 8
 
 def read_accounts(access: Access, namespace: str) -> list[tuple[str, str]]:
     """Names of ConfigMaps and their documents. Raises ApiError and UnreachableError."""
-
-    async def read() -> list[tuple[str, str]]:
-        async with Client(access, component="kubectl") as client:
-            return await accounts_of(client, namespace)
-
-    return asyncio.run(read())
+    return run(access, lambda client: accounts_of(client, namespace))
 
 
 async def accounts_of(client: Client, namespace: str) -> list[tuple[str, str]]:
@@ -34,10 +29,5 @@ async def accounts_of(client: Client, namespace: str) -> list[tuple[str, str]]:
 
 
 async def _text(client: Client, namespace: str, name: str) -> str | None:
-    try:
-        found = await client.get(CONFIG_MAPS, namespace, name, ConfigMapWire)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return None
-    return (found.data or {}).get(ACCOUNTING_KEY) or ""
+    found = await client.find(CONFIG_MAPS, namespace, name, ConfigMapWire)
+    return None if found is None else (found.data or {}).get(ACCOUNTING_KEY) or ""

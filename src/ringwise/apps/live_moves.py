@@ -6,12 +6,11 @@ What became of it stands in the record that the scheduler keeps for the next lea
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ringwise.apps.moves import progress_of, result_of
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.client import PAGE_SIZE, Client, IgnoredStatus, run
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import page_reader
@@ -19,13 +18,13 @@ from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages.move_plan import MovePlan
-from ringwise.scheduler.defragment.live_plan import EndedPlan, LivePlan, read_ended, read_live
-from ringwise.versions import read_record
+from ringwise.scheduler.cache.entries import UNREADABLE, decode
+from ringwise.scheduler.cache.record_tables import read_tables, table_of
+from ringwise.scheduler.defragment.live_plan import ENDED_MOVES, MOVES, EndedPlan, LivePlan
 from ringwise.views.documents.changes import AppliedPlanFields
 from ringwise.wellknown import (
     KUBE_SYSTEM,
     MOVE_PLAN_CONFIG_MAP,
-    MOVES_KEY,
     RESCHEDULING_CONFIG_MAP,
     VOLCANO_SYSTEM,
 )
@@ -33,6 +32,7 @@ from ringwise.wellknown import (
 #: Seconds between two looks at a plan, and how long a scheduler may take to accept it.
 POLL_SECONDS, ACCEPT_SECONDS = 2.0, 120.0
 NOT_TAKEN = "no scheduler has taken the plan: does one of this version run, with your time?"
+_TABLES = (ENDED_MOVES, MOVES)
 _RECORD = f"ConfigMap {VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
 _NOT_READ = "the plan is sent, and what becomes of it cannot be read"
 NOT_KNOWN = f"what became of the plan does not stand in {_RECORD} any more; the events of the jobs say it"
@@ -52,28 +52,15 @@ def carry_out(
 ) -> AppliedPlanFields:
     """Have the leading scheduler carry out a plan. Raises NoSchedulerAnswersError and ApiError."""
 
-    async def connected() -> AppliedPlanFields:
-        async with Client(access, component="cli") as client:
-            await send(client, replace(plan, made=now))
-            return await follow(client, plan, tell=tell)
+    async def connected(client: Client) -> AppliedPlanFields:
+        await send(client, replace(plan, made=now))
+        return await follow(client, plan, tell=tell)
 
-    return asyncio.run(connected())
+    return run(access, connected)
 
 
 async def send(client: Client, plan: MovePlan) -> None:
-    data = move_plan_data(plan)
-    try:
-        await client.patch(CONFIG_MAPS, KUBE_SYSTEM, MOVE_PLAN_CONFIG_MAP, {"data": data})
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"namespace": KUBE_SYSTEM, "name": MOVE_PLAN_CONFIG_MAP},
-            "data": data,
-        }
-        await client.create(CONFIG_MAPS, KUBE_SYSTEM, body)
+    await client.apply(CONFIG_MAPS, KUBE_SYSTEM, MOVE_PLAN_CONFIG_MAP, {"data": move_plan_data(plan)})
 
 
 async def follow(
@@ -99,13 +86,13 @@ async def follow(
 
 
 async def _state_of(client: Client, plan: str) -> tuple[EndedPlan | None, LivePlan | None]:
-    try:
-        found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
-    except ApiError as error:
-        if error.status not in (403, 404):
-            raise
-        return await _state_elsewhere(client, plan, forbidden=error.status == 403)
-    return state_in((found.data or {}).get(MOVES_KEY) or "", plan)
+    forbidden = True
+    with IgnoredStatus(403):
+        found = await client.find(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
+        if found is not None:
+            return state_in(found.data or {}, plan)
+        forbidden = False
+    return await _state_elsewhere(client, plan, forbidden=forbidden)
 
 
 async def _state_elsewhere(
@@ -115,34 +102,34 @@ async def _state_elsewhere(
 
     Anybody may call a ConfigMap so. One that does not know the plan says nothing.
     """
-    try:
+    with IgnoredStatus(403):
         params = {"fieldSelector": f"metadata.name={RESCHEDULING_CONFIG_MAP}"}
         async for page in client.pages(CONFIG_MAPS.path(None), params, PAGE_SIZE, page_reader(ConfigMapWire)):
             for one in page.items or ():
                 try:
-                    state = state_in((one.data or {}).get(MOVES_KEY) or "", plan)
+                    state = state_in(one.data or {}, plan)
                 except NoSchedulerAnswersError:
                     continue
                 if any(state):
                     return state
-    except ApiError as error:
-        if error.status != 403:
-            raise
-        if forbidden:
-            raise NoSchedulerAnswersError(_FORBIDDEN) from None
+        forbidden = False
+    if forbidden:
+        raise NoSchedulerAnswersError(_FORBIDDEN)
     return None, None
 
 
-def state_in(text: str, plan: str) -> tuple[EndedPlan | None, LivePlan | None]:
+def state_in(data: Mapping[str, str | None], plan: str) -> tuple[EndedPlan | None, LivePlan | None]:
     """Of a plan, in the record of the scheduler. Raises NoSchedulerAnswersError where that is no record."""
-    record, problem = read_record(text)
-    if problem:
-        raise NoSchedulerAnswersError(f"{_NOT_READ}: {MOVES_KEY} of {_RECORD}: {problem}")
+    tables, problems = read_tables(
+        {key: text for key, text in data.items() if text and table_of(key) in _TABLES}
+    )
+    for key, problem in problems.items():
+        raise NoSchedulerAnswersError(f"{_NOT_READ}: {key} of {_RECORD}: {problem}")
+    ended, live = (tables.get(name, {}).get(plan) for name in _TABLES)
     try:
-        ended = next((one for one in record.get("ended", ()) if one["id"] == plan), None)
-        live = next((one for one in record.get("plans", ()) if one["plan"]["id"] == plan), None)
-        return (None if ended is None else read_ended(ended)), (None if live is None else read_live(live))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
-        raise NoSchedulerAnswersError(
-            f"{_NOT_READ}: {MOVES_KEY} of {_RECORD} is not a record of a scheduler"
-        ) from None
+        return (
+            None if ended is None else decode(EndedPlan, ended),
+            None if live is None else decode(LivePlan, live),
+        )
+    except UNREADABLE:
+        raise NoSchedulerAnswersError(f"{_NOT_READ}: {_RECORD} is not a record of a scheduler") from None

@@ -17,7 +17,7 @@ from ringwise.apps.live import NothingReadableError, read_cluster
 from ringwise.apps.story import ToldStory, find_story
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.event_recorder import COMPONENT
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.client import PAGE_SIZE, Client, IgnoredStatus
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
@@ -109,17 +109,15 @@ async def read_story(client: Client, name: str, now: int) -> ToldStory:
 
 
 async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
-    try:
+    with IgnoredStatus(403):
         async for page in client.pages(EVENTS.path(namespace), {}, PAGE_SIZE, page_reader(_EventWire)):
             for wire in page.items or ():
                 one = _told(wire)
                 if one is not None:
                     yield one
-    except ApiError as error:
-        if error.status != 403:
-            raise
-        needed = WatchTarget(EVENTS, namespace).permission()
-        raise NothingReadableError(f"events: not allowed; {needed}; or --journal FILE") from None
+        return
+    needed = WatchTarget(EVENTS, namespace).permission()
+    raise NothingReadableError(f"events: not allowed; {needed}; or --journal FILE")
 
 
 def _told(wire: _EventWire) -> _Told | None:

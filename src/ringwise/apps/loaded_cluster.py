@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 
 from ringwise.apps.extensions import new_scheduler
@@ -17,15 +17,6 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import DEFAULT_QUEUE, Queue
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import ClusterObjects
-from ringwise.wellknown import (
-    COOL_DOWNS_KEY,
-    MOVES_KEY,
-    OVERRUNS_KEY,
-    PREEMPTIONS_KEY,
-    RESCHEDULING_KEY,
-    RESERVATIONS_KEY,
-    RUN_TIMES_KEY,
-)
 
 
 @dataclass(slots=True)
@@ -99,19 +90,6 @@ def input_events(
     events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
     events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
     if bundle.written:
-        events.append(_records(bundle.written))
+        # What the scheduler holds or reserves for jobs is not free for others.
+        events.append(ev.LeaderRecordRead(bundle.written, takes_over=False))
     return events, errors
-
-
-def _records(written: Mapping[str, str]) -> ev.Event:
-    """Return what the scheduler holds or reserves for jobs, which is not free for others."""
-    return ev.ReschedulingRead(
-        written.get(RESCHEDULING_KEY, ""),
-        cool_downs=written.get(COOL_DOWNS_KEY, ""),
-        moves=written.get(MOVES_KEY, ""),
-        run_times=written.get(RUN_TIMES_KEY, ""),
-        preemptions=written.get(PREEMPTIONS_KEY, ""),
-        reservations=written.get(RESERVATIONS_KEY, ""),
-        overruns=written.get(OVERRUNS_KEY, ""),
-        takes_over=False,
-    )

@@ -70,7 +70,7 @@ def place(
     events = _completed(events, known)
     scheduler = new_scheduler(configuration, catalog, scheduler_names, awaits_groups=bundle.awaits_groups)
     observer = _Candidates() if scores else None
-    scheduler.observer = observer
+    scheduler.observe(observer)
     scheduler.journal = journal
     now = bundle.newest_timestamp if now is None else now
     commands = scheduler.handle([*known, *events], now, Decide.ONE_CYCLE)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.journal.format import JournalError, JournalFile, Recorded, plain_command
+from ringwise.apps.journal.format import LEFT_OUT, JournalError, JournalFile, Recorded, plain_command
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 from ringwise.records import dataclass
@@ -19,8 +19,8 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.reference import DifferenceFields, ReplayDocument
 from ringwise.wellknown import (
     FAULT_NODES_CONFIG_MAP,
+    RECORD_CONFIG_MAPS,
     RESCHEDULE_REASON_CONFIG_MAP,
-    RESCHEDULING_CONFIG_MAP,
 )
 
 
@@ -136,23 +136,31 @@ def _again(document: dict[str, Any]) -> Any:
     return msgspec.json.decode(msgspec.json.encode(document))
 
 
-def _sorted_json(command: Any) -> bytes:
-    return msgspec.json.encode(command, order="deterministic")
+def _same(recorded: Any, decided: Any) -> bool:
+    """The order of the entries of a map is no decision, and of what a bundle leaves out nothing is known."""
+    if recorded == LEFT_OUT:
+        return True
+    if isinstance(recorded, dict) and isinstance(decided, dict):
+        return recorded.keys() == decided.keys() and all(
+            _same(recorded[key], decided[key]) for key in recorded
+        )
+    if isinstance(recorded, list) and isinstance(decided, list):
+        return len(recorded) == len(decided) and all(map(_same, recorded, decided))
+    return type(recorded) is type(decided) and bool(recorded == decided)
 
 
 def _compare(recorded: Recorded, before: list[Any], decided: list[Any]) -> Difference | None:
     for position in range(max(len(before), len(decided))):
         then = before[position] if position < len(before) else None
         now = decided[position] if position < len(decided) else None
-        # The order of the entries of a map is no decision.
-        if _sorted_json(_decision(then)) != _sorted_json(_decision(now)):
+        if not _same(_decision(then), _decision(now)):
             return Difference(recorded.section.path, recorded.line, recorded.now, position, then, now)
     return None
 
 
 #: Records of faults and for the next leader (F1). They follow from the decisions and the events, and have
 #: sentences in them.
-_RECORDS = frozenset({FAULT_NODES_CONFIG_MAP, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULING_CONFIG_MAP})
+_RECORDS = frozenset({FAULT_NODES_CONFIG_MAP, RESCHEDULE_REASON_CONFIG_MAP, *RECORD_CONFIG_MAPS})
 
 
 def _decisions(commands: Iterable[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ import msgspec
 from ringwise.durations import duration_text, unix_nanoseconds
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.status import SCHEDULER_ERROR
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import Client, IgnoredStatus
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import LEASES
 from ringwise.records import dataclass
@@ -65,17 +65,14 @@ class SchedulerLeases:
 async def read_leases(client: Client) -> SchedulerLeases:
     """Return the Leases of schedulers. Raises ApiError and UnreachableError."""
     held: list[tuple[str, str, int]] = []
-    try:
+    with IgnoredStatus(403):
         async for page in client.pages(_TARGET.path, _TARGET.params, 100, _PAGE):
             for lease in page.items or ():
                 spec = lease.spec
                 renewed = unix_nanoseconds(spec.renew_time or "") or 0
                 held.append((lease.metadata.namespace, spec.holder_identity or "", renewed))
-    except ApiError as error:
-        if error.status != 403:
-            raise
-        return SchedulerLeases(unknown=_TARGET.permission())
-    return SchedulerLeases(tuple(held))
+        return SchedulerLeases(tuple(held))
+    return SchedulerLeases(unknown=_TARGET.permission())
 
 
 def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> list[Finding]:

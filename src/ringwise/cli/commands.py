@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 #: Modules of commands that change something.
-_CHANGING = ("ringwise.cli.act.", "ringwise.cli.install.install")
+_CHANGING = ("ringwise.cli.act.",)
 
 
 class CommandEntry(NamedTuple):
@@ -111,7 +111,7 @@ COMPONENTS = {
     "admission": CommandEntry(
         "ringwise.cli.run.components",
         "admission_command",
-        "Refuse impossible jobs at submit, with the reason and the cures.",
+        "Reject impossible jobs when they are created, with the reason and suggested fixes.",
     ),
     "device-plugin": CommandEntry(
         "ringwise.cli.run.device_plugin",
@@ -129,7 +129,7 @@ SECTIONS = {
         "get": CommandEntry(
             "ringwise.cli.ask.objects",
             "get_command",
-            "List jobs, nodes, queues, pods, chips, reservations or HyperNodes.",
+            "List jobs, nodes, queues, pods or other objects.",
         ),
         "describe": CommandEntry(
             "ringwise.cli.ask.objects",
@@ -167,7 +167,7 @@ SECTIONS = {
             "Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where.",
         ),
         "boards": CommandEntry(
-            "ringwise.cli.install.boards",
+            "ringwise.cli.ask.boards",
             "boards",
             "List the known boards: chips, rings, valid requests, scores.",
         ),
@@ -179,7 +179,7 @@ SECTIONS = {
         "support-bundle": CommandEntry(
             "ringwise.cli.ask.support_bundle",
             "support_bundle_command",
-            "Write a file for support: objects, configuration and journal, with names replaced.",
+            "Write a file for support: objects, configuration and journal, without names and free text.",
         ),
         "web": CommandEntry(
             "ringwise.cli.ask.web",
@@ -280,17 +280,9 @@ SECTIONS = {
             "Place jobs of every kind on embedded clusters, and explain each result.",
         ),
     },
-    "Install on a cluster": {
-        "install": CommandEntry(
-            "ringwise.cli.install.install", "install_command", "Install Ringwise on a cluster."
-        ),
-        "uninstall": CommandEntry(
-            "ringwise.cli.install.install",
-            "uninstall_command",
-            "Remove Ringwise from a cluster.",
-        ),
+    "Settings": {
         "config": CommandEntry(
-            "ringwise.cli.install.config",
+            "ringwise.cli.ask.config",
             "config",
             "Check a volcano-scheduler.conf or a volcano-controller.conf.",
         ),

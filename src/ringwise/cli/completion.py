@@ -66,7 +66,7 @@ class KnownName(_Text):
 
 
 def shipped_board_names() -> dict[str, str | None]:
-    from ringwise.topology.boards import shipped_boards
+    from ringwise.manifests.settings.boards import shipped_boards
 
     return dict.fromkeys(shipped_boards())
 

@@ -10,9 +10,10 @@ from ringwise.cli.output import complain, reading_progress, stop
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.topology.board import BoardError
-from ringwise.topology.boards import BoardCatalog, shipped_catalog
+from ringwise.topology.boards import BoardCatalog
 
 #: Errors that are printed; a page of them is enough to see what is wrong.
 MAX_TOLD = 50
@@ -28,7 +29,6 @@ def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Confi
     if path is None and given is None:
         return default_configuration()
     from ringwise.apps.extensions import read_user_configuration
-    from ringwise.manifests.text.errors import ConfigurationError
 
     try:
         if path is not None:
@@ -38,7 +38,7 @@ def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Confi
             configuration = read_user_configuration(*given)
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
-    except ConfigurationError as error:
+    except DocumentError as error:
         raise stop(error) from None
     for warning in configuration.warnings:
         complain(f"warning: {warning}")
@@ -49,8 +49,8 @@ def load_catalog(files: Sequence[Path]) -> BoardCatalog:
     """The shipped boards and those of the files."""
     try:
         return shipped_catalog(tuple(files))
-    except BoardError as error:
-        raise stop(*str(error).splitlines()) from None
+    except DocumentError as error:
+        raise stop(error) from None
 
 
 def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:

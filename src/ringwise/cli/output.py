@@ -89,6 +89,10 @@ def print_document(document: Any, output: str) -> None:
 
 def document_text(document: Any, output: str) -> str:
     """Equal documents are equal bytes."""
+    if not isinstance(document, dict):
+        import msgspec
+
+        document = msgspec.to_builtins(document)
     if output == "json":
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     import yaml

@@ -16,9 +16,8 @@ from ringwise.device.control_groups import ControlGroups
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod
 from ringwise.device.rpc import KubeletError, PodResources
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.list_watch import name_of, version_number
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
@@ -35,8 +34,6 @@ AFTER_SENDING, AFTER_ANSWER = 0.0005, 0.01
 MAX_PAUSE = 2.0
 #: How often another pod is tried when the chosen one is gone.
 CHOICES = 5
-
-API_ERRORS = (ApiError, UnreachableError, KubeConfigError)
 
 
 class Observer:

@@ -334,6 +334,7 @@ class Allocator:
         return pod.uid in self._unrecorded or self._is_served(pod) or self._runs(pod)
 
     def _runs(self, pod: NodePod) -> bool:
+        """Return whether the pod runs with chips; one that changed places with another waits for its own."""
         return pod.phase == "Running" and pod.uid not in self.ledger.claims
 
     def _named(self, pod: NodePod) -> Collection[str]:

@@ -17,6 +17,7 @@ from ringwise.device.cards import (
     lead,
     name_of,
 )
+from ringwise.files import replacing
 from ringwise.log import Logger
 from ringwise.manifests.text.go_json import compact
 from ringwise.records import dataclass
@@ -263,15 +264,8 @@ class ContainerResponses:
             if target.read_bytes() == content:
                 return
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f".{CDI_FILE}.new"
-        try:
-            unfinished.write_bytes(content)
-            unfinished.chmod(0o644)
-            unfinished.replace(target)
-        except OSError:
-            with contextlib.suppress(OSError):
-                unfinished.unlink()
-            raise
+        with replacing(target, 0o644) as file:
+            file.write(content)
 
 
 def _cdi_nodes(nodes: Sequence[DeviceNode]) -> list[dict[str, str]]:

@@ -11,9 +11,8 @@ from ringwise.device.cards import Chip
 from ringwise.device.health.configuration import FaultConfiguration
 from ringwise.device.health.levels import OCCURRED, RECOVERED
 from ringwise.device.health.tracker import FaultChange
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, Client
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import EVENTS
 from ringwise.log import Logger
 from ringwise.manifests.text.quantities import rfc3339
@@ -73,8 +72,6 @@ class FaultEvents:
         if self._pod:
             about = {"apiVersion": "v1", "kind": "Pod", "name": self._pod, "namespace": self._namespace}
         return {
-            "apiVersion": "v1",
-            "kind": "Event",
             "metadata": {
                 "name": f"{about['name'][:200].rstrip('-.')}.{self._last}{chip.logic}",
                 "namespace": self._namespace or "default",
@@ -109,5 +106,5 @@ class FaultEvents:
             self._written.append(self._clock.monotonic())
             try:
                 await self._client.create(EVENTS, body["metadata"]["namespace"], body)
-            except (ApiError, UnreachableError, KubeConfigError) as error:
+            except API_ERRORS as error:
                 _LOG.warning("event not written", why=str(error), message=body["message"])

@@ -35,7 +35,6 @@ class FileWatch:
         self._name = os.fsencode(name)
         self._library = ctypes.CDLL(None, use_errno=True)
         self._descriptor = -1
-        self._watches = False
         self._made = asyncio.Event()
 
     def __enter__(self) -> Self:
@@ -66,12 +65,10 @@ class FileWatch:
         return was
 
     def _watch(self) -> None:
-        """The folder may come later than we do, or be made anew."""
-        if self._descriptor < 0 or self._watches:
-            return
-        path = os.fsencode(self._folder)
-        watch = self._library.inotify_add_watch(self._descriptor, path, _CREATED | _MOVED_HERE)
-        self._watches = watch >= 0
+        """The folder may come later than we do, or be made anew. Watching it twice changes nothing."""
+        if self._descriptor >= 0:
+            path = os.fsencode(self._folder)
+            self._library.inotify_add_watch(self._descriptor, path, _CREATED | _MOVED_HERE)
 
     def _read(self) -> None:
         try:
@@ -83,8 +80,6 @@ class FileWatch:
             _, what, _, length = _EVENT.unpack_from(events, at)
             name = events[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0")
             at += _EVENT.size + length
-            if what & _IGNORED:
-                self._watches = False
-            elif name == self._name or not length:
+            if not what & _IGNORED and (name == self._name or not length):
                 # Without a name: events were lost, so it may have been ours.
                 self._made.set()

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ringwise.device.allocate_calls import API_ERRORS, AllocateCalls, Observer
+from ringwise.device.allocate_calls import AllocateCalls, Observer
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
 from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
@@ -62,7 +62,7 @@ from ringwise.device.rpc import PodResources, PodResourcesClient
 from ringwise.device.settings import PluginSettings
 from ringwise.device.utilization import Utilization
 from ringwise.device.watch import ObjectWatch
-from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.client import API_ERRORS, Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger

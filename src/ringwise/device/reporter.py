@@ -175,7 +175,6 @@ class Reporter:
                 body["data"].setdefault(UTILIZATION_KEY, None)
                 answer = await self._client.patch(CONFIG_MAPS, KUBE_SYSTEM, self.name, body)
             else:
-                body |= {"apiVersion": "v1", "kind": "ConfigMap"}
                 body["metadata"] |= {"name": self.name, "namespace": KUBE_SYSTEM}
                 answer = await self._client.create(CONFIG_MAPS, KUBE_SYSTEM, body)
         except ApiError as error:
@@ -194,14 +193,11 @@ class Reporter:
 
     async def read(self) -> ConfigMapWire | None:
         """The ConfigMap as it is now; None where there is none."""
-        try:
-            stored = await self._client.get(CONFIG_MAPS, KUBE_SYSTEM, self.name, ConfigMapWire)
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        stored = await self._client.find(CONFIG_MAPS, KUBE_SYSTEM, self.name, ConfigMapWire)
+        if stored is None:
             self._version = ""
-            return None
-        self.saw(stored.metadata.resource_version or "" if stored.metadata else "")
+        else:
+            self.saw(stored.metadata.resource_version or "" if stored.metadata else "")
         return stored
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-SECOND = 1_000_000_000
+from ringwise.durations import SECOND
 
 
 class SimulationClock(Protocol):

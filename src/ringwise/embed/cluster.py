@@ -116,8 +116,13 @@ class EmbeddedCluster:
 
     def published(self, namespace: str, name: str, key: str) -> str:
         """The value of a data key that scheduler or controller published; empty where there is none."""
-        found = self.table.get(PUBLISHED, f"{namespace}/{name}")
-        return found.data.get(key, "") if isinstance(found, ConfigMap) else ""
+        return self.published_data(namespace, [name]).get(key, "")
+
+    def published_data(self, namespace: str, names: Iterable[str]) -> dict[str, str]:
+        """All data of published ConfigMaps that is not empty."""
+        found = (self.table.get(PUBLISHED, f"{namespace}/{name}") for name in names)
+        maps = (one for one in found if isinstance(one, ConfigMap))
+        return {key: text for one in maps for key, text in one.data.items() if text}
 
     def additions(self, uid: str) -> want.PodAdditions:
         """What job plugins added to the pod: environment, host name, mounts."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ringwise.grammar import counted
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.records import dataclass
 from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.board import Board
-from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import whole_number
 from ringwise.topology.switches import Server, SwitchTopology, make_topology

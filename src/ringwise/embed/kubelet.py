@@ -13,8 +13,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from ringwise.durations import plain_duration
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND, plain_duration
 from ringwise.manifests.text.quantities import NotReadableError, duration
 from ringwise.records import dataclass
 from ringwise.state.model import ENDED, Pod

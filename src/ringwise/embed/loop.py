@@ -12,21 +12,14 @@ from ringwise.embed.records import events_of
 from ringwise.grammar import counted
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.commands import AskJob, Command
-from ringwise.messages.events import Event, JobCommand, ReschedulingRead
+from ringwise.messages.events import Event, JobCommand, LeaderRecordRead
 from ringwise.wellknown import (
-    COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
-    MOVES_KEY,
-    OVERRUNS_KEY,
-    PREEMPTIONS_KEY,
+    RECORD_CONFIG_MAPS,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
-    RESCHEDULING_CONFIG_MAP,
-    RESCHEDULING_KEY,
-    RESERVATIONS_KEY,
-    RUN_TIMES_KEY,
     VOLCANO_SYSTEM,
 )
 
@@ -158,15 +151,8 @@ def _written(cluster: EmbeddedCluster) -> list[Event]:
 
 
 def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
-    """F1: what the scheduler before it wrote about jobs that are being rescheduled."""
-    document = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY)
+    """F1: the record of the scheduler before it."""
+    tables = cluster.published_data(VOLCANO_SYSTEM, RECORD_CONFIG_MAPS)
     records = cluster.published(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
     nodes = cluster.published(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
-    cool_downs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY)
-    moves = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY)
-    runs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RUN_TIMES_KEY)
-    preemptions = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, PREEMPTIONS_KEY)
-    reservations = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY)
-    overruns = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, OVERRUNS_KEY)
-    texts = (document, records, cool_downs, nodes, moves, runs, preemptions, reservations, overruns)
-    return [ReschedulingRead(*texts)] if any(texts) else []
+    return [LeaderRecordRead(tables, records, nodes)] if tables or records or nodes else []

@@ -1,20 +1,25 @@
-"""Amounts of resources: cpu in milli-cores, memory in bytes, everything else in whole units."""
+"""Amounts of resources: cpu in milli-cores, memory in bytes, everything else in units.
+
+A share of a chip is a `Decimal` with two places, so that sums are exact. Amounts without shares are `int`:
+they cost and print the same as if there were no shares.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from ringwise.grammar import amount_text
 from ringwise.state.model import PodClass
 
-Amounts = dict[str, int]
-
+Amount = int | Decimal
+Amounts = dict[str, Amount]
 
 #: Names in `minResources` that only ResourceQuotas have. What pods use is not counted under them.
 _QUOTA_NAMES = ("requests.", "limits.", "count/")
 
 
-def without_quota_names(amounts: Mapping[str, int]) -> Amounts:
+def without_quota_names(amounts: Mapping[str, Amount]) -> Amounts:
     """The part of `minResources` that nodes offer and queues limit."""
     return {
         name: amount
@@ -45,17 +50,35 @@ def request_text(pod_class: PodClass) -> str:
     return ", ".join(asked) or "no resources"
 
 
-def add(total: Amounts, more: Mapping[str, int], times: int = 1) -> None:
+def add(total: Amounts, more: Mapping[str, Amount], times: int = 1) -> None:
     """Add in place; entries that become zero are removed, so that equal totals are equal dictionaries."""
     for name, amount in more.items():
         value = total.get(name, 0) + amount * times
         if value:
-            total[name] = value
+            total[name] = value if type(value) is int else simplified(value)
         else:
             total.pop(name, None)
 
 
-def lacking(asked: Mapping[str, int], used: Mapping[str, int], limit: Mapping[str, int]) -> tuple[str, ...]:
+def simplified(amount: Amount) -> Amount:
+    """The same amount as an `int` if it is a whole number."""
+    whole = int(amount)
+    return whole if whole == amount else amount
+
+
+def plain(amounts: Mapping[str, Amount]) -> dict[str, int | float]:
+    """The amounts as numbers of JSON."""
+    return {name: as_number(amount) for name, amount in amounts.items()}
+
+
+def as_number(amount: Amount) -> int | float:
+    """The amount as a number of JSON."""
+    return amount if isinstance(amount, int) else float(amount)
+
+
+def lacking(
+    asked: Mapping[str, Amount], used: Mapping[str, Amount], limit: Mapping[str, Amount]
+) -> tuple[str, ...]:
     """The resources for which used + asked exceeds a limit; a resource without a limit is unlimited."""
     short: list[str] = []
     for name, amount in asked.items():
@@ -64,7 +87,7 @@ def lacking(asked: Mapping[str, int], used: Mapping[str, int], limit: Mapping[st
     return tuple(short)
 
 
-def smaller(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+def smaller(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> Amounts:
     """The smaller of two limits; a resource that is in one of them only has that limit."""
     found = dict(one)
     for name, amount in other.items():
@@ -72,11 +95,11 @@ def smaller(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
     return found
 
 
-def share(part: Mapping[str, int], whole: Mapping[str, int]) -> float:
+def share(part: Mapping[str, Amount], whole: Mapping[str, Amount]) -> float:
     """The largest fraction over all resources; 1 for something of nothing, 0 for nothing of nothing."""
     largest = 0.0
     for name, amount in part.items():
         if amount:
             total = whole.get(name, 0)
-            largest = max(largest, amount / total if total else 1.0)
+            largest = max(largest, float(amount / total) if total else 1.0)
     return largest

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.reasons import Reason
 
-_SECOND = 1_000_000_000
 #: A job may take so many steps, and so many more for each of its pods: on 10,000 nodes that is enough for
 #: selectors and preferences of any size within docs/object-limits.md.
 JOB_STEPS, POD_STEPS = 1_000_000, 4_000
@@ -49,7 +49,7 @@ class NamespaceSteps:
         if known is None:
             return NAMESPACE_STEPS
         left, since = known
-        left += (now - since) * NAMESPACE_STEPS_A_SECOND // _SECOND
+        left += (now - since) * NAMESPACE_STEPS_A_SECOND // SECOND
         if left >= NAMESPACE_STEPS:
             del self._left[namespace]
             return NAMESPACE_STEPS
@@ -62,7 +62,7 @@ class NamespaceSteps:
             return None
         # A tenth of the steps is enough to try the next jobs.
         seconds = 1 + (missing + NAMESPACE_STEPS // 10) // NAMESPACE_STEPS_A_SECOND
-        return now + seconds * _SECOND
+        return now + seconds * SECOND
 
     def take(self, namespace: str, steps: int, now: int) -> None:
         if steps:
@@ -115,7 +115,7 @@ class StepBudget:
                     namespace=namespace,
                     steps=NAMESPACE_STEPS - self._namespaces.left(namespace, self._now),
                     limit=NAMESPACE_STEPS,
-                    seconds=(resumes - self._now) // _SECOND,
+                    seconds=(resumes - self._now) // SECOND,
                 ),
                 resumes,
             )

@@ -8,9 +8,9 @@ exist, and which arguments they take, is in the registry.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, fields, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from ringwise.framework.arguments import (
     Argument,
@@ -27,6 +27,7 @@ from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 
 T = TypeVar("T", bound=Value)
+P = ParamSpec("P")
 
 #: The entry of `configurations` that carries the settings.
 SETTINGS_ENTRY = "init-params"
@@ -40,7 +41,8 @@ _DAY = 86_400
 _UNWRITTEN = -1
 
 
-def _setting(argument: Argument[Any]) -> Any:
+def _setting(declare: Callable[P, Argument[Any]], *values: P.args, **limits: P.kwargs) -> Any:
+    argument = declare(*values, **limits)
     return field(default=argument.default, metadata={"argument": argument})
 
 
@@ -49,330 +51,288 @@ class Settings:
     """All of `init-params`. A wrong combination cannot be built."""
 
     grace_over_time: int = _setting(
-        integer(
-            "grace-over-time",
-            900,
-            "how long a faulty job may take to end by itself before it is ended by force",
-            minimum=2,
-            maximum=3600,
-            unit="seconds",
-        )
+        integer,
+        "grace-over-time",
+        900,
+        "how long a faulty job may take to end by itself before it is ended by force",
+        minimum=2,
+        maximum=3600,
+        unit="seconds",
     )
     preset_virtual_device: bool = _setting(
-        boolean(
-            "presetVirtualDevice",
-            False,
-            "virtual chips are made beforehand; they are refused either way",
-            has_effect=False,
-        )
+        boolean,
+        "presetVirtualDevice",
+        False,
+        "virtual chips are made beforehand; they are refused either way",
+        has_effect=False,
     )
     nslb_version: Literal["1.0", "2.0"] = _setting(
-        choice("nslb-version", "1.0", ("1.0", "2.0"), "version of the rules for leaf switches")
+        choice, "nslb-version", "1.0", ("1.0", "2.0"), "version of the rules for leaf switches"
     )
     shared_tor_num: int = _setting(
-        choice(
-            "shared-tor-num",
-            2,
-            (1, 2),
-            "leaf switches a job may share with others (nslb-version 2.0)",
-        )
+        choice, "shared-tor-num", 2, (1, 2), "leaf switches a job may share with others (nslb-version 2.0)"
     )
     use_cluster_info_manager: bool = _setting(
-        boolean(
-            "useClusterInfoManager",
-            True,
-            "where the aggregated device ConfigMaps have a node, they win over its own one",
-        )
+        boolean,
+        "useClusterInfoManager",
+        True,
+        "where the aggregated device ConfigMaps have a node, they win over its own one",
     )
     self_maintain_available_card: bool = _setting(
-        boolean(
-            "self-maintain-available-card",
-            True,
-            "free chips are counted from pods (true) or taken from the device ConfigMaps (false)",
-        )
+        boolean,
+        "self-maintain-available-card",
+        True,
+        "free chips are counted from pods (true) or taken from the device ConfigMaps (false)",
     )
     force_enqueue: bool = _setting(
-        boolean(
-            "forceEnqueue",
-            True,
-            "a job is admitted once there are enough chips, whatever else is short",
-        )
+        boolean, "forceEnqueue", True, "a job is admitted once there are enough chips, whatever else is short"
     )
-    super_pod_size: int = _setting(integer("super-pod-size", 48, "nodes in a physical SuperPoD", minimum=1))
+    super_pod_size: int = _setting(integer, "super-pod-size", 48, "nodes in a physical SuperPoD", minimum=1)
     reserve_nodes: int = _setting(
-        integer(
-            "reserve-nodes",
-            _UNWRITTEN,
-            "nodes kept free in each SuperPoD while other SuperPoDs have enough free nodes",
-            default_text="2, or 0 where `super-pod-size` is 2 or less",
-            limit_text=", below super-pod-size",
-        )
+        integer,
+        "reserve-nodes",
+        _UNWRITTEN,
+        "nodes kept free in each SuperPoD while other SuperPoDs have enough free nodes",
+        default_text="2, or 0 where `super-pod-size` is 2 or less",
+        limit_text=", below super-pod-size",
     )
     prefer_previous_node: bool = _setting(
-        boolean("prefer-previous-node", False, "a pod that comes back prefers the node it was on")
+        boolean, "prefer-previous-node", False, "a pod that comes back prefers the node it was on"
     )
     resource_level_config: str = _setting(
-        resource_levels(
-            "resource-level-config", "levels of multi-level scheduling, which is not supported yet"
-        )
+        resource_levels,
+        "resource-level-config",
+        "levels of multi-level scheduling, which is not supported yet",
     )
     #: N2. `field` is read as `vendor`.
     multi_pod_requests: Literal["document", "vendor", "field"] = _setting(
-        choice(
-            "multi-pod-requests",
-            "document",
-            ("document", "vendor"),
-            "chips per pod in a job of several pods on 910 x8: 8 (document) or 1, 2, 4, 8 (vendor); "
-            "`field` is read as vendor",
-            synonyms={"field": "vendor"},
-        )
+        choice,
+        "multi-pod-requests",
+        "document",
+        ("document", "vendor"),
+        "chips per pod in a job of several pods on 910 x8: 8 (document) or 1, 2, 4, 8 (vendor); "
+        "`field` is read as vendor",
+        synonyms={"field": "vendor"},
     )
     score_combination: Literal["strict", "sum"] = _setting(
-        choice(
-            "score-combination",
-            "strict",
-            ("strict", "sum"),
-            "the chip order decides before other node scores (strict) or is added to them, times 100 (sum)",
-        )
+        choice,
+        "score-combination",
+        "strict",
+        ("strict", "sum"),
+        "the chip order decides before other node scores (strict) or is added to them, times 100 (sum)",
     )
     single_switch_first: bool = _setting(
-        boolean(
-            "single-switch-first",
-            False,
-            "a job with fewer pods than a leaf switch has nodes is first tried under one switch",
-        )
+        boolean,
+        "single-switch-first",
+        False,
+        "a job with fewer pods than a leaf switch has nodes is first tried under one switch",
     )
     superpod_packing: Literal["whole-job", "per-block"] = _setting(
-        choice(
-            "superpod-packing",
-            "whole-job",
-            ("whole-job", "per-block"),
-            "SuperPoDs are chosen for all blocks of a job together or for one block after the other",
-        )
+        choice,
+        "superpod-packing",
+        "whole-job",
+        ("whole-job", "per-block"),
+        "SuperPoDs are chosen for all blocks of a job together or for one block after the other",
     )
     ring_packing: Literal["document", "tight-node"] = _setting(
-        choice(
-            "ring-packing",
-            "document",
-            ("document", "tight-node"),
-            "order of nodes on 910 x8: healthy capacity, group A to D, fewest free chips (document), or "
-            "capacity, fewest free chips, group (tight-node)",
-        )
+        choice,
+        "ring-packing",
+        "document",
+        ("document", "tight-node"),
+        "order of nodes on 910 x8: healthy capacity, group A to D, fewest free chips (document), or "
+        "capacity, fewest free chips, group (tight-node)",
     )
     queue_discipline: Literal["best-effort", "strict"] = _setting(
-        choice(
-            "queue-discipline",
-            "best-effort",
-            ("best-effort", "strict"),
-            "a job that does not fit lets jobs behind it pass (best-effort), or blocks those of its queue "
-            "that ask for the same resource (strict)",
-        )
+        choice,
+        "queue-discipline",
+        "best-effort",
+        ("best-effort", "strict"),
+        "a job that does not fit lets jobs behind it pass (best-effort), or blocks those of its queue "
+        "that ask for the same resource (strict)",
     )
     defragment: Literal["off", "plan", "auto"] = _setting(
-        choice(
-            "defragment",
-            "plan",
-            ("off", "plan", "auto"),
-            "plans to move running jobs so that a job that waits for holes can start: none (off), shown only "
-            '(plan), or carried out as well for jobs with `ringwise.io/movable: "true"` (auto)',
-        )
+        choice,
+        "defragment",
+        "plan",
+        ("off", "plan", "auto"),
+        "plans to move running jobs so that a job that waits for holes can start: none (off), shown only "
+        '(plan), or carried out as well for jobs with `ringwise.io/movable: "true"` (auto)',
     )
     move_chips_per_hour: int = _setting(
-        integer(
-            "move-chips-per-hour",
-            32,
-            "with `defragment: auto`, how many chips are moved within an hour at most",
-            minimum=0,
-            maximum=1_000_000,
-        )
+        integer,
+        "move-chips-per-hour",
+        32,
+        "with `defragment: auto`, how many chips are moved within an hour at most",
+        minimum=0,
+        maximum=1_000_000,
     )
     move_again_after: int = _setting(
-        integer(
-            "move-again-after",
-            _DAY,
-            "with `defragment: auto`, how long a job that was moved is not moved again",
-            maximum=30 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "move-again-after",
+        _DAY,
+        "with `defragment: auto`, how long a job that was moved is not moved again",
+        maximum=30 * _DAY,
+        unit="seconds",
     )
     long_grace_period: int = _setting(
-        integer(
-            "long-grace-period",
-            120,
-            "pods with a longer `terminationGracePeriodSeconds` are evicted last; if pods that are evicted "
-            "for a job are not gone after this time, other candidates are evicted instead",
-            minimum=1,
-            maximum=7 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "long-grace-period",
+        120,
+        "pods with a longer `terminationGracePeriodSeconds` are evicted last; if pods that are evicted "
+        "for a job are not gone after this time, other candidates are evicted instead",
+        minimum=1,
+        maximum=7 * _DAY,
+        unit="seconds",
     )
     preempt_again_after: int = _setting(
-        integer(
-            "preempt-again-after",
-            3600,
-            "how long a job that was preempted or reclaimed is the last of its priority to be so again",
-            maximum=30 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "preempt-again-after",
+        3600,
+        "how long a job that was preempted or reclaimed is the last of its priority to be so again",
+        maximum=30 * _DAY,
+        unit="seconds",
     )
     restart_cost: int = _setting(
-        integer(
-            "restart-cost",
-            600,
-            "what a restart costs a job without the annotation `ringwise.io/restart-cost`",
-            maximum=_DAY,
-            unit="seconds",
-        )
+        integer,
+        "restart-cost",
+        600,
+        "what a restart costs a job without the annotation `ringwise.io/restart-cost`",
+        maximum=_DAY,
+        unit="seconds",
     )
     owned_annotations: Literal["open", "guarded"] = _setting(
-        choice(
-            "owned-annotations",
-            "open",
-            ("open", "guarded"),
-            "who can write the annotations of scheduler and device plugin: every user (open), or an "
-            "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
-        )
+        choice,
+        "owned-annotations",
+        "open",
+        ("open", "guarded"),
+        "who can write the annotations of scheduler and device plugin: every user (open), or an "
+        "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
     )
     run_time_warning: int = _setting(
-        integer(
-            "run-time-warning",
-            600,
-            "how long before the end of its queue's longest run time a job is warned; nobody is ended sooner "
-            "after his warning",
-            minimum=1,
-            maximum=7 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "run-time-warning",
+        600,
+        "how long before the end of its queue's longest run time a job is warned; nobody is ended sooner "
+        "after his warning",
+        minimum=1,
+        maximum=7 * _DAY,
+        unit="seconds",
     )
     expected_duration_grace: int = _setting(
-        integer(
-            "expected-duration-grace",
-            300,
-            "how long a job on chips that are reserved for another job may exceed its expected duration "
-            "before it can be evicted for that job (action `preempt`)",
-            maximum=7 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "expected-duration-grace",
+        300,
+        "how long a job on chips that are reserved for another job may exceed its expected duration "
+        "before it can be evicted for that job (action `preempt`)",
+        maximum=7 * _DAY,
+        unit="seconds",
     )
     user_annotation: Literal["open", "guarded"] = _setting(
-        choice(
-            "user-annotation",
-            "open",
-            ("open", "guarded"),
-            "who can write the annotation `ringwise.io/user`: every user, and it is not believed (open), or "
-            "admission writes it and a policy guards it (guarded)",
-        )
+        choice,
+        "user-annotation",
+        "open",
+        ("open", "guarded"),
+        "who can write the annotation `ringwise.io/user`: every user, and it is not believed (open), or "
+        "admission writes it and a policy guards it (guarded)",
     )
     user_label: str = _setting(
-        label_key(
-            "user-label",
-            "label of jobs that names their user in reports where `ringwise.io/user` does not; anybody can "
-            "write it, so such a user is unverified",
-        )
+        label_key,
+        "user-label",
+        "label of jobs that names their user in reports where `ringwise.io/user` does not; anybody can "
+        "write it, so such a user is unverified",
     )
     visible_devices: Literal["allowed", "refused", "strict"] = _setting(
-        choice(
-            "visible-devices",
-            "refused",
-            ("allowed", "refused", "strict"),
-            "pods whose environment says which chips their containers see (`ASCEND_VISIBLE_DEVICES` from "
-            "anything but the annotation with the chips of the pod) are placed (allowed) or refused; strict "
-            "also refuses pods whose `envFrom` could say it",
-        )
+        choice,
+        "visible-devices",
+        "refused",
+        ("allowed", "refused", "strict"),
+        "pods whose environment says which chips their containers see (`ASCEND_VISIBLE_DEVICES` from "
+        "anything but the annotation with the chips of the pod) are placed (allowed) or refused; strict "
+        "also refuses pods whose `envFrom` could say it",
     )
     reservation_after: int = _setting(
-        integer(
-            "reservation-after",
-            600,
-            "how long a job waits before chips are reserved for it",
-            maximum=7 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "reservation-after",
+        600,
+        "how long a job waits before chips are reserved for it",
+        maximum=7 * _DAY,
+        unit="seconds",
     )
     turn_limit: int = _setting(
-        integer(
-            "turn-limit",
-            1,
-            "the processor time after which a turn of the scheduler ends between two jobs, and events are "
-            "handled; the next turn continues",
-            minimum=1,
-            maximum=60,
-            unit="seconds",
-        )
+        integer,
+        "turn-limit",
+        1,
+        "the processor time after which a turn of the scheduler ends between two jobs, and events are "
+        "handled; the next turn continues",
+        minimum=1,
+        maximum=60,
+        unit="seconds",
     )
     pod_creation_timeout: int = _setting(
-        integer(
-            "pod-creation-timeout",
-            300,
-            "how long an admitted job (Inqueue) may have no pods before it is Pending again; 0: no limit",
-            maximum=7 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "pod-creation-timeout",
+        300,
+        "how long an admitted job (Inqueue) may have no pods before it is Pending again; 0: no limit",
+        maximum=7 * _DAY,
+        unit="seconds",
     )
     hold_healthy_nodes: int = _setting(
-        integer(
-            "hold-healthy-nodes",
-            120,
-            "how long the healthy nodes of a job that is being rescheduled are held for it",
-            maximum=_DAY,
-            unit="seconds",
-        )
+        integer,
+        "hold-healthy-nodes",
+        120,
+        "how long the healthy nodes of a job that is being rescheduled are held for it",
+        maximum=_DAY,
+        unit="seconds",
     )
     fault_cool_down: int = _setting(
-        integer(
-            "fault-cool-down",
-            600,
-            "how long a job avoids a node whose chips broke it, also when they are healthy again",
-            maximum=7 * _DAY,
-            unit="seconds",
-        )
+        integer,
+        "fault-cool-down",
+        600,
+        "how long a job avoids a node whose chips broke it, also when they are healthy again",
+        maximum=7 * _DAY,
+        unit="seconds",
     )
     keep_off_without_duration: bool = _setting(
-        boolean(
-            "keep-off-without-duration",
-            True,
-            "a job that does not say how long it runs is kept off nodes with a drain ahead (`drain --at`) "
-            "or a reservation (`reserve`)",
-        )
+        boolean,
+        "keep-off-without-duration",
+        True,
+        "a job that does not say how long it runs is kept off nodes with a drain ahead (`drain --at`) "
+        "or a reservation (`reserve`)",
     )
     reschedule_rack_after: int = _setting(
-        integer(
-            "reschedule-rack-after",
-            3,
-            "how long pods of a job for racks wait for nodes after a fault until the healthy pods of the "
-            "broken logical rack are restarted, and the rack may move inside its SuperPoD",
-            maximum=_DAY,
-            unit="seconds",
-        )
+        integer,
+        "reschedule-rack-after",
+        3,
+        "how long pods of a job for racks wait for nodes after a fault until the healthy pods of the "
+        "broken logical rack are restarted, and the rack may move inside its SuperPoD",
+        maximum=_DAY,
+        unit="seconds",
     )
     reschedule_block_after: int = _setting(
-        integer(
-            "reschedule-block-after",
-            6,
-            "how long pods of a job for SuperPoDs or racks wait for nodes after a fault until the healthy "
-            "pods of the broken block are restarted, and the block may move to another SuperPoD",
-            maximum=_DAY,
-            unit="seconds",
-        )
+        integer,
+        "reschedule-block-after",
+        6,
+        "how long pods of a job for SuperPoDs or racks wait for nodes after a fault until the healthy "
+        "pods of the broken block are restarted, and the block may move to another SuperPoD",
+        maximum=_DAY,
+        unit="seconds",
     )
     reschedule_job_after: int = _setting(
-        integer(
-            "reschedule-job-after",
-            12,
-            "how long pods of any job wait for nodes after a fault until all its pods are restarted, and it "
-            "is placed anew where its intact blocks cannot be kept",
-            maximum=_DAY,
-            unit="seconds",
-        )
+        integer,
+        "reschedule-job-after",
+        12,
+        "how long pods of any job wait for nodes after a fault until all its pods are restarted, and it "
+        "is placed anew where its intact blocks cannot be kept",
+        maximum=_DAY,
+        unit="seconds",
     )
     gang_recovery_limit: int = _setting(
-        integer(
-            "gang-recovery-limit",
-            30,
-            "how long a gang may stay partly bound before it is completed or undone",
-            maximum=_DAY,
-            unit="seconds",
-        )
+        integer,
+        "gang-recovery-limit",
+        30,
+        "how long a gang may stay partly bound before it is completed or undone",
+        maximum=_DAY,
+        unit="seconds",
     )
 
     def __post_init__(self) -> None:

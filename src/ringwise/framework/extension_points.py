@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.preferred_nodes import ScoredNodes
@@ -110,6 +111,26 @@ class QueueLimit(Protocol):
     """Why the queue may not give this pod what it requests; None when it may."""
 
     def __call__(self, queue: Queue, pod: Pod, /) -> Reason | None: ...
+
+
+class QueueShare(NamedTuple):
+    """What a plugin that shares the cluster gives a queue, with the queues below it."""
+
+    deserved: Mapping[str, Amount]
+    #: The most that it may use.
+    limit: Mapping[str, Amount]
+    #: The largest part that it uses of what it deserves.
+    share: float
+    #: What its enqueued jobs were promised and do not use.
+    promised: Mapping[str, Amount]
+    #: The queues that count: its own name, and in a tree those below it.
+    below: Sequence[str]
+
+
+class QueueShareReport(Protocol):
+    """The share of the queue; None if the plugin does not know it. For reports: nothing decides by it."""
+
+    def __call__(self, queue: Queue, /) -> QueueShare | None: ...
 
 
 class QueueClaim(Protocol):
@@ -325,6 +346,8 @@ JOB_ENQUEUED: ExtensionPoint[JobNotice] = ExtensionPoint("job_enqueued", "job_en
 JOB_STARVING: ExtensionPoint[JobCondition] = ExtensionPoint("job_starving", "job_starving")
 OVERUSED: ExtensionPoint[QueueCondition] = ExtensionPoint("overused", "overused")
 ALLOCATABLE: ExtensionPoint[QueueLimit] = ExtensionPoint("allocatable", "allocatable")
+#: The first plugin that answers counts.
+QUEUE_SHARE: ExtensionPoint[QueueShareReport] = ExtensionPoint("queue_share")
 PREEMPTIVE: ExtensionPoint[QueueClaim] = ExtensionPoint("preemptive", "preemptive")
 PREDICATE: ExtensionPoint[Predicate] = ExtensionPoint("predicate", "predicate")
 NODE_SET: ExtensionPoint[NodeSetFactory] = ExtensionPoint("node_set", "predicate")
@@ -369,6 +392,7 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
     JOB_STARVING,
     OVERUSED,
     ALLOCATABLE,
+    QUEUE_SHARE,
     PREEMPTIVE,
     PREDICATE,
     NODE_SET,

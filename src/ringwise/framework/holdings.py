@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ringwise.framework.amounts import Amount, simplified
+
 NAMESPACE, QUEUE, USER = "namespace", "queue", "user"
 
 
@@ -36,14 +38,14 @@ class Holdings:
         #: Verified users of jobs, by the jobs' keys.
         self.users: dict[str, str] = {}
         #: By job and queue: pods with a node, and their chips. A job that was moved may count for several.
-        self.held: dict[tuple[str, str], tuple[int, int]] = {}
+        self.held: dict[tuple[str, str], tuple[int, Amount]] = {}
         #: By job: pods with a node.
         self._pods: dict[str, int] = {}
-        self.chips: dict[Scope, int] = {}
+        self.chips: dict[Scope, Amount] = {}
         #: Jobs with a pod that has a node.
         self.jobs: dict[Scope, int] = {}
 
-    def add(self, job: str, queue: str, chips: int, times: int) -> None:
+    def add(self, job: str, queue: str, chips: Amount, times: int) -> None:
         if not job:
             return
         before = self.held.get((job, queue), (0, 0))
@@ -110,10 +112,10 @@ class Holdings:
         return self.held, self._pods, self.chips, self.jobs
 
 
-def _change(table: dict[Any, int], key: object, by: int) -> None:
+def _change(table: dict[Any, Any], key: object, by: Amount) -> None:
     if by:
         value = table.get(key, 0) + by
         if value:
-            table[key] = value
+            table[key] = value if type(value) is int else simplified(value)
         else:
             del table[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from operator import attrgetter
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_names
 from ringwise.framework.policy import ChipPolicy
-from ringwise.framework.rank_assignment import assign_ranks
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.framework.sub_groups import SubGroup, TooManySteps, cut
 from ringwise.reasons import Reason
@@ -463,3 +462,43 @@ def differs_for_job(old: Pod, new: Pod) -> bool:
         or old.visible_devices != new.visible_devices
         or old.problem != new.problem
     )
+
+
+def assign_ranks(pods: Sequence[Pod], size: int) -> dict[str, int]:
+    """The rank of every pod, by uid. `pods` are in natural order of names; the job has `size` of them."""
+    if len(pods) == 1:
+        return {pods[0].uid: pods[0].rank or 0}
+    ranks: dict[str, int] = {}
+    used: set[int] = set()
+    staying = [pod for pod in pods if not is_ending(pod)]
+    ending = [pod for pod in pods if is_ending(pod)]
+    left = {pod.rank for pod in ending if pod.rank is not None}
+    _give(staying, ranks, used, left, max(size, len(staying)))
+    _give(ending, ranks, used, set(), 0)
+    return ranks
+
+
+def is_ending(pod: Pod) -> bool:
+    """Whether another pod takes its place."""
+    return pod.phase == "Failed" or pod.deleting
+
+
+def _give(pods: list[Pod], ranks: dict[str, int], used: set[int], left: set[int], size: int) -> None:
+    """Ranks below the size that no pod has come first, then those that ending pods leave."""
+    waiting = []
+    for pod in sorted(pods, key=lambda pod: not pod.cls.chips):
+        if pod.rank is not None and pod.rank not in used:
+            ranks[pod.uid] = pod.rank
+            used.add(pod.rank)
+        else:
+            waiting.append(pod)
+    unused = [rank for rank in range(size) if rank not in used and rank not in left] if left else []
+    following = 0
+    for pod, rank in zip(waiting, unused, strict=False):
+        ranks[pod.uid] = rank
+        used.add(rank)
+    for pod in waiting[len(unused) :]:
+        while following in used:
+            following += 1
+        ranks[pod.uid] = following
+        used.add(following)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 
-from ringwise.framework.amounts import Amounts, add
-from ringwise.records import dataclass
+from ringwise.framework.amounts import Amount, Amounts, add
+from ringwise.records import NOT_RECORDED, dataclass
 
 _NONE: Amounts = {}
 
@@ -27,11 +27,11 @@ class KeptShare:
     job: str
     queue: str
     #: By rank: what the pods that are lost, or terminate, asked for.
-    ranks: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    ranks: dict[int, Mapping[str, Amount]] = field(default_factory=dict)
     #: When a pod was last gone, and the limit, in nanoseconds; None while the first one terminates.
     until: int | None = None
     #: The time is not over. It begins again when another pod is lost.
-    counts: bool = True
+    counts: bool = field(default=True, metadata=NOT_RECORDED)
     #: By uid: ranks of pods that terminate. The replacement may have the rank of a pod already.
     leaving: dict[str, int] = field(default_factory=dict)
     #: Who creates a pod without a PodGroup again, perhaps under another name; empty for other jobs.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import (
@@ -70,7 +71,7 @@ def setting_of(scope: Scope, name: str) -> str:
     return f"{annotation_of(name, per_user=scope.kind == USER)} of queue {scope.name}"
 
 
-def chips_in(amounts: Mapping[str, int]) -> int:
+def chips_in(amounts: Mapping[str, Amount]) -> Amount:
     return sum(amount for name, amount in amounts.items() if name.startswith(CHIP_RESOURCE_FAMILIES))
 
 
@@ -94,7 +95,7 @@ class LimitTable:
         self.longest: Callable[[str], int | None] = lambda queue: None
         #: The queue whose longest run time ends a running job: it may have been in several.
         self.ended_by: Callable[[Job], str] = lambda job: job.queue
-        self._kept: tuple[int, dict[Scope, tuple[int, int]]] = -1, {}
+        self._kept: tuple[int, dict[Scope, tuple[Amount, int]]] = -1, {}
 
     # -- what is set ------------------------------------------------------------------------
 
@@ -152,7 +153,7 @@ class LimitTable:
 
     # -- use --------------------------------------------------------------------------------
 
-    def used(self, scope: Scope, but: Job | None = None) -> tuple[int, int]:
+    def used(self, scope: Scope, but: Job | None = None) -> tuple[Amount, int]:
         """Chips and running jobs, with what is kept for jobs that are being rescheduled.
 
         For one job: without what is kept for it, and other running jobs only.
@@ -170,14 +171,14 @@ class LimitTable:
                 jobs -= not holdings.runs(but.key)
         return chips, jobs
 
-    def _kept_in(self) -> dict[Scope, tuple[int, int]]:
+    def _kept_in(self) -> dict[Scope, tuple[Amount, int]]:
         """F6, by scope. Counted again when what is kept changes."""
         shares, holdings = self._usage.kept, self._usage.holdings
         by_job = shares.by_job()
         if shares.is_ignored:
             return {}
         if self._kept[0] != shares.version:
-            found: dict[Scope, tuple[int, int]] = {}
+            found: dict[Scope, tuple[Amount, int]] = {}
             for job, (queue, amounts) in by_job.items():
                 user = holdings.users.get(job)
                 scopes = [Scope(NAMESPACE, namespace_of(job)), Scope(QUEUE, queue)]
@@ -234,7 +235,7 @@ class LimitTable:
         return None
 
     def _too_many_chips(
-        self, job: Job, scope: Scope, limit: Limits, used: int, asked: int, actions: Sequence[str]
+        self, job: Job, scope: Scope, limit: Limits, used: Amount, asked: Amount, actions: Sequence[str]
     ) -> Reason:
         most = limit.chips or 0
         own = chips_in(self._usage.used_by_job(job.key))

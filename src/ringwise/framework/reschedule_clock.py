@@ -6,11 +6,11 @@ date: a wait for terminating pods, for the owner of the pods or for a scheduler 
 
 from __future__ import annotations
 
-from ringwise.durations import seconds_text
-from ringwise.placement.racks.levels import Level
-from ringwise.records import dataclass
+from dataclasses import field
 
-_SECOND = 1_000_000_000
+from ringwise.durations import SECOND, seconds_text
+from ringwise.placement.racks.levels import Level
+from ringwise.records import NOT_RECORDED, dataclass
 
 
 @dataclass(slots=True)
@@ -26,18 +26,18 @@ class RescheduleClock:
     #: Nanoseconds that were counted until `running`.
     counted: int = 0
     #: Since when it counts; None while it stands.
-    running: int | None = None
+    running: int | None = field(default=None, metadata=NOT_RECORDED)
     #: It does not count beyond these nanoseconds.
-    most: int | None = None
+    most: int | None = field(default=None, metadata=NOT_RECORDED)
     #: The label `process-recover-enable` when it was looked at last.
     recovery: str = ""
     #: After how many seconds in all which higher level begins; None: none does, and why.
-    next_after: float | None = None
-    next_level: Level = Level.POD
-    stays: str = ""
+    next_after: float | None = field(default=None, metadata=NOT_RECORDED)
+    next_level: Level = field(default=Level.POD, metadata=NOT_RECORDED)
+    stays: str = field(default="", metadata=NOT_RECORDED)
 
     def seconds(self, now: int) -> float:
-        return self._counted(now) / _SECOND
+        return self._counted(now) / SECOND
 
     def read(self, now: int) -> None:
         """Add what it counted until now."""

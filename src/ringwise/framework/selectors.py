@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ringwise.grammar import listed
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import EMPTY, NodeTerm, Pod, PodTerm, Requirement, Taint, Toleration
+from ringwise.state.model import NodeTerm, PodTerm, Requirement, Taint, Toleration
 from ringwise.state.node_labels import node_set
 from ringwise.topology.numbers import whole_number
 from ringwise.wellknown import HOSTNAME, UNSCHEDULABLE_TAINT
@@ -61,15 +62,6 @@ def spaces_of(term: PodTerm, owner_namespace: str) -> tuple[str, ...]:
     return term.namespaces or (() if term.namespace_selector is not None else (owner_namespace,))
 
 
-def matches_pod(term: PodTerm, owner_namespace: str, pod: Pod, labels: Mapping[str, str] = EMPTY) -> bool:
-    """Whether a term of a pod in `owner_namespace` matches this pod; `labels`: those of its namespace."""
-    spaces, selector = spaces_of(term, owner_namespace), term.namespace_selector
-    named = pod.namespace in spaces or ALL_NAMESPACES in spaces
-    if not named and (selector is None or not all_hold(selector, labels)):
-        return False
-    return all_hold(term.selector, pod.labels)
-
-
 def domain_of(state: ClusterState, node: int, key: str) -> str | None:
     """The node's value of a topology key. Without a host name label its name is used."""
     found = state.nodes[node]
@@ -121,9 +113,8 @@ _MAX_VALUES, _MAX_TERMS = 8, 4
 
 def written(requirement: Requirement) -> str:
     if requirement.operator in _SIGNS:
-        values = requirement.values
-        more = f" and {len(values) - _MAX_VALUES} more" if len(values) > _MAX_VALUES else ""
-        return f"{requirement.key} {_SIGNS[requirement.operator]} {'|'.join(values[:_MAX_VALUES])}{more}"
+        values = listed(requirement.values, _MAX_VALUES, "|")
+        return f"{requirement.key} {_SIGNS[requirement.operator]} {values}"
     return f"{requirement.key} {'exists' if requirement.operator == 'Exists' else 'does not exist'}"
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from ringwise.durations import SECOND
 from ringwise.framework.budget import StepBudget, TooCostly
 from ringwise.framework.configuration import ENQUEUE, Configuration, PluginOption
 from ringwise.framework.extension_points import (
@@ -63,6 +64,7 @@ from ringwise.framework.queue_heads import QueueHeads
 from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import INTERNAL_ERROR, NO_CHIP_PLUGIN
 from ringwise.framework.statement import Allocation, Eviction, Statement
+from ringwise.framework.step_timer import CycleStep, StepTimer, untimed
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.framework.victim_queues import VictimQueue
@@ -74,7 +76,6 @@ from ringwise.state.node_windows import WithheldNodes
 from ringwise.state.reservations import Reservations
 from ringwise.topology.natural import natural_key
 
-_SECOND = 1_000_000_000
 T = TypeVar("T")
 F = TypeVar("F")
 
@@ -119,8 +120,10 @@ class Session:
         observer: Callable[[Session, Job], None] | None = None,
         heads: QueueHeads | None = None,
         limits: LimitTable | None = None,
+        timer: StepTimer = untimed,
     ) -> None:
         self.state = state
+        self._timer = timer
         #: Limits of namespaces, queues and users.
         self.limits = LimitTable(usage) if limits is None else limits
         self.waiting_counts = WaitingCounts(self.limits, jobs)
@@ -149,6 +152,8 @@ class Session:
         self.announce: Callable[[Sequence[Allocation]], None] = _announce_to_nobody
         #: Called with every job that is validated and every attempt to place one.
         self.on_progress: Callable[[], None] = lambda: None
+        #: Whether the cycle may reserve something for pending jobs, and pods may wait for their claims.
+        self.may_reserve = True
         #: Return whether a job is tried now or in the next turn, before each attempt; and whether a search
         #: continues with a job that was already tried.
         self.may_try: Callable[[Job], bool] = lambda job: True
@@ -215,7 +220,8 @@ class Session:
         """Build a plugin and let it register its functions. A failure is recorded and the others go on."""
         self._opening = option
         try:
-            build(option).open(self)
+            with self._timer(CycleStep.PLUGIN, option.name):
+                build(option).open(self)
         except Exception as error:
             self.incidents.append(Incident(f"plugin {option.name}", "", f"{type(error).__name__}: {error}"))
         finally:
@@ -361,7 +367,7 @@ class Session:
         """Until when pods are not reclaimed by a job that was evicted lately itself: those of jobs that got
         room by evictions lately. Shares in several resources may allow two jobs to reclaim from each other.
         """
-        again = self.settings.preempt_again_after * _SECOND
+        again = self.settings.preempt_again_after * SECOND
         if job.preempted is None or job.preempted + again <= self.now:
             return {}
         found: dict[str, int] = {}

@@ -94,9 +94,10 @@ class ResourceUsage:
             for table, entries in ((self.by_job, jobs), (self.by_queue, queues)):
                 table.clear()
                 table.update(entries)
-            for counts, kept in ((self.capacity, capacity), (self.pods_by_queue, pods)):
-                counts.clear()
-                counts.update(kept)
+            self.capacity.clear()
+            self.capacity.update(capacity)
+            self.pods_by_queue.clear()
+            self.pods_by_queue.update(pods)
             self.bound_in, self.lent = bound_in, lent
             self.holdings.restore(holdings)
             self.kept.touch_all()

@@ -8,13 +8,16 @@ Every attempt of a request takes the same steps, also the one after a 401:
     rate limit ──> credentials ──> write gate ──> one attempt ──401──> credentials ...
 
 Whatever has to be awaited comes before the gate, so that no time passes between its answer and the request.
+
+Answers that are not a failure are handled by four verbs: `find` (404 is None), `create_if_missing` (an object
+that exists is None), `apply` (server-side apply) and `update` (after a conflict it reads and changes again).
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
@@ -24,6 +27,7 @@ import msgspec
 from ringwise import __version__
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.connection_pool import ConnectionPool, Connections
+from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.http import aiohttp
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import PODS, Resource
@@ -49,8 +53,14 @@ WATCH_SILENCE = 330.0
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+#: After this many conflicts in a row the conflict is taken as permanent: the name belongs to another object,
+#: or other clients write all the time.
+MAX_CONFLICTS = 5
 
 Struct = TypeVar("Struct")
+Answer = TypeVar("Answer")
 
 
 class ApiError(Exception):
@@ -75,6 +85,20 @@ class ApiError(Exception):
         return "server-error" if self.status >= 500 else "refused"
 
 
+class IgnoredStatus:
+    """A block that ends without an error if the server answers with one of these statuses."""
+
+    def __init__(self, *statuses: int) -> None:
+        self._statuses = statuses
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        return isinstance(error, ApiError) and error.status in self._statuses
+
+
 class UnreachableError(Exception):
     """There was no answer. With `maybe_done` the request may have reached the server and taken effect."""
 
@@ -92,6 +116,10 @@ class FencedError(Exception):
 
     def __init__(self) -> None:
         super().__init__("this replica is not the leader any more")
+
+
+#: What a request that reads can raise.
+API_ERRORS = (ApiError, UnreachableError, KubeConfigError)
 
 
 class WriteGate(Protocol):
@@ -134,6 +162,10 @@ class ListMeta(msgspec.Struct, rename="camel"):
     token: str | None = msgspec.field(default=None, name="continue")
 
 
+class _Versioned(msgspec.Struct):
+    metadata: ListMeta
+
+
 class Page(msgspec.Struct, Generic[Struct]):
     """One page of a list. The reader decides whether its items are decoded."""
 
@@ -164,7 +196,9 @@ class Client:
         rate_limit: RateLimit | None = None,
     ) -> None:
         self._access = access
-        self._pool = ConnectionPool(access, f"ringwise-{component}/{__version__}", connections)
+        #: The name under which the API server records which fields this component owns.
+        self._field_manager = f"ringwise-{component}"
+        self._pool = ConnectionPool(access, f"{self._field_manager}/{__version__}", connections)
         self._rate_limit = rate_limit
         self._gate: WriteGate | None = None
 
@@ -293,12 +327,101 @@ class Client:
         answer = await self.request("GET", path, timeout=timeout, rate_limited=rate_limited)
         return _decoded(answer, shape)
 
+    async def find(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        shape: type[Struct],
+        timeout: float = TIMEOUT,
+        *,
+        rate_limited: bool = True,
+    ) -> Struct | None:
+        """The object; None if there is none, or if the server does not know its kind."""
+        with IgnoredStatus(404):
+            return await self.get(resource, namespace, name, shape, timeout, rate_limited=rate_limited)
+        return None
+
     async def create(
         self, resource: Resource, namespace: str | None, body: Mapping[str, Any], timeout: float = TIMEOUT
     ) -> bytes:
+        content = _encoded(resource, body)
+        return await self.request("POST", resource.path(namespace), body=content, timeout=timeout)
+
+    async def create_if_missing(
+        self, resource: Resource, namespace: str | None, body: Mapping[str, Any]
+    ) -> bytes | None:
+        """The object that was created; None if one of its name exists, which is not changed.
+
+        Other conflicts are raised: one on a quota, for example, says nothing about the object.
+        """
+        try:
+            return await self.create(resource, namespace, body)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return None
+
+    async def apply(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        force: bool = True,
+    ) -> bytes:
+        """Create the object, or set these fields of it (server-side apply).
+
+        With `force` also fields that others own; without it they are a conflict if their values differ.
+        Fields that this component applied before and that `body` does not have are removed, so two parts of a
+        component must not apply different fields of one object. With a `metadata.resourceVersion` the object
+        must have that version.
+        """
+        meta = {"name": name, **({"namespace": namespace} if namespace else {}), **body.get("metadata", {})}
         return await self.request(
-            "POST", resource.path(namespace), body=msgspec.json.encode(body), timeout=timeout
+            "PATCH",
+            resource.path(namespace, name),
+            params={"fieldManager": self._field_manager, "force": str(force).lower()},
+            body=_encoded(resource, {**body, "metadata": meta}),
+            content_type=APPLY_PATCH,
         )
+
+    async def update(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        shape: type[Struct],
+        change: Callable[[Struct | None], dict[str, Any] | None],
+        timeout: float = TIMEOUT,
+    ) -> bool:
+        """Read an object and write what `change` returns for it; whether something was written.
+
+        `change` returns a merge patch, or None to leave the object as it is. It gets None if there is no
+        object, which is then created from the patch. If another client writes meanwhile, the object is
+        read and changed again; after `MAX_CONFLICTS` times the conflict is raised.
+        """
+        conflicts = 0
+        while True:
+            raw = await self.find(resource, namespace, name, msgspec.Raw, timeout)
+            patch = change(None if raw is None else _decoded(raw, shape))
+            if patch is None:
+                return False
+            meta = patch.get("metadata", {})
+            try:
+                if raw is None:
+                    body = {**patch, "metadata": {"name": name, **meta}}
+                    await self.create(resource, namespace, body, timeout)
+                else:
+                    version = _decoded(raw, _Versioned).metadata.resource_version
+                    body = {**patch, "metadata": {**meta, "resourceVersion": version}}
+                    await self.patch(resource, namespace, name, body, timeout=timeout)
+                return True
+            except ApiError as error:
+                conflicts += 1
+                if error.status != 409 or conflicts == MAX_CONFLICTS:
+                    raise
 
     async def patch(
         self,
@@ -316,10 +439,9 @@ class Client:
         return await self.request("PATCH", path, body=content, content_type=content_type, timeout=timeout)
 
     async def replace(
-        self, resource: Resource, namespace: str | None, name: str, body: object, timeout: float = TIMEOUT
+        self, resource: Resource, namespace: str | None, name: str, body: Mapping[str, Any]
     ) -> bytes:
-        path = resource.path(namespace, name)
-        return await self.request("PUT", path, body=msgspec.json.encode(body), timeout=timeout)
+        return await self.request("PUT", resource.path(namespace, name), body=_encoded(resource, body))
 
     async def delete(
         self,
@@ -330,8 +452,11 @@ class Client:
         uid: str = "",
         propagation: str = "",
         grace: int | None = None,
-    ) -> None:
-        """With a uid only that object is deleted, not a later one of the same name; `grace` 0 is by force."""
+    ) -> bool:
+        """Delete an object; False if it is gone. `grace` 0 is by force.
+
+        With a uid only that object is deleted: if a later one has its name, it is gone, too.
+        """
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -339,7 +464,10 @@ class Client:
             options["propagationPolicy"] = propagation
         if grace is not None:
             options["gracePeriodSeconds"] = grace
-        await self.request("DELETE", resource.path(namespace, name), body=msgspec.json.encode(options))
+        with IgnoredStatus(404, 409 if uid else 404):
+            await self.request("DELETE", resource.path(namespace, name), body=msgspec.json.encode(options))
+            return True
+        return False
 
     async def evict(self, namespace: str, pod: str, uid: str) -> None:
         """Ask for the eviction of a pod with its own grace; disruption budgets are kept (429).
@@ -410,6 +538,18 @@ class Client:
             await connections.release()
 
 
+def run(
+    access: Access, work: Callable[[Client], Coroutine[Any, Any, Answer]], component: str = "cli"
+) -> Answer:
+    """The result of `work` with a client of its own, for callers without an event loop."""
+
+    async def connected() -> Answer:
+        async with Client(access, component=component) as client:
+            return await work(client)
+
+    return asyncio.run(connected())
+
+
 def _abort(response: aiohttp.ClientResponse) -> None:
     """Close the connection at once: a TLS shutdown waits for the server, and the event loop may end first."""
     transport = response.connection.transport if response.connection is not None else None
@@ -439,6 +579,10 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
 
 def _why(problem: Exception) -> str:
     return str(problem) or type(problem).__name__
+
+
+def _encoded(resource: Resource, body: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode({"apiVersion": resource.version, "kind": resource.kind, **body})
 
 
 def _decoded(answer: bytes, shape: type[Struct]) -> Struct:

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Protocol
 
+from ringwise.durations import SECOND
+
 
 class Clock(Protocol):
     def now(self) -> int:
@@ -17,7 +19,6 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
-_SECOND = 1_000_000_000
 #: Linux: the monotonic clock stands still while the machine is suspended, and leases of other machines end.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -46,8 +47,8 @@ class SteadyTime:
 
     def now(self) -> int:
         wall, moment = self._clock.now(), self._clock.monotonic()
-        expected = self._last + int((moment - self._moment) * _SECOND)
+        expected = self._last + int((moment - self._moment) * SECOND)
         # Less than a second is no correction: the two clocks were not read at the same time.
-        self._last = max(wall, self._last) if expected - wall < _SECOND else expected
+        self._last = max(wall, self._last) if expected - wall < SECOND else expected
         self._moment = moment
         return self._last

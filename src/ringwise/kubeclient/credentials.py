@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ringwise.durations import SECOND
 from ringwise.kubeclient.clock import Clock
 from ringwise.manifests.text.errors import one_line, shown
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
@@ -20,7 +21,7 @@ from ringwise.wellknown import CREDENTIAL_API, CREDENTIAL_API_BETA
 #: Seconds after which a token file is read again. Kubelets rotate a token minutes before it expires.
 TOKEN_FILE_AGE = 10.0
 #: Nanoseconds before its expiry at which a credential is renewed.
-EXPIRY_MARGIN = 10 * 1_000_000_000
+EXPIRY_MARGIN = 10 * SECOND
 #: Seconds for an exec plugin; one that prompts for input would wait for ever.
 EXEC_TIMEOUT = 60.0
 

@@ -16,6 +16,7 @@ from ringwise.wellknown import (
     NETWORK_POLICY_API,
     PRIORITY_API,
     TOKEN_API,
+    WEBHOOK_API,
     ApiResource,
 )
 
@@ -68,4 +69,10 @@ PRIORITY_CLASSES = Resource(PRIORITY_API, "PriorityClass", "priorityclasses", na
 JOB_COMMANDS = Resource(BUS_API, "Command", "commands")
 LEASES = Resource(LEASE_API, "Lease", "leases")
 TOKEN_REVIEWS = Resource(TOKEN_API, "TokenReview", "tokenreviews", namespaced=False)
+WEBHOOKS = Resource(
+    WEBHOOK_API, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
+)
+MUTATING_WEBHOOKS = Resource(
+    WEBHOOK_API, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
+)
 SUBJECT_ACCESS_REVIEWS = Resource(ACCESS_API, "SubjectAccessReview", "subjectaccessreviews", namespaced=False)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from ringwise.kubeclient.client import ApiError, FencedError, UnreachableError
+from ringwise.kubeclient.client import MAX_CONFLICTS, ApiError, FencedError, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 
 Action = Callable[[], Awaitable[object]]
-
-#: After this many conflicts in a row the conflict is taken as permanent: the name belongs to another object.
-MAX_CONFLICTS = 5
+Answer = TypeVar("Answer")
 
 
 class Backoff:
@@ -63,7 +62,7 @@ class Retrier:
         self._may_write = may_write
         self._rng = rng or random.Random()
 
-    async def run(self, action: Action, attempts: int | None = None) -> object:
+    async def run(self, action: Callable[[], Awaitable[Answer]], attempts: int | None = None) -> Answer:
         """The action's result. Raises GivenUpError; without `attempts` only for what a retry cannot fix."""
         backoff = Backoff(0.2, 10.0, self._rng)
         made = conflicts = 0

@@ -392,7 +392,7 @@ class _BundleReader:
         first = self._origins.setdefault((kind, namespace, name), found.origin)
         if first is not found.origin:
             full = f"{namespace}/{name}" if namespace else name
-            found.wrong("metadata.name", f"the {kind} {full} is already defined in {first}")
+            found.add_error("metadata.name", f"the {kind} {full} is already defined in {first}")
 
     def _update_newest(self, text: str | None) -> None:
         if text is not None:
@@ -456,7 +456,7 @@ class _BundleReader:
     def _count_pods(self, count: int, path: str, found: Findings) -> None:
         self._job_pods += count
         if self._job_pods > MAX_JOB_PODS:
-            found.wrong(path, f"the jobs of this input have more than {MAX_JOB_PODS} pods in all")
+            found.add_error(path, f"the jobs of this input have more than {MAX_JOB_PODS} pods in all")
 
     def _take_workload(self, owner: tuple[str, str], document: ManifestDocument, found: Findings) -> None:
         """An owner of pods. One with an owner of its own, such as a Deployment's ReplicaSet, is left out."""

@@ -13,11 +13,10 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
-from ringwise.manifests.config_maps.discovery import discovery_from_data
 from ringwise.manifests.config_maps.isolation import isolations_from_data
-from ringwise.manifests.config_maps.limits import limits_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
 from ringwise.manifests.config_maps.node_reservations import node_reservations_from_data
+from ringwise.manifests.config_maps.settings import discovery_from_data, limits_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.groups import (
     pod_group_from_wire,

@@ -16,7 +16,7 @@ import msgspec
 
 from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.text.checking import misfits, without_misfits
-from ringwise.manifests.text.errors import ManifestError, shown
+from ringwise.manifests.text.errors import ManifestError, invalid
 from ringwise.manifests.text.json_stream import TOO_DEEP, JsonStream, JsonValue
 from ringwise.manifests.text.sources import ManifestSource, opened
 from ringwise.manifests.text.strings import shared
@@ -190,27 +190,27 @@ def _document(
     if body is None:
         return ManifestError(origin, "", "must be an object with apiVersion and kind")
     if not isinstance(kind, str | None):
-        return ManifestError(origin, "kind", f"must be text, got {shown(kind)}")
+        return ManifestError(origin, "kind", invalid(kind, "must be text"))
     if not isinstance(api_version, str | None):
-        return ManifestError(origin, "apiVersion", f"must be text, got {shown(api_version)}")
+        return ManifestError(origin, "apiVersion", invalid(api_version, "must be text"))
     if not kind and list_kind.endswith("List") and list_kind != "List":
         # The API server does not repeat the kind in the items of a typed list.
         kind = list_kind.removesuffix("List")
         api_version = api_version or API_VERSIONS.get(kind, "v1")
     if not kind:
-        return ManifestError(origin, "kind", "is missing; write kind: Pod, Node, Job, ...")
+        return ManifestError(origin, "kind", "Required value: such as Pod, Node or Job")
     if list_kind and kind.endswith("List"):
         return ManifestError(origin, "kind", "a List inside a List is not read")
     if not api_version:
-        hint = f"; a {kind} has {API_VERSIONS[kind]}" if kind in API_VERSIONS else ""
-        return ManifestError(origin, "apiVersion", f"is missing{hint}")
+        hint = f": a {kind} has {API_VERSIONS[kind]}" if kind in API_VERSIONS else ""
+        return ManifestError(origin, "apiVersion", f"Required value{hint}")
     if not _KIND.fullmatch(kind):
-        return ManifestError(origin, "kind", f"must be a name like Pod, got {shown(kind)}")
+        return ManifestError(origin, "kind", invalid(kind, "must be a name like Pod"))
     if len(api_version) > _MAX_VERSION:
-        return ManifestError(origin, "apiVersion", f"must be a version like v1, got {shown(api_version)}")
+        return ManifestError(origin, "apiVersion", invalid(api_version, "must be a version like v1"))
     expected = API_VERSIONS.get(kind, api_version)
     if expected != api_version and ("/" not in api_version or "/" not in expected):
-        return ManifestError(origin, "apiVersion", f"a {kind} has {expected}, got {shown(api_version)}")
+        return ManifestError(origin, "apiVersion", invalid(api_version, f"a {kind} has {expected}"))
     return ManifestDocument(origin, shared(api_version), shared(kind), body)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.job import Job
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.event_reasons import EventReason
@@ -169,8 +170,8 @@ class SetQueueStatus:
 
     name: str
     groups: Mapping[str, int] = field(hash=False)
-    #: Milli-cores for cpu, whole units for everything else, and the number of `pods`.
-    allocated: Mapping[str, int] = field(hash=False)
+    #: Milli-cores for cpu, units for everything else, and the number of `pods`.
+    allocated: Mapping[str, Amount] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ An event may arrive twice or late: handling it again changes nothing.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from dataclasses import field
 
 from ringwise.framework.configuration import Configuration
 from ringwise.messages.accounting import AccountedJob, JobWaits, PodHeld
@@ -15,6 +17,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
+    EMPTY,
     DeviceReport,
     HyperNode,
     Isolations,
@@ -312,30 +315,16 @@ class NodeReportGone(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ReschedulingRead(Event):
-    """F1: what the previous leader wrote about jobs that are being rescheduled. Read once, at the start.
+class LeaderRecordRead(Event):
+    """F1: the record of the previous leader, read once at the start. Copies and questions get it, too."""
 
-    Copies and questions get of it what they tell.
-    """
-
-    document: str = ""
+    #: By data key, from all its objects.
+    tables: Mapping[str, str] = field(default=EMPTY, hash=False)
     #: The value of `recent-reschedule-records`.
     records: str = ""
-    #: F3: the chips that jobs avoid.
-    cool_downs: str = ""
     #: The value of `fault-node`.
     fault_nodes: str = ""
-    #: M1: plans of moves.
-    moves: str = ""
-    #: Since when jobs run whose queue has a longest run time.
-    run_times: str = ""
-    #: Jobs that were preempted lately.
-    preemptions: str = ""
-    #: What is reserved for jobs that waited long or evict others; the next leader reserves by itself.
-    reservations: str = ""
-    #: Pods on what is reserved for others, and when they were to end.
-    overruns: str = ""
-    #: Whether who reads it takes over from the one who wrote it.
+    #: Whether the reader takes over from the writer.
     takes_over: bool = True
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -52,49 +52,64 @@ class MetricFamily:
     def set(self, value: float, *labels: str) -> None:
         self._values[labels] = value
 
+    def replace(self, values: Mapping[Labels, float]) -> None:
+        """Show these values, and no others."""
+        self._values = dict(values)
+
     def collect(self) -> Iterable[Metric]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UntypedMetricFamily
 
         # A copy: the event loop may add labels meanwhile.
         values = dict(self._values)
-        if self.kind == "gauge":
-            gauge = GaugeMetricFamily(self.name, self.help, labels=self.labels)
-            for labels, value in values.items():
-                gauge.add_metric(labels, value)
-            yield gauge
-        else:
+        if self.kind == "counter":
             counter = CounterMetricFamily(self.name, self.help, labels=self.labels)
             for labels, value in values.items():
                 counter.add_metric(labels, value, created=self._created)
             yield counter
+        else:
+            kind = GaugeMetricFamily if self.kind == "gauge" else UntypedMetricFamily
+            family = kind(self.name, self.help, labels=self.labels)
+            for labels, value in values.items():
+                family.add_metric(labels, value)
+            yield family
 
 
 class HistogramFamily:
-    """How many values are at most as large as each bound."""
+    """How many values are at most as large as each bound, by labels; without labels there is one series."""
 
     kind = "histogram"
-    labels: Labels = ()
 
-    def __init__(self, name: str, text: str, bounds: tuple[float, ...]) -> None:
+    def __init__(self, name: str, text: str, bounds: tuple[float, ...], *labels: str) -> None:
         self.name = name
         self.help = text
+        self.labels = labels
         self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self._sum = 0.0
+        #: By labels: the number of values up to each bound and above all of them, then their sum.
+        self._series: dict[Labels, list[float]] = {} if labels else {(): self._empty()}
         self._created = time.time()
 
-    def observe(self, value: float) -> None:
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
+    def _empty(self) -> list[float]:
+        return [0.0] * (len(self._bounds) + 2)
+
+    def observe(self, value: float, *labels: str) -> None:
+        series = self._series.get(labels)
+        if series is None:
+            series = self._series[labels] = self._empty()
+        series[bisect_left(self._bounds, value)] += 1
+        series[-1] += value
 
     def collect(self) -> Iterable[Metric]:
         from prometheus_client.core import HistogramMetricFamily
         from prometheus_client.utils import floatToGoString
 
         bounds = [*map(floatToGoString, self._bounds), "+Inf"]
-        family = HistogramMetricFamily(self.name, self.help)
-        family.add_metric((), list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
-        family.add_sample(f"{self.name}_created", {}, self._created)
+        family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
+        # A copy: another thread may add labels meanwhile.
+        for labels, (*counts, total) in dict(self._series).items():
+            family.add_metric(labels, list(zip(bounds, accumulate(counts), strict=True)), total)
+            family.add_sample(
+                f"{self.name}_created", dict(zip(self.labels, labels, strict=True)), self._created
+            )
         yield family
 
 
@@ -106,13 +121,21 @@ def gauge(name: str, text: str, *labels: str) -> MetricFamily:
     return MetricFamily("gauge", name, text, *labels)
 
 
+def _families(values: Iterable[object]) -> Iterator[MetricFamily | HistogramFamily]:
+    for value in values:
+        if isinstance(value, MetricSet):
+            yield from value.families()
+        elif isinstance(value, (MetricFamily, HistogramFamily)):
+            yield value
+        elif isinstance(value, (tuple, dict)):
+            yield from _families(value.values() if isinstance(value, dict) else value)
+
+
 class MetricSet:
-    """The metrics of one process: the attributes of a subclass that are families, or tuples of them."""
+    """The metrics of one process: the attributes of a subclass that are families or sets, also in tables."""
 
     def families(self) -> list[MetricFamily | HistogramFamily]:
-        attributes = vars(self).values()
-        values = (one for value in attributes for one in (value if isinstance(value, tuple) else (value,)))
-        return [value for value in values if isinstance(value, (MetricFamily, HistogramFamily))]
+        return list(_families(vars(self).values()))
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""

@@ -1,4 +1,4 @@
-"""Metrics of the scheduler. Where Volcano has one that means the same, it is there under that name, too.
+"""Metrics of the scheduler and the controller.
 
 One thread changes a metric: the core thread those of a cycle, the event loop all others.
 """
@@ -7,19 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
+from ringwise.durations import SECOND
 from ringwise.metrics.families import HistogramFamily, MetricSet, counter, gauge
+from ringwise.metrics.volcano import VolcanoMetrics
 
 _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-#: In chip-nanoseconds.
-_CHIP_HOUR = 3600 * 1_000_000_000
-_MILLISECONDS = tuple(seconds * 1000 for seconds in _SHORT)
 
 
 class Metrics(MetricSet):
     """The metrics of one process of the scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, volcano: bool = False) -> None:
+        #: Those of Volcano, if they are switched on.
+        self.volcano = VolcanoMetrics() if volcano else None
         self._cycle = HistogramFamily("ringwise_cycle_seconds", "Duration of one cycle of the core", _SHORT)
+        self._last_cycle = gauge(
+            "ringwise_last_cycle_timestamp_seconds",
+            "Unix time of the last turn of the leader, which has one every few seconds",
+        )
         self._events = counter("ringwise_events", "Events received by the core")
         self._commands = counter("ringwise_commands", "Commands of the core")
         self._bind = HistogramFamily(
@@ -78,6 +83,10 @@ class Metrics(MetricSet):
             "state",
         )
         self._capacity = gauge("ringwise_chip_capacity", "Chips by resource, in any state", "resource")
+        self._stale_reports = gauge(
+            "ringwise_stale_device_reports",
+            "Ready nodes whose device plugin has not written its report for ten minutes",
+        )
         self._before_drain = gauge(
             "ringwise_chips_before_drain",
             "Of the free chips: on nodes that are drained or reserved later, only for jobs that end before",
@@ -109,21 +118,15 @@ class Metrics(MetricSet):
         self._journal_dropped = counter(
             "ringwise_journal_dropped_turns", "Turns that are missing in the journal (--journal)"
         )
-        self._volcano_cycle = HistogramFamily(
-            "volcano_e2e_scheduling_latency_milliseconds", "Duration of one cycle", _MILLISECONDS
-        )
-        self._volcano_attempts = counter(
-            "volcano_schedule_attempts", "Attempts to schedule pods, by result", "result"
-        )
-        self._volcano_unscheduled = gauge("volcano_unschedule_job_count", "Jobs that could not be scheduled")
 
     # -- observations -----------------------------------------------------------------------
 
-    def cycle(self, seconds: float, events: int, commands: int) -> None:
+    def cycle(self, seconds: float, events: int, commands: int, at: float) -> None:
+        """A turn of the leader ended at the Unix time `at`."""
+        self._last_cycle.set(at)
         if not events and not commands:
             return
         self._cycle.observe(seconds)
-        self._volcano_cycle.observe(seconds * 1000)
         self._events.inc(by=events)
         self._commands.inc(by=commands)
 
@@ -131,11 +134,14 @@ class Metrics(MetricSet):
         """A pod was bound this many seconds after the decision."""
         self._bindings.inc()
         self._bind.observe(seconds)
-        self._volcano_attempts.inc("scheduled")
+        if self.volcano is not None:
+            self.volcano.attempts.inc("scheduled")
+            self.volcano.bind.observe(seconds * 1000, "Bind")
 
     def bind_failed(self, kind: str) -> None:
         self._bind_errors.inc(kind)
-        self._volcano_attempts.inc("error")
+        if self.volcano is not None:
+            self.volcano.attempts.inc("error")
 
     def bind_retried(self, kind: str) -> None:
         self._bind_retries.inc(kind)
@@ -163,11 +169,15 @@ class Metrics(MetricSet):
         self._pending.reset()
         for reason, jobs in by_reason.items():
             self._pending.set(jobs, reason)
-        self._volcano_unscheduled.set(sum(by_reason.values()))
+        if self.volcano is not None:
+            self.volcano.unscheduled.set(sum(by_reason.values()))
 
     def jobs_set_aside(self, reason: str, times: int) -> None:
         """So many more attempts to place a job took too many steps."""
         self._set_aside.inc(reason, by=times)
+
+    def stale_reports(self, nodes: int) -> None:
+        self._stale_reports.set(nodes)
 
     def resources(self, names: Container[str]) -> None:
         """Remove the chips of all other resources, which no node offers."""
@@ -184,7 +194,7 @@ class Metrics(MetricSet):
     def moves(self, counts: Mapping[str, int], saved: int) -> None:
         for outcome, number in counts.items():
             self._moves.inc(outcome, by=number)
-        self._saved.inc(by=saved / _CHIP_HOUR)
+        self._saved.inc(by=saved / (3600 * SECOND))
 
     def unusable_chips(self, resource: str, chips: int) -> None:
         self._unusable.set(chips, resource)

@@ -64,7 +64,7 @@ class Overcommit:
             for name, amount in asked.items()
             if amount
             and (name in capacity or is_extended(name))
-            and amount + promised.get(name, 0) + used.get(name, 0) > capacity.get(name, 0) * self._factor
+            and amount + promised.get(name, 0) + used.get(name, 0) > self._limit(name)
         ]
         if not over:
             return Vote.PERMIT, None
@@ -75,10 +75,13 @@ class Overcommit:
             used=used.get(name, 0),
             promised=promised.get(name, 0),
             asked=asked[name],
-            limit=int(capacity.get(name, 0) * self._factor),
+            limit=int(self._limit(name)),
             factor=self._factor,
             capacity=capacity.get(name, 0),
         )
+
+    def _limit(self, name: str) -> float:
+        return float(self._session.usage.capacity.get(name, 0)) * self._factor
 
     def _all_used(self) -> Amounts:
         if self._used is None:

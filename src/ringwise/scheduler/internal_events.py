@@ -7,7 +7,7 @@ such an object would take twice as long.
 from __future__ import annotations
 
 from ringwise.framework.job import Job
-from ringwise.messages.commands import EvictionCause
+from ringwise.messages.commands import Evict
 from ringwise.records import dataclass
 from ringwise.state.model import Pod
 from ringwise.state.storage_capacities import StorageGrowth
@@ -40,6 +40,34 @@ class JobSpecChanged:
 @dataclass(slots=True)
 class JobSettled:
     """A cycle decided about it."""
+
+    job: Job
+
+
+@dataclass(slots=True)
+class JobRefreshed:
+    """It was read again, because one of its objects changed."""
+
+    job: Job
+
+
+@dataclass(slots=True)
+class JobSkipped:
+    """It was active, but is not tried in this cycle."""
+
+    job: Job
+
+
+@dataclass(slots=True)
+class JobStatusChanged:
+    """Its reason, its priority or its expected start is different."""
+
+    job: Job
+
+
+@dataclass(slots=True)
+class ReservationChanged:
+    """Something was reserved for it, or is not any more."""
 
     job: Job
 
@@ -175,12 +203,13 @@ class DeletingPod:
 
 @dataclass(slots=True)
 class PodEvicted:
-    """It has to make room for another job."""
+    """An action evicts it, mostly to make room for another job."""
 
-    uid: str
-    cause: EvictionCause
-    #: Key of that job.
-    by: str
+    command: Evict
+
+    @property
+    def uid(self) -> str:
+        return self.command.uid
 
 
 # -- the cluster --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Node, NodeReservation, Pod, ReportedFault
+from ringwise.state.model import DeviceReport, Node, NodeReservation, Pod, ReportedFault
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus, unhealthy_because
 from ringwise.state.node_labels import members_of
 from ringwise.state.node_windows import drain_of, reservations_of
@@ -39,6 +39,8 @@ from ringwise.state.reasons import (
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.wellknown import NODE_TAINT_PREFIX
 
+#: A report older than this is stale: device plugins write one at least every five minutes. Nanoseconds.
+STALE_AFTER = 10 * 60 * 1_000_000_000
 #: The reason of the isolation that a drain makes.
 DRAIN = "drain"
 
@@ -259,6 +261,21 @@ def chip_counts(cluster: ClusterReader, now: int, within: int | None = None) -> 
             for name, count in chips.counts():
                 counts[name] += count
     return found
+
+
+def stale_reports(cluster: ClusterReader, now: int) -> Iterator[tuple[Node, DeviceReport]]:
+    """Yield nodes whose report is too old, with the report; that of ClusterD only if there is no other."""
+    for (name, _), reports in cluster.reports.items():
+        report = reports.get(False) or reports[True]
+        number = cluster.node_id.get(name)
+        node = None if number is None else cluster.nodes[number]
+        if node is not None and report.update_time and now - report.update_time > STALE_AFTER:
+            yield node, report
+
+
+def nodes_with_stale_reports(cluster: ClusterReader, now: int) -> set[str]:
+    """Return the ready nodes whose device plugin does not report."""
+    return {node.name for node, _ in stale_reports(cluster, now) if node.ready}
 
 
 def listed_chips(cluster: ClusterReader) -> dict[str, int]:

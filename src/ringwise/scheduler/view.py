@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 
-from ringwise.framework.amounts import Amounts
+from ringwise.framework.amounts import Amount, Amounts
 from ringwise.framework.configuration import Configuration, Settings
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.extension_points import JobPlan
@@ -63,6 +63,7 @@ class History:
 
     #: The time of the last turn, in nanoseconds.
     now: int = 0
+    turns: int = 0
     cycles: int = 0
     bindings: int = 0
     incidents: list[Incident] = field(default_factory=list)
@@ -205,14 +206,14 @@ class SchedulerView:
         """Whether pods run on what is reserved for others."""
         return bool(self._reservations.borrowed)
 
-    def used_by_queue(self, name: str) -> Mapping[str, int]:
+    def used_by_queue(self, name: str) -> Mapping[str, Amount]:
         return self._usage.used_by_queue(name)
 
-    def kept_in_queue(self, name: str) -> Mapping[str, int]:
+    def kept_in_queue(self, name: str) -> Mapping[str, Amount]:
         """F6: what is kept in the queue for jobs that are being rescheduled; it is not used."""
         return self._usage.kept.against(name, "")
 
-    def kept_against(self, job: Job) -> Mapping[str, int]:
+    def kept_against(self, job: Job) -> Mapping[str, Amount]:
         """F6: what is kept for others in the queue of the job."""
         return self._usage.kept.against(job.queue, job.key)
 
@@ -226,7 +227,7 @@ class SchedulerView:
         times = [self.kept_for(key)[1] for key in self._usage.kept.jobs_in(queue)]
         return max((time for time in times if time is not None), default=None)
 
-    def kept_for(self, job: str) -> tuple[Mapping[str, int], int | None]:
+    def kept_for(self, job: str) -> tuple[Mapping[str, Amount], int | None]:
         """F6: what is kept for a job that lost pods, and until when, in nanoseconds; None: no limit yet."""
         share = self._usage.kept.share_of(job)
         return self._usage.kept.of(job), None if share is None else share.until
@@ -250,7 +251,7 @@ class SchedulerView:
     def expected_starts(self) -> Mapping[str, ExpectedStart] | None:
         """The same of all waiting jobs, where nothing has happened since; else None."""
         starts = self.what_if.starts
-        return starts.by_job if starts.by_job and starts.told_in == starts.turns else None
+        return starts.by_job if starts.by_job and starts.told_in == self._history.turns else None
 
     def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""
@@ -345,6 +346,10 @@ class SchedulerView:
         return self._history.now
 
     @property
+    def turns(self) -> int:
+        return self._history.turns
+
+    @property
     def cycles(self) -> int:
         return self._history.cycles
 
@@ -411,6 +416,11 @@ class SchedulerView:
     def rescheduling_left_out(self) -> int:
         """F1: entries about jobs that are being rescheduled that no other leader would know."""
         return self._faults.left_out
+
+    @property
+    def unread_record(self) -> Mapping[str, str]:
+        """F1: why parts of the leader record were not read, by data key."""
+        return self._faults.unread
 
     def has_clusterd(self, now: int) -> bool:
         """Whether Huawei's ClusterD runs: it reports the chips of nodes."""

@@ -17,7 +17,7 @@ from ringwise.records import dataclass
 from ringwise.state.changes import Changes, RecentChanges
 from ringwise.state.chip_sharing import sharing_reason
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
-from ringwise.state.hyper_nodes import Forest, HyperNodes
+from ringwise.state.hyper_nodes import CompileExpressions, Forest, HyperNodes
 from ringwise.state.index import Scorer, View
 from ringwise.state.isolations import IsolationTable, whole_now
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
@@ -95,7 +95,9 @@ class ChipTaken(Exception):
 
 
 class ClusterState:
-    def __init__(self, *, self_maintain: bool = True) -> None:
+    def __init__(
+        self, *, self_maintain: bool = True, compile_expressions: CompileExpressions | None = None
+    ) -> None:
         self.names: list[str] = []
         #: The sort keys of the names.
         self._natural: list[tuple[object, ...]] = []
@@ -140,7 +142,7 @@ class ClusterState:
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
         self.namespaces = Namespaces()
-        self.hyper_nodes = HyperNodes()
+        self.hyper_nodes = HyperNodes(compile_expressions)
         self.volumes = VolumeTable()
         self.averse_changes: RecentChanges[str] = RecentChanges()
         #: Pods that were placed or removed, or whose labels changed while they were placed.
@@ -239,10 +241,11 @@ class ClusterState:
         number = self.node_id.get(name)
         if number is None:
             return
+        # First: what follows may fail for a node that could not be put, and that node must not count.
+        self._deleted[number] = None
         self._set_node(number, None)
         self._class_of[number] = None
         self._shape_of[number] = None
-        self._deleted[number] = None
         for fleet in self.fleets.values():
             fleet.forget(number)
         # A node that is added and deleted before a cycle has no rank in the views yet.
@@ -812,10 +815,7 @@ class ClusterState:
     def _unknown_node(self, name: str) -> int:
         """A pod may be observed before its node: count it on a node that offers nothing."""
         number = self.put_node(Node(name=name, ready=False))
-        self._set_node(number, None)
-        self._class_of[number] = None
-        self._shape_of[number] = None
-        self._deleted[number] = None
+        self.drop_node(name)
         return number
 
     # -- decisions --------------------------------------------------------------------

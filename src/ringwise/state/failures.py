@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ringwise.durations import ExponentialBackoff
+from ringwise.durations import SECOND, ExponentialBackoff
 from ringwise.state.job_rules import ANY
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, Task, VcJob
@@ -83,4 +83,4 @@ def is_made_again(pod: Pod) -> bool:
 
 def pause_after(rejections: int) -> int:
     """Return the nanoseconds before a pod is created again after so many rejections."""
-    return _BACKOFF.seconds(rejections) * 1_000_000_000
+    return _BACKOFF.seconds(rejections) * SECOND

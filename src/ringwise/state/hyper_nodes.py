@@ -1,33 +1,25 @@
 """HyperNodes as trees of network domains, each a set of nodes.
 
-What is wrong with a HyperNode is told of it and hurts no other. Two domains that are not below each other
-share no node; the tier of a domain is above those of all domains below it. Where HyperNodes exclude each
-other the natural order of names decides: the result does not depend on the order in which they were seen.
+A problem of a HyperNode is reported for it and affects no other. Two domains that are not below each other
+share no node; the tier of a domain is above those of all domains below it. If HyperNodes exclude each other,
+the first in natural order of names counts: the result does not depend on the order in which they were seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, counted, listed
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology
-from ringwise.state.name_patterns import MAX_WORK, BadPattern, NamePattern, PatternTooCostly, SearchableNames
 from ringwise.state.node_labels import NodeLabels, members_of, node_set
 from ringwise.topology.natural import natural_key
 
-#: Different regular expressions of all HyperNodes together.
-MAX_PATTERNS = 4_096
-#: What they may cost together: characters of names, and states of their automata. A few seconds.
-MAX_COST = 10_000_000
-_TOO_COSTLY = (
-    "takes too long to match, by itself or with those before it: write it without repetitions inside each "
-    "other, and with a part that few names contain"
-)
-#: An expression that was too costly is tried again when one name of so many is gone.
-_FEWER = 10
+#: Characters of all different regular expressions together. To compile the worst of them takes seconds.
+MAX_CHARACTERS = 131_072
 #: As a limit: no domain of a tree is allowed, for another tree has the tier's name.
 NO_TIER = -1
 #: A problem names so many things.
@@ -63,7 +55,7 @@ class ProblemKind(StrEnum):
 
 
 #: The HyperNode is no domain.
-IGNORED = frozenset({ProblemKind.CIRCLE, ProblemKind.OVERLAP, ProblemKind.EXPRESSION})
+IGNORED = frozenset({ProblemKind.OVERLAP, ProblemKind.EXPRESSION})
 #: Nothing is wrong with the object: nodes that are named may come.
 MILD = frozenset({ProblemKind.MISSING_NODE, ProblemKind.NO_NODES})
 
@@ -159,82 +151,59 @@ class Forest:
         return topology.highest_tier is not None or topology.highest_tier_name in self.tier_names
 
 
-class _Matches:
-    """An expression, and the names of nodes that it matches."""
-
-    def __init__(self, text: str) -> None:
-        #: Of the expression itself; empty: it is good.
-        self.wrong = ""
-        self.names: set[str] = set()
-        self._pattern: NamePattern | None = None
-        #: Where it was too costly: what it was allowed to cost, for how many names, and how many are gone.
-        self._allowed = self._known = self._gone = 0
-        try:
-            self._pattern = NamePattern(text)
-        except BadPattern as error:
-            self.wrong = str(error)
+class Expressions(Protocol):
+    """Regular expressions that were compiled together."""
 
     @property
-    def cost(self) -> int:
-        return 0 if self._pattern is None else self._pattern.work
+    def errors(self) -> Mapping[str, str]:
+        """By expression that cannot be used: why."""
 
-    def read(self, names: SearchableNames, most: int) -> None:
-        """Unless it costs more than that."""
-        self.names = set()
-        if self._pattern is None:
-            return
-        self.wrong = ""
-        try:
-            self.names = self._pattern.found_in_all(names, min(most, MAX_WORK))
-        except PatternTooCostly:
-            self.wrong = _TOO_COSTLY
-            self._allowed, self._known, self._gone = min(most, MAX_WORK), len(names.names), 0
-
-    def change(self, added: Iterable[str], gone: Collection[str], most: int) -> bool:
-        """Returns whether that was possible; otherwise it has to be read."""
-        if self._pattern is None:
-            return True
-        if self.wrong:
-            # More names do not make it cheaper. To find that out takes longest of all.
-            self._gone += len(gone)
-            return min(most, MAX_WORK) <= self._allowed and self._gone * _FEWER < self._known
-        self.names.difference_update(gone)
-        try:
-            self.names.update(name for name in added if self._pattern.found_in(name))
-        except PatternTooCostly:
-            return False
-        return True
+    def found_in(self, name: str) -> Sequence[str]:
+        """The expressions that match anywhere in the name."""
 
 
-class _Patterns:
-    """What expressions match: a node that comes is held against each once."""
+#: Compiles regular expressions: the library is not part of the core.
+CompileExpressions = Callable[[Sequence[str]], Expressions]
 
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._matches: dict[str, _Matches] = {}
 
-    def read(self, wanted: Sequence[str], names: set[str]) -> Mapping[str, _Matches]:
-        """In their order, as far as all of them together cost not too much."""
-        added, gone = names - self._names, self._names - names
-        searchable = SearchableNames(names if wanted else ())
-        found: dict[str, _Matches] = {}
-        left = MAX_COST
-        for text in wanted:
-            known = self._matches.get(text)
-            matches = found[text] = known or _Matches(text)
-            if known is None or not matches.change(added, gone, left):
-                matches.read(searchable, left)
-            left -= matches.cost
-        self._names, self._matches = names, found
-        return found
+class _ExpressionMatches:
+    """The names in which each expression is found. A name is searched once until the expressions change."""
+
+    def __init__(self, compile_expressions: CompileExpressions | None) -> None:
+        self._compile = compile_expressions
+        self._texts: Sequence[str] = ()
+        self._expressions: Expressions | None = None
+        #: By name: the expressions that are found in it.
+        self._found: dict[str, Sequence[str]] = {}
+
+    def read(self, texts: Sequence[str], names: Iterable[str]) -> Mapping[str, list[str]]:
+        if texts != self._texts:
+            self._texts = texts
+            self._found = {}
+            self._expressions = self._compile(texts) if texts and self._compile is not None else None
+        if self._expressions is None:
+            return {}
+        known, search = self._found, self._expressions.found_in
+        self._found = {name: known[name] if name in known else search(name) for name in names}
+        matches: dict[str, list[str]] = {}
+        for name, found in self._found.items():
+            for text in found:
+                matches.setdefault(text, []).append(name)
+        return matches
+
+    def error(self, text: str) -> str:
+        """Why the expression does not count; empty if it does."""
+        if self._expressions is None:
+            return "this program cannot search for regular expressions"
+        return self._expressions.errors.get(text, "")
 
 
 class HyperNodes:
     """The objects, as they were seen last, and their trees, which are built when they are asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, compile_expressions: CompileExpressions | None = None) -> None:
         self._objects: dict[str, HyperNode] = {}
-        self._patterns = _Patterns()
+        self._matches = _ExpressionMatches(compile_expressions)
         #: Grows when trees may differ.
         self.version = 0
         self._forest = Forest({}, {})
@@ -274,7 +243,7 @@ class HyperNodes:
                 if not member.hyper_node
                 for requirement in member.selector or ()
             )
-            self._forest = _Builder(self._objects, node_id, labels, self._patterns).build()
+            self._forest = _Builder(self._objects, node_id, labels, self._matches).build()
             self._forest_of = (self.version, labels.followed_version)
         return self._forest
 
@@ -289,22 +258,28 @@ class _Builder:
         objects: Mapping[str, HyperNode],
         node_id: Mapping[str, int],
         labels: NodeLabels,
-        patterns: _Patterns,
+        matches: _ExpressionMatches,
     ) -> None:
         self._objects = {name: objects[name] for name in sorted(objects, key=natural_key)}
         self._node_id = node_id
         self._labels = labels
-        wanted = dict.fromkeys(
+        texts = dict.fromkeys(
             member.pattern
             for one in self._objects.values()
             for member in one.members
             if member.pattern and not member.hyper_node
         )
+        characters = accumulate(map(len, texts))
+        #: As many as are allowed, in the order of the HyperNodes.
+        self._allowed = {text for text, used in zip(texts, characters, strict=True) if used <= MAX_CHARACTERS}
         known = labels.known
-        names = {name for name, number in node_id.items() if known >> number & 1} if wanted else set()
-        self._matches = patterns.read(list(wanted)[:MAX_PATTERNS], names)
+        names = (name for name, number in node_id.items() if known >> number & 1)
+        self._matches = matches
         #: By expression: the nodes that it matches.
-        self._found: dict[str, int] = {}
+        self._matching = {
+            text: node_set(node_id[name] for name in found)
+            for text, found in matches.read([text for text in texts if text in self._allowed], names).items()
+        }
         self._problems: dict[str, dict[ProblemKind, list[str]]] = {}
         #: Nodes that a HyperNode names itself, and the HyperNode above it.
         self._own: dict[str, int] = {}
@@ -313,12 +288,8 @@ class _Builder:
     def build(self) -> Forest:
         for one in self._objects.values():
             self._own[one.name] = self._own_nodes(one)
-        links = self._links()
-        circles = self._circles(links)
-        self._choose_parents(links, circles)
-        skipped = circles | {
-            name for name, found in self._problems.items() if ProblemKind.EXPRESSION in found
-        }
+        self._choose_parents(self._links())
+        skipped = {name for name, found in self._problems.items() if ProblemKind.EXPRESSION in found}
         skipped |= self._overlapping(skipped)
         domains = self._domains(skipped)
         self._check_tier_names(domains)
@@ -351,7 +322,8 @@ class _Builder:
                 else:
                     missing.append(member.name)
             elif member.pattern:
-                nodes |= self._matching(one.name, member.pattern)
+                self._check_expression(one.name, member.pattern)
+                nodes |= self._matching.get(member.pattern, 0)
             elif member.selector:
                 nodes |= self._selected(member)
             else:
@@ -360,24 +332,15 @@ class _Builder:
             self._tell(one.name, ProblemKind.EMPTY_SELECTOR, "an empty labelMatch selects no node")
         if missing:
             what = f"{counted(missing, 'node')} that it names {agrees(len(missing), 'does', 'do')} not exist"
-            self._tell(one.name, ProblemKind.MISSING_NODE, f"{what}: {_several(missing)}")
+            self._tell(one.name, ProblemKind.MISSING_NODE, f"{what}: {listed(missing, _SHOWN)}")
         return nodes | node_set(exact)
 
-    def _matching(self, name: str, pattern: str) -> int:
-        matches = self._matches.get(pattern)
-        if matches is None:
-            self._tell(
-                name,
-                ProblemKind.EXPRESSION,
-                f"regexMatch {_cut(pattern)} does not count: all HyperNodes together have more than "
-                f"{MAX_PATTERNS:,} different expressions",
-            )
-            return 0
-        if matches.wrong:
-            self._tell(name, ProblemKind.EXPRESSION, f"regexMatch {_cut(pattern)}: {matches.wrong}")
-        if pattern not in self._found:
-            self._found[pattern] = node_set(self._node_id[one] for one in matches.names)
-        return self._found[pattern]
+    def _check_expression(self, name: str, text: str) -> None:
+        if text not in self._allowed:
+            error = f"all HyperNodes together have more than {MAX_CHARACTERS:,} characters of expressions"
+        elif not (error := self._matches.error(text)):
+            return
+        self._tell(name, ProblemKind.EXPRESSION, f"regexMatch {_cut(text)}: {error}")
 
     def _selected(self, member: HyperNodeMember) -> int:
         nodes = self._labels.known
@@ -400,43 +363,21 @@ class _Builder:
             missing = [name for name in named if name not in self._objects]
             if missing:
                 what = f"{counted(missing, 'member')} {agrees(len(missing), 'does', 'do')} not exist"
-                self._tell(one.name, ProblemKind.MISSING_MEMBER, f"{what}: HyperNode {_several(missing)}")
+                self._tell(
+                    one.name, ProblemKind.MISSING_MEMBER, f"{what}: HyperNode {listed(missing, _SHOWN)}"
+                )
             links[one.name] = sorted((name for name in named if name in self._objects), key=natural_key)
         return links
 
     # -- trees ------------------------------------------------------------------------------
 
-    def _circles(self, links: Mapping[str, Sequence[str]]) -> set[str]:
-        """Those that are below themselves."""
-        found: set[str] = set()
-        for component in _components(links):
-            if len(component) == 1 and component[0] not in links[component[0]]:
-                continue
-            found.update(component)
-            for name in component:
-                others = [other for other in component if other != name]
-                self._tell(
-                    name,
-                    ProblemKind.CIRCLE,
-                    f"is below itself, by way of {_several(others)}" if others else "is a member of itself",
-                )
-        return found
-
-    def _choose_parents(self, links: Mapping[str, Sequence[str]], circles: set[str]) -> None:
-        """Of several parents the first in natural order is kept."""
+    def _choose_parents(self, links: Mapping[str, Sequence[str]]) -> None:
+        """Of several parents the first in natural order is kept. Tiers ascend, so none is above itself."""
+        refused: list[tuple[str, str]] = []
         for parent, members in links.items():
-            if parent in circles:
-                continue
             for member in members:
-                if member in circles:
-                    continue
-                low, high = self._objects[member].tier, self._objects[parent].tier
-                if low >= high:
-                    self._tell(
-                        parent,
-                        ProblemKind.TIER_ORDER,
-                        f"its member {member} does not count: its tier {low} is not below tier {high}",
-                    )
+                if self._objects[member].tier >= self._objects[parent].tier:
+                    refused.append((parent, member))
                 elif member in self._parent:
                     first = self._parent[member]
                     self._tell(
@@ -451,54 +392,48 @@ class _Builder:
                     )
                 else:
                     self._parent[member] = parent
+        for parent, member in refused:
+            low, high = self._objects[member].tier, self._objects[parent].tier
+            if member == parent:
+                kind, why = ProblemKind.CIRCLE, "it is the HyperNode itself"
+            elif member in self._above(parent):
+                kind, why = ProblemKind.CIRCLE, f"{parent} is below {member}"
+            else:
+                kind, why = ProblemKind.TIER_ORDER, f"its tier {low} is not below tier {high}"
+            self._tell(parent, kind, f"its member {member} does not count: {why}")
 
     def _overlapping(self, skipped: set[str]) -> set[str]:
-        """Of those that share nodes and are not above each other: the one that shares with most others goes
-        first, the last in natural order of equal ones, until no two are left.
-        """
-        once = twice = 0
-        names = [name for name in self._objects if name not in skipped]
-        for name in names:
-            twice |= once & self._own[name]
-            once |= self._own[name]
-        if not twice:
-            return set()
-        sharing = [name for name in names if self._own[name] & twice]
-        conflicts = self._conflicts(sharing, [self._own[name] & twice for name in sharing])
+        """Those that share nodes with one before them in natural order, neither above nor below them."""
         found: set[str] = set()
-        while conflicts:
-            worst = max(conflicts, key=lambda number: (conflicts[number].bit_count(), number))
-            others = conflicts.pop(worst)
-            found.add(sharing[worst])
-            for other in members_of(others):
-                conflicts[other] &= ~(1 << worst)
-                if not conflicts[other]:
-                    del conflicts[other]
-            self._tell_overlap(sharing[worst], [sharing[other] for other in members_of(others)])
+        taken = 0
+        #: By node: the lowest of those that have it. All others that have it are above that one.
+        lowest: dict[int, str] = {}
+        for name in self._objects:
+            if name in skipped:
+                continue
+            own = self._own[name]
+            other = self._first_unrelated(name, own & taken, lowest)
+            if other:
+                found.add(name)
+                shared = (own & self._own[other]).bit_count()
+                self._tell(name, ProblemKind.OVERLAP, f"shares {counted(shared, 'node')} with {other}")
+                continue
+            free_or_above = {"", *self._above(name)}
+            lowest |= {node: name for node in members_of(own) if lowest.get(node, "") in free_or_above}
+            taken |= own
         return found
 
-    def _conflicts(self, names: Sequence[str], nodes: Sequence[int]) -> dict[int, int]:
-        """By position of a name: those of the names that it excludes."""
-        position = {name: number for number, name in enumerate(names)}
-        related = [0] * len(names)
-        for number, name in enumerate(names):
-            for above in (position[one] for one in self._above(name) if one in position):
-                related[number] |= 1 << above
-                related[above] |= 1 << number
-        conflicts: dict[int, int] = {}
-        for number, mine in enumerate(nodes):
-            sharing = node_set(other for other in range(number) if mine & nodes[other])
-            for other in members_of(sharing & ~related[number]):
-                conflicts[number] = conflicts.get(number, 0) | 1 << other
-                conflicts[other] = conflicts.get(other, 0) | 1 << number
-        return conflicts
-
-    def _tell_overlap(self, name: str, others: Sequence[str]) -> None:
-        theirs = 0
-        for other in others:
-            theirs |= self._own[other]
-        count = (self._own[name] & theirs).bit_count()
-        self._tell(name, ProblemKind.OVERLAP, f"shares {counted(count, 'node')} with {_several(others)}")
+    def _first_unrelated(self, name: str, nodes: int, lowest: Mapping[int, str]) -> str:
+        """The first of those that have the nodes which is neither above nor below; empty if there is none."""
+        related = set(self._above(name))
+        while nodes:
+            other = lowest[(nodes & -nodes).bit_length() - 1]
+            if other not in related:
+                if name not in self._above(other):
+                    return other
+                related.add(other)
+            nodes &= nodes - 1
+        return ""
 
     def _above(self, name: str) -> Iterator[str]:
         while name := self._parent.get(name, ""):
@@ -552,47 +487,6 @@ class _Builder:
                     f"its tierName {domain.tier_name} is that of tier {first.tier} in the same tree "
                     f"({first.name}), too: the name stands for tier {first.tier}",
                 )
-
-
-def _components(links: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Sets of names that all lead to each other (Tarjan's algorithm), each in natural order."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    for root in links:
-        if root in number:
-            continue
-        todo = [(root, iter(links[root]))]
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        on_stack.add(root)
-        while todo:
-            name, following = todo[-1]
-            for other in following:
-                if other not in number:
-                    number[other] = low[other] = len(number)
-                    stack.append(other)
-                    on_stack.add(other)
-                    todo.append((other, iter(links[other])))
-                    break
-                if other in on_stack:
-                    low[name] = min(low[name], number[other])
-            else:
-                todo.pop()
-                if todo:
-                    low[todo[-1][0]] = min(low[todo[-1][0]], low[name])
-                if low[name] == number[name]:
-                    component = [stack.pop()]
-                    while component[-1] != name:
-                        component.append(stack.pop())
-                    on_stack.difference_update(component)
-                    yield sorted(component, key=natural_key)
-
-
-def _several(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
 
 
 def _cut(pattern: str) -> str:

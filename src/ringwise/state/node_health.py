@@ -69,13 +69,10 @@ class NodeHealth:
 
     def drop(self, node: str, source: str, aggregated: bool) -> bool:
         """The same for a report that is gone: NodeD's exists only while the node has a fault."""
-        found = self._reports.get(node)
-        if found is None:
-            return False
-        before = self.status(node)
+        found, before = self._reports.get(node, {}), self.status(node)
         found.pop((source, aggregated), None)
         if not found:
-            del self._reports[node]
+            self._reports.pop(node, None)
         return self.status(node) is not before
 
     def status(self, node: str) -> NodeStatus:

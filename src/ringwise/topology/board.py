@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ringwise.records import dataclass
 
 Labels = tuple[tuple[str, str], ...]
 Table = tuple[tuple[int, ...], ...]
 RuleParameter = bool | int | Table
-
-
-class BoardError(ValueError):
-    """A board profile that cannot be used: the file, the field, and why; one line for each problem."""
-
-    def __init__(self, file: str, field: str, why: str, more: Sequence[BoardError] = ()) -> None:
-        line = f"{file}: {field}: {why}" if field else f"{file}: {why}"
-        super().__init__("\n".join((line, *map(str, more))))
-        self.file = file
-        self.field = field
-        self.why = why
-        self.more = tuple(more)
-
-    @classmethod
-    def of(cls, errors: Sequence[BoardError]) -> BoardError:
-        """Several as one."""
-        first, *others = errors
-        return cls(first.file, first.field, first.why, (*first.more, *others))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ringwise.grammar import counted
 from ringwise.placement.rules import ScoreTable, chip_rule
 from ringwise.topology.board import Board
 from ringwise.topology.counts import counts_text
 from ringwise.topology.rule_specs import RULE_SPECS
-from ringwise.views.documents.reference import BoardDocument, BoardFields, BoardsDocument
+from ringwise.views.documents.reference import (
+    BoardDocument,
+    BoardFields,
+    BoardsDocument,
+    RequestFields,
+    RuleFields,
+    TableFields,
+)
 from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY
 
 #: A picture is at most this wide.
@@ -104,53 +112,28 @@ def raw_scores(board: Board, request: int) -> Iterator[tuple[int, list[int | Non
 
 def board_document(board: Board) -> BoardDocument:
     """What `ringwise boards show -o json` prints."""
-    return {"schema": "ringwise.io/board/v1", **_board(board)}
-
-
-def _board(board: Board) -> BoardFields:
-    spec = RULE_SPECS[board.rule]
-    return {
-        "name": board.name,
-        "title": board.title,
-        "resources": list(board.resources),
-        "policies": list(board.policies),
-        "accelerator_types": list(board.accelerator_types),
-        "job_labels": dict(board.job_labels),
-        "node_labels": dict(board.node_labels),
-        "chips_per_node": board.chips_per_node,
-        "ring_word": board.ring_word,
-        "rings": [list(ring) for ring in board.rings],
-        "requests": {
-            "one_pod": sorted(board.one_pod),
-            "multi_pod": sorted(board.multi_pod),
-            "multi_pod_vendor": sorted(board.multi_pod_vendor),
-        },
-        "watches_network": board.watches_network,
-        "superpod": board.superpod,
-        "rack_nodes": board.rack_nodes,
-        "domain_racks": board.domain_racks,
-        "rule": {
-            "name": spec.name,
-            "fits": spec.fits,
-            "score": spec.score,
-            "chips": spec.chooses,
-            "parameters": {
-                key: [list(row) for row in value] if isinstance(value, tuple) else value
-                for key, value in board.parameters
-            },
-        },
-        "tables": [
-            {
-                "title": table.title,
-                "columns": table.columns,
-                "unfit": table.unfit,
-                "rows": {str(request): values for request, values in table_grid(table)[1]},
-            }
-            for table in chip_rule(board).tables()
-        ],
-    }
+    return BoardDocument.of(board, **_computed(board))
 
 
 def boards_document(boards: Iterable[Board]) -> BoardsDocument:
     """What `ringwise boards -o json` prints."""
-    return {"schema": "ringwise.io/boards/v1", "boards": [_board(board) for board in boards]}
+    return BoardsDocument(boards=[BoardFields.of(board, **_computed(board)) for board in boards])
+
+
+def _computed(board: Board) -> dict[str, Any]:
+    """The fields that are no attributes of the board, or are not as a document has them."""
+    spec = RULE_SPECS[board.rule]
+    return {
+        "job_labels": dict(board.job_labels),
+        "node_labels": dict(board.node_labels),
+        "requests": RequestFields(
+            one_pod=sorted(board.one_pod),
+            multi_pod=sorted(board.multi_pod),
+            multi_pod_vendor=sorted(board.multi_pod_vendor),
+        ),
+        "rule": RuleFields.of(spec, chips=spec.chooses, parameters=dict(board.parameters)),
+        "tables": [
+            TableFields.of(table, rows={str(request): values for request, values in table_grid(table)[1]})
+            for table in chip_rule(board).tables()
+        ],
+    }

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ringwise.framework.amounts import lacking
+from ringwise.framework.amounts import lacking, plain
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED
@@ -672,12 +672,12 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "state": queue.state,
                 "weight": queue.weight,
                 "reclaimable": queue.reclaimable,
-                "capability": dict(queue.capability),
+                "capability": {**queue.capability},
                 "max_chips": objects.view.limits.of_queue(queue.name).all_jobs.chips,
-                "guarantee": dict(queue.guarantee),
-                "used": dict(objects.view.used_by_queue(queue.name)),
-                "share": shares.of(queue.name),
-                "kept": dict(objects.view.kept_in_queue(queue.name)),
+                "guarantee": {**queue.guarantee},
+                "used": plain(objects.view.used_by_queue(queue.name)),
+                "share": {**shares.of(queue.name)},
+                "kept": plain(objects.view.kept_in_queue(queue.name)),
                 "kept_for": objects.view.jobs_kept_in_queue(queue.name),
                 "jobs": len(own),
                 "waiting": sum(1 for view in own if view.outcome == "pending"),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
+from ringwise.framework.amounts import as_number
 from ringwise.framework.job import job_key
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.job_expansion import group_name
@@ -368,12 +369,12 @@ class DashboardRows:
                     "parent": queue.parent,
                     "state": queue.state,
                     "weight": queue.weight,
-                    "share": shares.of(queue.name),
+                    "share": {**shares.of(queue.name)},
                     "capability": {
                         name: queue.capability[name] for name in chips if name in queue.capability
                     },
                     "max_chips": view.limits.of_queue(queue.name).all_jobs.chips,
-                    "used": {name: used.get(name, 0) for name in chips},
+                    "used": {name: as_number(used.get(name, 0)) for name in chips},
                     "waiting": outcomes["pending"],
                     "refused": outcomes["refused"],
                     "running": outcomes["placed"],

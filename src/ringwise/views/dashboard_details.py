@@ -72,7 +72,7 @@ def _plans(view: SchedulerView, key: str) -> Iterator[DashboardPlan]:
         job = view.jobs.get(one)
         return one if job is None else f"{job.namespace}/{job.name}"
 
-    for live in reversed(view.moves.plans.values()):
+    for live in reversed([*view.moves.plans.values()]):
         moved = list(dict.fromkeys(moving.job for moving in live.jobs))
         if key in (live.plan.job, *moved) and not live.failed:
             pods = [pod for _, _, pod in live.moving_pods()]
@@ -93,7 +93,7 @@ def _plans(view: SchedulerView, key: str) -> Iterator[DashboardPlan]:
                 "why": "",
                 "time": live.since,
             }
-    for ended in reversed(view.moves.ended.values()):
+    for ended in reversed([*view.moves.ended.values()]):
         if key in (ended.job, *ended.moved):
             yield {
                 "state": ended.outcome,

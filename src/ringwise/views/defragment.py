@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ringwise.durations import SECOND
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason
 from ringwise.scheduler.view import SchedulerView
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
         NoMovePlanFields,
         PlannedMoveFields,
     )
-
-_SECOND = 1_000_000_000
 
 
 def defrag_plan_document(
@@ -56,7 +55,7 @@ def _plan(view: SchedulerView, plan: MovePlan) -> MovePlanFields:
         "chips": sum(len(pod.chips) for pod in plan.room),
         "moved_jobs": len(plan.moved_jobs),
         "moved_chips": plan.moved_chips,
-        "cost_chip_seconds": plan.cost / _SECOND,
+        "cost_chip_seconds": plan.cost / SECOND,
         "moves": [_move(view, move) for move in plan.moves],
         "room": [{"name": _pod_name(pod), "node": pod.node, "chips": list(pod.chips)} for pod in plan.room],
     }
@@ -68,7 +67,7 @@ def _move(view: SchedulerView, move: PlannedMove) -> PlannedMoveFields:
         "namespace": namespace,
         "name": name,
         "chips": sum(len(pod.chips) for pod in move.pods),
-        "cost_chip_seconds": move.cost / _SECOND,
+        "cost_chip_seconds": move.cost / SECOND,
         "pods": [
             {
                 "name": _pod_name(new),

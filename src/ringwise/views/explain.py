@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobShape
-from ringwise.scheduler.explain.doctor import Diagnosis
-from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
+from ringwise.scheduler.explain.capacity import BoardCapacity
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView, expected_start_fields
+from ringwise.views.documents.explain import BoardCapacityFields, CapacityDocument
 from ringwise.views.pictures import WHY_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.explain import (
-        BoardCapacityFields,
-        CapacityDocument,
-        ChipCountFields,
-        DoctorDocument,
-        FindingFields,
-        PodLocationFields,
-        ShapeFields,
-        WhyDocument,
-    )
+    from ringwise.views.documents.explain import PodLocationFields, WhyDocument
     from ringwise.views.documents.topology import PicturesFields
 
 
@@ -164,73 +154,4 @@ def _location(location: PodLocation) -> PodLocationFields:
 
 def capacity_document(counted: Iterable[BoardCapacity]) -> CapacityDocument:
     """What `ringwise capacity -o json` prints."""
-    return {"schema": "ringwise.io/capacity/v1", "boards": [_board(board) for board in counted]}
-
-
-def _board(board: BoardCapacity) -> BoardCapacityFields:
-    document: BoardCapacityFields = {
-        "board": board.board,
-        "resource": board.resource,
-        "accelerator_type": board.selector or None,
-        "chips": _chips(board.chips),
-        "largest_gang": board.largest_gang,
-        "shapes": [_shape(shape) for shape in board.shapes],
-    }
-    if board.drains:
-        document["drains"] = [
-            {"node": one.name, "start": one.start, "chips": one.chips, "what": one.what}
-            for one in board.drains
-        ]
-    if board.left_out:
-        document["left_out"] = list(board.left_out)
-    return document
-
-
-def _chips(counts: ChipCounts) -> ChipCountFields:
-    return {
-        "nodes": counts.nodes,
-        "chips": counts.chips,
-        "used": counts.used,
-        "faulty": counts.faulty,
-        "isolated": counts.isolated,
-        "reserved": counts.reserved,
-        "closed": counts.closed,
-        "free": counts.free,
-        "network_faulty": counts.network_faulty,
-        "before_drain": counts.before_drain,
-    }
-
-
-def _shape(shape: JobShape) -> ShapeFields:
-    return {
-        "form": shape.form,
-        "kind": shape.kind,
-        "chips_per_pod": shape.chips,
-        "pods": shape.pods,
-        "jobs": shape.jobs,
-        "upper_bound": shape.most,
-        "stranded_chips": shape.stranded,
-    }
-
-
-def diagnosis_document(diagnosis: Diagnosis) -> DoctorDocument:
-    """What `ringwise doctor -o json` prints."""
-    return {
-        "schema": "ringwise.io/doctor/v1",
-        "nodes": diagnosis.nodes,
-        "jobs": diagnosis.jobs,
-        "errors": diagnosis.errors,
-        "warnings": diagnosis.count(WARNING),
-        "notes": diagnosis.count(NOTE),
-        "findings": [_finding(finding) for finding in diagnosis.findings],
-    }
-
-
-def _finding(finding: Finding) -> FindingFields:
-    return {
-        "severity": finding.severity,
-        "code": finding.code,
-        "where": finding.where,
-        "what": finding.what,
-        "cure": finding.cure,
-    }
+    return CapacityDocument(boards=[BoardCapacityFields.of(board) for board in counted])

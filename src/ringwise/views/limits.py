@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ringwise.durations import SECOND
+from ringwise.framework.amounts import as_number
 from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope
 from ringwise.framework.limits import WaitingCounts, scope_of, waits_for_limit
 from ringwise.scheduler.explain.limit_waits import limit_notes
@@ -13,8 +15,6 @@ from ringwise.topology.natural import natural_key
 
 if TYPE_CHECKING:
     from ringwise.views.documents.limits import LimitFields, LimitsDocument, RunTimeFields
-
-_SECOND = 1_000_000_000
 
 
 def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> LimitsDocument:
@@ -35,9 +35,9 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
                 "of": "user" if scope.kind == USER else "queue" if scope.kind == QUEUE else "namespace",
                 "name": scope.name,
                 "user": scope.user or None,
-                "chips": {"used": chips, "limit": limits.chips},
+                "chips": {"used": as_number(chips), "limit": limits.chips},
                 "burst": limits.burst,
-                "lent": 0 if limits.chips is None else max(0, chips - limits.chips),
+                "lent": 0 if limits.chips is None else as_number(max(0, chips - limits.chips)),
                 "running": {"used": running, "limit": limits.running},
                 "waiting": {"used": waiting.get(scope, 0), "limit": limits.waiting},
                 "waits": held_up.get(scope, 0),
@@ -81,7 +81,7 @@ def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
     return [
         {
             "queue": name,
-            "seconds": limits.longest_run_time // _SECOND,
+            "seconds": limits.longest_run_time // SECOND,
             "at_end": "requeue" if limits.at_end == REQUEUE else "end",
             "next_end": ends.get(name),
         }

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar, cast
 
-from ringwise.durations import go_duration
+from ringwise.durations import SECOND, go_duration
 from ringwise.manifests.accounts.document import (
     AccountDocument,
     AccountLine,
@@ -29,7 +29,6 @@ from ringwise.views.documents.accounting import (
     ReportRowFields,
 )
 
-_SECOND = 1_000_000_000
 _DAY = 86_400
 _HOUR = 3600
 _MOST_DAYS = 4000
@@ -58,9 +57,9 @@ def period_asked(since: str, until: str, now: int) -> ReportPeriod:
     last = _moment(until, now) if until else now
     if first > last:
         raise ValueError(f"--since {since} is after --until {until or 'now'}")
-    if (last - first) // _SECOND > _MOST_DAYS * _DAY:
+    if (last - first) // SECOND > _MOST_DAYS * _DAY:
         raise ValueError(f"a report is about {_MOST_DAYS} days at most")
-    days = day_of(first // _SECOND), day_of(last // _SECOND)
+    days = day_of(first // SECOND), day_of(last // SECOND)
     notes = []
     if _is_finer_than_a_day(since):
         notes.append(f"--since {since} covers all of {days[0]} (UTC): accounting is kept by day")
@@ -75,7 +74,7 @@ def _is_finer_than_a_day(text: str) -> bool:
 
 def _moment(text: str, now: int) -> int:
     days = _DAYS.fullmatch(text)
-    span = int(days[1]) * _DAY * _SECOND if days else go_duration(text)
+    span = int(days[1]) * _DAY * SECOND if days else go_duration(text)
     try:
         found = now - span if span is not None else nanoseconds(_DATE.sub(r"\g<0>T00:00:00Z", text))
     except NotReadableError:
@@ -117,7 +116,7 @@ def report_document(
         by_day.setdefault(document.day, []).append((name, document))
     chosen = [one for day in sorted(by_day) for _, one in current_parts(by_day[day])]
     written = max((one.written for one in chosen), default=0)
-    until = written if now is None else now // _SECOND
+    until = written if now is None else now // SECOND
     days = days_between(period.first, period.last)
     number = {day: position for position, day in enumerate(days)}
     sums: dict[_Key, AccountLine] = {}
@@ -146,7 +145,7 @@ def report_document(
     gaps = sorted({gap for one in shown for gap in one.gaps})
     return {
         "schema": "ringwise.io/report/v1",
-        "now": until * _SECOND,
+        "now": until * SECOND,
         "by": by,
         "days": days,
         "notes": list(period.notes),
@@ -157,7 +156,7 @@ def report_document(
                 boards.items(), key=lambda item: (-item[1].held, natural_key(item[0][1]))
             )
         ],
-        "gaps": [{"since": since * _SECOND, "until": end * _SECOND} for since, end in gaps],
+        "gaps": [{"since": since * SECOND, "until": end * SECOND} for since, end in gaps],
         "merged_jobs": sum(one.merged for one in shown),
         "given_up_before": max((one.given_up for one in chosen), default="") or None,
         "unreadable": unreadable,

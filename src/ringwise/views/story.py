@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringwise.durations import time_text
+from ringwise.durations import SECOND, time_text
 from ringwise.scheduler.explain.story import PLACED, WAITS, JobStory, PodStep, StoryEntry
 from ringwise.views.documents.explain import PodStepFields, StoryDocument, StoryEntryFields
 from ringwise.views.documents.maintenance import DrillEntryFields
-
-_SECOND = 1_000_000_000
 
 
 def story_document(story: JobStory, until: int, notes: Iterable[str] = ()) -> StoryDocument:
@@ -71,4 +69,4 @@ def step_fields(step: PodStep) -> PodStepFields:
 
 
 def seconds(nanoseconds: int) -> float:
-    return round(nanoseconds / _SECOND, 3)
+    return round(nanoseconds / SECOND, 3)

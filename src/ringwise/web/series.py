@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from ringwise.durations import SECOND
 from ringwise.views.documents.dashboard import DashboardChips, DashboardTotals, SeriesChips, SeriesDocument
 
 #: Seconds between two samples, and of all samples together.
 SAMPLE_INTERVAL = 5.0
 REMEMBERED = 3600.0
-_SECOND = 1_000_000_000
 
 
 class _Sample(NamedTuple):
@@ -35,11 +35,11 @@ class Series:
             return
         if who is not counter:
             before = 0
-        seconds = (now - since) / _SECOND
+        seconds = (now - since) / SECOND
         self._last = now, bindings, counter
         self._samples.append(
             _Sample(
-                now / _SECOND,
+                now / SECOND,
                 totals,
                 round(max(0, bindings - before) / seconds, 3) if seconds > 0 else 0.0,
             )

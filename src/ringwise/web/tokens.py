@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, Client
 from ringwise.kubeclient.clock import Clock, RealClock
-from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import (
     NODES,
     POD_GROUPS,
@@ -112,7 +111,7 @@ class ApiServerTokens:
         async with self._turn:
             try:
                 refusal = await self._refusal(token)
-            except (ApiError, UnreachableError, KubeConfigError, msgspec.MsgspecError) as error:
+            except (*API_ERRORS, msgspec.MsgspecError) as error:
                 _LOG.warning("a token could not be checked", why=str(error))
                 return RequestRefusedError(503, "not-checked", "the API server could not check the token")
         lifetime = ALLOWED_FOR if refusal is None else REFUSED_FOR
@@ -147,5 +146,4 @@ class ApiServerTokens:
         return None
 
     async def _create(self, resource: Resource, spec: Mapping[str, Any]) -> bytes:
-        body = {"apiVersion": resource.version, "kind": resource.kind, "spec": spec}
-        return await self._client.create(resource, None, body, timeout=_SECONDS)
+        return await self._client.create(resource, None, {"spec": spec}, timeout=_SECONDS)

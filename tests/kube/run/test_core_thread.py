@@ -15,9 +15,11 @@ from ringwise.kube.run.core_thread import ControllerAdapter, CoreThread, Schedul
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, DeleteJob, SetGroupStatus
 from ringwise.messages.events import Decide
+from ringwise.metrics.prometheus import Metrics
 from ringwise.state.model import Node, PriorityClass
 from tests.builders.values import CHIP, group, pod
 from tests.kube.harness import InstantClock
+from tests.metric_text import samples
 from tests.timeouts import TEST_TIMEOUT
 
 
@@ -60,6 +62,7 @@ def core_of(
     commands: list[Command],
     loop_is_idle: threading.Event | None = None,
     clock: InstantClock | None = None,
+    observer: Metrics | None = None,
 ) -> CoreThread:
     core = CoreThread(
         [adapter],
@@ -67,6 +70,7 @@ def core_of(
         lambda defect: None,
         clock=clock or InstantClock(),
         loop_is_idle=loop_is_idle or always(),
+        observer=observer or Metrics(),
     )
     core.start()
     return core
@@ -85,6 +89,24 @@ def test_events_only_update_the_state_until_decisions_start() -> None:
     core.stop()
     assert adapter.decided == [ev.NodeGone("b")]
     assert len(commands) == 2
+
+
+def test_the_time_of_the_last_turn_is_that_of_a_replica_that_decides() -> None:
+    adapter, metrics, clock = Recording(), Metrics(), InstantClock()
+    core = core_of(adapter, [], clock=clock, observer=metrics)
+
+    def last_turn() -> float:
+        return samples(metrics.text().decode())["ringwise_last_cycle_timestamp_seconds"]
+
+    core.put([ev.NodeGone("a")])
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
+    assert last_turn() == 0
+    core.decide()
+    for _ in range(2):
+        # The second turn begins after the first one was counted.
+        assert adapter.called.acquire(timeout=TEST_TIMEOUT)
+    assert last_turn() == clock.now() / 10**9
+    core.stop()
 
 
 def test_a_deadline_wakes_the_core() -> None:

@@ -22,7 +22,7 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.log import Logger
 from ringwise.messages.commands import Command, Evict
-from ringwise.messages.events import Event, ReschedulingRead
+from ringwise.messages.events import Event, LeaderRecordRead
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from tests.builders.values import CHIP
@@ -131,15 +131,15 @@ async def test_F1_what_the_previous_leader_wrote_is_read_before_the_first_decisi
 
         def decide(self, events: Sequence[Event], now: int) -> list[Command]:
             seen.extend(events)
-            found = [event for event in seen if isinstance(event, ReschedulingRead)]
-            known_at_decisions.append(found == [ReschedulingRead("{}", "[]")])
+            found = [event for event in seen if isinstance(event, LeaderRecordRead)]
+            known_at_decisions.append(found == [LeaderRecordRead({"clocks.json": "{}"}, "[]")])
             return super().decide(events, now)
 
     seen: list[Event] = []
     known_at_decisions: list[bool] = []
     async with server() as (api, client):
         for namespace, name, key, text in (
-            ("volcano-system", "ringwise-rescheduling", "rescheduling.json", "{}"),
+            ("volcano-system", "ringwise-rescheduling", "clocks.json", "{}"),
             ("mindx-dl", "job-reschedule-reason", "recent-reschedule-records", "[]"),
         ):
             api.put(CONFIG_MAPS, {"metadata": {"name": name, "namespace": namespace}, "data": {key: text}})
@@ -161,14 +161,20 @@ async def test_F1_a_record_of_another_version_is_reported_and_ignored(
     monkeypatch.setattr(Logger, "_stream", log)
     async with server() as (api, client):
         meta = {"name": "ringwise-rescheduling", "namespace": "volcano-system"}
-        api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": '{"version":2,"plans":[]}'}})
+        api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": '{"version":1,"plans":[]}'}})
         api.put(NODES, node("node-1", 8))
         api.put(PODS, pod("train", 1))
         async with running(client):
             await until(lambda: len(bound(api)) == 1)
     (line,) = [one for one in map(json.loads, log.getvalue().splitlines()) if one.get("record")]
     assert (line["level"], line["record"]) == ("error", "moves.json")
-    assert line["why"] == "unsupported version 2: this Ringwise reads version 1"
+    assert line["why"] == "unsupported version 1: this Ringwise reads version 2"
+    unread = api.get(CONFIG_MAPS, "volcano-system/ringwise-rescheduling-unread")
+    assert unread["data"] == {"moves.json": '{"version":1,"plans":[]}'}
+    assert not api.get(CONFIG_MAPS, "volcano-system/ringwise-rescheduling")["data"]["moves.json"]
+    (event,) = [one for one in api.all(EVENTS) if one["involvedObject"]["kind"] == "ConfigMap"]
+    assert (event["involvedObject"]["name"], event["reason"]) == ("ringwise-rescheduling", "Malformed")
+    assert "moves.json: unsupported version 1" in event["message"]
 
 
 async def test_a_gang_waits_as_a_whole_with_a_reason() -> None:

@@ -27,6 +27,7 @@ from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from ringwise.wellknown import RANK_INDEX, SCHEDULER_CONFIG_KEY
+from tests.examples import sample
 from tests.manifests.builders import (
     config_map,
     device_info,
@@ -328,7 +329,7 @@ def test_a_reader_that_raises_costs_one_object() -> None:
     assert read_object(reader, msgspec.Raw(json.dumps(real_pod(1, 10)).encode()), Findings("here"))
 
 
-@pytest.mark.parametrize("kind", VALID)
+@pytest.mark.parametrize("kind", sample([*VALID]))
 def test_a_deeply_nested_field_that_is_not_read_changes_nothing(kind: str) -> None:
     reader = readers()[kind]
     body = json.dumps(VALID[kind][0]).encode()
@@ -358,18 +359,18 @@ _MANY_TERMS = {
         (
             {"affinity": _MANY_TERMS},
             {},
-            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution has 257 terms "
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: has 257 terms "
             "of one kind of node or pod affinity; at most 256 are allowed",
         ),
         (
             {"tolerations": [{"operator": "Exists"}] * 300},
             {},
-            "spec.tolerations has 300 tolerations; at most 256 are allowed",
+            "spec.tolerations: has 300 tolerations; at most 256 are allowed",
         ),
         (
             {},
             {f"l{number}": "" for number in range(1025)},
-            "metadata.labels has 1,025 labels; at most 1,024 are allowed",
+            "metadata.labels: has 1,025 labels; at most 1,024 are allowed",
         ),
     ],
 )
@@ -383,7 +384,7 @@ def test_a_pod_that_exceeds_a_limit_is_told_why_it_is_not_placed(
     def seen(kind: str, document: Any) -> list[Command]:
         found = Findings("here")
         objects = kinds[kind].read(msgspec.Raw(json.dumps(document).encode()), found)
-        problems.extend(f"{error.field} {error.message}" for error in found.errors)
+        problems.extend(f"{error.field}: {error.message}" for error in found.errors)
         assert objects is not None
         return scheduler.handle(list(change_events((), objects)), 0)
 
@@ -403,14 +404,14 @@ def test_a_pod_that_exceeds_a_limit_is_told_why_it_is_not_placed(
 @pytest.mark.parametrize(
     ("kind", "document", "said"),
     [
-        ("jobs", vcjob(tasks=[{"name": f"t{one}"} for one in range(1025)]), "spec.tasks has 1,025 tasks"),
-        ("jobs", vcjob(priorityClassName="p" * 254), "spec.priorityClassName must be a name of at most 253"),
+        ("jobs", vcjob(tasks=[{"name": f"t{one}"} for one in range(1025)]), "spec.tasks: has 1,025 tasks"),
+        ("jobs", vcjob(priorityClassName="p" * 254), 'spec.priorityClassName: Invalid value: "ppp'),
         (
             "podgroups",
             pod_group(minTaskMember={f"t{one}": 1 for one in range(1025)}),
-            "spec.minTaskMember has 1,025 tasks",
+            "spec.minTaskMember: has 1,025 tasks",
         ),
-        ("podgroups", pod_group(queue="q" * 254), "spec.queue must be a name of at most 253 characters"),
+        ("podgroups", pod_group(queue="q" * 254), 'spec.queue: Invalid value: "qqq'),
     ],
 )
 def test_a_job_that_exceeds_a_limit_says_so(kind: str, document: Any, said: str) -> None:

@@ -12,9 +12,8 @@ import pytest
 
 from ringwise.kube.write.binder import BIND_DEADLINE, Binder
 from ringwise.kube.write.fence import Fence
-from ringwise.kubeclient.client import MAX_RETRY_AFTER, Client
+from ringwise.kubeclient.client import MAX_CONFLICTS, MAX_RETRY_AFTER, Client
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.retry import MAX_CONFLICTS
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from ringwise.metrics.prometheus import Metrics

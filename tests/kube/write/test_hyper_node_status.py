@@ -9,8 +9,7 @@ import pytest
 
 from ringwise.kube.watch.readers import HyperNodeReader, ObservedHyperNode
 from ringwise.kube.write.fence import Fence
-from ringwise.kube.write.hyper_node_status import hyper_node_status
-from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.status import StatusWriter, hyper_node_status
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetHyperNodeStatus
 from tests.kube.harness import InstantClock, server

@@ -9,6 +9,7 @@ import pytest
 
 from ringwise.kube.watch.config_map_readers import DiscoveryReader
 from ringwise.kube.write.hyper_nodes import HyperNodeWriter
+from ringwise.kubeclient.client import ApiError
 from ringwise.kubeclient.resources import HYPER_NODES
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
@@ -64,11 +65,30 @@ async def test_one_of_another_is_neither_changed_nor_deleted() -> None:
         assert json.dumps(api.all(PATH)) == before
 
 
+async def test_a_label_that_is_no_longer_wanted_is_removed_and_those_of_others_stay() -> None:
+    async with server() as (api, client):
+        writer = HyperNodeWriter(client)
+        await writer.put(wanted("a"))
+        await client.patch(HYPER_NODES, None, "rack", {"metadata": {"labels": {"team": "x"}}})
+        await writer.put(HyperNode("rack", 1, (), labels={MARK: "A2"}))
+        assert api.get(PATH, "rack")["metadata"]["labels"] == {MARK: "A2", "team": "x"}
+
+
+async def test_one_that_another_client_creates_meanwhile_is_not_taken_over() -> None:
+    async with server() as (api, client):
+        api.put(PATH, {"metadata": {"name": "rack", "labels": {}}, "spec": {"tier": 3}})
+        before = json.dumps(api.all(PATH))
+        api.fault(f"GET {PATH}", status=404)
+        with pytest.raises(ApiError, match="409"):
+            await HyperNodeWriter(client).put(wanted("a"))
+        assert json.dumps(api.all(PATH)) == before
+
+
 async def test_without_the_definition_it_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     async with server() as (api, client):
         writer = HyperNodeWriter(client)
         for _ in range(2):
-            api.fault(f"POST {PATH}", status=404)
+            api.fault(f"PATCH {PATH}", status=404)
             await writer.put(wanted("a"))
         assert api.all(PATH) == []
     assert capsys.readouterr().err.count("hypernodes.topology.volcano.sh") == 1
@@ -90,10 +110,11 @@ def test_warnings_of_one_text_are_told_once_and_a_wrong_text_leaves_the_last_one
         assert errors == []
     assert told == [
         "map: line 1: networkTopologyDiscovery[0]: the source ufm is not supported and has no effect; "
-        "supported: label"
+        "allowed: label"
     ]
     objects, errors = read("networkTopologyDiscovery: {}")
     assert objects is None
     assert errors == [
-        "map: data.volcano-controller.conf: line 1: networkTopologyDiscovery: is a map; allowed: a list"
+        "map: data.volcano-controller.conf: line 1: networkTopologyDiscovery: Invalid value: an object: "
+        "must be a list"
     ]

@@ -55,7 +55,7 @@ def test_a_list_is_cut_between_its_items() -> None:
 def test_a_message_names_some_of_a_long_list_and_counts_the_others() -> None:
     known = [f"queue-{number:05}" for number in range(10_000)]
     reason = UNKNOWN_QUEUE(queue="q", known=known, nearest="queue-00000")
-    assert reason.message.endswith("queue-00049 and 9950 more")
+    assert reason.message.endswith("queue-00049 and 9,950 more")
     assert len(reason.details["known"]) == 10_000
 
 

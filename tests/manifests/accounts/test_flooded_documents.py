@@ -107,18 +107,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     return COUNT // 30
 
 
-#: The others have small documents in the profile `quick`.
-OF_FULL_SIZE = {waits_of_many_users, holds}
-
-
 @pytest.mark.parametrize(
     ("flood", "held", "waited"), FLOODS[:-1], ids=[one[0].__name__ for one in FLOODS[:-1]]
 )
 def test_30000_objects_of_a_namespace_fit_and_jobs_of_others_are_recorded(
     flood: Flood, held: int, waited: int, request: pytest.FixtureRequest
 ) -> None:
-    quick = PROFILE == "quick" and flood not in OF_FULL_SIZE
-    count = request.getfixturevalue("small") if quick else COUNT
+    count = request.getfixturevalue("small") if PROFILE == "quick" else COUNT
     kept = Kept()
     kept.now = NOON
     kept.tell(PodHeld(job(1, "other"), "default", "910-x8", 8, "pod-1", NOON * SECOND))

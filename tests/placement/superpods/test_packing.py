@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
-from ringwise.placement.superpods.packing import Packing, plan, plan_one_pod
+from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan, plan_one_pod
 from ringwise.placement.superpods.whole_job import selection_sequence
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
@@ -37,16 +37,7 @@ def pack(
     packing: Packing = Packing.WHOLE_JOB,
     chips: int | None = None,
 ) -> BlockPlan | Reason:
-    return plan(
-        free,
-        nodes_per_block=s,
-        blocks=n,
-        reserve=r,
-        super_pod_size=size,
-        soft=soft,
-        packing=packing,
-        chips_per_node=chips,
-    )
+    return plan(free, BlockRequest(s, n, soft=soft, chips_per_node=chips), SuperPodSettings(size, r, packing))
 
 
 def test_the_documents_sequence_P2() -> None:
@@ -183,7 +174,7 @@ IDLE = dict[SuperPodId, Sequence[tuple[NodeId, int]]]
 @BOTH
 def test_one_pod_goes_to_a_node_with_fewest_idle_chips(packing: Packing) -> None:
     idle: IDLE = {0: [("a", 16), ("b", 4)], 1: [("c", 16), ("d", 16), ("e", 16)]}
-    answer = placed(plan_one_pod(idle, reserve=2, super_pod_size=48, packing=packing))
+    answer = placed(plan_one_pod(idle, SuperPodSettings(48, 2, packing)))
     assert [(block.superpod, block.nodes) for block in answer.blocks] == [(0, ("b",))]
 
 
@@ -193,11 +184,11 @@ def test_one_pod_fills_up_but_spares_the_reserve(packing: Packing) -> None:
         superpod: [(f"{superpod}-{number}", 16) for number in range(count)]
         for superpod, count in ((0, 4), (1, 3), (2, 2))
     }
-    answer = placed(plan_one_pod(idle, reserve=2, super_pod_size=48, packing=packing))
+    answer = placed(plan_one_pod(idle, SuperPodSettings(48, 2, packing)))
     assert per_superpod(answer) == {1: 1}
 
 
 def test_one_pod_without_room_or_with_too_many_nodes() -> None:
-    assert refused(plan_one_pod({}, reserve=2, super_pod_size=48)).code == "superpod-not-enough-nodes"
+    assert refused(plan_one_pod({}, SuperPodSettings(48, 2))).code == "superpod-not-enough-nodes"
     crowded: IDLE = {5: [("a", 1), ("b", 2), ("c", 3)]}
-    assert refused(plan_one_pod(crowded, reserve=0, super_pod_size=2)).code == "superpod-oversize"
+    assert refused(plan_one_pod(crowded, SuperPodSettings(2, 0))).code == "superpod-oversize"

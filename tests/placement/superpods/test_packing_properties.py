@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
-from ringwise.placement.superpods.packing import Packing, plan
+from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import SuperPodId
 from tests.placement.superpods import reference
@@ -28,9 +28,7 @@ def pack(free: dict[int, int], shape: Shape, packing: Packing, named: bool = Fal
         superpod: [f"{superpod}/{number}" for number in range(count)] if named else count
         for superpod, count in free.items()
     }
-    return plan(
-        given_free, nodes_per_block=s, blocks=n, reserve=r, super_pod_size=SIZE, soft=soft, packing=packing
-    )
+    return plan(given_free, BlockRequest(s, n, soft=soft), SuperPodSettings(SIZE, r, packing))
 
 
 def picks(answer: BlockPlan | Reason) -> reference.Picks | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free
-from ringwise.placement.superpods.packing import Packing, plan
+from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import SuperPodId
 from tests.placement.superpods.plans import per_superpod
@@ -28,12 +28,8 @@ def _plan(case: dict[str, Any], as_nodes: bool) -> BlockPlan | Reason:
     assert rest == 0
     return plan(
         free,
-        nodes_per_block=case["block_nodes"],
-        blocks=blocks,
-        reserve=case["reserve"],
-        super_pod_size=case["super_pod_size"],
-        soft=case["policy"] == "soft",
-        packing=Packing(case["mode"]),
+        BlockRequest(case["block_nodes"], blocks, soft=case["policy"] == "soft"),
+        SuperPodSettings(case["super_pod_size"], case["reserve"], Packing(case["mode"])),
     )
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ringwise.placement.superpods.blocks import Block, BlockPlan, Origin, blocks_by_rank
 from ringwise.placement.superpods.differing import BlockPods
-from ringwise.placement.superpods.packing import SuperPodSettings, plan
+from ringwise.placement.superpods.packing import BlockRequest, SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import BlockMember, PreviousBlock, previous_blocks
-from ringwise.placement.superpods.reschedule import Release, Rescheduled, must_wait, reschedule
+from ringwise.placement.superpods.reschedule import BlockFault, Release, Rescheduled, must_wait, reschedule
 from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
@@ -42,12 +42,9 @@ def again(
     return reschedule(
         old,
         free,
-        running=set(running),
-        faulty=set(faulty),
-        nodes_per_block=s or max(len(block.nodes) for block in old),
-        soft=soft,
-        settings=rules or SuperPodSettings(48, 0),
-        release=Release(seconds),
+        BlockRequest(s or max(len(block.nodes) for block in old), len(old), soft=soft),
+        BlockFault(set(running), set(faulty), Release(seconds)),
+        rules or SuperPodSettings(48, 0),
     )
 
 
@@ -127,13 +124,13 @@ def test_pods_that_differ_take_no_healed_node_while_others_hold_them_F3() -> Non
     answer = reschedule(
         (PreviousBlock(0, 0, ("a", "b", "c")),),
         {0: ["x", "y", "c"]},
-        running={"a"},
-        faulty={"b", "c"},
-        nodes_per_block=3,
-        soft=False,
-        settings=SuperPodSettings(48, 0),
-        release=Release(),
-        pods=BlockPods({0: [0, 0, 1]}, {"x": 0b11, "y": 0b01, "c": 0b10}),
+        BlockRequest(
+            3,
+            len((PreviousBlock(0, 0, ("a", "b", "c")),)),
+            pods=BlockPods({0: [0, 0, 1]}, {"x": 0b11, "y": 0b01, "c": 0b10}),
+        ),
+        BlockFault({"a"}, {"b", "c"}, Release()),
+        SuperPodSettings(48, 0),
     )
     assert done(answer).blocks[0].nodes == ("a", "y", "x")
 
@@ -272,10 +269,10 @@ def faults(
     cluster: dict[SuperPodId, list[NodeId]] = {
         superpod: [f"{superpod}/{number}" for number in range(count)] for superpod, count in enumerate(counts)
     }
-    before = plan(cluster, nodes_per_block=s, blocks=n, reserve=1, super_pod_size=9)
+    before = plan(cluster, BlockRequest(s, n), SuperPodSettings(9, 1))
     if isinstance(before, Reason):
         cluster = {0: [f"0/{number}" for number in range(9)]}
-        before = plan(cluster, nodes_per_block=s, blocks=n, reserve=1, super_pod_size=9)
+        before = plan(cluster, BlockRequest(s, n), SuperPodSettings(9, 1))
         assert isinstance(before, BlockPlan)
     used = [node for block in before.blocks for node in block.nodes]
     running = draw(st.lists(st.sampled_from(used), unique=True))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
 from ringwise.placement.superpods.differing import BlockPods
-from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan
+from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import PreviousBlock
-from ringwise.placement.superpods.reschedule import Release, Rescheduled, reschedule
+from ringwise.placement.superpods.reschedule import BlockFault, Release, Rescheduled, reschedule
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
 from tests.examples import examples
@@ -56,14 +56,10 @@ def pack_roles(
     }
     return plan(
         free,
-        nodes_per_block=size,
-        blocks=len(blocks),
-        reserve=reserve,
-        super_pod_size=SIZE,
-        soft=soft,
-        packing=packing,
-        pods=BlockPods(dict(enumerate(blocks)), masks),
-        minimum=minimum,
+        BlockRequest(
+            size, len(blocks), soft=soft, pods=BlockPods(dict(enumerate(blocks)), masks), minimum=minimum
+        ),
+        SuperPodSettings(SIZE, reserve, packing),
     )
 
 
@@ -125,13 +121,8 @@ def test_pods_that_can_take_everything_are_packed_like_equal_pods_P8(
     blocks = {block: [(block + place) % 2 for place in range(s)] for block in range(n)}
     answer = plan(
         named,
-        nodes_per_block=s,
-        blocks=n,
-        reserve=r,
-        super_pod_size=SIZE,
-        soft=soft,
-        packing=packing,
-        pods=BlockPods(blocks, masks),
+        BlockRequest(s, n, soft=soft, pods=BlockPods(blocks, masks)),
+        SuperPodSettings(SIZE, r, packing),
     )
     equal = pack(free, shape, packing, named=True)
     assert picks(answer) == picks(equal)
@@ -144,9 +135,7 @@ def test_a_part_of_the_blocks_starts_where_it_is_enough_P8(
     free: dict[int, int], shape: Shape, minimum: int
 ) -> None:
     s, n, r, soft = shape
-    answer = plan(
-        dict(free), nodes_per_block=s, blocks=n, reserve=r, super_pod_size=SIZE, soft=soft, minimum=minimum
-    )
+    answer = plan(dict(free), BlockRequest(s, n, soft=soft, minimum=minimum), SuperPodSettings(SIZE, r))
     whole = pack(free, shape, Packing.WHOLE_JOB)
     if isinstance(whole, BlockPlan):
         assert answer == whole
@@ -176,13 +165,9 @@ def again(
     return reschedule(
         old,
         free,
-        running=running,
-        faulty=set(),
-        nodes_per_block=2,
-        soft=False,
-        settings=SETTINGS,
-        release=Release(60),
-        minimum=minimum,
+        BlockRequest(2, len(old), minimum=minimum),
+        BlockFault(running, set(), Release(60)),
+        SETTINGS,
     )
 
 

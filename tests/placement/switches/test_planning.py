@@ -15,7 +15,6 @@ from ringwise.placement.switches.view import (
     SwitchView,
     TopologyView,
     index_nodes,
-    make_indexed_view,
     make_view,
 )
 from ringwise.topology.switches import resolve
@@ -27,7 +26,7 @@ def test_problems_of_the_topology_are_shown_with_the_job_S10() -> None:
         resolved = resolve(topology_of_config_map({"tor_info": text}, "cm"), nodes)
         states = switch_states(len(resolved.nodes), [], 2)
         indexed = index_nodes(resolved, {name: number for number, name in enumerate(nodes.values())})
-        view = make_indexed_view(indexed, bytearray([1] * len(nodes)), states, SwitchSettings("2.0"))
+        view = make_view(indexed, bytearray([1] * len(nodes)), states, SwitchSettings("2.0"))
         return plan(view, SwitchRequest(SwitchClass.PADDING, 2))
 
     for broken, code in (
@@ -47,15 +46,13 @@ def test_a_view_holds_the_free_nodes_with_their_positions_S8() -> None:
     topology = read_topology(info(("s", ["a", "b", "c"]), ("t", ["d"]), tor_count=3), None, "cm")
     resolved = resolve(topology, {"b": "B", "c": "C", "d": "D"})
     indexed = index_nodes(resolved, {"C": 0, "D": 1, "B": 2})
-    view = make_indexed_view(indexed, bytearray([1, 0, 1]), switch_states(2, [], 2), SwitchSettings("1.0"))
+    view = make_view(indexed, bytearray([1, 0, 1]), switch_states(2, [], 2), SwitchSettings("1.0"))
     assert [(switch.name, switch.free, switch.positions) for switch in view.switches] == [
         ("s", (2, 0), (1, 2)),
         ("t", (), ()),
     ]
-    fewer = make_indexed_view(indexed, bytearray([1, 1, 0]), switch_states(2, [], 2), SwitchSettings("1.0"))
+    fewer = make_view(indexed, bytearray([1, 1, 0]), switch_states(2, [], 2), SwitchSettings("1.0"))
     assert [(switch.free, switch.positions) for switch in fewer.switches] == [((0,), (2,)), ((1,), (0,))]
-    named = make_view(resolved, {"C": 7, "B": 3}, switch_states(2, [], 2), SwitchSettings("1.0"))
-    assert [(switch.free, switch.positions) for switch in named.switches] == [((3, 7), (1, 2)), ((), ())]
 
 
 @pytest.mark.parametrize(("positions", "placed"), [((0, 1), True), ((1, 2), False), ((2, 3), False)])

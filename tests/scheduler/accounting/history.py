@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.messages.accounting import WaitEnded
 from ringwise.messages.commands import Command, DeletePod, Evict

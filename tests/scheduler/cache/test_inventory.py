@@ -57,9 +57,9 @@ def test_the_kept_total_is_the_counted_one(batches: list[list[ev.Event]]) -> Non
     machine = rig.machine
     for number, batch in enumerate(batches):
         machine.handle(batch, rig.now + number)
-        kept = dict(machine._sessions.capacity())
+        kept = dict(machine._cycle.sessions.capacity())
         # Pods that come to a node which is large enough change nothing; others are seen with the next node.
-        machine._sessions._inventory.everything_changed()
+        machine._cycle.sessions._inventory.everything_changed()
         assert kept == offered(machine._state) or _exceeded_by_new_pods(batch), batch
 
 
@@ -73,18 +73,18 @@ def test_a_pod_that_leaves_a_node_which_is_gone_leaves_the_total() -> None:
     rig.run()
     rig.tell(ev.NodeGone("n1"))
     rig.step()
-    assert rig.machine._sessions.capacity() == {CHIP: 8}
+    assert rig.machine._cycle.sessions.capacity() == {CHIP: 8}
     rig.gone("train-0")
     rig.step()
-    assert rig.machine._sessions.capacity() == {}
+    assert rig.machine._cycle.sessions.capacity() == {}
 
 
 def test_a_what_if_about_a_node_leaves_no_trace() -> None:
     rig = Rig(2)
     rig.step()
-    before = dict(rig.machine._sessions.capacity())
+    before = dict(rig.machine._cycle.sessions.capacity())
     node = rig.machine.view.cluster.nodes[0]
     assert node is not None
     with rig.machine.view.what_if.node_is(replace(node, ready=False, cpu_milli=0)):
         pass
-    assert rig.machine._sessions.capacity() == before
+    assert rig.machine._cycle.sessions.capacity() == before

@@ -6,10 +6,10 @@ import pytest
 
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import WAITS_BEHIND
-from ringwise.framework.session import Session
 from ringwise.reasons import CAPACITY, Trigger
 from ringwise.scheduler.cache.deadlines import DeadlineTables
 from ringwise.scheduler.cache.job_queue import BackoffCause, JobQueue
+from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED
 from tests.builders.values import SECOND
 from tests.scheduler.rig import PLAIN, Rig
@@ -25,7 +25,7 @@ def test_an_unschedulable_job_is_tried_within_five_minutes_even_if_no_event_come
     rig.submit("never", chips=8, pods=2)
     rig.run()
     tried: list[str] = []
-    rig.machine.observer = lambda session, job: tried.append(job.key)
+    rig.machine.observe(lambda session, job: tried.append(job.key))
     for _ in range(3):
         due = rig.machine.next_retry()
         assert due is not None
@@ -109,18 +109,26 @@ def test_a_job_that_is_settled_twice_waits_for_its_last_reason() -> None:
     assert queue.pop_active() == ["default/job"]
 
 
-def test_jobs_of_a_cycle_that_fails_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "method"), [(QueueDiscipline, "end_cycle"), (JobQueue, "set_retries")])
+def test_jobs_of_a_cycle_that_fails_are_tried_again(
+    kind: type[object], method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rig = Rig(1, actions=PLAIN)
     rig.may_fail = True
     rig.submit("job", chips=8, pods=2)
+    rig.submit("fits", chips=0, cpu_milli=100)
 
-    def fail(session: Session) -> None:
+    def fail(*_: object) -> None:
         raise RuntimeError("planted")
 
     with monkeypatch.context() as planted:
-        planted.setattr(rig.machine._discipline, "end_cycle", fail)
+        planted.setattr(kind, method, fail)
         rig.step()
+    # Bindings that were decided before are sent.
+    assert rig.nodes_of("fits") == ["n1"]
     assert not rig.nodes_of("job")
+    waiting = {job.name for job in rig.machine.view.jobs.values() if job.waiting_since is not None}
+    assert waiting == {"job"}
     rig.node("n2")
     rig.run()
     assert rig.nodes_of("job") == ["n1", "n2"]

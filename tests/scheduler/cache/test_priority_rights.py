@@ -17,6 +17,7 @@ from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import ClassScope, PodGroup, ResourceQuota
 from ringwise.views.explain import explanation_document
 from tests.builders.values import CHIP, group, pod
+from tests.examples import sample
 from tests.scheduler.rig import Rig, bound_pods
 
 HIGH = (ClassScope("In", ("high",)),)
@@ -274,7 +275,7 @@ def test_after_any_changes_the_quotas_are_shared_as_by_a_scheduler_that_starts()
     lab = rig()
     lab.tell(quota({"pods": 4}), quota({"count/pods": 6}, (ClassScope("Exists"),), name="all"))
     present: dict[str, PodGroup] = {}
-    for turn in range(150):
+    for turn in range(len(sample(range(150), 4))):
         name = f"j{rng.randrange(8)}"
         if name in present and rng.random() < 0.5:
             lab.tell(ev.PodGroupGone(present.pop(name).key))

@@ -176,7 +176,7 @@ def test_the_watchdog_sees_progress_inside_one_job(monkeypatch: pytest.MonkeyPat
         beats: list[int] = []
         rig = Rig(30, actions=PLAIN)
         rig.step()
-        rig.machine.on_progress = lambda: beats.append(1)
+        rig.machine.on_progress(lambda: beats.append(1))
         rig.submit("one", node_terms=MANY_NODES if job else ())
         rig.step()
         return len(beats)

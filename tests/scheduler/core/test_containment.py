@@ -21,6 +21,7 @@ from ringwise.framework.extension_points import (
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetAside
 from ringwise.scheduler.core.machine import Scheduler
@@ -62,7 +63,7 @@ def configuration_with(plugin: str) -> Configuration:
 def run(point: ExtensionPoint[Any]) -> tuple[Scheduler, list[str]]:
     grumbler = type("Grumbler", (Grumbler,), {"point": point})
     registry = BUILT_IN.with_specs([PluginSpec("grumbler", "", grumbler)])
-    scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
+    scheduler = Scheduler(configuration_with("grumbler"), registry=registry, catalog=shipped_catalog())
     commands = scheduler.handle(seen(node(), *map(pod, ("a", "bad", "b"))), 1)
     return scheduler, bound_pods(commands)
 
@@ -92,7 +93,7 @@ def test_a_plugin_that_cannot_open_is_reported_and_left_out() -> None:
         raise ValueError("no")
 
     registry = BUILT_IN.with_specs([PluginSpec("grumbler", "", build)])
-    scheduler = Scheduler(configuration_with("grumbler"), registry=registry)
+    scheduler = Scheduler(configuration_with("grumbler"), registry=registry, catalog=shipped_catalog())
     scheduler.handle(seen(node()), 1)
     commands = scheduler.handle(seen(pod("a")), 2)
     assert any(isinstance(command, Bind) for command in commands)
@@ -142,6 +143,15 @@ def test_a_node_that_raises_keeps_its_last_good_version_and_is_reported_once() -
     assert [(kind, key) for kind, key, _ in scheduler.view.set_aside] == [("Node", "n1")]
     scheduler.handle(seen(node("n1")), 4)
     assert scheduler.view.set_aside == []
+
+
+@pytest.mark.parametrize("field", ["labels", "chips_allocatable"])
+def test_a_new_node_that_raises_is_left_out(field: str) -> None:
+    scheduler = new_scheduler()
+    scheduler.handle(seen(node("n1"), pod("one", 4)), 1)
+    wrong: dict[str, Any] = {field: 3}
+    assert bound_pods(scheduler.handle(seen(node("n2", **wrong), pod("two", 4)), 2)) == ["two"]
+    assert scheduler.view.inconsistencies() == []
 
 
 def test_a_pod_that_raises_is_left_out_or_stays_as_it_was() -> None:

@@ -67,7 +67,7 @@ def test_doctor_tells_of_each_wrong_one() -> None:
     assert found["hypernode-missing-node"].severity == "note"
     wrong = found["hypernode-bad-expression"]
     assert (wrong.severity, wrong.where) == ("warning", "HyperNode b")
-    assert wrong.what == "regexMatch n(?=2): invalid or unsupported Perl syntax: (?=; it is ignored"
+    assert wrong.what == "regexMatch n(?=2): invalid perl operator: (?=; it is ignored"
 
 
 def test_a_topology_without_the_plugin_is_told() -> None:

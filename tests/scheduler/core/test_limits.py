@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.holdings import QUEUE, USER, Scope
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import PodHeld
@@ -370,7 +371,7 @@ def test_who_ends_elsewhere_wakes_nobody_who_waits_for_a_limit() -> None:
         made.submit(f"w{number}", chips=8)
     made.run()
     tried: list[str] = []
-    made.machine.observer = lambda session, job: tried.append(job.name)
+    made.machine.observe(lambda session, job: tried.append(job.name))
     made.end("x")
     made.run()
     assert tried == []
@@ -440,7 +441,7 @@ def joins_none(made: Rig) -> None:
         made.run()
 
 
-def held(made: Rig, *queues: str) -> list[int]:
+def held(made: Rig, *queues: str) -> list[Amount]:
     chips = made.machine.view.holdings.chips
     return [chips.get(Scope(QUEUE, queue), 0) for queue in queues]
 

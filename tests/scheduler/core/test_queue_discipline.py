@@ -283,7 +283,7 @@ def test_few_of_many_jobs_are_tried_when_the_first_starts() -> None:
         nonlocal looked_at
         looked_at += 1
 
-    rig.machine.on_progress = count
+    rig.machine.on_progress(count)
     rig.end("old")
     rig.run()
     assert rig.nodes_of("job-0") == ["n1"]

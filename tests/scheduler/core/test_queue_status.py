@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, SetQueueStatus
+from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.state.model import Queue
 from tests.builders import values
 from tests.builders.values import CHIP
@@ -212,4 +213,4 @@ def test_unknown_queues_are_forgotten_with_the_jobs_that_named_them() -> None:
         rig.run()
         rig.end("lost")
         rig.run()
-    assert rig.machine._reporter.queues._counts == {}
+    assert rig.machine._components.of(StatusReporter).queues._counts == {}

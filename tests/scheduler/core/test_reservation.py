@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -18,12 +17,13 @@ from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publ
 from ringwise.messages.events import Decide
 from ringwise.scheduler.core import job_backoff, reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
+from ringwise.scheduler.core.reservation_records import RESERVATIONS
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import DeviceReport, Isolation, Isolations
 from ringwise.state.reservations import Reservation
-from ringwise.wellknown import RESERVATIONS_KEY
 from tests.builders import values
+from tests.builders.records import record_with
 from tests.builders.values import CHIP, SECOND, node, report
 from tests.examples import examples
 from tests.scheduler.rig import ACTIONS, PLAIN, Rig
@@ -572,11 +572,8 @@ def waiting_rig() -> Rig:
 
 
 def written(commands: Iterable[Command]) -> list[str]:
-    return [
-        one.data[RESERVATIONS_KEY]
-        for one in commands
-        if isinstance(one, Publish) and RESERVATIONS_KEY in one.data
-    ]
+    key = f"{RESERVATIONS}.json"
+    return [one.data[key] for one in commands if isinstance(one, Publish) and key in one.data]
 
 
 def test_another_scheduler_that_knows_the_same_reserves_the_same() -> None:
@@ -590,23 +587,21 @@ def test_another_scheduler_that_knows_the_same_reserves_the_same() -> None:
 
 def test_reservations_are_written_when_they_change_and_not_taken_over() -> None:
     rig = waiting_rig()
-    (event,) = (one for one in rig.machine.view.known_events() if isinstance(one, ev.ReschedulingRead))
+    (event,) = (one for one in rig.machine.view.known_events() if isinstance(one, ev.LeaderRecordRead))
     taken_over = replace(event, takes_over=True)
     again = new_scheduler(rig.machine.view.configuration)
     objects = [one for one in rig.machine.view.known_events() if one is not event and one != event]
     # What the leader before reserved is over, so it is written that nothing is.
     (text,) = written(again.handle([*objects, taken_over], rig.now))
-    assert json.loads(text)["reservations"] == []
+    assert text == ""
     assert not list(again.view.reservations)
     assert not written(again.handle([], rig.now))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "[" * 10_000, '{"version":2}', '{"version":1,"reservations":[[1],"x",{}]}']
-)
-def test_records_that_cannot_be_read_reserve_nothing(text: str) -> None:
+@pytest.mark.parametrize("entries", [7, [[1], "x"], {"default/big": {"chips": {"n1": 255}}}])
+def test_records_that_cannot_be_read_reserve_nothing(entries: object) -> None:
     rig = Rig(1, actions=PLAIN, reservation_after=600)
-    rig.machine.handle([ev.ReschedulingRead(reservations=text, takes_over=False)], rig.now)
+    rig.machine.handle([record_with(RESERVATIONS, entries, takes_over=False)], rig.now)
     assert not list(rig.machine.view.reservations)
     assert not rig.machine.view.incidents
 

@@ -19,6 +19,7 @@ from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Owner, Queue
 from ringwise.state.vcjob import VcJob
+from tests.builders.records import record_with
 from tests.builders.values import SECOND
 from tests.scheduler.rig import Rig
 
@@ -336,9 +337,9 @@ def test_a_job_of_which_a_pod_was_replaced_was_warned_and_a_requeued_job_was_not
 
 
 def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
-    for text in ("{", "[]", '{"version":1,"runs":[1,["a"],["default/train","x","y",1,2]]}', '{"version":9}'):
+    for entries in (7, [7], {"default/train": ["x"]}, {"default/train": {"uid": "x", "started": "y"}}):
         made = running()
-        made.tell(ev.ReschedulingRead(run_times=text))
+        made.tell(record_with("run-times", entries))
         made.step()
         made.step(50 * MINUTE)
         assert len(made.messages("RunTimeEnds")) == 1

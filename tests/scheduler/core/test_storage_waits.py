@@ -21,7 +21,7 @@ class StorageRig(VolumeRig):
     def __init__(self, nodes: int = 2, sizes: int = 1, **more: Any) -> None:
         super().__init__(**more)
         self.tried: list[str] = []
-        self.machine.observer = lambda session, job: self.tried.append(job.name)
+        self.machine.observe(lambda session, job: self.tried.append(job.name))
         self.tell(CsiDriver("disk.example.com", publishes_capacity=True))
         for number in range(1, nodes + 1):
             self.node(f"n{number}", labels={"host": f"n{number}"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +15,7 @@ from ringwise.apps.journal.format import JournalWriter, open_journal
 from ringwise.apps.replay import replay
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Publish
 from ringwise.scheduler.core import reservation_records, turns
@@ -25,9 +25,8 @@ from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.journal import Journal
 from ringwise.state.changes import Changes
-from ringwise.topology.boards import shipped_catalog
 from ringwise.views.dashboard import DashboardRows
-from ringwise.wellknown import RESERVATIONS_KEY
+from tests.builders.records import record_with, written_entries
 from tests.builders.values import SECOND, group, pod
 from tests.scheduler.rig import PLAIN, Rig
 
@@ -51,7 +50,7 @@ class Burning:
         names, settings = machine.view.scheduler_names, machine.view.configuration
         machine.journal = Journal(settings, sink=JournalWriter(self.file, settings, names))
         machine.measure(lambda: self.time)
-        machine.observer = self._burn
+        machine.observe(self._burn)
 
     def _burn(self, session: Session, job: Job) -> None:
         self.time += self._cost(job)
@@ -72,8 +71,8 @@ class Burning:
         commands: list[Command] = self.rig.step(seconds)
         self.longest = max(self.longest, self.time - before)
         for command in commands:
-            if isinstance(command, Publish) and RESERVATIONS_KEY in command.data:
-                self.published.append(json.loads(command.data[RESERVATIONS_KEY]).get("throttled", []))
+            if isinstance(command, Publish) and "throttled.json" in command.data:
+                self.published.append(list(written_entries([command], "throttled")))
         return [f"{command.namespace}/{command.pod}" for command in commands if isinstance(command, Bind)]
 
     def decided(self) -> list[str]:
@@ -306,8 +305,7 @@ def test_throttled_namespaces_are_written_when_they_change(tmp_path: Path) -> No
 def test_changing_namespaces_are_written_after_a_pause(tmp_path: Path) -> None:
     burning = flooded("flood")
     for number in range(9):
-        text = json.dumps({"version": 1, "throttled": [f"other{number}"]})
-        burning.rig.tell(ev.ReschedulingRead(reservations=text, takes_over=False))
+        burning.rig.tell(record_with("throttled", {f"other{number}": None}, takes_over=False))
         burning.turn(0.5)
     assert burning.published == [["flood"]]
     burning.turn(THROTTLED_PAUSE / SECOND)
@@ -318,9 +316,8 @@ def test_changing_namespaces_are_written_after_a_pause(tmp_path: Path) -> None:
 def test_the_number_of_namespaces_that_are_written_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reservation_records, "MAX_THROTTLED", 2)
     burning = Burning(lambda job: 0)
-    for names in ([1, "d", "x"], ["c", "a", "x"], {"x": 1}):
-        text = json.dumps({"version": 1, "throttled": names})
-        burning.rig.tell(ev.ReschedulingRead(reservations=text, takes_over=False))
+    for names in ({"d": None, "y": 1}, {"c": None, "a": None, "x": None}, ["x"]):
+        burning.rig.tell(record_with("throttled", names, takes_over=False))
     burning.turn()
     assert list(burning.rig.machine.view.throttled_namespaces) == ["a", "c", "d"]
     assert burning.published == [["a", "c"]]
@@ -329,7 +326,7 @@ def test_the_number_of_namespaces_that_are_written_is_bounded(monkeypatch: pytes
 def test_a_next_leader_ignores_what_was_written_and_another_reader_knows_it() -> None:
     burning = flooded("flood")
     (event,) = [
-        one for one in burning.rig.machine.view.known_events() if isinstance(one, ev.ReschedulingRead)
+        one for one in burning.rig.machine.view.known_events() if isinstance(one, ev.LeaderRecordRead)
     ]
     reader, leader = Rig(1), Rig(1)
     reader.tell(event)
@@ -341,5 +338,5 @@ def test_a_next_leader_ignores_what_was_written_and_another_reader_knows_it() ->
     leader.tell(replace(event, takes_over=True))
     commands = leader.step()
     assert leader.machine.view.throttled_namespaces == {}
-    (written,) = [one for one in commands if isinstance(one, Publish) and RESERVATIONS_KEY in one.data]
-    assert json.loads(written.data[RESERVATIONS_KEY]) == {"version": 1, "reservations": []}
+    (written,) = [one for one in commands if isinstance(one, Publish) and "throttled.json" in one.data]
+    assert written.data["throttled.json"] == ""

@@ -494,7 +494,7 @@ def test_a_job_is_tried_again_exactly_when_its_claim_or_a_free_volume_changes() 
     rig.run()
     assert rig.reason("train") == "claim-missing"
     tried: list[str] = []
-    rig.machine.observer = lambda session, job: tried.append(job.name)
+    rig.machine.observe(lambda session, job: tried.append(job.name))
     rig.claim("unrelated")
     rig.volume("of-another", claim=reference(rig.claims["unrelated"]), phase="Bound")
     rig.step()
@@ -521,7 +521,7 @@ def test_a_volume_that_is_given_away_wakes_nobody_and_one_that_was_kept_wakes_it
     rig.run()
     assert rig.reason("train") == "no-node-fits"
     tried: list[str] = []
-    rig.machine.observer = lambda session, job: tried.append(job.name)
+    rig.machine.observe(lambda session, job: tried.append(job.name))
     rig.claim("unrelated", "local")
     rig.change_volume("other", claim=reference(rig.claims["unrelated"]))
     rig.step()

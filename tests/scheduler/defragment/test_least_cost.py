@@ -16,10 +16,10 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.state.model import Owner, PodClass
 from tests.builders.values import SECOND, group, node, pod, pod_class
-from tests.examples import examples
+from tests.examples import sample
 from tests.scheduler.rig import NOW, told
 
-COUNT = int(os.environ.get("RINGWISE_PLANS", examples(240)))
+COUNT = int(os.environ.get("RINGWISE_PLANS", len(sample(range(240), 3))))
 OWNER = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
 #: Annotation -> seconds.
 COSTS = {None: 600, "1m": 60, "20m": 1200}
@@ -166,7 +166,8 @@ def test_no_other_moves_cost_less(part: int) -> None:
 def test_with_enough_chips_and_all_movable_there_is_always_a_plan() -> None:
     """Requests of 1, 2, 4 and 8 divide each other: enough free chips are the whole condition."""
     plans = 0
-    for seed in range(40):
+    seeds = sample(range(40))
+    for seed in seeds:
         random_ = random.Random(seed)
         nodes = random_.randint(6, 20)
         events: list[Any] = [node(f"n{number}") for number in range(nodes)]
@@ -194,4 +195,4 @@ def test_with_enough_chips_and_all_movable_there_is_always_a_plan() -> None:
         found = find_plan(view, job, NOW)
         assert isinstance(found, MovePlan), (seed, found.reason.message)
         plans += 1
-    assert plans > 20
+    assert plans > len(seeds) // 2

@@ -21,6 +21,7 @@ from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, 
 from ringwise.state.model import Owner, Requirement
 from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.values import CHIP
+from tests.examples import sample
 from tests.fingerprint import difference, whole_state
 from tests.scheduler.rig import PLAIN, Rig
 
@@ -177,7 +178,7 @@ def check(seed: int) -> MovePlan | NoPlan | None:
     return found
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", sample(range(4)))
 def test_a_plan_starts_its_job_and_moves_nothing_that_must_stay(part: int) -> None:
     found = [check(seed) for seed in range(part, COUNT, 4)]
     assert any(isinstance(one, MovePlan) for one in found)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import NodeReport, ReportedFault
 from tests.builders.values import report
@@ -23,7 +24,7 @@ def running(labels: dict[str, str], *, nodes: int = 6, pods: int = 4, **more: An
 
 
 def state_of(rig: Rig) -> State | None:
-    handled = rig.machine._faults.jobs.get("default/train")
+    handled = rig.machine._components.of(FaultHandler).jobs.get("default/train")
     return None if handled is None else handled.state
 
 

@@ -7,6 +7,7 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.scheduler.explain.fault_waits import fault_waits
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import Isolation, Isolations
 from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
@@ -66,7 +67,7 @@ def test_F4_a_drained_pod_that_finds_a_place_restarts_nothing_uses_no_retry_and_
     assert deletions(pass_time(rig, 30)) == {}
     assert rig.pods[name].node == "n5"
     assert state_of(rig) is None
-    faults = rig.machine._faults
+    faults = rig.machine._components.of(FaultHandler)
     assert not faults.retries.owners
     assert len(faults.cool_downs) == 0
 
@@ -85,7 +86,7 @@ def test_F4_where_it_finds_none_the_others_are_evicted_together_when_the_clock_s
     assert deletions(pass_time(rig, 1000)) == {}
     rig.finish()
     rig.run()
-    assert not rig.machine._faults.retries.owners
+    assert not rig.machine._components.of(FaultHandler).retries.owners
 
 
 def test_F4_a_drained_rank_0_takes_a_place_where_there_is_one_and_else_restarts_the_job_at_once() -> None:
@@ -156,7 +157,7 @@ def test_F4_processes_that_fail_because_of_a_drain_use_no_retry_once() -> None:
     peer = rig.pod_on("n3")
     rig.change(peer, phase="Failed", exit_code=1)
     assert set(deletions(rig.step())) == {peer}
-    assert not rig.machine._faults.retries.owners
+    assert not rig.machine._components.of(FaultHandler).retries.owners
     rig.finish()
     for one in (name, peer):
         rig.change(one, exit_code=None)
@@ -165,7 +166,7 @@ def test_F4_processes_that_fail_because_of_a_drain_use_no_retry_once() -> None:
     # Later failures are the job's own.
     rig.change(peer, phase="Failed", exit_code=1)
     rig.step()
-    assert [one.used for one in rig.machine._faults.retries.owners.values()] == [1]
+    assert [one.used for one in rig.machine._components.of(FaultHandler).retries.owners.values()] == [1]
 
 
 def test_F4_a_fault_while_a_drained_job_waits_is_handled_as_any_other() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.scheduler.faults.handler import FaultHandler
 from tests.scheduler.faults.test_recreated_pods import (
     FORCE,
     GRACE,
@@ -52,7 +53,7 @@ def test_S9_healthy_pods_that_end_in_a_phase_before_they_vanish_keep_their_nodes
     rig.run()
     after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
-    assert not rig.machine._faults.retries.owners
+    assert not rig.machine._components.of(FaultHandler).retries.owners
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
@@ -126,7 +127,7 @@ def test_S9_pods_that_fail_because_the_hardware_of_another_broke_keep_their_node
     rig.run()
     after = rig.by_rank()
     assert {rank for rank in before if before[rank] != after[rank]} == {1}
-    assert not rig.machine._faults.retries.owners
+    assert not rig.machine._components.of(FaultHandler).retries.owners
 
 
 def test_F3_a_pod_that_failed_on_its_own_broken_chip_moves_although_the_chip_heals() -> None:
@@ -169,7 +170,7 @@ def test_S9_a_node_that_another_pod_got_meanwhile_is_not_waited_for() -> None:
     assert sorted([*rig.nodes_of("other"), *rig.nodes_of("more")]) == sorted([before[0], "n5"])
     rig.sick(before[1], 1)
     rig.step()
-    held = rig.machine._reservations.of("default/train")
+    held = rig.machine._context.reservations.of("default/train")
     assert held is None or rig.machine._state.node_id[before[0]] not in held.chips
 
 
@@ -180,13 +181,13 @@ def test_S9_a_report_that_comes_when_the_crashed_pods_are_gone_already_explains_
     before = rig.by_rank()
     crash(rig, "train-0", "train-2", "train-3")
     rig.step()
-    assert rig.machine._faults.retries.owners
+    assert rig.machine._components.of(FaultHandler).retries.owners
     # Their containers have ended: only the pod on the broken chip still terminates.
     recreate(rig, "train-0", "train-2", "train-3")
     rig.step()
     rig.sick(before[1], 1)
     rig.step()
-    assert not rig.machine._faults.retries.owners
+    assert not rig.machine._components.of(FaultHandler).retries.owners
     recreate(rig, "train-1")
     rig.run()
     after = rig.by_rank()
@@ -200,10 +201,10 @@ def test_a_pod_that_crashed_before_its_own_chip_is_reported_costs_no_retry() -> 
     before = rig.by_rank()
     crash(rig, "train-1")
     rig.step()
-    assert rig.machine._faults.retries.owners
+    assert rig.machine._components.of(FaultHandler).retries.owners
     rig.sick(before[1], 1)
     rig.step()
-    assert not rig.machine._faults.retries.owners
+    assert not rig.machine._components.of(FaultHandler).retries.owners
     # F3: the chip heals before the replacement exists.
     rig.sick(before[1], 0)
     recreate(rig, *(name for name in list(rig.pods)))

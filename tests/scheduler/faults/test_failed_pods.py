@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
@@ -39,7 +40,7 @@ def test_failed_pods_use_up_the_retries() -> None:
     rig.change("train-2", phase="Failed", exit_code=1)
     assert deletions(rig.step()) == {}
     assert state_of(rig) is State.BLOCKED
-    assert "fault-retry-times" in rig.machine._faults.jobs["default/train"].blocked
+    assert "fault-retry-times" in rig.machine._components.of(FaultHandler).jobs["default/train"].blocked
 
 
 def test_failed_pods_without_retries_are_their_owners_business() -> None:
@@ -58,7 +59,7 @@ def test_a_pod_that_failed_on_broken_hardware_is_moved_and_costs_no_retry(
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
     fault(rig, "n3")
     assert deletions(rig.step()) == {hit: 0}
-    assert rig.machine._faults.retries.left("default/train", 1) == 1
+    assert rig.machine._components.of(FaultHandler).retries.left("default/train", 1) == 1
     rig.finish()
     rig.run()
     assert rig.pods[hit].node not in (None, "n3")
@@ -131,7 +132,7 @@ def test_a_vcjob_that_is_over_is_left_alone_when_its_pods_failed_together() -> N
         rig.change(name, phase="Failed", exit_code=1)
     rig.tell(replace(vcjob, phase="Failed"))
     assert deletions(rig.step()) == {}
-    assert rig.machine._faults.retries.left(f"default/{owner.uid}", 2) == 2
+    assert rig.machine._components.of(FaultHandler).retries.left(f"default/{owner.uid}", 2) == 2
     assert state_of(rig) is None
 
 
@@ -150,7 +151,7 @@ def test_retries_are_forgotten_with_the_owner_whatever_it_is() -> None:
     rig.step()
     rig.finish()
     rig.run()
-    assert set(rig.machine._faults.retries.owners) == {f"default/{owner.uid}"}
+    assert set(rig.machine._components.of(FaultHandler).retries.owners) == {f"default/{owner.uid}"}
     rig.end("train")
     rig.run()
-    assert not rig.machine._faults.retries.owners
+    assert not rig.machine._components.of(FaultHandler).retries.owners

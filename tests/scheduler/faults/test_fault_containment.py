@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
+from ringwise.scheduler.faults.handler import FaultHandler
+from tests.builders.records import with_entries
 from tests.scheduler.rig import Rig
 
 POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -30,7 +31,7 @@ def jobs(*names: str) -> Rig:
 def test_F1_a_job_that_raises_costs_no_other_its_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = jobs("a", "b", "c")
     rig.may_fail = True
-    detector = rig.machine._faults.detector
+    detector = rig.machine._components.of(FaultHandler).detector
     look = detector.look
 
     def failing(pod: Any, *rest: Any) -> Any:
@@ -56,7 +57,7 @@ def test_an_error_is_forgotten_with_its_job(monkeypatch: pytest.MonkeyPatch) -> 
     def failing(*_: Any) -> Any:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(rig.machine._faults.detector, "look", failing)
+    monkeypatch.setattr(rig.machine._components.of(FaultHandler).detector, "look", failing)
     rig.sick(rig.node_of("a-1"), 1)
     rig.step()
     assert [key for _, key, _ in rig.machine.view.set_aside] == ["default/a"]
@@ -72,12 +73,12 @@ def test_F1_every_state_of_a_document_has_a_way_out(state: str, planned: bool) -
     rig.deaf = True
     rig.sick(rig.node_of("a-1"), 1)
     rig.step()
-    document = json.loads(rig.written("rescheduling.json"))
-    document["jobs"][0]["state"] = state
+    entries = rig.entries("fault-jobs")
+    entries["default/a"]["state"] = state
     if not planned:
-        document["jobs"][0]["deletions"] = {}
+        entries["default/a"]["deletions"] = {}
     new = jobs("a", "b")
-    new.tell(ev.ReschedulingRead(json.dumps(document)))
+    new.tell(ev.LeaderRecordRead(with_entries(rig.record, "fault-jobs", entries)))
     for pod in list(new.pods.values()):
         new.sick(pod.node or "", 1)
     assert {"a-0", "b-0", "b-1"} <= {name for name, _ in deleted(new.step())}
@@ -96,6 +97,6 @@ def test_F1_a_forced_deletion_that_was_lost_between_leaders_is_repeated() -> Non
     new.now, new.pods, new.groups = rig.now, rig.pods, rig.groups
     new.sick("n1", 1)
     new.tell(*rig.groups.values(), *rig.pods.values())
-    new.tell(ev.ReschedulingRead(rig.written("rescheduling.json")))
+    new.tell(rig.last_record)
     assert deleted(new.step()) == forced
     assert deleted(new.step(1)) == []

@@ -9,7 +9,9 @@ import pytest
 
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown
 from ringwise.messages import events as ev
+from ringwise.scheduler.cache.record_tables import RecordTables
 from ringwise.scheduler.faults.cool_downs import CoolDowns
+from tests.builders.records import restored
 from tests.scheduler.faults.test_restarts import (
     VCJOB,
     break_chip,
@@ -155,7 +157,7 @@ def test_F3_a_chip_that_broke_the_job_twice_comes_after_one_that_did_so_once() -
 
 @pytest.mark.parametrize(("after", "times"), [(599, 2), (601, 1)])
 def test_F3_only_faults_within_the_cool_down_are_counted_together(after: int, times: int) -> None:
-    cool_downs = CoolDowns()
+    cool_downs = CoolDowns(RecordTables())
     chip = BrokenChip("n1", 3)
     cool_downs.add("owner", [chip], 0, 600)
     found = cool_downs.add("owner", [chip], after, after + 600)
@@ -167,20 +169,25 @@ def test_F3_only_faults_within_the_cool_down_are_counted_together(after: int, ti
     [(3, 3, 2), (3, 4, 1), (WHOLE_NODE, 3, 2), (3, WHOLE_NODE, 2), (WHOLE_NODE, WHOLE_NODE, 2)],
 )
 def test_F3_a_node_stands_for_each_of_its_chips(first: int, second: int, times: int) -> None:
-    cool_downs = CoolDowns()
+    cool_downs = CoolDowns(RecordTables())
     cool_downs.add("owner", [BrokenChip("n1", first), BrokenChip("n2", second)], 0, 600)
     found = cool_downs.add("owner", [BrokenChip("n1", second)], 5, 605)
     assert found[BrokenChip("n1", second)].times == times
 
 
 def test_F1_F3_the_next_leader_knows_how_often_a_chip_broke_the_job() -> None:
-    written = CoolDowns()
+    tables = RecordTables()
+    written = CoolDowns(tables)
     chip, other = BrokenChip("n1", 3), BrokenChip("n2", WHOLE_NODE)
     written.add("default/train", [chip, other], 0, 600)
     written.add("default/train", [chip], 5, 605)
-    read = CoolDowns()
-    read.read(written.document(), 10, 700)
-    assert read.document() == written.document()
+    (table,) = tables.all
+    table.refresh()
+    ((count, text),) = table.parts(10_000, 0)
+    again = RecordTables()
+    CoolDowns(again).restore(restored({"cool-downs.json": text}), 10, 700)
+    assert count == 1
+    assert again.all == [table]
 
 
 # -- jobs that are placed as a whole -------------------------------------------------------------------

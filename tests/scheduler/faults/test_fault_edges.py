@@ -9,9 +9,10 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod
-from ringwise.scheduler.faults.document import read, write
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, Isolation, Isolations, NodeReport, ReportedFault
+from tests.builders.records import record_with
 from tests.builders.values import SECOND, report
 from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
 from tests.scheduler.rig import PLAIN, Rig
@@ -57,7 +58,7 @@ def test_F1_the_report_may_be_read_after_the_document() -> None:
 
 def test_F1_a_fault_that_ended_meanwhile_begins_anew() -> None:
     rig, hit, told = masked_fault()
-    other = rig.successor(report("n3"), ev.ReschedulingRead(rig.written("rescheduling.json")))
+    other = rig.successor(report("n3"), rig.last_record)
     other.run()
     other.tell(told)
     other.step()
@@ -67,28 +68,18 @@ def test_F1_a_fault_that_ended_meanwhile_begins_anew() -> None:
 
 def test_the_document_forgets_tolerated_faults_that_are_over() -> None:
     rig, _, _ = masked_fault()
-    assert set(read(rig.written("rescheduling.json")).tolerated) == {"n3"}
+    assert set(rig.entries("tolerated-faults")) == {"n3"}
     rig.sick("n3", 0)
     rig.run()
-    assert read(rig.written("rescheduling.json")).tolerated == {}
+    assert rig.entries("tolerated-faults") == {}
 
 
 def test_F1_tolerated_faults_of_nodes_that_were_deleted_meanwhile_are_forgotten() -> None:
     rig, _, _ = masked_fault()
-    document = rig.written("rescheduling.json").replace('"n3"', '"gone"')
-    assert set(read(document).tolerated) == {"gone"}
     new = Rig(3)
-    new.tell(ev.ReschedulingRead(document))
+    new.tell(record_with("tolerated-faults", {"gone": rig.entries("tolerated-faults")["n3"]}))
     new.step()
-    assert not new.machine._faults.detector.plain_tolerated()
-
-
-def test_tolerated_faults_that_cannot_be_read_cost_no_others() -> None:
-    good = write((), {}, {}, (), {"n1": [[0, "80E01801", 7]]}).text
-    bad = good.replace('"tolerated":[', '"tolerated":[["n2",[]],["n3",[[0,1,2]]],7,')
-    found = read(bad)
-    assert found.tolerated == {"n1": {(0, "80E01801"): 7}}
-    assert found.problem == "3 of 4 tolerated cannot be read"
+    assert new.entries("tolerated-faults") == {}
 
 
 # -- external ------------------------------------------------------------------------------------------
@@ -159,12 +150,12 @@ def test_a_pod_that_failed_with_its_node_is_moved_at_once_and_costs_no_retry() -
     assert state_of(rig) is not None
     rig.finish()
     rig.run()
-    assert rig.machine._faults.retries.left("default/train", 1) == 0
+    assert rig.machine._components.of(FaultHandler).retries.left("default/train", 1) == 0
     hit = rig.pod_on("n2")
     rig.change(hit, phase="Failed", ended=rig.now)
     rig.tell(ev.NodeGone("n2"))
     assert deletions(rig.step()) == {hit: 0}
-    assert rig.machine._faults.jobs["default/train"].reason.value == "NodeUnhealthy"
+    assert rig.machine._components.of(FaultHandler).jobs["default/train"].reason.value == "NodeUnhealthy"
 
 
 @pytest.mark.parametrize("order", ["pod first", "node first"])
@@ -182,7 +173,7 @@ def test_a_failed_pod_whose_node_is_gone_needs_no_retries(order: str) -> None:
     rig.finish()
     rig.run()
     assert rig.pods[hit].node not in (None, "n3")
-    assert rig.machine._faults.detector._gone == set()
+    assert rig.machine._components.of(FaultHandler).detector._gone == set()
 
 
 # -- what operators take out of use ---------------------------------------------------------------------

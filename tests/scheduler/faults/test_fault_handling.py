@@ -8,6 +8,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, DeletePod, RecordJobEvent
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
 from tests.builders.values import SECOND, report
@@ -241,7 +242,7 @@ def test_F2_a_job_that_does_not_recover_is_not_forgotten_while_it_exists() -> No
     rig.tell(ev.PodGroupGone("default/train"), *(ev.PodGone(pod.uid) for pod in rig.pods.values()))
     rig.step()
     assert state_of(rig) is None
-    assert not rig.machine._faults.clocks.by_job
+    assert not rig.machine._components.of(FaultHandler).clocks.by_job
 
 
 @pytest.mark.parametrize("labels", [{"pod-rescheduling": "on"}, {}], ids=["pod level", "whole job"])

@@ -83,7 +83,7 @@ def test_faulty_nodes_are_published_as_huaweis_plugin_does_and_healed_ones_leave
 
 def test_F1_what_an_earlier_leader_published_is_corrected() -> None:
     rig = Rig(1)
-    rig.tell(ev.ReschedulingRead(fault_nodes='[{"NodeName":"n1"}]'))
+    rig.tell(ev.LeaderRecordRead(fault_nodes='[{"NodeName":"n1"}]'))
     rig.step()
     assert written(rig) == []
 

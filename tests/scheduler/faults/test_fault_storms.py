@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod, Publish
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import Pod
 from tests.examples import examples
@@ -43,7 +44,7 @@ class FaultStorm(RuleBasedStateMachine):
         self.repeats: set[str] = set()
         #: The pods as their owner creates them.
         self.templates: dict[str, Pod] = {}
-        self.document = ""
+        self.tables: dict[str, str] = {}
 
     @initialize()
     def submit(self) -> None:
@@ -99,14 +100,14 @@ class FaultStorm(RuleBasedStateMachine):
             self.rig.node(node, ready=node not in self.down)
             self.rig.sick(node, self.bad.get(node, 0))
         self.rig.tell(*map(ev.PodGroupSeen, old.groups.values()), *map(ev.PodSeen, old.pods.values()))
-        self.rig.tell(ev.ReschedulingRead(self.document))
+        self.rig.tell(ev.LeaderRecordRead(dict(self.tables)))
         # A pod that is still there did not get its deletion by force: the new leader repeats it, once.
         self.repeats = {uid for uid, sent in self.deleted.items() if 0 in sent}
 
     def carry_out(self, command: Command, refuse: bool) -> None:
         match command:
             case Publish(name="ringwise-rescheduling"):
-                self.document = command.data["rescheduling.json"]
+                self.tables |= command.data
             case DeletePod():
                 self.delete(command, refuse)
             case _:
@@ -142,7 +143,7 @@ class FaultStorm(RuleBasedStateMachine):
         if pod.node is None:
             return False
         bits = sum(1 << chip for chip in pod.holds)
-        handled = self.rig.machine._faults.jobs.get(f"default/{pod.group}")
+        handled = self.rig.machine._components.of(FaultHandler).jobs.get(f"default/{pod.group}")
         known = handled is not None and pod.uid in handled.faulty
         return known or pod.node in self.down or bool(bits & self.bad.get(pod.node, 0))
 
@@ -150,7 +151,7 @@ class FaultStorm(RuleBasedStateMachine):
 
     @invariant()
     def handled_jobs_are_known(self) -> None:
-        for key, handled in self.rig.machine._faults.jobs.items():
+        for key, handled in self.rig.machine._components.of(FaultHandler).jobs.items():
             assert handled.key == key
             assert handled.state in (State.FAULTY, State.BLOCKED, State.DELETING, State.WAITING)
 
@@ -173,7 +174,11 @@ class FaultStorm(RuleBasedStateMachine):
         for job in JOBS:
             pods = [pod for pod in self.rig.pods.values() if pod.group == job]
             placed = sum(pod.node is not None and pod.phase == "Running" for pod in pods)
-            assert placed == 2, (job, self.rig.reason(job), self.rig.machine._faults.jobs)
+            assert placed == 2, (
+                job,
+                self.rig.reason(job),
+                self.rig.machine._components.of(FaultHandler).jobs,
+            )
 
     def recreate(self, name: str) -> None:
         """The owner notices late that a pod is missing."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.configuration import Tier
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.state.model import Isolation, Isolations, Owner, Queue
 from ringwise.state.vcjob import VcJob
+from tests.builders.records import record_with, with_entries
 from tests.builders.values import CHIP
 from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import Rig, gangs_may_end, with_capacity
@@ -35,7 +37,7 @@ def running(nodes: int = 5, *, labels: dict[str, str] | None = None, **settings:
     return rig
 
 
-def kept(rig: Rig) -> int:
+def kept(rig: Rig) -> Amount:
     return rig.machine.view.kept_in_queue("capped").get(CHIP, 0)
 
 
@@ -157,7 +159,7 @@ def test_F6_it_ends_when_the_job_is_complete_again() -> None:
     rig.run()
     assert len(rig.nodes_of("train")) == 3
     assert kept(rig) == 0
-    assert rig.machine._shares._shares == {}
+    assert rig.machine._components.of(ShareRecords)._shares == {}
     assert rig.reason("next") in ("queue-overused", "queue-capability-reached")
 
 
@@ -437,39 +439,36 @@ def test_F1_a_pod_that_went_between_two_leaders_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "written",
+    "entry",
     [
-        [{"owner": "default/train"}],
-        ["text"],
-        [{"owner": "default/train", "job": "default/train", "queue": "capped", "until": None, "podsOwner": "",
-          "ranks": [[{CHIP: -8}, [0]]], "leaving": {}}],
-        [{"owner": "default/train", "job": "default/train", "queue": "capped", "until": 10**30,
-          "podsOwner": "", "ranks": [[{CHIP: 8}, [0]]], "leaving": {}}],
-        {"owner": 1},
+        {},
+        "text",
+        {"job": "default/train", "queue": "capped", "ranks": {"0": {CHIP: -8}}},
+        {"job": "default/train", "queue": "capped", "ranks": {"0": {CHIP: "8"}}},
+        {"job": "default/train", "queue": "capped", "ranks": [0]},
     ],
-)  # fmt: skip
-def test_F1_what_cannot_be_read_is_not_there(written: object) -> None:
+)
+def test_F1_what_cannot_be_read_is_not_there(entry: object) -> None:
     rig = running()
-    document = json.dumps({"version": 1, "shares": written, "jobs": [], "placements": [], "retries": {}})
-    rig.tell(ev.ReschedulingRead(document))
+    rig.tell(record_with("reserved-quota", {"default/train": entry}))
     rig.run()
     assert kept(rig) == 0
-    assert rig.machine._shares._shares == {}
+    assert rig.machine._components.of(ShareRecords)._shares == {}
 
 
 def test_F1_a_share_is_kept_no_longer_than_the_setting_says() -> None:
     rig = running()
     lose(rig)
     gone(rig)
-    written = [one for one in rig.published() if one.name == "ringwise-rescheduling"][-1]
-    document = json.loads(written.data["rescheduling.json"])
-    assert document["shares"][0]["ranks"] == [[{CHIP: 8}, [1]]]
-    document["shares"][0]["until"] = 10**18
+    (share,) = rig.entries("reserved-quota").values()
+    assert share["ranks"] == {"1": {CHIP: 8}}
+    share["until"] = 10**18
     other = Rig(5)
     other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
     other.queue("capped", capability={CHIP: CAP})
     other.tell(*rig.groups.values(), *rig.pods.values())
-    other.tell(ev.ReschedulingRead(json.dumps(document)))
+    tables = with_entries(rig.record, "reserved-quota", {"default/train": share})
+    other.tell(ev.LeaderRecordRead(tables))
     other.run()
     assert kept(other) == 8
     other.step(120)

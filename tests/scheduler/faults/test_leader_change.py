@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ringwise.messages import events as ev
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
 from tests.builders.values import pod
 from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
@@ -83,11 +84,11 @@ def test_F1_the_next_leader_drops_the_records_of_jobs_that_were_deleted_meanwhil
     text = rig.written("recent-reschedule-records")
     other = Rig(4)
     other.submit("train", chips=8)
-    other.tell(ev.ReschedulingRead("", text))
+    other.tell(ev.LeaderRecordRead(records=text))
     other.step()
-    assert other.machine._faults.records.of("default/train") is not None
+    assert other.machine._components.of(FaultHandler).records.of("default/train") is not None
     empty = Rig(4)
-    empty.tell(ev.ReschedulingRead("", text))
+    empty.tell(ev.LeaderRecordRead(records=text))
     empty.step()
     assert records(empty) == {}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.state.model import NodeReport, Pod, PodClass, ReportedFault
 from tests.builders import values
 from tests.builders.values import report
@@ -86,4 +87,4 @@ def test_F2_nothing_healthy_is_restarted_for_a_pod_that_nobody_makes_again() -> 
     assert deleted_pods(rig.step(1)) == ["train-2"]
     rig.gone("train-2")
     assert deleted_pods(rig.step(2000)) == []
-    assert "default/train" in rig.machine._faults.jobs
+    assert "default/train" in rig.machine._components.of(FaultHandler).jobs

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ringwise.scheduler.faults.handler import FaultHandler
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
 from tests.scheduler.faults.fault_rig import deletions
@@ -60,7 +62,8 @@ def test_F1_owners_are_read_with_the_namespace_of_the_job() -> None:
     other = rig.successor()
     other.tell(VcJob("default", "train", uid="uid-a"))
     other.step(1)
-    machine = other.machine
-    assert list(machine._faults.retries.owners) == ["default/uid-a"]
-    assert [handled.owner for handled in machine._faults.jobs.values()] == ["default/uid-a"]
-    assert list(machine._previous._rescheduling) == ["default/uid-a"]
+    components = other.machine._components
+    faults = components.of(FaultHandler)
+    assert list(faults.retries.owners) == ["default/uid-a"]
+    assert [handled.owner for handled in faults.jobs.values()] == ["default/uid-a"]
+    assert list(components.of(PreviousPlacements)._rescheduling) == ["default/uid-a"]

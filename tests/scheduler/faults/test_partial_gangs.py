@@ -41,7 +41,7 @@ def test_when_a_pod_was_bound(said: str | None, chips: int, time: int | None) ->
 
 def restarted(old: Rig, seconds: float) -> Rig:
     """Another replica leads after this time: it knows what the API server knows, and nothing else."""
-    new = old.successor(ev.ReschedulingRead())
+    new = old.successor(ev.LeaderRecordRead())
     new.now += int(seconds * SECOND)
     return new
 

@@ -53,18 +53,16 @@ def test_S9_the_hold_ends_after_its_limit() -> None:
 def test_F1_the_holds_survive_a_restart_without_any_pod_of_the_job() -> None:
     rig = Rig(4)
     before = restarted(rig)
-    written = [one for one in rig.published() if one.name == "ringwise-rescheduling"]
-    document = written[-1].data["rescheduling.json"]
     other = Rig(4)
     other.now, other.groups = rig.now, dict(rig.groups)
     other.sick(before["train-2"], 1)
-    other.tell(*rig.groups.values(), ev.ReschedulingRead(document))
+    other.tell(*rig.groups.values(), rig.last_record)
     other.submit("first", chips=8)
     other.submit("second", chips=8)
     other.run()
     taken = [*other.nodes_of("first"), *other.nodes_of("second")]
     assert len(taken) == 1
     assert not {before["train-0"], before["train-1"]} & set(taken)
-    held = other.machine._reservations.of("default/train")
+    held = other.machine._context.reservations.of("default/train")
     assert held is not None
     assert sorted(load.pods for load in held.loads.values()) == [1, 1]

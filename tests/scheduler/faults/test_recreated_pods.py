@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from ringwise.framework.gangs.ranks import ranks_of
-from ringwise.messages import events as ev
 from ringwise.state.model import Owner, Pod
 from tests.builders.values import pod
 from tests.scheduler.rig import Rig
@@ -132,14 +131,14 @@ def test_S9_a_node_that_breaks_meanwhile_is_not_waited_for() -> None:
 def test_S9_F1_the_wait_survives_a_restart() -> None:
     rig = Rig(8)
     before, going = broken(rig, 3, FORCE)
-    document = next(one for one in rig.published()[::-1] if "rescheduling.json" in one.data)
+    left = rig.last_record
     for old, name in zip(going, NAMES, strict=False):
         created_again(rig, old, name)
     other = Rig(8)
     other.now, other.groups, other.pods = rig.now, dict(rig.groups), dict(rig.pods)
     other.sick(before[1], 1)
     other.tell(*rig.groups.values(), *rig.pods.values())
-    other.tell(ev.ReschedulingRead(document.data["rescheduling.json"]))
+    other.tell(left)
     other.run()
     assert not other.by_rank()
     assert other.reason("train") == "wait-for-previous-nodes"

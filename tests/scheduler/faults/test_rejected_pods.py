@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.faults.document import read
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner
 from tests.builders.values import CHIP, SECOND
@@ -136,8 +136,8 @@ def test_F5_the_next_leader_counts_on_and_counts_none_twice() -> None:
     assert "(2 of 5)" in other.messages("PodRejected")[0]
     turn(other, 4)
     assert other.deletions() == ["train-0"]
-    counts = read(rig.written("rescheduling.json")).rejections
-    assert counts == {"default/u1/train-0": (2, rig.pods["train-0"].uid)}
+    counts = rig.entries("rejected-pods")
+    assert counts == {"default/u1/train-0": [2, rig.pods["train-0"].uid]}
 
 
 def test_F5_a_deletion_that_the_api_server_refuses_is_tried_again() -> None:
@@ -160,7 +160,8 @@ def test_F5_a_rejected_pod_uses_no_retry_until_it_counts_as_failed(before: str, 
     rig = rig_with(VCJOB, labels=labels)
     reject(rig, annotations={**rig.pods["train-0"].annotations, "ringwise.io/kubelet-rejections": before})
     turn(rig)
-    assert sum(one.used for one in rig.machine._faults.retries.owners.values()) == restarts
+    owners = rig.machine._components.of(FaultHandler).retries.owners
+    assert sum(one.used for one in owners.values()) == restarts
     assert bool(rig.deletions()) is bool(restarts)
 
 
@@ -173,7 +174,7 @@ def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
         turn(rig, 70)
         rig.recreate("train-0")
         rig.run()
-    faults = rig.machine._faults
+    faults = rig.machine._components.of(FaultHandler)
     assert not faults.retries.owners
     reject(rig)
     turn(rig)
@@ -181,7 +182,8 @@ def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
     assert "train-0" in rig.deletions()
     other = rig.successor()
     other.step()
-    assert [budget.used for budget in other.machine._faults.retries.owners.values()] == [1]
+    owners = other.machine._components.of(FaultHandler).retries.owners
+    assert [budget.used for budget in owners.values()] == [1]
 
 
 def test_F6_a_rejected_pod_keeps_its_share_of_the_queue() -> None:

@@ -415,7 +415,7 @@ def test_F2_the_next_leader_starts_the_clock_of_a_rack_job_of_whose_loss_it_was_
             new.put(pod)
     new.pods[lost] = rig.pods[lost]
     new.replacement(lost)
-    new.tell(ev.ReschedulingRead(""))
+    new.tell(ev.LeaderRecordRead())
     new.run()
     assert clock(new).level is Level.POD
     assert new.reason("train") == "rack-wait-for-same-rack"

@@ -16,7 +16,8 @@ import pytest
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.controller.machine import Controller
-from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.durations import SECOND
+from ringwise.embed.clock import VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
@@ -28,9 +29,10 @@ from ringwise.messages.events import Event, EvictFailed
 from ringwise.state.model import Node, NodeReport, Pod
 from ringwise.state.vcjob import VcJob
 from tests.builders.values import vcjob
+from tests.examples import sample
 from tests.scheduler.rig import configuration
 
-STORMS = int(os.environ.get("RINGWISE_STORMS", "4"))
+STORMS = int(os.environ.get("RINGWISE_STORMS", len(sample(range(4)))))
 FORCE = {"fault-scheduling": "force"}
 GRACE = {"fault-scheduling": "grace"}
 POD_LEVEL = {**FORCE, "pod-rescheduling": "on"}

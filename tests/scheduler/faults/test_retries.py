@@ -13,7 +13,7 @@ from ringwise.controller.machine import Controller
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, DeletePod, Publish, SetJobStatus
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.faults.document import read
+from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.state.failures import policies_come_first, restarts_asked_for
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, VcJob
@@ -39,13 +39,15 @@ def failed_pods(job: VcJob, **more: Any) -> list[Pod]:
     ]
 
 
-def first_look(job: VcJob, pods: list[Pod], phase: str = "Inqueue", document: str = "") -> Rig:
+def first_look(
+    job: VcJob, pods: list[Pod], phase: str = "Inqueue", record: ev.LeaderRecordRead | None = None
+) -> Rig:
     """A leader that finds the pods ended: it never saw the gang complete."""
     rig = Rig(3)
     group = replace(pod_group_of(job), phase=phase)
     rig.tell(job, group, *pods)
-    if document:
-        rig.tell(ev.ReschedulingRead(document))
+    if record is not None:
+        rig.tell(record)
     rig.deaf = True
     rig.step()
     return rig
@@ -53,15 +55,6 @@ def first_look(job: VcJob, pods: list[Pod], phase: str = "Inqueue", document: st
 
 def deleted(commands: list[Command]) -> set[str]:
     return {one.uid for one in commands if isinstance(one, DeletePod)}
-
-
-def record_in(commands: list[Command]) -> str:
-    (found,) = [
-        one.data["rescheduling.json"]
-        for one in commands
-        if isinstance(one, Publish) and "rescheduling.json" in one.data
-    ]
-    return str(found)
 
 
 @pytest.mark.parametrize("pods", [1, 2])
@@ -79,15 +72,14 @@ def test_F5_the_restart_is_recorded_with_the_uids_and_finished_without_counting_
     rig = first_look(job, failed)
     kinds = [type(command) for command in rig.commands]
     assert kinds.index(Publish) < kinds.index(DeletePod)
-    record = read(record_in(rig.commands))
-    (handled,) = record.jobs
-    assert set(handled.deletions) == {pod.uid for pod in failed}
-    assert [budget.used for _, budget in record.retries] == [1]
+    (handled,) = rig.entries("fault-jobs").values()
+    assert set(handled["deletions"]) == {pod.uid for pod in failed}
+    assert [budget["used"] for budget in rig.entries("retries").values()] == [1]
     # Only the first was deleted, and its replacement is there already.
     new = replace(failed[0], uid="new", phase="Pending", node=None, exit_code=None, holds=())
-    other = first_look(job, [new, failed[1]], document=record_in(rig.commands))
+    other = first_look(job, [new, failed[1]], record=rig.last_record)
     assert deleted(other.commands) == {failed[1].uid}
-    assert [one.used for one in other.machine._faults.retries.owners.values()] == [1]
+    assert [one.used for one in other.machine._components.of(FaultHandler).retries.owners.values()] == [1]
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Aborted", "Aborting", "Completed", "Terminated"])
@@ -95,10 +87,10 @@ def test_F5_the_restart_is_recorded_with_the_uids_and_finished_without_counting_
 def test_F5_nothing_of_a_finished_vcjob_is_deleted(phase: str, has_group: bool) -> None:
     job = job_with()
     failed = failed_pods(job)
-    document = record_in(first_look(job, failed).commands)
+    record = first_look(job, failed).last_record
     rig = Rig(3)
     over = replace(job, phase=phase)
-    rig.tell(over, *failed, ev.ReschedulingRead(document))
+    rig.tell(over, *failed, record)
     if has_group:
         rig.tell(replace(pod_group_of(job), phase="Running"))
     rig.step()
@@ -124,7 +116,7 @@ def test_F5_a_policy_that_matches_comes_first(policy: Policy, of_task: bool, fai
     rig = first_look(job, pods, "Running")
     expected = set() if policy in MATCHING else {pod.uid for pod in pods}
     assert deleted(rig.commands) == expected
-    assert len(rig.machine._faults.retries.owners) == (policy in OTHERS)
+    assert len(rig.machine._components.of(FaultHandler).retries.owners) == (policy in OTHERS)
 
 
 def test_F5_the_first_policy_that_matches_decides_the_tasks_before_the_jobs() -> None:
@@ -139,12 +131,11 @@ def test_F5_the_first_policy_that_matches_decides_the_tasks_before_the_jobs() ->
 def test_F5_a_refusal_is_written_to_the_first_failed_pod_once_and_again_where_that_failed() -> None:
     job = job_with()
     failed = failed_pods(job)
-    used = record_in(first_look(job, failed).commands)
+    tables = first_look(job, failed).record
     # The restart that it counts was that of the pods before these.
-    document = used
     for pod in failed:
-        document = document.replace(pod.uid, f"old-{pod.uid}")
-    rig = first_look(job, failed, "Running", document)
+        tables = {key: text.replace(pod.uid, f"old-{pod.uid}") for key, text in tables.items()}
+    rig = first_look(job, failed, "Running", ev.LeaderRecordRead(tables))
     assert deleted(rig.commands) == set()
     (told,) = [one for one in rig.commands if isinstance(one, AnnotatePod)]
     assert told.uid == failed[0].uid

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.faults import suspended_jobs
-from ringwise.scheduler.faults.document import read, write
-from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, SuspendedJobs
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
+from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import BATCH_API
+from tests.builders.records import with_entries
 from tests.builders.values import SECOND, switches
 from tests.scheduler.rig import Rig
 
@@ -96,7 +92,7 @@ def test_nothing_is_held_and_the_job_returns(kind: str, how: dict[str, str]) -> 
     rig.run()
     assert come_back(rig, left) == before
     # Then only its present nodes count.
-    assert rig.machine._previous._rescheduling == {}
+    assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
 
 
 @KINDS
@@ -134,7 +130,7 @@ def test_a_cycle_between_the_ends_of_two_pods_forgets_neither_node(
     rig.end("train")
     rig.step()
     assert come_back(rig, left) == before
-    assert rig.machine._previous._rescheduling == {}
+    assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
 
 
 def test_a_node_that_is_taken_or_broke_is_not_waited_for() -> None:
@@ -164,12 +160,10 @@ def test_F1_a_time_without_end_in_the_record_costs_no_other_entry() -> None:
     left = leave(rig)
     rig.step(1)
     other = rig.successor()
-    read_first = other.events[-1]
-    assert isinstance(read_first, ev.ReschedulingRead)
-    document = json.loads(read_first.document)
-    (entry,) = document["placements"]
-    document["placements"] = [entry | {"until": float("inf"), "owner": "default/x"}, entry]
-    other.events[-1] = ev.ReschedulingRead(json.dumps(document))
+    assert isinstance(other.events[-1], ev.LeaderRecordRead)
+    ((owner, entry),) = rig.entries("previous-placements").items()
+    entries = {"default/x": entry | {"until": float("inf")}, owner: entry}
+    other.events[-1] = ev.LeaderRecordRead(with_entries(rig.record, "previous-placements", entries))
     other.tell(replace(VCJOB, phase="Aborted"))
     other.run()
     assert come_back(other, left) == before
@@ -179,23 +173,21 @@ def test_they_are_forgotten_after_three_days_and_with_the_job() -> None:
     rig, _ = running()
     leave(rig)
     rig.step(KEPT_FOR // SECOND)
-    assert rig.machine._previous._rescheduling == {}
-    assert len(rig.machine._previous._suspended) == 0
+    assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
     for gone in (ev.VcJobGone("default/train"), ev.VcJobSeen(replace(VCJOB, phase="Terminated"))):
         rig, _ = running()
         leave(rig)
-        assert len(rig.machine._previous._suspended) == 1
+        assert len(rig.machine._components.of(PreviousPlacements)._rescheduling) == 1
         rig.tell(gone)
         rig.step()
-        assert rig.machine._previous._rescheduling == {}
-        assert len(rig.machine._previous._suspended) == 0
+        assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
 
 
 def test_a_job_that_was_made_smaller_meanwhile_is_complete() -> None:
     rig, _ = running()
     group, pods = leave(rig)
     assert come_back(rig, (replace(group, min_member=1), pods[:1])) == ["n3"]
-    assert rig.machine._previous._rescheduling == {}
+    assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
 
 
 # -- Jobs of Kubernetes
@@ -247,7 +239,7 @@ def test_a_job_of_kubernetes_returns_too(kind: str, first: str) -> None:
         rig.put(replace(fresh, uid=f"{pod.uid}.again", name=f"{pod.name}x"))
     rig.run()
     assert rig.nodes_of("train") == before
-    assert rig.machine._previous._rescheduling == {}
+    assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
 
 
 def test_pods_that_come_one_after_the_other_return_whatever_their_names_are() -> None:
@@ -279,48 +271,3 @@ def test_pods_that_come_one_after_the_other_return_whatever_their_names_are() ->
         rig.put(replace(fresh, uid=f"{pod.uid}.again", name=name))
         rig.run()
     assert sorted(rig.nodes_of("train")) == sorted(before)
-
-
-# -- the bound
-
-
-def test_the_namespace_that_keeps_most_loses_its_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suspended_jobs, "MAX_RANKS", 10)
-    kept = SuspendedJobs()
-    kept.keep("good/a", 3)
-    for number in range(3):
-        kept.keep(f"greedy/{number}", 3)
-        while (surplus := kept.too_many()) is not None:
-            kept.forget(surplus)
-    assert "good/a" in kept
-    assert "greedy/0" not in kept
-    assert "greedy/2" in kept
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 40)), max_size=60))
-def test_the_bound_holds_whoever_suspends_what(steps: list[tuple[str, int, int]]) -> None:
-    """And a namespace within its share of the bound loses nothing to others."""
-    kept, ranks = SuspendedJobs(), dict[str, int]()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suspended_jobs, "MAX_RANKS", 90)
-        patch.setattr(suspended_jobs, "MAX_JOBS", 12)
-        for namespace, number, size in steps:
-            owner = f"{namespace}/{number}"
-            ranks[owner] = size
-            kept.keep(owner, size)
-            while (surplus := kept.too_many()) is not None:
-                kept.forget(surplus)
-                del ranks[surplus]
-            assert len(kept) == len(ranks) <= 12
-            assert sum(ranks.values()) <= 90
-
-
-def test_a_suspended_job_is_left_out_of_the_document_before_what_a_fault_hit() -> None:
-    noise = "".join(sha256(bytes([number])).hexdigest() for number in range(20))
-    held = {"owner": "a/1", "job": "a/j", "until": 5, "ranks": {}, "leaving": {}}
-    away = {**held, "owner": "b/1", "until": KEPT_FOR, "suspended": True, "padding": noise}
-    whole = write((), {}, {}, [away, held])
-    assert [one["owner"] for one in read(whole.text).placements] == ["a/1", "b/1"]
-    short = write((), {}, {}, [away, held], largest=400)
-    assert short.left_out == 1
-    assert [one["owner"] for one in read(short.text).placements] == ["a/1"]

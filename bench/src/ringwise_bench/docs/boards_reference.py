@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ringwise.grammar import counted
+from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.rules import chip_rule
 from ringwise.topology.board import Board
-from ringwise.topology.boards import shipped_boards
 from ringwise.topology.counts import counts_text
 from ringwise.topology.policy import UNSUPPORTED_POLICIES
 from ringwise.topology.rule_specs import RULE_SPECS, ParameterKind, RuleSpec

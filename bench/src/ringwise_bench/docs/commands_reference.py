@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
-from ringwise.views.lists import sort_keys_of, states_of
+from ringwise.views.kinds import KINDS
+from ringwise.views.lists import state_words
 from ringwise_bench.docs.parts import table
 
-LISTED = ("jobs", "pods", "nodes", "chips", "queues", "reservations", "hypernodes")
 #: Usage lines are folded here, however wide the writer's terminal is.
 _WIDTH = 100
 
 
 def commands_parts(root: click.Group, exit_codes: Mapping[int, str]) -> dict[str, str]:
     """Those of `docs/commands.md`."""
-    lists = ((kind, _words(states_of(kind)), _words(sort_keys_of(kind))) for kind in LISTED)
+    lists = ((kind.plural, _words(state_words(kind)), _words(kind.keys)) for kind in KINDS)
     return {
         "exit codes": table(("code", "meaning"), ((str(code), text) for code, text in exit_codes.items())),
         "lists": table(("kind", "`--state`", "`--sort-by`"), lists),

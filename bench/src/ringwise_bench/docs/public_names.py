@@ -23,9 +23,11 @@ from ringwise.device.metrics import DeviceMetrics
 from ringwise.framework.configuration import SETTINGS
 from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
-from ringwise.views.lists import states_of
+from ringwise.views.kinds import KINDS
+from ringwise.views.lists import state_words
 from ringwise.views.schemas import DOCUMENTS, json_schema
-from ringwise_bench.docs.commands_reference import LISTED, walk
+from ringwise_bench.checkout import CHART
+from ringwise_bench.docs.commands_reference import walk
 from ringwise_bench.docs.parts import table
 from ringwise_bench.docs.reasons_reference import all_kinds
 
@@ -72,7 +74,7 @@ def public_names(decided: Decided) -> dict[str, Names]:
             if not _goes(decided, "documents", schema)
             for name, part in json_schema(kind)["$defs"].items()
         },
-        "states": {kind: set(states_of(kind)) for kind in LISTED},
+        "states": {kind.plural: set(state_words(kind)) for kind in KINDS},
         "metrics": {"": set(own)},
         "metric labels": own,
         "event reasons": {"": set(EventReason)},
@@ -107,9 +109,9 @@ def _fields(schema: Any) -> Iterator[str]:
 def _prefixed(constants: set[str]) -> set[str]:
     """Annotations and labels of ours, also those that only the chart names."""
     prefix = wellknown.RINGWISE_PREFIX
-    chart = "".join(file.read_text(encoding="utf-8") for file in (SOURCES / "deploy").rglob("*.yaml"))
+    chart = "".join(file.read_text(encoding="utf-8") for file in CHART.rglob("*.yaml"))
     named = {name for name in constants if name.startswith(prefix) and name != prefix}
-    return named | set(re.findall(rf"{re.escape(prefix)}[a-z-]*[a-z]", chart))
+    return named | set(re.findall(rf"(?<!//){re.escape(prefix)}[a-z-]*[a-z]", chart))
 
 
 def _variables() -> set[str]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from ringwise.apps.place import place
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.boards import shipped_catalog
 from ringwise.views.documents.topology import PlacedSwitchFields
 from ringwise.views.place import PlaceAnswer
 

@@ -1,13 +1,13 @@
-"""Write what is made from the code, pages and schemas: `python -m ringwise_bench.docs.write FOLDER`."""
+"""Write the pages that are made from the code: `python -m ringwise_bench.docs.write FOLDER`."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
+from importlib.metadata import metadata
 from pathlib import Path
 
-from ringwise.apps.install.deployment import PLAIN, chart, watched_rules_file
-from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
 from ringwise.cli.exit_codes import MEANINGS
 from ringwise.device.metrics import DeviceMetrics
@@ -20,7 +20,6 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.job_backoff import AFTER_COST
 from ringwise.scheduler.core.reservation import ENDED_STEPS, TRIED_STEPS
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.views import schemas
 from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kind, schema_text
 from ringwise_bench.docs.boards_reference import boards_parts
 from ringwise_bench.docs.commands_reference import commands_parts
@@ -29,6 +28,7 @@ from ringwise_bench.docs.public_names import names_parts
 from ringwise_bench.docs.reasons_reference import reasons_parts
 from ringwise_bench.docs.settings_reference import settings_parts
 from ringwise_bench.docs.switches_page import drawn_page
+from ringwise_bench.docs.volcano_metrics import volcano_metrics_table
 
 
 def pages(folder: Path) -> dict[str, str]:
@@ -38,6 +38,7 @@ def pages(folder: Path) -> dict[str, str]:
         "commands.md": commands_parts(cli, {int(code): text for code, text in MEANINGS.items()}),
         "develop/public-names.md": names_parts(),
         "metrics.md": {"scheduler": _metrics(Metrics()), "device plugin": _metrics(DeviceMetrics())},
+        "licenses.md": {"licenses": _licenses()},
         "migration.md": {
             "plugins": _volcano("plugin", BUILT_IN.plugins, VOLCANO_PLUGINS),
             "actions": _volcano("action", BUILT_IN.actions, VOLCANO_ACTIONS),
@@ -46,6 +47,7 @@ def pages(folder: Path) -> dict[str, str]:
         "reasons.md": reasons_parts(),
         "schemas.md": _schemas(),
         "settings.md": settings_parts(),
+        "volcano-metrics.md": {"metrics": volcano_metrics_table()},
     }
     found = {name: filled(_read(folder / name), parts) for name, parts in made.items()}
     return {**found, "switches.md": drawn_page(_read(folder / "switches.md"), folder.resolve().parent)}
@@ -66,6 +68,17 @@ def _metrics(metrics: MetricSet) -> str:
         for family in sorted(metrics.families(), key=lambda family: family.name)
     )
     return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _licenses() -> str:
+    requirements = Path(__file__).parents[4] / "requirements.txt"
+    rows = []
+    for name, version in re.findall(r"^(\S+)==([^\s;\\]+)", _read(requirements), re.M):
+        about = metadata(name)
+        classifiers = [one for one in about.get_all("Classifier") or () if one.startswith("License ::")]
+        declared = about["License-Expression"] or about["License"] or classifiers[0].rpartition(" :: ")[2]
+        rows.append((f"`{name}`", version, declared))
+    return table(("package", "version", "license"), rows)
 
 
 def _volcano(
@@ -124,21 +137,5 @@ def write_pages(folder: Path) -> None:
         (folder / name).write_text(page, encoding="utf-8")
 
 
-def write_schemas() -> None:
-    """The files that the package ships, in the sources."""
-    for kind in DOCUMENTS:
-        (Path(schemas.__file__).parent / kind.file).write_text(schema_text(kind), encoding="utf-8")
-
-
-def write_manifests() -> None:
-    """The rights of the chart, and the plain manifests with them."""
-    deploy = Path(str(chart())).parents[1]
-    (deploy / "helm/ringwise/files/rbac-watched.yaml").write_text(watched_rules_file(), encoding="utf-8")
-    for name, choices in PLAIN.items():
-        (deploy / "manifests" / name).write_text(printed(choices), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    write_schemas()
-    write_manifests()
     write_pages(Path(sys.argv[1]))

@@ -60,6 +60,11 @@ def make_server(authority: Pair, names: Iterable[str], now: datetime, lifetime: 
     return _signed(builder, key, issuer_key)
 
 
+def created_at(certificate: x509.Certificate) -> datetime:
+    """Return when a certificate of ours was created."""
+    return certificate.not_valid_before_utc + _BACKDATED
+
+
 def parse_pair(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     """The certificate and its key. Raises ValueError when they cannot be read or do not belong together."""
     try:

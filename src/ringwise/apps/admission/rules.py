@@ -628,7 +628,7 @@ def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
 
 
 def _with_volcano_words(error: ManifestError) -> ManifestError:
-    words = _NEGATIVE.get(_POSITION.sub("[]", error.field)) if "got -" in error.message else None
+    words = _NEGATIVE.get(_POSITION.sub("[]", error.field)) if "Invalid value: -" in error.message else None
     return ManifestError(error.origin, f"{words} {error.field}", error.message) if words else error
 
 

@@ -25,14 +25,6 @@ from aiohttp import web
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.defaults import Operation, filled_kinds
 from ringwise.apps.admission.namespaces import NamespaceReader
-from ringwise.apps.admission.objects import (
-    DEBUG_CONTAINERS,
-    MUTATE_PATH,
-    PATH,
-    TIMEOUT,
-    USER_PATH,
-    WEBHOOK_PORT,
-)
 from ringwise.apps.admission.queue_reads import QueueLister
 from ringwise.apps.admission.rules import (
     ALLOWED,
@@ -52,30 +44,35 @@ from ringwise.apps.admission.rules import (
     note_queue_change,
     refusal_text,
 )
-from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
+from ringwise.apps.admission.serving_certificate import (
+    CertificateManager,
+    SecretNotFoundError,
+    server_context,
+)
 from ringwise.apps.admission.users import name_user
+from ringwise.apps.certificate_files import CertificateFiles
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import WatchTarget, watched_kinds
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.tenant_text import problem_text
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, Client
+from ringwise.kubeclient.client import run as run_connected
 from ringwise.kubeclient.clock import Clock, RealClock
-from ringwise.kubeclient.config import Access, find_access
-from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NAMESPACES
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.unknown_fields import manifest_notes
 from ringwise.messages.events import Event
 from ringwise.metrics.connections import listening_sockets
 from ringwise.metrics.endpoints import parse_address, serving
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.topology.boards import shipped_catalog
 from ringwise.web.connections import read_body, serving_application
 from ringwise.wellknown import (
     ADMISSION_API,
@@ -88,6 +85,15 @@ from ringwise.wellknown import (
 
 _LOG = Logger()
 
+#: Paths of the three webhooks, as the chart has them: check, fill in, and write who created an object.
+PATH = "/validate"
+MUTATE_PATH = "/mutate"
+USER_PATH = "/user"
+WEBHOOK_PORT = 9443
+#: Seconds that the API server waits for a response, as the chart says.
+TIMEOUT = 5
+#: What `kubectl debug` adds to a running pod.
+DEBUG_CONTAINERS = "ephemeralcontainers"
 #: Largest request body. Objects of the API server are smaller.
 MAX_REVIEW_BYTES = 8 << 20
 #: Seconds that a review waits for its turn. The rest of the API server's time-out is for the check itself.
@@ -424,21 +430,21 @@ class Options:
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     #: Board files of one's own.
     boards: tuple[Path, ...] = ()
+    #: A certificate that another program renews; without it the webhook creates its own.
+    certificate: Path | None = None
+    key: Path | None = None
     #: Refuse to delete queues that have pods, also when they are Closed.
     protect_used_queues: bool = False
 
 
 def run(options: Options) -> None:
-    asyncio.run(_run(options, find_access(options.kubeconfig, options.context)))
-
-
-async def _run(options: Options, access: Access) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stop.set)
-    async with Client(access, component="admission") as client:
+    async def until_stopped(client: Client) -> None:
+        stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
         await serve(options, client, stop)
+
+    run_connected(find_access(options.kubeconfig, options.context), until_stopped, "admission")
 
 
 async def serve(
@@ -457,20 +463,35 @@ async def serve(
         protect_used_queues=options.protect_used_queues,
     )
     queues = QueueLister(client, clock)
-    certificates = CertificateManager(
-        client,
-        options.namespace,
-        clock=clock,
-        more_hosts=options.hosts,
-        scheduler_names=options.scheduler_names,
-    )
-    context: ssl.SSLContext | None = None
     ready = asyncio.Event()
     servers = AsyncExitStack()
     reflectors = _reflectors(client, options, cluster, clock)
 
-    async def maintain_certificates() -> None:
-        nonlocal context
+    async def listen(context: ssl.SSLContext) -> None:
+        site = serving_application(
+            application(cluster, queues),
+            await listening_sockets(*parse_address(options.address)),
+            context,
+            keep_alive=KEEP_ALIVE,
+            shutdown_timeout=5,
+        )
+        started(await servers.enter_async_context(site))
+        ready.set()
+
+    async def serve_files(certificate: Path, key: Path) -> None:
+        files = CertificateFiles(certificate, key)
+        await listen(files.context)
+        await files.renew(CHECK_INTERVAL)
+
+    async def serve_own() -> None:
+        certificates = CertificateManager(
+            client,
+            options.namespace,
+            clock=clock,
+            more_hosts=options.hosts,
+            scheduler_names=options.scheduler_names,
+        )
+        context: ssl.SSLContext | None = None
         backoff = Backoff(1.0, CHECK_INTERVAL)
         while True:
             pause = CHECK_INTERVAL
@@ -478,23 +499,19 @@ async def serve(
                 pair = await certificates.check()
                 if context is None:
                     context = server_context(pair)
-                    site = serving_application(
-                        application(cluster, queues),
-                        await listening_sockets(*parse_address(options.address)),
-                        context,
-                        keep_alive=KEEP_ALIVE,
-                        shutdown_timeout=5,
-                    )
-                    started(await servers.enter_async_context(site))
-                    ready.set()
+                    await listen(context)
                 else:
                     server_context(pair, context)
                 backoff.reset()
-            except (ApiError, UnreachableError, KubeConfigError) as error:
+            except (*API_ERRORS, SecretNotFoundError) as error:
                 pause = backoff.pause()
                 _LOG.warning("certificates not checked", why=str(error), retry_in=round(pause, 1))
             await clock.sleep(pause)
 
+    if options.certificate is not None and options.key is not None:
+        serving_work = serve_files(options.certificate, options.key)
+    else:
+        serving_work = serve_own()
     tasks: list[asyncio.Task[Any]] = []
     try:
         await servers.enter_async_context(
@@ -509,7 +526,7 @@ async def serve(
         for reflector in reflectors:
             reflector.start()
         tasks = [
-            asyncio.create_task(maintain_certificates(), name="certificates"),
+            asyncio.create_task(serving_work, name="certificates"),
             asyncio.create_task(stop.wait()),
         ]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

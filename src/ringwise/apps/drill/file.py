@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,26 +14,16 @@ from ringwise.apps.lab.faults import KINDS as FAULT_KINDS
 from ringwise.apps.lab.faults import REPORT_KINDS
 from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 from ringwise.manifests.text.checking import checked, one_of
-from ringwise.manifests.text.errors import Findings, ManifestError
-from ringwise.manifests.text.yaml_stream import YamlStream
+from ringwise.manifests.text.errors import DocumentError, Findings, ManifestError
+from ringwise.manifests.text.yaml_stream import MAX_BYTES, read_yaml
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import ASCEND910
 
-#: A drill is a page or two of text.
-MAX_BYTES = 1 << 20
 MAX_STEPS = 1000
 MAX_NODES = 10_000
 #: Ten years in nanoseconds.
 MAX_TIME = 10 * 366 * 86400 * 1_000_000_000
-
-
-class DrillFileError(Exception):
-    """A file that is no drill; one line for each problem."""
-
-    def __init__(self, errors: Iterable[ManifestError]) -> None:
-        self.errors = list(errors)
-        super().__init__("\n".join(map(str, self.errors)))
 
 
 # -- values that are written in several ways -------------------------------------------------------------
@@ -133,6 +123,8 @@ class DrillCluster(_Part, frozen=True):
     board: str = "910-x8"
     leaf_size: Nodes | None = None
     superpod_size: Nodes | None = msgspec.field(default=None, name="superPodSize")
+    #: How device plugins bring chips into containers; None: no plugins run.
+    device_plugin: Literal["plain", "ascend-docker", "cdi"] | None = None
 
 
 class PodOf(_Part, frozen=True):
@@ -240,6 +232,9 @@ class _Step(_Part, frozen=True):
     drain: DrillTarget | None = None
     delete: Delete | None = None
     expect: Expect | None = None
+    #: For `ringwise demo`: a heading, and commands whose output is shown. They change nothing.
+    explain: str | None = None
+    show: Names | None = None
 
 
 class _File(_Part, frozen=True):
@@ -255,7 +250,7 @@ class _File(_Part, frozen=True):
 class DrillStep:
     #: Its key in the file.
     action: str
-    what: str | int | NewJob | Clear | Report | Delete | Expect | PodOf
+    what: str | int | NewJob | Clear | Report | Delete | Expect | PodOf | Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,38 +263,29 @@ class Drill:
 
 
 def read_drill(path: Path) -> Drill:
-    """Raises DrillFileError."""
-    found = Findings(str(path))
-    value = read_document(path, found)
+    """Raises DocumentError."""
+    value, found = read_document(path)
     top = checked(value, _File, "", found, _value)
     written = value.get("steps") if isinstance(value, dict) else None
     steps: list[DrillStep | None] = []
     if isinstance(written, list) and len(written) <= MAX_STEPS:
         steps = [_step(one, f"steps[{at}]", found) for at, one in enumerate(written)]
-    if top is None or found.errors:
-        raise DrillFileError(found.errors)
+    found.raise_errors()
+    assert top is not None
     return Drill(path, top.drill, top.cluster, top.settings, tuple(step for step in steps if step))
 
 
-def read_document(path: Path, found: Findings) -> object:
+def read_document(path: Path) -> tuple[Any, Findings]:
+    """The only document of a file, and where its errors are collected. Raises DocumentError."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            documents = read_yaml(file.read(MAX_BYTES + 1), str(path))
     except OSError as problem:
         why = (problem.strerror or str(problem)).lower()
-        raise DrillFileError([ManifestError(str(path), "", f"cannot be read: {why}")]) from None
-    if len(data) > MAX_BYTES:
-        raise DrillFileError([ManifestError(str(path), "", f"is larger than {MAX_BYTES >> 20} MiB")])
-    try:
-        documents = [one.value for one in YamlStream(str(path), data).values()]
-    except ManifestError as error:
-        raise DrillFileError([error]) from None
-    except RecursionError:
-        raise DrillFileError([ManifestError(str(path), "", "is nested too deep")]) from None
+        raise DocumentError([ManifestError(str(path), "", f"cannot be read: {why}")]) from None
     if len(documents) != 1:
-        found.wrong("", f"must hold one document, got {len(documents)}")
-        raise DrillFileError(found.errors)
-    return documents[0]
+        raise DocumentError([ManifestError(str(path), "", f"must have one document, got {len(documents)}")])
+    return documents[0].value, Findings(str(path), documents[0].line_of)
 
 
 def _step(value: object, place: str, found: Findings) -> DrillStep | None:
@@ -308,13 +294,13 @@ def _step(value: object, place: str, found: Findings) -> DrillStep | None:
         return None
     for name, problem in _CONTRADICTIONS.items():
         if isinstance(inner := value.get(name), dict) and (text := problem(inner)):
-            found.wrong(f"{place}.{name}", text)
+            found.add_error(f"{place}.{name}", text)
     if step is None:
         return None
     actions = _Step.__struct_fields__
     given = [DrillStep(name, what) for name in actions if (what := getattr(step, name)) is not None]
     if len(given) != 1:
-        found.wrong(place, f"must be one step, one of {', '.join(actions)}, got {len(given)}")
+        found.add_error(place, f"must be one step, one of {', '.join(actions)}, got {len(given)}")
         return None
     return given[0]
 

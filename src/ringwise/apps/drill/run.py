@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from ringwise.apps.drill.file import (
     DrillTarget,
     Expect,
     Inject,
+    Names,
     NewJob,
     PodOf,
     Report,
@@ -28,18 +29,17 @@ from ringwise.apps.journal.format import plain_command
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.submission import submission_of
-from ringwise.apps.sources.names import find_name
+from ringwise.apps.sources.documents import find_name
 from ringwise.apps.targets import Target, find_target
 from ringwise.controller.machine import Controller
-from ringwise.durations import duration_text
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND, duration_text
 from ringwise.embed.loop import NotConvergingError
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.framework.configuration import SETTINGS_ENTRY
 from ringwise.grammar import agrees
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.text.errors import ConfigurationError
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.story import StoryBook, StoryEntry
 from ringwise.scheduler.journal import Batch, Journal
@@ -92,15 +92,19 @@ class DrillResult:
         return all(step.holds is not False for step in self.steps)
 
 
-def run_drill(drill: Drill) -> DrillResult:
+#: Gets the lab, `explain` or `show`, and the heading or the command.
+Play = Callable[[LiveLab, str, str], None]
+
+
+def run_drill(drill: Drill, play: Play = lambda live, action, words: None) -> DrillResult:
     """Raises DrillStepError for a step that is impossible: a node or a job that is not there."""
     with TemporaryDirectory(prefix="ringwise-drill-") as path:
         try:
             live = LiveLab(LabFolder(Path(path)), _lab_settings(drill))
-        except (ConfigurationError, ValueError) as error:
+        except (DocumentError, ValueError) as error:
             raise DrillStepError(f"{drill.path}: {error}") from None
         try:
-            return _Run(drill, live).run()
+            return _Run(drill, live, play).run()
         finally:
             live.close()
 
@@ -114,6 +118,7 @@ def _lab_settings(drill: Drill) -> LabSettings:
         speed=None,
         journal_bytes=0,
         start=START,
+        mount_by=wanted.device_plugin,
     )
 
 
@@ -123,8 +128,9 @@ def _configuration(drill: Drill) -> str:
 
 
 class _Run:
-    def __init__(self, drill: Drill, live: LiveLab) -> None:
+    def __init__(self, drill: Drill, live: LiveLab, play: Play) -> None:
         self._drill = drill
+        self._play = play
         self._live = live
         self._book = StoryBook()
         #: Entries of stories that are in the timeline, by id.
@@ -154,7 +160,7 @@ class _Run:
                 self._result.timeline.append(_entry(result.at, STEP, result.text))
             try:
                 self._carry_out(step, result)
-            except (ObjectRefusedError, ConflictError, LookupError, ConfigurationError, ValueError) as error:
+            except (ObjectRefusedError, ConflictError, LookupError, DocumentError, ValueError) as error:
                 where = f"{self._drill.path}: steps[{number}]"
                 lines = [f"{where}: {line}" for line in str(error).splitlines()]
                 raise DrillStepError("\n".join(lines)) from None
@@ -185,6 +191,11 @@ class _Run:
         match step.what:
             case Span() as nanoseconds:
                 self._pass(nanoseconds)
+            case Names() as commands:
+                for command in commands:
+                    self._play(live, step.action, command)
+            case str() as heading if step.action == "explain":
+                self._play(live, step.action, heading)
             case Report() as report:
                 self._report(report, result)
             case Delete() as deleted:
@@ -377,6 +388,8 @@ def step_text(step: DrillStep) -> str:
             return f"delete {' '.join(deleted.named)}"
         case Expect() as expected:
             return f"expect {_expectation_text(expected)}"
+        case Names() as commands:
+            return f"show {', '.join(commands)}"
     if step.action == "clear":
         return "clear all faults"
     return f"restart the {step.what}" if step.action == "restart" else f"{step.action} {step.what}"

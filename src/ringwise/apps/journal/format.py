@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import field, fields, is_dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,6 +36,8 @@ from ringwise.scheduler.journal import Batch, TurnMark
 from ringwise.versions import unsupported
 
 FORMAT, VERSION = "ringwise-journal", 1
+#: Stands for a text that a support bundle leaves out.
+LEFT_OUT = "left-out"
 #: Files with a longer line are rejected.
 MAX_LINE_BYTES = 1 << 30
 
@@ -44,7 +47,7 @@ EVENT_TYPES: Mapping[str, type[ev.Event]] = {
     kind.__name__: kind
     for kind in (
         *events_of(),
-        *(ev.BindFailed, ev.EvictFailed, ev.JobCommand, ev.JobHeldUp, ev.QueueCommand, ev.ReschedulingRead),
+        *(ev.BindFailed, ev.EvictFailed, ev.JobCommand, ev.JobHeldUp, ev.LeaderRecordRead, ev.QueueCommand),
         *(ev.StartsEstimated, ev.AccountsRead, ev.ClaimFailed),
     )
 }
@@ -236,7 +239,7 @@ class JournalWriter:
 
 def plain_command(command: Command) -> dict[str, Any]:
     """A command as JSON has it, with its type. Equal decisions are equal documents."""
-    return {"type": type(command).__name__, **_plain(command)}
+    return {"type": type(command).__name__, **plain(command)}
 
 
 #: Most values of commands are of these types.
@@ -245,26 +248,26 @@ _PLAIN_TYPES = frozenset({str, int, bool, float, type(None)})
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     kind = type(value)
     if kind in _PLAIN_TYPES:
         return value
     if isinstance(value, Reason):
-        return _plain(value.as_json())
+        return plain(value.as_json())
     if isinstance(value, enum.Enum):
         return value.value
     if is_dataclass(kind):
         names = _FIELDS.get(kind)
         if names is None:
             names = _FIELDS[kind] = tuple(one.name for one in fields(kind))
-        return {name: _plain(getattr(value, name)) for name in names}
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
-        return sorted(_plain(item) for item in value)
+        return sorted(plain(item) for item in value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Decimal) else value
 
 
 # -- reading ------------------------------------------------------------------------------------

@@ -36,13 +36,14 @@ from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.moves import progress_of, result_of
-from ringwise.apps.sources.names import KINDS, UnknownNameError, all_names, find_name
+from ringwise.apps.sources.documents import all_names, find_name
+from ringwise.apps.sources.names import UnknownNameError
 from ringwise.apps.suspension import ACTIONS, NotPossibleError, Wish, job_change_document, message_of
 from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
-from ringwise.manifests.text.errors import ConfigurationError
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.messages.events import Event
 from ringwise.messages.move_plan import read_plan
 from ringwise.scheduler.explain.reserving import NotReservableError
@@ -65,6 +66,7 @@ from ringwise.views.documents.changes import (
 )
 from ringwise.views.documents.maintenance import FaultChangeDocument
 from ringwise.views.documents.reservations import ReservationChangeDocument, ReservationFields
+from ringwise.views.kinds import BY_PLURAL, KINDS
 from ringwise.views.reservations import reservation_documents, reservation_of_fields
 
 #: A submission of fifty thousand pods is some sixty megabytes.
@@ -133,7 +135,7 @@ LONG_QUERIES = frozenset(
 #: Raised before anything was changed.
 _REFUSALS = (
     *(ObjectRefusedError, ConflictError, NotPossibleError),
-    *(UnknownNameError, UnknownTargetError, NotReservableError, ConfigurationError),
+    *(UnknownNameError, UnknownTargetError, NotReservableError, DocumentError),
 )
 
 
@@ -152,7 +154,8 @@ async def _running(estimator: StartEstimator | None) -> AsyncIterator[None]:
 
 def _tries_placements(live: LiveLab, question: str, parameters: Parameters) -> bool:
     """Whether the answer has reasons of pending jobs, for which placements are tried."""
-    if question != "top" and (question != "get" or parameters.get("kind") not in ("jobs", "pods")):
+    kind = BY_PLURAL.get(parameters.get("kind", "")) if question == "get" else None
+    if question != "top" and (kind is None or not kind.has_reasons):
         return False
     return any(job.reason is not None for job in live.view.jobs.values())
 
@@ -566,9 +569,10 @@ def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:
 def _chosen(live: LiveLab, request: ChangeRequest) -> list[tuple[str, str]]:
     """The objects that a request names: (kind, key), each once."""
     namespace, every, objects = request.namespace, request.all, request.objects
-    strange = [kind for kind in (*(kind for kind, _ in objects), every) if kind not in (None, *KINDS)]
+    kinds = [kind.name for kind in KINDS if kind.is_deletable]
+    strange = [kind for kind in (*(kind for kind, _ in objects), every) if kind not in (None, *kinds)]
     if strange:
-        raise ObjectRefusedError(f"there is no kind {strange[0]}; known are {', '.join(KINDS)}")
+        raise ObjectRefusedError(f"there is no kind {strange[0]}; known are {', '.join(kinds)}")
     if not objects and every is None:
         raise ObjectRefusedError("the request names no objects")
     known = live.objects

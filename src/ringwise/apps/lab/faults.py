@@ -20,7 +20,7 @@ from ringwise.device.health.levels import (
 )
 from ringwise.device.health.tracker import NO_FAULT, NO_NETWORK_FAULT, ChipFault
 from ringwise.device.report import ChipReport, device_info_cfg, device_list
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import ObjectRefusedError, key_of
 from ringwise.manifests.config_maps.device_info import config_map_from_wire

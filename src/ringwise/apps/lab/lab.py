@@ -30,8 +30,8 @@ from ringwise.apps.suspension import (
 )
 from ringwise.apps.targets import replaces
 from ringwise.controller.machine import Controller
-from ringwise.durations import earliest, time_text
-from ringwise.embed.clock import SECOND, ScaledClock, VirtualClock
+from ringwise.durations import SECOND, earliest, time_text
+from ringwise.embed.clock import ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import boards_asked, make_mixed_fleet
 from ringwise.embed.kubelet import SimulationSettings
@@ -44,10 +44,13 @@ from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
 from ringwise.manifests.accounts.ledger import AccountLedger
 from ringwise.manifests.bundle import Bundle
-from ringwise.messages.events import ConfigurationSeen, JobCommand, MovePlanSeen, ReschedulingRead
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.messages.events import ConfigurationSeen, JobCommand, LeaderRecordRead, MovePlanSeen
 from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.record_tables import table_of
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.core.reservation_records import RESERVATIONS
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import (
@@ -65,14 +68,12 @@ from ringwise.state.model import (
 )
 from ringwise.state.queue_rules import deletion_problem
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import chip_names
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.changes import SubmittedFields
 from ringwise.wellknown import (
-    RESCHEDULING_CONFIG_MAP,
+    RECORD_CONFIG_MAPS,
     RESERVATION_CONFIG_MAP,
-    RESERVATIONS_KEY,
     SCHEDULER_CONFIG_KEY,
     SCHEDULER_CONFIG_MAP,
     VOLCANO_SYSTEM,
@@ -428,7 +429,7 @@ class LiveLab:
     # -- configuration -----------------------------------------------------------------------------
 
     def _keep_configuration(self, text: str, origin: str) -> None:
-        """Raises ConfigurationError for a wrong one: the last good one stays."""
+        """Raises DocumentError for a wrong one: the last good one stays."""
         read_user_configuration(text, origin)
         namespace, name = CONFIGURATION_MAP
         kept = ConfigMap(namespace, name, {SCHEDULER_CONFIG_KEY: text})
@@ -645,8 +646,10 @@ def copy_of(
         store.close()
         own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
         copy = LiveLab(folder, own, configuration)
-        reserved = copy.cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY)
-        copy.lab.inject(ReschedulingRead(reservations=reserved, takes_over=False))
+        # The copy took the record over, but for what only a question needs.
+        tables = copy.cluster.published_data(VOLCANO_SYSTEM, RECORD_CONFIG_MAPS)
+        reserved = {key: text for key, text in tables.items() if table_of(key) == RESERVATIONS}
+        copy.lab.inject(LeaderRecordRead(reserved, takes_over=False))
         try:
             copy.turn()
             yield copy

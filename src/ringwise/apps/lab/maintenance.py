@@ -11,8 +11,7 @@ from dataclasses import field, replace
 
 from ringwise.apps.lab.lab import LabSettings, LiveLab, copy_of
 from ringwise.apps.targets import Target
-from ringwise.durations import time_text
-from ringwise.embed.clock import SECOND
+from ringwise.durations import SECOND, time_text
 from ringwise.embed.objects import ObjectTable
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
@@ -262,7 +261,7 @@ class _Planner:
         """Let nothing new onto the nodes; the jobs that have pods there."""
         copy = self._copy
         affected = affected_jobs(copy.objects, self._nodes, self._goes)
-        copy.scheduler.on_progress = self._step
+        copy.scheduler.on_progress(self._step)
         if self._is_first:
             self.steps_left += JOB_STEPS * len(affected)
         if self._of_cluster:

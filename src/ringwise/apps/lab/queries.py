@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
@@ -21,8 +22,8 @@ from ringwise.apps.lab.maintenance import (
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, what_if
 from ringwise.apps.reservations import ReservationWish
-from ringwise.apps.sources.documents import ClusterAnswers, plain
-from ringwise.apps.sources.names import UnknownNameError, all_names, qualified
+from ringwise.apps.sources.documents import ClusterAnswers, all_names, plain
+from ringwise.apps.sources.names import UnknownNameError, qualified
 from ringwise.apps.story import story_of
 from ringwise.apps.support.objects import lines_of_events
 from ringwise.apps.targets import find_target, moment
@@ -39,7 +40,6 @@ from ringwise.views.documents.cluster import StatusFields
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.documents.place import PlaceDocument
-from ringwise.views.explain import diagnosis_document
 from ringwise.views.lists import Listing
 from ringwise.views.place import place_document
 from ringwise.views.report import period_asked, report_document
@@ -81,7 +81,7 @@ class LabAnswers(ClusterAnswers):
         }
 
     def doctor(self) -> DoctorDocument:
-        return diagnosis_document(diagnose(self.live.view, renews_reports=False))
+        return DoctorDocument.of(diagnose(self.live.view, renews_reports=False))
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
         """Raises UnknownStoryError. Every turn is in the journal on disk before a query is answered."""
@@ -126,15 +126,15 @@ class LabAnswers(ClusterAnswers):
             left = left_by_drain(live.cluster.table, live.now, live.settings, nodes)
         return drain_document(live.objects, target, left)
 
-    def _additions(self, pod: Pod) -> dict[str, Any] | None:
+    def additions(self, pod: Pod) -> dict[str, Any] | None:
         found: dict[str, Any] = plain(self.live.cluster.additions(pod.uid))
         return found
 
-    def _container(self, pod: Pod) -> dict[str, Any] | None:
+    def container(self, pod: Pod) -> dict[str, Any] | None:
         found: dict[str, Any] | None = plain(self.live.cluster.container(pod.uid))
         return found
 
-    def _environment(self, pod: Pod) -> Mapping[str, str]:
+    def environment(self, pod: Pod) -> Mapping[str, str]:
         cluster = self.live.cluster
         additions = cluster.additions(pod.uid)
         found = {**dict(additions.env), **dict(additions.container_env)}
@@ -195,43 +195,26 @@ def drain_document(
 # -- the table of questions ----------------------------------------------------------------------
 
 
-def _get(answers: LabAnswers, parameters: Parameters) -> Any:
-    kind, namespace, listing = parameters.get("kind"), parameters.get("namespace"), _listing(parameters)
-    match kind:
-        case "nodes":
-            return answers.nodes(listing)
-        case "jobs":
-            return answers.jobs(namespace, listing)
-        case "queues":
-            return answers.queues(listing)
-        case "pods":
-            return answers.pods(namespace, listing)
-        case "reservations":
-            return answers.reservations(listing)
-        case "hypernodes":
-            return answers.hyper_nodes(listing)
-    known = "nodes, jobs, queues, pods, reservations, hypernodes"
-    raise UnknownNameError(f"there is no kind {kind}; known are {known}")
+#: Parameters that are no words, numbers or truth values.
+_PARAMETER_TYPES: dict[str, type] = {"listing": Listing, "wish": ReservationWish}
 
 
-def _listing(parameters: Parameters) -> Listing:
-    return msgspec.convert(parameters.get("listing", {}), Listing)
+def _method(method: str) -> Query:
+    """A question of `QuerySource`, whose parameters are sent under their names."""
 
+    def query(answers: LabAnswers, parameters: Parameters) -> Any:
+        given = {
+            name: msgspec.convert(value, _PARAMETER_TYPES[name]) if name in _PARAMETER_TYPES else value
+            for name, value in parameters.items()
+        }
+        ask = getattr(answers, method)
+        try:
+            inspect.signature(ask).bind(**given)
+        except TypeError as error:
+            raise ObjectRefusedError(f"the request cannot be read: {error}") from None
+        return ask(**given)
 
-def _describe(answers: LabAnswers, parameters: Parameters) -> Any:
-    kind, name, namespace = parameters.get("kind"), str(parameters.get("name")), parameters.get("namespace")
-    match kind:
-        case "node":
-            return answers.node(name)
-        case "job":
-            return answers.job(name, namespace)
-        case "queue":
-            return answers.queue(name)
-        case "pod":
-            return answers.pod(name, namespace)
-        case "hypernode":
-            return answers.hyper_node(name)
-    raise UnknownNameError(f"there is no kind {kind}; known are node, job, queue, pod, hypernode")
+    return query
 
 
 def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:
@@ -246,11 +229,6 @@ def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:
         scores=parameters.get("scores") is True,
         pictures=parameters.get("pictures") is True,
     )
-
-
-def _why(answers: LabAnswers, parameters: Parameters) -> Any:
-    pictures = parameters.get("pictures") is True
-    return answers.why(str(parameters.get("job")), parameters.get("namespace"), pictures=pictures)
 
 
 def _status(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
@@ -276,39 +254,18 @@ def _objects(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
 QUERIES: dict[str, Query] = {
     "objects": _objects,
     "status": _status,
-    "get": _get,
-    "chips": lambda answers, parameters: answers.chips(parameters.get("node"), _listing(parameters)),
-    "describe": _describe,
     "names": lambda answers, parameters: all_names(answers.objects, str(parameters.get("kind"))),
-    "drain": lambda answers, parameters: answers.drain_question(
-        str(parameters.get("target")), force=bool(parameters.get("force"))
-    ),
-    "drain-plan": lambda answers, parameters: answers.drain_plan(
-        str(parameters.get("target")), parameters.get("at")
-    ),
-    "reservation-plan": lambda answers, parameters: answers.reservation_plan(
-        msgspec.convert(parameters.get("wish", {}), ReservationWish)
-    ),
-    "defrag-plan": lambda answers, parameters: answers.defrag_plan(
-        parameters.get("job"), parameters.get("namespace")
-    ),
     "moves": _moves,
-    "report": lambda answers, parameters: answers.report(
-        str(parameters.get("since")),
-        str(parameters.get("until") or ""),
-        str(parameters.get("by")),
-        parameters.get("namespace"),
-    ),
-    "top": lambda answers, _parameters: answers.top(),
-    "why": _why,
-    "story": lambda answers, parameters: answers.story(
-        str(parameters.get("job")), parameters.get("namespace")
-    ),
-    "faults": lambda answers, _parameters: answers.faults(),
-    "limits": lambda answers, _parameters: answers.limits(),
-    "idle": lambda answers, _parameters: answers.idle(),
-    "capacity": lambda answers, parameters: answers.capacity(parameters.get("queue")),
-    "doctor": lambda answers, _parameters: answers.doctor(),
-    "topology": lambda answers, _parameters: answers.topology(),
     "place": _place,
+    "drain": _method("drain_question"),
+    "drain-plan": _method("drain_plan"),
+    "reservation-plan": _method("reservation_plan"),
+    "defrag-plan": _method("defrag_plan"),
+    **{
+        name: _method(name)
+        for name in (
+            *("get", "describe", "top", "faults", "limits", "report", "idle"),
+            *("why", "story", "capacity", "doctor", "topology"),
+        )
+    },
 }

@@ -15,7 +15,7 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import ObjectRefusedError, key_of, merged
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.kinds import STORED
-from ringwise.manifests.text.errors import ConfigurationError
+from ringwise.manifests.text.errors import DocumentError
 from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.job_rules import problems_of
@@ -82,7 +82,7 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
             continue
         try:
             read_user_configuration(text, config_map.origin)
-        except ConfigurationError as error:
+        except DocumentError as error:
             problems += str(error).splitlines()
         made.configuration = (text, config_map.origin)
     return made, problems

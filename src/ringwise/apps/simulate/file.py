@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from ringwise.apps.drill.file import MAX_TIME, DrillFileError, read_document
+from ringwise.apps.drill.file import MAX_TIME, read_document
 from ringwise.apps.simulate.comparison import ONE_BOARD, Cluster, Plan, Variant, names_several_boards
 from ringwise.apps.simulate.hardware import FaultRates, Hardware
 from ringwise.apps.simulate.mix import SIZES, JobMix
@@ -19,9 +19,9 @@ from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
 from ringwise.durations import duration_text, go_duration, plain_duration
 from ringwise.framework.arguments import InvalidArgument, printed
 from ringwise.framework.configuration import Configuration, with_settings
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.checking import checked, one_of
-from ringwise.manifests.text.errors import Findings, ManifestError
-from ringwise.topology.boards import shipped_catalog
+from ringwise.manifests.text.errors import DocumentError, Findings, ManifestError
 
 MAX_VARIANTS = 20
 #: The name of the configuration that all others are compared with.
@@ -148,14 +148,14 @@ def _value(kind: type, value: object) -> object:
 
 
 def read_plan(path: Path, configuration: Configuration, seed: str | None = None) -> Plan:
-    """The configuration is the one that the settings of the file change. Raises DrillFileError."""
-    found = Findings(str(path))
-    file = checked(read_document(path, found), _File, "", found, _value)
+    """The configuration is the one that the settings of the file change. Raises DocumentError."""
+    value, found = read_document(path)
+    file = checked(value, _File, "", found, _value)
     if file is None:
-        raise DrillFileError(found.errors)
+        raise DocumentError(found.errors)
     work = file.workload
     if (work.trace is None) == (work.mix is None):
-        found.wrong("workload", "must have a trace or a mix, one of them")
+        found.add_error("workload", "must have a trace or a mix, one of them")
     base = _changed(configuration, file.settings, "settings", found)
     variants = [Variant(GIVEN, base)]
     for place, one in enumerate(work.compare):
@@ -174,14 +174,13 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
         mix = work.mix
         count = mix.jobs if work.jobs is None else min(mix.jobs, work.jobs)
         if any(size < 1 for size in mix.sizes):
-            found.wrong("workload.mix.sizes", "must name numbers of chips, 1 or more")
+            found.add_error("workload.mix.sizes", "must name numbers of chips, 1 or more")
         if mix.p90 < mix.median:
-            found.wrong("workload.mix.p90", f"must be at least the median, {duration_text(mix.median)}")
+            found.add_error("workload.mix.p90", f"must be at least the median, {duration_text(mix.median)}")
         plan = replace(plan, mix=JobMix(count, mix.sizes or SIZES, mix.median, mix.p90))
     elif work.trace is not None:
         plan = _with_trace(plan, path.parent, work.trace, work.jobs, found)
-    if found.errors:
-        raise DrillFileError(found.errors)
+    found.raise_errors()
     return plan
 
 
@@ -212,7 +211,7 @@ def rate_from_text(text: str) -> tuple[Hardware, FaultRates]:
 
 def _variant(base: Configuration, part: ComparePart, place: str, found: Findings) -> list[Variant]:
     if part.policy is None and not part.settings:
-        found.wrong(place, "must have settings or a policy")
+        found.add_error(place, "must have settings or a policy")
         return []
     configuration = _changed(base, part.settings, f"{place}.settings", found)
     texts = {name: printed(value) for name, value in part.settings.items()}
@@ -232,7 +231,7 @@ def _changed(
         texts = {name: printed(value) for name, value in settings.items()}
         return replace(configuration, settings=with_settings(configuration.settings, texts))
     except InvalidArgument as error:
-        found.wrong(place, str(error))
+        found.add_error(place, str(error))
         return configuration
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ringwise.apps.device_plugin_tokens import token_findings
 from ringwise.apps.live import LiveCluster, read_cluster, with_submitted
@@ -17,31 +17,29 @@ from ringwise.apps.scheduler_health import binding_findings, lease_findings, rea
 from ringwise.apps.sources.names import qualified
 from ringwise.apps.sources.objects import ObjectAnswers, Tell
 from ringwise.apps.sources.protocol import NotAnsweredError
-from ringwise.apps.story import ToldStory
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import job_key
 from ringwise.grammar import counted
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.disruption_budgets import read_budgets
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import ApiError, Client, IgnoredStatus, UnreachableError, run
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.kubeclient.server_version import server_minor_version
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages.job_expansion import group_name
+from ringwise.scheduler.cache.record_tables import read_tables
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.explain.doctor import unread_finding
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.topology.boards import BoardCatalog
-from ringwise.versions import read_record
-from ringwise.views.documents.cluster import JobDocument, JobsDocument
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.place import PlaceDocument
-from ringwise.views.explain import diagnosis_document
 from ringwise.views.lists import EVERYTHING, Listing
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
-from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import RECORD_CONFIG_MAPS, UNREAD_RECORD_CONFIG_MAP, VOLCANO_SYSTEM
 
 _SHOWN_ERRORS = 3
 
@@ -101,18 +99,21 @@ class ClusterSource(ObjectAnswers):
         """Objects that cannot be read are among the findings, and not told beside them."""
         live = self._live
         tokens = token_findings(live.server_minor, live.bundle.pods)
-        reported = (*self._health(_pending_jobs(live.bundle)), *tokens)
-        return diagnosis_document(
+        unread = (unread_finding(*one) for one in live.unread_record.items())
+        reported = (*self._health(_pending_jobs(live.bundle)), *tokens, *unread)
+        return DoctorDocument.of(
             examine(live.bundle, self.configuration, self.catalog, now=self._now, reported=reported)
         )
 
-    def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
-        self._tell_of_scheduler()
-        return super().jobs(namespace, listing)
+    def get(self, kind: str, listing: Listing = EVERYTHING) -> dict[str, Any]:
+        if kind == "jobs":
+            self._tell_of_scheduler()
+        return super().get(kind, listing)
 
-    def job(self, name: str, namespace: str | None = None) -> JobDocument:
-        self._tell_of_scheduler()
-        return super().job(name, namespace)
+    def describe(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
+        if kind == "job":
+            self._tell_of_scheduler()
+        return super().describe(kind, name, namespace)
 
     def _tell_of_scheduler(self) -> None:
         """Warn that pending jobs stay pending, whatever is said of where they would be placed."""
@@ -135,14 +136,15 @@ class ClusterSource(ObjectAnswers):
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         try:
-            return asyncio.run(_budgets(self._access)), ()
+            return run(self._access, read_budgets), ()
         except (ApiError, UnreachableError) as error:
             # The API server keeps them all the same when pods are evicted.
             return (), [f"disruption budgets: {error}"]
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
         """From the Events of the cluster. Raises UnknownStoryError."""
-        told = asyncio.run(_story(self._access, qualified(job, namespace), self._now))
+        name = qualified(job, namespace)
+        told = run(self._access, lambda client: read_story(client, name, self._now))
         return story_document(told.story, told.until, told.notes)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
@@ -172,38 +174,32 @@ def _pending_jobs(bundle: Bundle) -> list[tuple[str, str]]:
 
 
 def read_live(access: Access, progress: Progress = lambda kind, count: None) -> LiveCluster:
-    return asyncio.run(_read(access, progress))
+    return run(access, lambda client: read_all(client, progress))
 
 
-async def _read(access: Access, progress: Progress) -> LiveCluster:
-    async with Client(access, component="kubectl") as client:
-        live = await read_cluster(client, progress=progress)
-        await read_records(client, live)
-        live.server_minor = await server_minor_version(client)
-        live.leases = await read_leases(client)
-        return live
+async def read_all(client: Client, progress: Progress = lambda kind, count: None) -> LiveCluster:
+    live = await read_cluster(client, progress=progress)
+    await read_records(client, live)
+    live.server_minor = await server_minor_version(client)
+    live.leases = await read_leases(client)
+    return live
 
 
 async def read_records(client: Client, live: LiveCluster) -> None:
     """What the scheduler remembers; who may not read it has the events of the jobs."""
-    try:
-        found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
-    except ApiError as error:
-        if error.status == 403:
-            live.records_missing = WatchTarget(CONFIG_MAPS, VOLCANO_SYSTEM).permission("get")
-        elif error.status != 404:
-            raise
-        return
-    live.bundle.written = {key: text for key, text in (found.data or {}).items() if text}
-    problems = ((key, read_record(text)[1]) for key, text in sorted(live.bundle.written.items()))
-    live.records_missing = "; ".join(f"{key}: {problem}" for key, problem in problems if problem)
-
-
-async def _budgets(access: Access) -> list[DisruptionBudget]:
-    async with Client(access, component="kubectl") as client:
-        return await read_budgets(client)
-
-
-async def _story(access: Access, job: str, now: int) -> ToldStory:
-    async with Client(access, component="kubectl") as client:
-        return await read_story(client, job, now)
+    live.records_missing = WatchTarget(CONFIG_MAPS, VOLCANO_SYSTEM).permission("get")
+    with IgnoredStatus(403):
+        written: dict[str, str] = {}
+        for name in RECORD_CONFIG_MAPS:
+            found = await client.find(CONFIG_MAPS, VOLCANO_SYSTEM, name, ConfigMapWire)
+            if found is None:
+                break
+            written |= {key: text for key, text in (found.data or {}).items() if text}
+        live.bundle.written = written
+        _, problems = read_tables(written)
+        live.records_missing = "; ".join(f"{key}: {problem}" for key, problem in sorted(problems.items()))
+        copied = await client.find(CONFIG_MAPS, VOLCANO_SYSTEM, UNREAD_RECORD_CONFIG_MAP, ConfigMapWire)
+        if copied is not None:
+            _, live.unread_record = read_tables(
+                {key: text or "" for key, text in (copied.data or {}).items()}
+            )

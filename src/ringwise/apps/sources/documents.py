@@ -6,18 +6,19 @@ A lab answers with its own scheduler; files and clusters with one that was told 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ringwise.apps.moves import with_saving
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
 from ringwise.apps.reservations import ReservationWish, reservation_of
-from ringwise.apps.sources.names import find_name, qualified
+from ringwise.apps.sources.names import UnknownNameError, qualified
 from ringwise.framework.amounts import request_text
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
+from ringwise.records import dataclass
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.scheduler.explain.forecast import estimates
@@ -26,6 +27,8 @@ from ringwise.scheduler.job_states import JobState
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of
 from ringwise.topology.natural import natural_key
+from ringwise.topology.nearest import did_you_mean
+from ringwise.versions import DOCUMENT_VERSION
 from ringwise.views.chips import chip_documents
 from ringwise.views.cluster import (
     ClusterObjects,
@@ -50,32 +53,21 @@ from ringwise.views.explain import (
 from ringwise.views.faults import faults_document
 from ringwise.views.hyper_nodes import hyper_node_documents, hyper_node_members, jobs_inside
 from ringwise.views.idle import idle_document
+from ringwise.views.kinds import BY_NAME, KINDS
 from ringwise.views.limits import limits_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.place import job_class, pods_of_job, sub_group_fields
 from ringwise.views.reservations import reservation_documents
 from ringwise.views.topology import topology_document
+from ringwise.wellknown import RINGWISE_PREFIX
 
 if TYPE_CHECKING:
     from ringwise.views.documents.accounting import IdleDocument
-    from ringwise.views.documents.cluster import (
-        ChipsDocument,
-        JobDocument,
-        JobsDocument,
-        NodeDocument,
-        NodesDocument,
-        PodDocument,
-        PodsDocument,
-        QueueDocument,
-        QueuesDocument,
-        StatusFields,
-        TopDocument,
-    )
+    from ringwise.views.documents.cluster import StatusFields, TopDocument
     from ringwise.views.documents.explain import CapacityDocument, WhyDocument
-    from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
     from ringwise.views.documents.limits import LimitsDocument
     from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
-    from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
+    from ringwise.views.documents.reservations import ReservationPlanDocument
     from ringwise.views.documents.topology import TopologyDocument
 
 
@@ -102,81 +94,31 @@ class ClusterAnswers(ABC):
         """When waiting jobs are expected to start."""
         return estimates(self.decided.view, self.now)
 
-    # -- lists
+    # -- objects
 
-    def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument:
-        choice, objects = Choice("nodes", listing), self.objects
-        chosen = [node for node in objects.nodes if choice.takes(node.labels)]
-        nodes, more = choice.of(node_documents(objects, chosen))
-        return {"schema": "ringwise.io/nodes/v1", "nodes": nodes, **_more(more)}
+    def get(self, kind: str, listing: Listing = EVERYTHING) -> dict[str, Any]:
+        choice = Choice(kind, listing)
+        finder = FINDERS[choice.kind.name]
+        rows, more = choice.of(finder.rows(self, choice))
+        return {
+            "schema": _schema(kind),
+            **({"now": self.now} if finder.has_now else {}),
+            kind: rows,
+            **finder.beside(self),
+            **({"more": more} if more else {}),
+        }
 
-    def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
-        choice, decided = Choice("jobs", listing), self.decided
-        views = job_views(decided)
-        _check_queue(decided, views, listing.queue)
-        chosen = [
-            view
-            for view in views
-            if namespace in (None, view.namespace) and choice.takes(view.labels, view.queue)
-        ]
-        shown = with_starts(with_reasons(decided, chosen), self.starts, self.now)
-        jobs, more = choice.of(view.document() for view in shown)
-        return {"schema": "ringwise.io/jobs/v1", "now": self.now, "jobs": jobs, **_more(more)}
+    def describe(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
+        described = FINDERS[kind].described if kind in FINDERS else None
+        if described is None:
+            known = ", ".join(one.name for one in KINDS if one.is_described)
+            raise UnknownNameError(f"there is no kind {kind}; known are {known}")
+        return {"schema": _schema(kind), **described(self, name, namespace)}
 
-    def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument:
-        choice = Choice("queues", listing)
-        queues, more = choice.of(queue_documents(self.objects, job_views(self.decided)))
-        return {"schema": "ringwise.io/queues/v1", "queues": queues, **_more(more)}
-
-    def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument:
-        choice, decided = Choice("pods", listing), self.decided
-        queues: dict[str, str] = {}
-        if listing.queue is not None:
-            views = job_views(decided)
-            _check_queue(decided, views, listing.queue)
-            queues = {pod.uid: view.queue for view in views for pod in view.pods}
-        chosen = [
-            pod
-            for pod in decided.pods
-            if namespace in (None, pod.namespace) and choice.takes(pod.labels, queues.get(pod.uid))
-        ]
-        pods, more = choice.of(pod_documents(decided, chosen))
-        return {"schema": "ringwise.io/pods/v1", "now": self.now, "pods": pods, **_more(more)}
-
-    def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument:
-        """A selector is about the labels of their nodes."""
-        choice, objects = Choice("chips", listing), self.objects
-        nodes = None
-        if node is not None:
-            nodes = {find_name(objects, "node", node)}
-        if listing.selector:
-            nodes = {
-                one.name
-                for one in objects.nodes
-                if choice.takes(one.labels) and (nodes is None or one.name in nodes)
-            }
-        chips, more = choice.of(chip_documents(objects.view, self.now, nodes))
-        return {"schema": "ringwise.io/chips/v1", "chips": chips, **_more(more)}
+    # -- reports
 
     def limits(self) -> LimitsDocument:
         return limits_document(self.decided.view, self.objects.view, self.now)
-
-    def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument:
-        choice, view = Choice("reservations", listing), self.objects.view
-        found, more = choice.of(reservation_documents(view, self.now))
-        return {
-            "schema": "ringwise.io/reservations/v1",
-            "now": self.now,
-            "reservations": found,
-            "problems": list(view.cluster.node_reservations.problems),
-            **_more(more),
-        }
-
-    def hyper_nodes(self, listing: Listing = EVERYTHING) -> HyperNodesDocument:
-        choice, view = Choice("hypernodes", listing), self.objects.view
-        chosen = [one for one in view.hyper_nodes if choice.takes(one.labels)]
-        found, more = choice.of(hyper_node_documents(view, chosen))
-        return {"schema": "ringwise.io/hypernodes/v1", "hypernodes": found, **_more(more)}
 
     def reservation_plan(self, wish: ReservationWish) -> ReservationPlanDocument:
         """Raises ValueError and LookupError with one line."""
@@ -187,108 +129,10 @@ class ClusterAnswers(ABC):
     def faults(self) -> FaultsDocument:
         return faults_document(self.objects.view, self.now)
 
-    # -- one object
-
-    def node(self, name: str) -> NodeDocument:
-        objects = self.objects
-        find_name(objects, "node", name)
-        node = next(found for found in objects.nodes if found.name == name)
-        fields = node_documents(objects, [node])[0]
-        return {
-            "schema": "ringwise.io/node/v1",
-            "now": self.now,
-            **fields,
-            "labels": dict(node.labels),
-            "taints": [f"{taint.key}:{taint.effect}" for taint in node.taints],
-            "object": plain(node),
-            "on_it": pod_documents(objects, [pod for pod in objects.pods if pod.node == name]),
-        }
-
-    def job(self, name: str, namespace: str | None = None) -> JobDocument:
-        decided = self.decided
-        key = find_name(decided, "job", name, namespace)
-        found = [view for view in job_views(decided) if view.key == key]
-        view = with_reasons(decided, found[:1], cures=True)[0]
-        if view.job is not None and view.outcome == "pending":
-            view.start, view.now = expected_start(decided.view, view.job, self.now), self.now
-        vcjob = view.vcjob
-        said = "" if vcjob is None else " ".join(filter(None, (vcjob.reason, vcjob.message)))
-        tasks = () if vcjob is None else vcjob.tasks
-        fields = view.document()
-        if view.job is not None and (notes := [*not_obeyed(decided.view, view.job)]):
-            fields["notes"] = notes
-        return {
-            "schema": "ringwise.io/job/v1",
-            "now": self.now,
-            **fields,
-            "tasks": [{"name": task.name, "replicas": task.replicas} for task in tasks],
-            "sub_groups": [] if view.job is None else sub_group_fields(view.job),
-            "retries": 0 if vcjob is None else vcjob.retry_count,
-            "message": said or None,
-            "object": plain(vcjob),
-            "counts": view.counts,
-            "class": None if view.job is None else job_class(decided.view, view.job),
-            "all_pods": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, cures=True)),
-        }
-
-    def queue(self, name: str) -> QueueDocument:
-        objects, views = self.objects, self._views()
-        find_name(objects, "queue", name)
-        fields = next(found for found in queue_documents(objects, views) if found["name"] == name)
-        return {
-            "schema": "ringwise.io/queue/v1",
-            "now": self.now,
-            **fields,
-            "kept_until": objects.view.kept_until(name),
-            "object": plain(next(queue for queue in objects.queues if queue.name == name)),
-            "in_it": [view.document() for view in views if view.queue == name],
-        }
-
-    def hyper_node(self, name: str) -> HyperNodeDocument:
-        objects = self.objects
-        find_name(objects, "hypernode", name)
-        view, forest = objects.view, objects.view.hyper_forest()
-        found = next(one for one in view.hyper_nodes if one.name == name)
-        domain = forest.domains.get(name)
-        nodes, below = (0, ()) if domain is None else (domain.nodes, domain.children)
-        names = sorted((view.cluster.names[number] for number in members_of(nodes)), key=natural_key)
-        (fields,) = hyper_node_documents(view, [found])
-        return {
-            "schema": "ringwise.io/hypernode/v1",
-            "now": self.now,
-            **fields,
-            "above": [one.name for one in forest.ancestors(name)],
-            "below": list(hyper_node_documents(view, [one for one in view.hyper_nodes if one.name in below])),
-            "members": hyper_node_members(found),
-            "node_names": names,
-            "resources": chip_totals(view, self.now, nodes),
-            "labels": dict(found.labels),
-            "object": plain(found),
-            "in_it": jobs_inside(view, self._views(), nodes),
-        }
-
-    def pod(self, name: str, namespace: str | None = None) -> PodDocument:
-        decided = self.decided
-        key = find_name(decided, "pod", name, namespace)
-        pod = next(found for found in decided.pods if found.key == key)
-        container = self._container(pod)
-        given = {} if container is None else container["environment"]
-        return {
-            "schema": "ringwise.io/pod/v1",
-            **pod_documents(decided, [pod], cures=True)[0],
-            "request": request_text(pod.cls),
-            "annotations": dict(pod.annotations),
-            # What the pod's own specification sets comes last, and so wins.
-            "environment": {**given, **self._environment(pod)},
-            "object": plain(pod),
-            "additions": self._additions(pod),
-            "container": container,
-        }
-
     # -- explanations
 
     def top(self) -> TopDocument:
-        views = self._views()
+        views = self.views()
         return top_document(self.objects, self.status(views), views)
 
     def status(self, views: Sequence[JobView]) -> StatusFields:
@@ -386,29 +230,25 @@ class ClusterAnswers(ABC):
 
     # -- parts
 
-    def _views(self) -> list[JobView]:
+    def views(self) -> list[JobView]:
         decided = self.decided
         return with_reasons(decided, job_views(decided))
 
-    def _additions(self, _pod: Pod) -> dict[str, Any] | None:
+    def additions(self, _pod: Pod) -> dict[str, Any] | None:
         """What job plugins add to its containers; only a lab knows."""
         return None
 
-    def _container(self, _pod: Pod) -> dict[str, Any] | None:
+    def container(self, _pod: Pod) -> dict[str, Any] | None:
         """What its container got; only a lab knows."""
         return None
 
-    def _environment(self, _pod: Pod) -> Mapping[str, str]:
+    def environment(self, _pod: Pod) -> Mapping[str, str]:
         """The variables that job plugins set, with the values that a container would read now."""
         return {}
 
 
-class _More(TypedDict, total=False):
-    more: int
-
-
-def _more(left_out: int) -> _More:
-    return {"more": left_out} if left_out else {}
+def _schema(kind: str) -> str:
+    return f"{RINGWISE_PREFIX}{kind}/{DOCUMENT_VERSION}"
 
 
 def _check_queue(objects: ClusterObjects, views: Sequence[JobView], queue: str | None) -> None:
@@ -420,3 +260,219 @@ def _check_queue(objects: ClusterObjects, views: Sequence[JobView], queue: str |
 def plain(value: object) -> Any:
     """An object as JSON has it."""
     return msgspec.to_builtins(value)
+
+
+# -- the objects of each kind --------------------------------------------------------------------
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """How the objects of a kind are found and described."""
+
+    #: The keys of all objects.
+    keys: Callable[[ClusterObjects], Iterable[str]]
+    rows: Callable[[ClusterAnswers, Choice], Iterable[Document]]
+    #: All fields of one object, by its name and namespace. Raises UnknownNameError.
+    described: Callable[[ClusterAnswers, str, str | None], Document] | None = None
+    #: The list says at what time it was made, for the ages of its rows.
+    has_now: bool = False
+    #: What the list says beside its rows.
+    beside: Callable[[ClusterAnswers], Document] = lambda answers: {}
+
+
+def all_names(objects: ClusterObjects, kind: str, namespace: str | None = None) -> list[str]:
+    """The keys of all objects of a kind, in this namespace or in all, as commands complete and delete them.
+
+    The queue default is not among them, and neither are jobs whose pods all terminate: they are deleted.
+    """
+    if kind == "queue":
+        return [queue.name for queue in objects.queues if queue.name != "default"]
+    if kind == "job":
+        return [
+            view.key
+            for view in job_views(objects)
+            if namespace in (None, view.namespace)
+            and not (view.pods and all(pod.deleting for pod in view.pods))
+        ]
+    keys = FINDERS[kind].keys(objects) if kind in FINDERS else ()
+    return [key for key in keys if namespace is None or "/" not in key or key.startswith(f"{namespace}/")]
+
+
+def find_name(objects: ClusterObjects, kind: str, name: str, namespace: str | None = None) -> str:
+    """The key of the object with this name; `namespace/name` and a bare name both do."""
+    keys = list(FINDERS[kind].keys(objects))
+    name = qualified(name, namespace)
+    if name in keys:
+        return name
+    matches = sorted(key for key in keys if key.partition("/")[2] == name)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UnknownNameError(
+            f"{len(matches)} {kind}s are called {name}; say which: {', '.join(matches[:5])}"
+        )
+    known = [*keys, *(bare for key in keys if (bare := key.partition("/")[2]))]
+    raise UnknownNameError(f"there is no {BY_NAME[kind].word} {name}{did_you_mean(name, known)}")
+
+
+def _nodes(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
+    objects = answers.objects
+    return node_documents(objects, [node for node in objects.nodes if choice.takes(node.labels)])
+
+
+def _node(answers: ClusterAnswers, name: str, _namespace: str | None) -> Document:
+    objects = answers.objects
+    find_name(objects, "node", name)
+    node = next(found for found in objects.nodes if found.name == name)
+    return {
+        "now": answers.now,
+        **node_documents(objects, [node])[0],
+        "labels": dict(node.labels),
+        "taints": [f"{taint.key}:{taint.effect}" for taint in node.taints],
+        "object": plain(node),
+        "on_it": pod_documents(objects, [pod for pod in objects.pods if pod.node == name]),
+    }
+
+
+def _jobs(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
+    decided = answers.decided
+    views = job_views(decided)
+    _check_queue(decided, views, choice.listing.queue)
+    chosen = [view for view in views if choice.takes(view.labels, view.queue, view.namespace)]
+    shown = with_starts(with_reasons(decided, chosen), answers.starts, answers.now)
+    return (view.document() for view in shown)
+
+
+def _job(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
+    decided = answers.decided
+    key = find_name(decided, "job", name, namespace)
+    found = [view for view in job_views(decided) if view.key == key]
+    view = with_reasons(decided, found[:1], cures=True)[0]
+    if view.job is not None and view.outcome == "pending":
+        view.start, view.now = expected_start(decided.view, view.job, answers.now), answers.now
+    vcjob = view.vcjob
+    said = "" if vcjob is None else " ".join(filter(None, (vcjob.reason, vcjob.message)))
+    tasks = () if vcjob is None else vcjob.tasks
+    fields = view.document()
+    if view.job is not None and (notes := [*not_obeyed(decided.view, view.job)]):
+        fields["notes"] = notes
+    return {
+        "now": answers.now,
+        **fields,
+        "tasks": [{"name": task.name, "replicas": task.replicas} for task in tasks],
+        "sub_groups": [] if view.job is None else sub_group_fields(view.job),
+        "retries": 0 if vcjob is None else vcjob.retry_count,
+        "message": said or None,
+        "object": plain(vcjob),
+        "counts": view.counts,
+        "class": None if view.job is None else job_class(decided.view, view.job),
+        "all_pods": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, cures=True)),
+    }
+
+
+def _queue(answers: ClusterAnswers, name: str, _namespace: str | None) -> Document:
+    objects, views = answers.objects, answers.views()
+    find_name(objects, "queue", name)
+    fields = next(found for found in queue_documents(objects, views) if found["name"] == name)
+    return {
+        "now": answers.now,
+        **fields,
+        "kept_until": objects.view.kept_until(name),
+        "object": plain(next(queue for queue in objects.queues if queue.name == name)),
+        "in_it": [view.document() for view in views if view.queue == name],
+    }
+
+
+def _pods(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
+    decided, queues = answers.decided, dict[str, str]()
+    if choice.listing.queue is not None:
+        views = job_views(decided)
+        _check_queue(decided, views, choice.listing.queue)
+        queues = {pod.uid: view.queue for view in views for pod in view.pods}
+    chosen = [pod for pod in decided.pods if choice.takes(pod.labels, queues.get(pod.uid), pod.namespace)]
+    return pod_documents(decided, chosen)
+
+
+def _pod(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
+    decided = answers.decided
+    key = find_name(decided, "pod", name, namespace)
+    pod = next(found for found in decided.pods if found.key == key)
+    container = answers.container(pod)
+    given = {} if container is None else container["environment"]
+    return {
+        **pod_documents(decided, [pod], cures=True)[0],
+        "request": request_text(pod.cls),
+        "annotations": dict(pod.annotations),
+        # What the pod's own specification sets comes last, and so wins.
+        "environment": {**given, **answers.environment(pod)},
+        "object": plain(pod),
+        "additions": answers.additions(pod),
+        "container": container,
+    }
+
+
+def _chips(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
+    """A selector is about the labels of their nodes."""
+    objects, node = answers.objects, choice.listing.node
+    if node is not None:
+        find_name(objects, "node", node)
+    nodes = {one.name for one in objects.nodes if node in (None, one.name) and choice.takes(one.labels)}
+    return chip_documents(objects.view, answers.now, nodes)
+
+
+def _hyper_nodes(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
+    view = answers.objects.view
+    return hyper_node_documents(view, [one for one in view.hyper_nodes if choice.takes(one.labels)])
+
+
+def _hyper_node(answers: ClusterAnswers, name: str, _namespace: str | None) -> Document:
+    objects = answers.objects
+    find_name(objects, "hypernode", name)
+    view, forest = objects.view, objects.view.hyper_forest()
+    found = next(one for one in view.hyper_nodes if one.name == name)
+    domain = forest.domains.get(name)
+    nodes, below = (0, ()) if domain is None else (domain.nodes, domain.children)
+    names = sorted((view.cluster.names[number] for number in members_of(nodes)), key=natural_key)
+    (fields,) = hyper_node_documents(view, [found])
+    return {
+        "now": answers.now,
+        **fields,
+        "above": [one.name for one in forest.ancestors(name)],
+        "below": list(hyper_node_documents(view, [one for one in view.hyper_nodes if one.name in below])),
+        "members": hyper_node_members(found),
+        "node_names": names,
+        "resources": chip_totals(view, answers.now, nodes),
+        "labels": dict(found.labels),
+        "object": plain(found),
+        "in_it": jobs_inside(view, answers.views(), nodes),
+    }
+
+
+def _names_of(values: Iterable[Any]) -> list[str]:
+    return [value.name for value in values]
+
+
+def _keys_of(values: Iterable[Any]) -> list[str]:
+    return [value.key for value in values]
+
+
+FINDERS = {
+    "job": Finder(lambda objects: _keys_of(job_views(objects)), _jobs, _job, has_now=True),
+    "node": Finder(lambda objects: _names_of(objects.nodes), _nodes, _node),
+    "queue": Finder(
+        lambda objects: _names_of(objects.queues),
+        lambda answers, _choice: queue_documents(answers.objects, job_views(answers.decided)),
+        _queue,
+    ),
+    "pod": Finder(lambda objects: _keys_of(objects.pods), _pods, _pod, has_now=True),
+    "chip": Finder(lambda objects: (), _chips),
+    "reservation": Finder(
+        lambda objects: _names_of(objects.view.cluster.node_reservations.entries),
+        lambda answers, _choice: reservation_documents(answers.objects.view, answers.now),
+        has_now=True,
+        beside=lambda answers: {"problems": list(answers.objects.view.cluster.node_reservations.problems)},
+    ),
+    "hypernode": Finder(lambda objects: _names_of(objects.view.hyper_nodes), _hyper_nodes, _hyper_node),
+}

@@ -16,10 +16,9 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.errors import ManifestError
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import ClusterObjects
-from ringwise.views.explain import diagnosis_document
+from ringwise.views.documents.explain import DoctorDocument
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.explain import DoctorDocument
     from ringwise.views.documents.maintenance import DrainPlanDocument
 
 Tell = Callable[[object], object]
@@ -87,7 +86,7 @@ class ObjectAnswers(ClusterAnswers):
 
     def doctor(self) -> DoctorDocument:
         """Objects that cannot be read are findings."""
-        return diagnosis_document(examine(self.bundle, self.configuration, self.catalog, now=self.now))
+        return DoctorDocument.of(examine(self.bundle, self.configuration, self.catalog, now=self.now))
 
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
         """Raises UnknownTargetError, and ValueError for a time that cannot be."""

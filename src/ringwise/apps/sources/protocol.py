@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ringwise.apps.reservations import ReservationWish
 from ringwise.manifests.bundle import Bundle
@@ -10,24 +11,12 @@ from ringwise.views.lists import EVERYTHING, Listing
 
 if TYPE_CHECKING:
     from ringwise.views.documents.accounting import IdleDocument
-    from ringwise.views.documents.cluster import (
-        ChipsDocument,
-        JobDocument,
-        JobsDocument,
-        NodeDocument,
-        NodesDocument,
-        PodDocument,
-        PodsDocument,
-        QueueDocument,
-        QueuesDocument,
-        TopDocument,
-    )
+    from ringwise.views.documents.cluster import TopDocument
     from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
-    from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
     from ringwise.views.documents.limits import LimitsDocument
     from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
     from ringwise.views.documents.place import PlaceDocument
-    from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
+    from ringwise.views.documents.reservations import ReservationPlanDocument
     from ringwise.views.documents.topology import TopologyDocument
 
 
@@ -38,29 +27,15 @@ class QuerySource(Protocol):
     `listing`: which of them, in what order; the side that has the objects chooses.
     """
 
-    # -- lists
+    # -- objects of a kind of `views.kinds`
 
-    def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument: ...
-    def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument: ...
-    def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument: ...
-    def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument: ...
-    def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument: ...
-    def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument: ...
-
-    def hyper_nodes(self, listing: Listing = EVERYTHING) -> HyperNodesDocument: ...
-    def faults(self) -> FaultsDocument: ...
-
-    # -- one object
-
-    def node(self, name: str) -> NodeDocument: ...
-    def job(self, name: str, namespace: str | None = None) -> JobDocument: ...
-    def queue(self, name: str) -> QueueDocument: ...
-    def pod(self, name: str, namespace: str | None = None) -> PodDocument: ...
-    def hyper_node(self, name: str) -> HyperNodeDocument: ...
+    def get(self, kind: str, listing: Listing = EVERYTHING) -> Mapping[str, Any]: ...
+    def describe(self, kind: str, name: str, namespace: str | None = None) -> Mapping[str, Any]: ...
 
     # -- explanations
 
     def top(self) -> TopDocument: ...
+    def faults(self) -> FaultsDocument: ...
     def why(self, job: str, namespace: str | None = None, *, pictures: bool = False) -> WhyDocument: ...
     def story(self, job: str, namespace: str | None = None) -> StoryDocument: ...
     def capacity(self, queue: str | None = None) -> CapacityDocument: ...

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, BinaryIO, Literal
@@ -22,7 +23,6 @@ import msgspec
 
 from ringwise import __version__
 from ringwise.apps.journal.format import (
-    EVENT_TYPES,
     FORMAT,
     HEADER_START,
     MAX_LINE_BYTES,
@@ -31,9 +31,10 @@ from ringwise.apps.journal.format import (
     open_journal,
     rotated_files,
 )
-from ringwise.apps.support.pseudonyms import Pseudonyms
-from ringwise.apps.support.rewriting import Texts, rewrite_command, rewrite_configuration, rewrite_event
+from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
+from ringwise.apps.support.renaming import Renaming
 from ringwise.apps.support.vocabulary import KEPT_RUNS, vocabulary
+from ringwise.files import replacing
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, garbage_collection_paused
 from ringwise.manifests.kinds import KINDS, STORED
@@ -76,63 +77,50 @@ class Contents:
 
 @dataclass(slots=True)
 class _Counts:
+    """What is in the bundle, as found when it was read first; its journals may grow meanwhile."""
+
     kinds: Counter[str]
-    journals: dict[str, tuple[int, int]]
     missing: list[str]
+    #: By file: lines, batches and events.
+    files: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
+@garbage_collection_paused()
 def write_bundle(
     path: Path,
     contents: Contents,
     catalog: BoardCatalog,
     *,
     keep_names: bool = False,
+    with_text: bool = False,
     mapping: Path | None = None,
     progress: Progress = lambda text: None,
 ) -> SupportBundleDocument:
     """Raises OSError. What cannot be read is left out and listed."""
-    with garbage_collection_paused():
-        return _write(path, contents, catalog, keep_names, mapping, progress)
-
-
-def _write(
-    path: Path,
-    contents: Contents,
-    catalog: BoardCatalog,
-    keep_names: bool,
-    mapping: Path | None,
-    progress: Progress,
-) -> SupportBundleDocument:
-    counts = _Counts(Counter(), {}, list(contents.missing))
+    names = None if keep_names else Pseudonyms(vocabulary(catalog), KEPT_RUNS)
+    renaming = Renaming(names, with_text)
+    counts = _Counts(Counter(), list(contents.missing))
     files = _journals(contents.journals, counts.missing)
-    names = Pseudonyms(vocabulary(catalog), KEPT_RUNS)
-    if keep_names:
-        texts = Texts(str, str, str, sentences=True)
-    else:
-        collecting = Texts(names.collect, lambda text: names.collect(text, is_name=True), lambda text: text)
-        for name, lines in _opened(contents, files):
-            _rewrite_lines(
-                lines, collecting, name, _Counts(Counter(), {}, []), _told(progress, "reading", name)
-            )
+    for name, lines in _opened(contents, files):
+        for _ in _renamed_lines(lines, renaming, name, counts):
+            progress(f"reading {name}: {lines.tell() >> 20} MiB")
+    if names is not None:
         names.close()
-        texts = Texts(names.replace, names.replace, names.replace_names)
-    with TemporaryDirectory(prefix="ringwise-bundle-") as folder, _replacing(path) as file:
+    with TemporaryDirectory(prefix="ringwise-bundle-") as folder, replacing(path) as file:
         written = []
         for name, lines in _opened(contents, files):
             target = Path(folder, name)
             with target.open("wb") as out:
-                _rewrite_lines(lines, texts, name, counts, _told(progress, "writing", name), out)
+                for line in islice(_renamed_lines(lines, renaming, name), counts.files[name][0]):
+                    out.write(line)
+                    progress(f"writing {name}: {lines.tell() >> 20} MiB")
             written.append((name, target))
-        document = _document(contents, counts, names, keep_names)
-        manifest = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
-        _write_archive(file, manifest, readme(document).encode(), written)
-    if mapping is not None and not keep_names:
-        _write_private(mapping, msgspec.json.format(msgspec.json.encode(names.mapping()), indent=2) + b"\n")
+        document = _document(contents, counts, renaming)
+        _write_archive(file, _pretty(document), readme(document).encode(), written)
+    if mapping is not None and names is not None:
+        with replacing(mapping) as file:
+            file.write(_pretty(names.mapping()))
     return document
-
-
-def _told(progress: Progress, verb: str, name: str) -> Callable[[int], None]:
-    return lambda done: progress(f"{verb} {name}: {done >> 20} MiB")
 
 
 def _opened(
@@ -170,102 +158,78 @@ def _journals(given: Sequence[tuple[str, Path]], missing: list[str]) -> list[tup
     return taken[::-1]
 
 
-class _Chain:
-    """Whether decisions can be repeated: all batches since the start of their scheduler are there."""
-
-    def __init__(self) -> None:
-        self._scheduler: str | None = None
-        self._first = self._next = 0
-        self._section = 0
-        self._whole = False
-
-    def header(self, header: dict[str, Any]) -> None:
-        scheduler = str(header.get("scheduler", ""))
-        if not scheduler or scheduler != self._scheduler:
-            self._whole = False
-            self._next = -1
-        self._scheduler, self._first = scheduler, int(header.get("first", 0) or 0)
-
-    def batch(self, number: int) -> bool:
-        if number == 0 and self._first == 0:
-            self._whole = True
-        elif number != self._next:
-            self._whole = False
-        self._next = number + 1
-        return self._whole
-
-
-def _rewrite_lines(
-    lines: BinaryIO | IO[bytes],
-    texts: Texts,
-    name: str,
-    counts: _Counts,
-    tell: Callable[[int], None],
-    out: BinaryIO | None = None,
-) -> None:
+def _renamed_lines(
+    lines: BinaryIO | IO[bytes], renaming: Renaming, name: str, counts: _Counts | None = None
+) -> Iterator[bytes]:
     """Up to the first line that cannot be read; the last one may be cut off."""
-    chain, number, batches, events = _Chain(), 0, 0, 0
+    number = batches = events = 0
+    problem = ""
     while text := lines.readline(MAX_LINE_BYTES):
-        number += 1
-        tell(lines.tell())
         try:
             if not text.endswith(b"\n"):
                 raise ValueError("cut off")
             line = msgspec.json.decode(text)
             if text.startswith(HEADER_START):
-                chain.header(line)
-                done = _header(line, texts)
+                renamed = _header(line, renaming)
             else:
-                snapshot = bool(line.get("snapshot"))
-                whole = not snapshot and chain.batch(int(line["number"]))
-                done = _batch(line, texts, whole)
-                batches += not snapshot
-                events += len(done["events"])
-                if name == OBJECTS:
-                    counts.kinds.update(_kind_of(found[0]) for found in done["events"])
-        except JournalError as problem:
-            counts.missing.append(f"{name}: line {number} and what follows: {problem}")
+                renamed = _batch(line, renaming)
+                batches += not line.get("snapshot")
+                events += len(renamed["events"])
+                if name == OBJECTS and counts is not None:
+                    counts.kinds.update(_kind_of(event[0]) for event in renamed["events"])
+        except JournalError as error:
+            problem = f"and what follows: {error}"
             break
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            rest = (
-                "is cut off and left out" if not text.endswith(b"\n") else "and what follows: cannot be read"
-            )
-            counts.missing.append(f"{name}: line {number} {rest}")
+            is_whole = text.endswith(b"\n")
+            problem = "and what follows: cannot be read" if is_whole else "is cut off and left out"
             break
-        if out is not None:
-            out.write(msgspec.json.encode(done) + b"\n")
-    if name != OBJECTS:
-        counts.journals[name] = (batches, events)
+        number += 1
+        yield msgspec.json.encode(renamed) + b"\n"
+    if counts is not None:
+        counts.files[name] = number, batches, events
+        if problem:
+            counts.missing.append(f"{name}: line {number + 1} {problem}")
 
 
-def _header(line: dict[str, Any], texts: Texts) -> dict[str, Any]:
+def _header(line: dict[str, Any], renaming: Renaming) -> dict[str, Any]:
     if line["format"] != FORMAT:
         raise ValueError("no journal")
     if line["version"] != VERSION:
         # Its names could not be replaced reliably.
         raise JournalError(unsupported(line["version"], VERSION))
-    done = {key: line[key] for key in ("format", "version", "ringwise")}
-    done["configuration"] = rewrite_configuration(line["configuration"], texts)
-    done["scheduler_names"] = [texts.name(name) for name in line["scheduler_names"]]
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "ringwise": line["ringwise"],
+        "configuration": renaming.configuration(line["configuration"]),
+        "scheduler_names": [renaming.rename(name, TextRole.NAME) for name in line["scheduler_names"]],
+    }
     if "scheduler" in line:
-        done["scheduler"] = texts.name(line["scheduler"])
-    return done | {key: line[key] for key in ("first", "awaits_groups") if key in line}
+        header["scheduler"] = renaming.rename(line["scheduler"], TextRole.NAME)
+        header["first"] = int(line["first"])
+    if line.get("awaits_groups"):
+        header["awaits_groups"] = True
+    return header
 
 
-def _batch(line: dict[str, Any], texts: Texts, whole: bool) -> dict[str, Any]:
-    done: dict[str, Any] = {
+def _batch(line: dict[str, Any], renaming: Renaming) -> dict[str, Any]:
+    batch: dict[str, Any] = {
         "number": int(line["number"]),
         "now": int(line["now"]),
-        "events": [
-            [name, rewrite_event(name, content, EVENT_TYPES, texts)] for name, content in line["events"]
-        ],
-        "commands": [rewrite_command(one, texts, with_details=whole) for one in line["commands"]],
+        "events": [[name, renaming.event(name, content)] for name, content in line["events"]],
+        "commands": [renaming.command(one) for one in line["commands"]],
     }
     if "decide" in line:
-        done["decide"] = Decide(line["decide"]).value
+        batch["decide"] = Decide(line["decide"]).value
     if line.get("snapshot"):
-        done["snapshot"] = True
-    return done
+        batch["snapshot"] = True
+    if "marks" in line:
+        batch["marks"] = [
+            [renaming.rename(choice), renaming.rename(name, TextRole.NAME), int(progress)]
+            for choice, name, progress in line["marks"]
+        ]
+    return batch
 
 
 _KIND_OF_EVENT = {kind.seen.__name__: kind.name for kind in KINDS}
@@ -275,25 +239,26 @@ def _kind_of(event: str) -> str:
     return _KIND_OF_EVENT.get(event, event)
 
 
-def _document(
-    contents: Contents, counts: _Counts, names: Pseudonyms, keep_names: bool
-) -> SupportBundleDocument:
+def _document(contents: Contents, counts: _Counts, renaming: Renaming) -> SupportBundleDocument:
+    names = renaming.names
+    addresses = 0 if names is None else names.addresses
     return {
         "schema": "ringwise.io/support-bundle/v1",
         "ringwise": __version__,
         "source": contents.source,
-        "names": "kept" if keep_names else "replaced",
+        "names": "kept" if names is None else "replaced",
         "replaced": {
-            "names": 0 if keep_names else len(names.mapping()) - names.addresses,
-            "addresses": 0 if keep_names else names.addresses,
+            "names": 0 if names is None else len(names.mapping()) - addresses,
+            "addresses": addresses,
         },
         "objects": dict(sorted(counts.kinds.items())),
         "journals": [
             {"file": name, "batches": batches, "events": events}
-            for name, (batches, events) in counts.journals.items()
+            for name, (_, batches, events) in counts.files.items()
+            if name != OBJECTS
         ],
         "never": _NEVER,
-        "left_out": list(contents.not_needed),
+        "left_out": [*([] if renaming.with_text else ["messages and other free text"]), *contents.not_needed],
         "missing": counts.missing,
     }
 
@@ -308,12 +273,12 @@ def readme(document: SupportBundleDocument) -> str:
         batches, events = counted(journal["batches"], "batch"), counted(journal["events"], "event")
         lines.append(f"{journal['file']}: {batches}, {events}")
     if document["names"] == "kept":
-        lines.append("names: as they are")
+        lines.append("names: kept")
     else:
         replaced = document["replaced"]
         lines.append(
             f"replaced: {counted(replaced['names'], 'name')}, "
-            f"{counted(replaced['addresses'], 'address', 'addresses')}; messages are left out"
+            f"{counted(replaced['addresses'], 'address', 'addresses')}"
         )
     lines.append(f"never in it: {document['never']}")
     lines += [f"left out: {line}" for line in document["left_out"]]
@@ -345,21 +310,8 @@ def _write_archive(file: BinaryIO, manifest: bytes, text: bytes, written: Sequen
                 archive.addfile(entry, content)
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """The file appears when it is complete, readable by its owner alone."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            yield file
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    with _replacing(path) as file:
-        file.write(data)
+def _pretty(document: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 # -- reading ---------------------------------------------------------------------------------------

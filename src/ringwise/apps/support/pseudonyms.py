@@ -1,173 +1,177 @@
 """Pseudonyms that keep natural order, equality, and how names are made of other names.
 
-Every text is replaced by the same function, wherever it stands. It is made of words; a word that belongs to
-the vocabulary of Kubernetes, Volcano, Huawei or Ringwise stays, and so do digits: `node-2` comes before
-`node-10`, selectors compare numbers, and the pods of a task are counted. Runs of letters between them are
-replaced one by one, so what is joined of names (`namespace/name`, `job-task-0`) is joined of their
+Every text is renamed by the same function, wherever it stands. It is made of words; a word that belongs to
+the vocabulary of Kubernetes, Volcano, Huawei or Ringwise stays, and so do short numbers: `node-2` comes
+before `node-10`, selectors compare numbers, and the pods of a task are counted. Runs of letters between them
+are replaced one by one, so what is joined of names (`namespace/name`, `job-task-0`) is joined of their
 pseudonyms. The letters of a pseudonym are greater than every digit and separator, as those of names are:
 because runs keep their order, texts keep theirs.
 """
 
 from __future__ import annotations
 
+import enum
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv6Address
-from itertools import product
+from itertools import count, product
+from typing import Any
 
+_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 #: Times, and words: what is compared with the vocabulary as a whole. The slash, quotes and commas part them.
-_WORD = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)|[^\x00-,/:-@\[\]{}\s]+", re.ASCII
-)
-_ADDRESS = r"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])"
+_WORD = re.compile(rf"{_TIME}|[^\x00-,/:-@\[\]{{}}\s]+", re.ASCII)
+_ADDRESS = r"(?<!\d)(?<!\d\.)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?!\.?\d)"
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_PART = re.compile(rf"(?P<uid>{_UID})|(?P<address>{_ADDRESS})|(?P<run>[^\d\x00-@]+)")
-#: Numbers, amounts, spans of time, chips, fault codes and times: no names.
-_MEASURE = re.compile(
-    r"[-+]?\d+(\.\d+)?([KMGTPE]i?|k|%)?|(\d+(\.\d+)?(ns|us|ms|s|m|h|d|w))+|(Ascend[0-9]{3}[A-Za-z0-9]{0,3}|npu)(-\d+)+"
-    r"|0x[0-9a-fA-F]{1,16}|[0-9A-F]{8}|\d{4}-\d\d-\d\dT.*"
+#: A number with at least six digits is too long to number pods or nodes, and may be that of a person.
+_PART = re.compile(
+    rf"(?P<uid>{_UID})|(?P<address>{_ADDRESS})|(?P<run>[^\d\x00-@]+)|(?P<number>0*[1-9]\d{{5,}})"
 )
+#: Numbers, amounts, durations, chips and times: no names.
+_MEASURE = re.compile(
+    r"[-+]?\d+(\.\d+)?([KMGTPE]i?|k|%)?|(\d+(\.\d+)?(ns|us|ms|s|m|h|d|w))+"
+    rf"|(Ascend[0-9]{{3}}[A-Za-z0-9]{{0,3}}|npu)(-\d+)+|{_TIME}"
+)
+_FAULT_CODE = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9A-F]{8}")
 _SYLLABLES = tuple(map("".join, product("bdfgklmnprstvz", "aeiou")))
-#: Runs that are shorter tell nothing and are parts of many words of Ringwise's own.
-_TELLING = 3
 #: Texts that are remembered to save time.
 _REMEMBERED = 1_000_000
+
+
+class TextRole(enum.Enum):
+    """What a text is in the object that it was read from."""
+
+    #: Other names are made of it: a word of the vocabulary then stays in all of them.
+    NAME = enum.auto()
+    #: Such as the value of a label.
+    VALUE = enum.auto()
+    #: Its numbers mean something to a rule: the value of a well-known key.
+    WORD = enum.auto()
+    FAULT_CODE = enum.auto()
 
 
 def words_of(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def _number(address: str) -> tuple[int, ...]:
-    return tuple(map(int, address.split(".")))
-
-
 class Pseudonyms:
-    """Collects first, then replaces. `vocabulary`: words that stay; `kept`: runs of letters that do."""
+    """Collects first, then renames. `vocabulary`: words that stay; `kept`: runs of letters that do."""
 
     def __init__(self, vocabulary: Iterable[str], kept: Iterable[str] = ()) -> None:
-        self._vocabulary = frozenset(vocabulary)
+        self._vocabulary = set(vocabulary)
         self._kept = set(kept)
-        self._runs: set[str] = set()
+        #: Runs of letters, long numbers and addresses, each with its pseudonym once all are known.
+        self._parts: dict[str, str] = {}
         self._words: set[str] = set()
-        self._addresses: set[str] = set()
-        self._long_addresses: set[str] = set()
-        self._of_run: dict[str, str] = {}
-        self._of_address: dict[str, str] = {}
-        #: Texts that were collected, and replaced: the same ones come again and again.
-        self._collected: set[tuple[str, bool]] = set()
-        self._replaced: dict[str, str] = {}
-        self._closed = False
+        #: Texts that were collected, and renamed: the same ones come again and again.
+        self._collected: set[tuple[str, TextRole]] = set()
+        self._renamed: dict[str, str] = {}
+        #: Nothing is collected any more.
+        self.closed = False
 
-    # -- collecting
+    def stays(self, text: str) -> bool:
+        """Whether all its words belong to the vocabulary."""
+        return self._vocabulary.issuperset(words_of(text))
 
-    def collect(self, text: str, *, is_name: bool = False) -> str:
-        """A name is joined with others: one of the vocabulary then stays in all of them."""
-        if (text, is_name) in self._collected:
+    def rename(self, text: str, role: TextRole) -> str:
+        """Return the pseudonym of a text; until all are collected, the text itself."""
+        if not self.closed:
+            self._collect(text, role)
             return text
+        renamed = self._renamed.get(text)
+        if renamed is None:
+            is_address = ":" in text and text in self._parts
+            renamed = self._parts[text] if is_address else _WORD.sub(lambda word: self._word(word[0]), text)
+            if len(self._renamed) < _REMEMBERED:
+                self._renamed[text] = renamed
+        return renamed
+
+    def _collect(self, text: str, role: TextRole) -> None:
+        if (text, role) in self._collected:
+            return
         if len(self._collected) < _REMEMBERED:
-            self._collected.add((text, is_name))
+            self._collected.add((text, role))
         if _is_long_address(text):
-            self._long_addresses.add(text)
-            return text
-        for word in _WORD.findall(text):
+            self._parts[text] = ""
+            return
+        if role is TextRole.FAULT_CODE and _FAULT_CODE.fullmatch(text):
+            self._vocabulary.add(text)
+        for word in words_of(text):
             if word in self._vocabulary:
-                if is_name:
-                    self._kept.update(run for run in runs_of(word))
-            elif word not in self._words and not _MEASURE.fullmatch(word):
+                if role is TextRole.NAME:
+                    self._kept.update(runs_of(word))
+            elif word not in self._words and (
+                not _MEASURE.fullmatch(word)
+                or (role is not TextRole.WORD and word.isdecimal() and len(word) > 5)
+            ):
                 self._words.add(word)
-                for part in _PART.finditer(word):
-                    if part["run"]:
-                        self._runs.add(part["run"])
-                    elif part["address"]:
-                        self._addresses.add(part["address"])
-        return text
+                self._parts |= ((part[0], "") for part in _PART.finditer(word) if not part["uid"])
 
     def close(self) -> None:
-        """Choose the pseudonyms: nothing is collected any more."""
-        self._closed = True
+        """Choose the pseudonyms."""
+        self.closed = True
         self._collected.clear()
+        kinds: dict[str, list[str]] = {"run": [], "number": [], "address": [], "long": []}
+        for part in self._parts:
+            kinds[_kind(part)].append(part)
+        self._choose_runs(set(kinds["run"]))
+        # As numbers, but without making one of a million digits.
+        self._choose(
+            kinds["number"],
+            lambda part: (len(part.lstrip("0")), part.lstrip("0")),
+            lambda part, rank: str(100_000 + rank),
+        )
+        self._choose(
+            kinds["address"],
+            lambda part: tuple(map(int, part.split("."))),
+            lambda part, rank: f"{part.split('.')[0]}.{rank >> 16}.{rank >> 8 & 255}.{rank & 255}",
+        )
+        self._choose(kinds["long"], IPv6Address, lambda part, rank: str(IPv6Address((0xFD00 << 112) + rank)))
+
+    def _choose(self, parts: list[str], order: Callable[[str], Any], form: Callable[[str, int], str]) -> None:
+        ranks = count(1)
+        for part in sorted(parts, key=lambda one: (order(one), one)):
+            # A pseudonym that is the name of something else would make readers doubt.
+            self._parts[part] = next(new for rank in ranks if (new := form(part, rank)) not in self._parts)
+
+    def _choose_runs(self, runs: set[str]) -> None:
         fixed = sorted(self._kept)
-        taken = self._runs | self._vocabulary | self._kept
+        taken = runs | self._vocabulary | self._kept
         between: dict[int, list[str]] = {}
-        for run in sorted(self._runs - self._kept):
+        for run in sorted(runs - self._kept):
             between.setdefault(bisect_left(fixed, run), []).append(run)
-        for below, runs in between.items():
+        for below, some in between.items():
             low = fixed[below - 1] if below else ""
             high = fixed[below] if below < len(fixed) else None
-            self._of_run |= zip(runs, _codes(len(runs), low, high, taken), strict=True)
-        self._of_run |= {one: one for one in fixed}
-        ranks: dict[int, int] = {}
-        for address in sorted(self._addresses, key=lambda one: (_number(one), one)):
-            first = _number(address)[0]
-            while True:
-                rank = ranks[first] = ranks.get(first, 0) + 1
-                new = f"{first}.{rank >> 16}.{rank >> 8 & 255}.{rank & 255}"
-                if new not in self._addresses:
-                    break
-            self._of_address[address] = new
-        for rank, address in enumerate(sorted(self._long_addresses, key=IPv6Address), 1):
-            self._of_address[address] = str(IPv6Address((0xFD00 << 112) + rank))
-
-    # -- replacing
-
-    def replace(self, text: str) -> str:
-        """What is not known to be harmless is replaced."""
-        assert self._closed
-        found = self._replaced.get(text)
-        if found is None:
-            found = self._of_address.get(text) or _WORD.sub(lambda found: self._word(found[0]), text)
-            if len(self._replaced) < _REMEMBERED:
-                self._replaced[text] = found
-        return found
+            self._parts |= zip(some, _codes(len(some), low, high, taken), strict=True)
+        self._parts |= {one: one for one in fixed}
 
     def _word(self, word: str) -> str:
-        if word in self._vocabulary or _MEASURE.fullmatch(word):
+        if word in self._vocabulary or (word not in self._words and _MEASURE.fullmatch(word)):
             return word
-        return _PART.sub(self._part, word)
-
-    def _part(self, found: re.Match[str]) -> str:
-        """What was not collected is in no object: Ringwise wrote it."""
-        return self._of_address.get(found[0]) or self._of_run.get(found[0], found[0])
-
-    def replace_names(self, text: str) -> str:
-        """Of what Ringwise itself wrote: only what was collected is replaced."""
-        assert self._closed
-        if text in self._of_address:
-            return self._of_address[text]
-        return _WORD.sub(lambda found: self._named(found[0]), text)
-
-    def _named(self, word: str) -> str:
-        if word in self._words:
-            return self._word(word)
-        if word in self._vocabulary or _MEASURE.fullmatch(word):
-            return word
-        parts = list(_PART.finditer(word))
-        known = any(
-            part["address"] in self._of_address
-            or (len(part["run"] or "") >= _TELLING and part["run"] in self._runs)
-            for part in parts
-        )
-        # A word of one run that was not collected as a word is Ringwise's own.
-        return self._word(word) if known and len(parts) > 1 else word
-
-    # -- what was replaced
+        return _PART.sub(lambda part: part[0] if part["uid"] else self._parts[part[0]], word)
 
     def mapping(self) -> dict[str, str]:
-        """Every word that was replaced, with its pseudonym."""
+        """Return every word and address that was replaced, with its pseudonym."""
         words = {word: self._word(word) for word in sorted(self._words)}
-        return {word: new for word, new in words.items() if word != new} | {
-            one: self._of_address[one] for one in sorted(self._long_addresses)
-        }
+        words |= {one: self._parts[one] for one in sorted(self._parts) if ":" in one}
+        return {word: new for word, new in words.items() if word != new}
 
     @property
     def addresses(self) -> int:
-        return len(self._of_address)
+        return sum(_kind(part) in ("address", "long") for part in self._parts)
 
 
 def runs_of(word: str) -> Iterator[str]:
     return (part["run"] for part in _PART.finditer(word) if part["run"])
+
+
+def _kind(part: str) -> str:
+    if ":" in part:
+        return "long"
+    if not part[0].isdecimal():
+        return "run"
+    return "address" if "." in part else "number"
 
 
 def _is_long_address(text: str) -> bool:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
 
 from ringwise import wellknown
+from ringwise.apps.extensions import installed_registry
 from ringwise.apps.support.pseudonyms import runs_of, words_of
+from ringwise.framework.arguments import Argument, ArgumentFamily
+from ringwise.framework.configuration import ENABLE_FLAGS
 from ringwise.messages.expected_start import StartKind
-from ringwise.reasons import kinds_in
+from ringwise.reasons import ReasonKind, kinds_in
 from ringwise.scheduler.faults.detection import FaultType
 from ringwise.scheduler.faults.states import State
 from ringwise.state.job_rules import ACTIONS, EVENTS
@@ -66,23 +71,28 @@ _RINGWISE = """
     RestartRequest NotHandleFault NotHandle PreSeparateFault SeparateFault Reset PreSeparate node switch
     superpod chips chip job jobs nodes queue queues namespace pod rack racks succeed fail forever
     leaf-switches lab files cluster end requeue preempt reclaim gangpreempt gangreclaim fault move
-    drain limit suspend
+    drain limit suspend limited throttled cut alone
 """
 
-#: Names in the records that a leader leaves to the next one (F1, F3, M1).
+#: Names in the records for Huawei's components.
 _RECORD_KEYS = """
     CardNetworkUnhealthy CardUnhealthy FaultDeviceList IsHealthy IsSharedTor JobID JobName
     LogFileFormatTime NetworkUnhealthyNPU NodeHealthState NodeIp NodeName NodeRankIndex PodName
     ReasonOfTask RescheduleReason RescheduleRecords RescheduleTimeStamp Times TotalRescheduleTimes UUID
-    UnhealthyNPU UpdateTime at blocked chips clocks compressed cost delete deletingSince deletions
-    drained ended excused external failed fault_code fault_handling fault_level fault_type faulty
-    hardwareBroke hotSwitch id job jobs key large_model_fault_level lastGone leaving leftOut level made
-    missing most moved movedNames moves name node nodes npu_name old outcome owner placements plan plans
-    pods podsOwner position queue ranks recovery rejections resource restarts retries room roomLoads
-    saving shares since state suspended toldToExit tolerated type uid unreachable until usedRetry
-    version waited why runs preempted by cause lost reservations bound lent throttled users owners
+    UnhealthyNPU UpdateTime fault_code fault_handling fault_level fault_type large_model_fault_level
+    npu_name
 """
-RECORD_KEYS = frozenset(_RECORD_KEYS.split())
+#: Names in the leader record (F1): its tables, and the fields of their entries.
+_TABLE_KEYS = """
+    again allowed annotations at awaited back block blocked borrowing-pods by cause clocks compressed
+    cool-downs cost counted cpu_milli deleting_since deletions drained ended-moves entries evict evicting
+    excused expires extended external failed fault-jobs faulty first forced gone hardware_broke held
+    hot_switch id key last last_gone leaving leaving-pods lent level load loads lost made missing most moved
+    moved-jobs moved_names moves nominated old outcome overruns owner plan pod-queues pods_owner position
+    preemptions previous-placements rank ranks recovery rejected-pods reservations reserved-quota resource
+    restarts retries room room_loads run-times saving sent since started starts state suspended target
+    told_to_exit tolerated-faults type uid unreachable until used used_retry users version warned why
+"""
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -97,7 +107,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def vocabulary(catalog: BoardCatalog) -> frozenset[str]:
     """`catalog`: the boards of one's own are no secret either, where they were given."""
-    texts: list[str] = f"{_KUBERNETES}{_HUAWEI}{_RINGWISE}".split()
+    texts: list[str] = f"{_KUBERNETES}{_HUAWEI}{_RINGWISE}{_RECORD_KEYS}{_TABLE_KEYS}".split()
     for name, value in vars(wellknown).items():
         if name.isupper():
             texts += _texts(value)
@@ -111,7 +121,28 @@ def vocabulary(catalog: BoardCatalog) -> frozenset[str]:
     for board in catalog:
         texts += (board.name, *board.resources, *board.policies, *board.accelerator_types, board.ring_word)
         texts += (part for pair in (*board.job_labels, *board.node_labels) for part in pair)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("ringwise."):
-            texts += (kind.code for kind in kinds_in(vars(module)))
+    registry = installed_registry()
+    texts += (*registry.plugins, *registry.actions, *ENABLE_FLAGS, *reason_kinds())
+    for row in _declared_arguments():
+        texts += (row.name, *row.words) if isinstance(row, Argument) else row.pattern.words
     return frozenset(word for text in texts for word in words_of(text))
+
+
+def _declared_arguments() -> Iterator[Argument[Any] | ArgumentFamily[Any]]:
+    registry = installed_registry()
+    for plugin in registry.plugins.values():
+        yield from plugin.arguments or ()
+    for action in registry.actions.values():
+        yield from action.arguments
+
+
+@cache
+def argument_prefixes() -> tuple[str, ...]:
+    return tuple(row.prefix for row in _declared_arguments() if isinstance(row, ArgumentFamily))
+
+
+@cache
+def reason_kinds() -> Mapping[str, ReasonKind]:
+    """Return the kinds of reasons by code."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("ringwise.")]
+    return {kind.code: kind for module in modules for kind in kinds_in(vars(module))}

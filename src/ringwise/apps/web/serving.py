@@ -6,17 +6,13 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
+from ringwise.apps.certificate_files import CertificateFiles
 from ringwise.apps.web.options import WebOptions
-from ringwise.kubeclient.config import load_pair
-from ringwise.log import Logger
 from ringwise.metrics.connections import OpenConnections, listening_sockets
 from ringwise.metrics.endpoints import AddressError, parse_address
 from ringwise.web.application import DashboardServer
 from ringwise.web.connections import serving_application
-
-_LOG = Logger()
 
 #: Seconds between two looks at the files of the certificate.
 CERTIFICATE_INTERVAL = 60.0
@@ -76,42 +72,3 @@ async def listening_with_files(
         if renewing is not None:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
-
-
-class CertificateFiles:
-    """A TLS context with a certificate from files. cert-manager and kubelet replace such files."""
-
-    def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises AddressError."""
-        self._files = certificate, key
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._loaded: tuple[bytes, bytes] | None = None
-        try:
-            self.read()
-        except (OSError, ssl.SSLError, ValueError) as problem:
-            raise AddressError(f"{certificate}, {key}: the certificate cannot be used: {problem}") from None
-
-    def read(self) -> bool:
-        """Load the files where they changed; whether they did. New connections use them."""
-        found = self._files[0].read_bytes(), self._files[1].read_bytes()
-        if found == self._loaded:
-            return False
-        certificate, key = (content.decode() for content in found)
-        # A pair that does not fit leaves a context without any key, so it is tried on another one: while
-        # files are replaced one after the other, the last pair is served.
-        load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
-        load_pair(self.context, certificate, key)
-        self._loaded = found
-        return True
-
-    async def renew(self, interval: float) -> None:
-        while True:
-            await asyncio.sleep(interval)
-            try:
-                if self.read():
-                    _LOG.info("the dashboard has a new certificate", file=str(self._files[0]))
-            except (OSError, ssl.SSLError, ValueError) as problem:
-                _LOG.warning(
-                    "the dashboard's certificate cannot be read; the last one stays", why=str(problem)
-                )

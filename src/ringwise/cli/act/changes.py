@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.ask.objects import NAMED, PLURALS
 from ringwise.cli.ask.queries import (
     in_cluster_hint,
     lab_client,
@@ -27,6 +26,7 @@ from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, spinner, stop, with_options
 from ringwise.grammar import counted
+from ringwise.views.kinds import KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -171,12 +171,15 @@ def _wait_for(lab: Path | None, jobs: list[Any], timeout: int) -> tuple[list[Any
             time.sleep(POLL_SECONDS)
 
 
+_DELETABLE = [kind for kind in KINDS if kind.is_deletable]
+
+
 @click.command("delete")
 @click.argument(
     "kind",
-    type=click.Choice([*NAMED, *(PLURALS[kind] for kind in NAMED)]),
+    type=click.Choice([name for kind in _DELETABLE for name in (kind.name, kind.plural)]),
     required=False,
-    metavar="[job|pod|queue|node]",
+    metavar=f"[{'|'.join(kind.name for kind in _DELETABLE)}]",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME...]")
 @click.option("-n", "--namespace", help="Their namespace, where several have that name; with --all, only it.")
@@ -211,7 +214,7 @@ def delete_command(
             "ringwise: nothing to delete: give job, pod, queue or node with names or --all, or -f FILE"
         )
     if kind is not None and bool(names) == everything:
-        raise stop(f"ringwise: name the {PLURALS[kind]} to delete, or give --all")
+        raise stop(f"ringwise: name the {kind}s to delete, or give --all")
     only_lab(options, "on a cluster: kubectl delete")
     objects = _objects_of_files(files) if files else [(kind, name) for name in names]
     with lab_client(options["lab"], "deleting") as client:

@@ -142,4 +142,4 @@ def doctor_command(output: str, **options: Any) -> None:
 
         print_diagnosis(console, document)
 
-    show(document, output, draw, ExitCode.FAILED if document["errors"] else ExitCode.OK)
+    show(document, output, draw, ExitCode.FAILED if document.errors else ExitCode.OK)

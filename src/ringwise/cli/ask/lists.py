@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.ask.queries import FROM_CLUSTER, FROM_LAB, asking, source_of
+from ringwise.cli.ask.queries import FROM_CLUSTER, FROM_LAB, asking, namespace_of, source_of
 from ringwise.cli.completion import LabName
 from ringwise.cli.output import stop, until_ctrl_c, with_options
+from ringwise.views.kinds import BY_PLURAL
 
 if TYPE_CHECKING:
     from ringwise.apps.sources.protocol import QuerySource
@@ -73,8 +74,12 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
         raise stop(f"ringwise: --watch goes with tables; for {output} ask again")
     if watch and options["files"]:
         raise stop("ringwise: --watch goes with a lab or a cluster; files do not change")
-    chosen = options.pop("selector"), options.pop("queue"), states, options.pop("sort_by")
-    listing = Listing(*chosen, 0 if watch else limit, options.pop("hurt"))
+    listing = Listing(
+        **{name: options.pop(name) for name in ("selector", "queue", "sort_by", "hurt", "node")},
+        states=states,
+        limit=0 if watch else limit,
+        namespace=namespace_of(options),
+    )
     try:
         Choice(kind, listing)
     except ListError as error:
@@ -98,7 +103,7 @@ def watch_list(
     rows = document[kind]
     more = {"more": len(rows) - limit} if 0 < limit < len(rows) else {}
     draw({**document, kind: rows[: limit or None], **more})
-    headed, known = bool(rows), _by_key(rows)
+    headed, known = bool(rows), _by_key(kind, rows)
     seconds = SECONDS[source_of(options)]
     with until_ctrl_c(), asking(options, follows=True) as source:
         while True:
@@ -106,7 +111,7 @@ def watch_list(
             sys.stdout.flush()
             _wait(seconds)
             document = question(source())
-            found = _by_key(document[kind])
+            found = _by_key(kind, document[kind])
             for key in known.keys() - found.keys():
                 click.echo(f"{kind[:-1]} {'/'.join(key)} is not in the list any more")
             changed = [
@@ -120,14 +125,9 @@ def watch_list(
             known = found
 
 
-def _by_key(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[str, Any]]:
-    """Chips by node and chip, all others by namespace, where they have one, and name."""
-    return {_key(row): row for row in rows}
-
-
-def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    names = ("node", "chip") if "chip" in row else ("namespace", "name")
-    return tuple(row[name] for name in names if name in row)
+def _by_key(kind: str, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[str, Any]]:
+    names = BY_PLURAL[kind].key_fields
+    return {tuple(row[name] for name in names): row for row in rows}
 
 
 def _lasting(value: Any) -> Any:

@@ -169,7 +169,8 @@ def _ask(question: _Question, accounting: Path | None, options: dict[str, Any]) 
 
     hint = ", or give --accounting DIRECTORY; kubectl ringwise report asks a cluster"
     with lab_client(lab, "querying the lab", hint=hint) as client:
-        return LabSource(client).report(*question)
+        document: ReportDocument = LabSource(client).report(*question)
+    return document
 
 
 def _of_folder(folder: Path, question: _Question) -> ReportDocument:

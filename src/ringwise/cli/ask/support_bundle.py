@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Journal of the scheduler, with its rotated files.  [default: that of the lab]",
 )
-@click.option("--keep-names", is_flag=True, help="Replace nothing.")
+@click.option("--keep-names", is_flag=True, help="Do not replace names and addresses.")
+@click.option("--with-text", is_flag=True, help="Include messages and other free text as they are.")
 @click.option(
     "--mapping",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -66,22 +67,23 @@ def support_bundle_command(
     bundle: Path,
     journal: Path | None,
     keep_names: bool,
+    with_text: bool,
     mapping: Path | None,
     output: str,
     boards: tuple[Path, ...],
     **options: Any,
 ) -> None:
-    """Write a file for support: objects, configuration and journal, with names replaced.
+    """Write a file for support: objects, configuration and journal, without names and free text.
 
-    FILE is ringwise-bundle.tar.gz where none is named. `place`, `why` and `replay` give the same answers from
-    it. What is in it is printed.
+    FILE defaults to ringwise-bundle.tar.gz. `place`, `why` and `replay` give the same answers from it. What
+    is in it is printed.
 
-    Exit code 1 when something could not be read and is missing in it.
+    Exit code 1 if something could not be read and is missing in it.
     """
     from ringwise.apps.support.bundle_file import readme, write_bundle
 
     if keep_names and mapping is not None:
-        raise stop("ringwise: --keep-names replaces nothing, so there is no --mapping: give one of them")
+        raise stop("ringwise: --keep-names and --mapping are mutually exclusive")
     if not bundle.name.endswith((".tar.gz", ".tgz")):
         raise stop(f"ringwise: {bundle}: the name of a bundle ends with .tar.gz")
     if journal is not None and not journal.exists():
@@ -91,7 +93,13 @@ def support_bundle_command(
     try:
         with spinner("writing") as show_progress:
             document = write_bundle(
-                bundle, contents, catalog, keep_names=keep_names, mapping=mapping, progress=show_progress
+                bundle,
+                contents,
+                catalog,
+                keep_names=keep_names,
+                with_text=with_text,
+                mapping=mapping,
+                progress=show_progress,
             )
     except OSError as problem:
         raise stop(f"ringwise: {bundle}: {(problem.strerror or str(problem)).lower()}") from None

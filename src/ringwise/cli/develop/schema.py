@@ -6,7 +6,7 @@ import click
 
 from ringwise.cli.completion import KnownName
 from ringwise.cli.output import stdout_console, stop
-from ringwise.views.schemas import DOCUMENTS, find_kind, shipped_text
+from ringwise.views.schemas import DOCUMENTS, find_kind, schema_text
 
 
 @click.command("schema")
@@ -20,7 +20,7 @@ def schema_command(name: str | None) -> None:
     """
     if name is not None:
         try:
-            click.echo(shipped_text(find_kind(name)), nl=False)
+            click.echo(schema_text(find_kind(name)), nl=False)
         except LookupError as error:
             raise stop(f"ringwise: {error}") from None
         return

@@ -86,7 +86,7 @@ def _window_note(node: NodeFields) -> str:
     return node_state(node) + ("; takes jobs that end before" if node["open"] else "")
 
 
-def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None) -> None:
+def draw_nodes(console: Console, shown: Sequence[NodeFields], _now: int = 0, only: Only = None) -> None:
     columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
     columns += [Column("board", moves=True), Column("pods")]
     isolated = any(one["isolated"] for node in shown for one in node["chips"])
@@ -215,7 +215,7 @@ def _reserved(one: ReservationFields, now: int) -> str:
     return f"begins in {duration_text(one['start'] - now)}"
 
 
-def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = None) -> None:
+def draw_queues(console: Console, queues: Iterable[QueueFields], _now: int = 0, only: Only = None) -> None:
     table = Table(
         [
             *(Column(name) for name in ("queue", "state", "weight")),
@@ -240,7 +240,9 @@ def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = No
 _HYPER_NODE_STYLES = {"partial": "yellow", "ignored": "red"}
 
 
-def draw_hyper_nodes(console: Console, hyper_nodes: Iterable[HyperNodeFields], only: Only = None) -> None:
+def draw_hyper_nodes(
+    console: Console, hyper_nodes: Iterable[HyperNodeFields], _now: int = 0, only: Only = None
+) -> None:
     names = ("hypernode", "tier", "tier name", "parent", "nodes", "state")
     table = Table([Column(name) for name in names], note="problem")
     for one in hyper_nodes:
@@ -273,7 +275,7 @@ def draw_pods(console: Console, pods: Iterable[PodFields], now: int, only: Only 
     table.print(console, only)
 
 
-def draw_chips(console: Console, chips: Iterable[ChipFields], only: Only = None) -> None:
+def draw_chips(console: Console, chips: Iterable[ChipFields], _now: int = 0, only: Only = None) -> None:
     columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
     table = Table([*columns, Column("faults", moves=True)], note="note")
     for chip in chips:
@@ -303,7 +305,7 @@ def limit_text(queue: QueueFields) -> str:
     return f"{amounts_text(queue['capability'])}, {counted(most, 'chip')} in all"
 
 
-def amounts_text(amounts: Mapping[str, int]) -> str:
+def amounts_text(amounts: Mapping[str, int | float]) -> str:
     """`16 Ascend910, 4 cpu, 8 GiB`"""
     parts = []
     for name, amount in sorted(amounts.items(), key=lambda item: (item[0] in ("cpu", "memory"), item[0])):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 
 from rich.console import Console
 from rich.markup import escape
@@ -172,17 +172,17 @@ def _picture(chips: Mapping[str, NodeChipsFields], node: str | None, given: Sequ
 
 
 def print_capacity(console: Console, document: CapacityDocument) -> None:
-    for board in document["boards"]:
+    for board in document.boards:
         _print_board(console, board)
-    if not document["boards"]:
+    if not document.boards:
         console.print("no node offers a chip that a board serves")
 
 
 def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[BeforeDrainFields]) -> None:
-    names = ", ".join(one["node"] for one in rows[:_DRAINED_NODES])
+    names = ", ".join(one.name for one in rows[:_DRAINED_NODES])
     more = len(rows) - _DRAINED_NODES
     rest = f" and {counted(more, 'more node')}" if more > 0 else ""
-    chips, verb = sum(one["chips"] for one in rows), agrees(len(rows), "is", "are")
+    chips, verb = sum(one.chips for one in rows), agrees(len(rows), "is", "are")
     print_line(
         console,
         f"  {chips} of the free ones only for jobs that say they end before {time_text(start)}: "
@@ -191,39 +191,37 @@ def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[
 
 
 def _print_board(console: Console, answer: BoardCapacityFields) -> None:
-    chips, selector = answer["chips"], answer["accelerator_type"]
+    chips, selector = answer.chips, answer.accelerator_type
     where = f" on nodes with accelerator-type {selector}" if selector else ""
-    print_line(console, f"[bold]{answer['board']}[/] ({answer['resource']}){escape(where)}")
+    print_line(console, f"[bold]{answer.board}[/] ({answer.resource}){escape(where)}")
     rows = [
-        (chips["used"], "used"),
-        (chips["free"], "free"),
-        (chips["faulty"], "faulty"),
-        (chips["isolated"], "isolated"),
-        (chips["reserved"], "reserved"),
-        (chips["closed"], "closed"),
+        (chips.used, "used"),
+        (chips.free, "free"),
+        (chips.faulty, "faulty"),
+        (chips.isolated, "isolated"),
+        (chips.reserved, "reserved"),
+        (chips.closed, "closed"),
     ]
     words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("used", "free"))
-    print_line(
-        console, f"  {counted(chips['nodes'], 'node')} with {counted(chips['chips'], 'chip')}: {words}"
-    )
-    if chips["network_faulty"]:
-        lack = counted(chips["network_faulty"], "of the free ones has", "of the free ones have")
+    print_line(console, f"  {counted(chips.nodes, 'node')} with {counted(chips.chips, 'chip')}: {words}")
+    if chips.network_faulty:
+        lack = counted(chips.network_faulty, "of the free ones has", "of the free ones have")
         print_line(console, f"  {lack} no network: for one-pod jobs only")
-    for (start, what), drained in groupby(answer.get("drains", ()), key=itemgetter("start", "what")):
+    for (start, what), drained in groupby(answer.drains, key=attrgetter("start", "what")):
         _print_before_drain(console, start, what, list(drained))
     numbers = ("jobs that start now", "at best", "free chips it cannot use")
     table = Table([Column("shape"), *(Column(name, right=True, wraps=True) for name in numbers)], indent=2)
-    for shape in answer["shapes"]:
-        stranded = str(shape["stranded_chips"])
-        if shape["kind"] == "switches":
-            table.add(shape["form"], counted(shape["pods"], "pod"), "", stranded)
+    for shape in answer.shapes:
+        stranded = str(shape.stranded_chips)
+        if shape.kind == "switches":
+            table.add(shape.form, counted(shape.pods, "pod"), "", stranded)
         else:
-            table.add(shape["form"], str(shape["jobs"]), str(shape["upper_bound"]), stranded)
+            table.add(shape.form, str(shape.jobs), str(shape.upper_bound), stranded)
     table.print(console)
-    for sentence in answer.get("left_out", ()):
+    for sentence in answer.left_out:
         print_line(console, f"  not looked at: {sentence}", style="yellow")
-    if answer["largest_gang"]:
-        console.print(f"  largest gang of whole nodes: {answer['largest_gang']}", style="dim")
+    if answer.largest_gang:
+        console.print(f"  largest gang of whole nodes: {answer.largest_gang}", style="dim")
 
 
 # -- doctor --------------------------------------------------------------------------------------
@@ -232,16 +230,16 @@ _SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def print_diagnosis(console: Console, document: DoctorDocument) -> None:
-    for finding in document["findings"]:
-        severity = finding["severity"]
+    for finding in document.findings:
+        severity = finding.severity
         print_line(
             console,
-            f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] {escape(finding['where'])}: "
-            f"{escape(finding['what'])} [dim]\\[{finding['code']}][/]",
+            f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] {escape(finding.where)}: "
+            f"{escape(finding.what)} [dim]\\[{finding.code}][/]",
         )
-        if finding["cure"]:
-            print_line(console, f"  -> {escape(finding['cure'])}", style="dim")
-    counts = [(document["errors"], "error"), (document["warnings"], "warning"), (document["notes"], "note")]
+        if finding.cure:
+            print_line(console, f"  -> {escape(finding.cure)}", style="dim")
+    counts = [(document.errors, "error"), (document.warnings, "warning"), (document.notes, "note")]
     words = ", ".join(counted(count, kind) for count, kind in counts)
-    nodes, jobs = counted(document["nodes"], "node"), counted(document["jobs"], "job")
+    nodes, jobs = counted(document.nodes, "node"), counted(document.jobs, "job")
     print_line(console, f"{nodes}, {jobs}: {words}")

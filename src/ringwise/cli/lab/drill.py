@@ -29,12 +29,13 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
 
     Exit code 1 when an expectation does not hold.
     """
-    from ringwise.apps.drill.file import DrillFileError, read_drill
+    from ringwise.apps.drill.file import read_drill
     from ringwise.apps.drill.run import DrillStepError, run_drill
+    from ringwise.manifests.text.errors import DocumentError
 
     try:
         drills = [read_drill(path) for path in _found(files)]
-    except DrillFileError as error:
+    except DocumentError as error:
         raise stop(*error.errors) from None
     results: list[DrillResult] = []
     with spinner("running drills") as show_text:

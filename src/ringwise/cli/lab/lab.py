@@ -31,7 +31,6 @@ from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
 from ringwise.metrics.endpoints import AddressError, parse_address
-from ringwise.topology.board import BoardError
 
 _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 
@@ -164,7 +163,7 @@ def lab_command(
         if fresh:
             folder.clear()
         live = LiveLab(folder, settings)
-    except (FolderError, StoreError, BoardError, ValueError) as error:
+    except (FolderError, StoreError, ValueError) as error:
         raise stop(*(f"ringwise: {line}" for line in str(error).splitlines())) from None
     if live.continued and any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _FLEET

@@ -133,8 +133,8 @@ def _write_page(path: Path, document: SimulationDocument) -> None:
 
 
 def _plan(file: Path, options: dict[str, Any]) -> Plan:
-    from ringwise.apps.drill.file import DrillFileError
     from ringwise.apps.simulate.file import read_plan
+    from ringwise.manifests.text.errors import DocumentError
 
     configuration = _configuration(options["config"])
     if not _is_drill(file):
@@ -145,7 +145,7 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
         raise stop(f"ringwise: {written}: goes with a trace; a drill file says it itself")
     try:
         return read_plan(file, configuration, options["seed"])
-    except DrillFileError as error:
+    except DocumentError as error:
         raise stop(*error.errors) from None
 
 
@@ -228,13 +228,13 @@ def _configuration(path: Path | None) -> Configuration:
     if path is None:
         return default_configuration()
     from ringwise.apps.extensions import read_user_configuration
-    from ringwise.manifests.text.errors import ConfigurationError
+    from ringwise.manifests.text.errors import DocumentError
 
     try:
         return read_user_configuration(path.read_bytes(), str(path))
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
-    except ConfigurationError as error:
+    except DocumentError as error:
         raise stop(*error.errors) from None
 
 

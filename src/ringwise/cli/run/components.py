@@ -116,8 +116,7 @@ _POD_GROUPS = click.option(
     "their own, and the scheduler waits for them; the same for both. A scheduler without any controller "
     "needs --no-pod-groups.",
 )
-#: Of scheduler, controller and `ringwise install`.
-queue_command_option = click.option(
+_QUEUE_COMMANDS = click.option(
     "--queue-command-namespace",
     "queue_command_namespaces",
     multiple=True,
@@ -159,6 +158,11 @@ _cluster_options = with_options(
             default=default_address(8080),
             show_default=shown_default(8080),
             help="Listen address of /metrics, `:PORT` for all addresses; empty for none.",
+        ),
+        click.option(
+            "--volcano-metrics",
+            is_flag=True,
+            help="Export metrics under Volcano's names, too, for dashboards that query them.",
         ),
         _HEALTH,
         click.option(
@@ -203,7 +207,7 @@ _cluster_options = with_options(
 )
 @_POD_GROUPS
 @_CONTROLLER_MAP
-@queue_command_option
+@_QUEUE_COMMANDS
 @click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
 @click.option(
     "--binds-in-flight",
@@ -254,7 +258,7 @@ def scheduler(journal_size: int, **options: Any) -> None:
 @_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
 @_POD_GROUPS
 @_CONTROLLER_MAP
-@queue_command_option
+@_QUEUE_COMMANDS
 def controller(**options: Any) -> None:
     """Run the vcjob controller on a Kubernetes cluster.
 
@@ -273,9 +277,8 @@ def _run_component(options: ComponentOptions) -> None:
     from ringwise.kube.run.leader_election import LeaseSettingsError
     from ringwise.kube.run.runner import CoreFailedError
     from ringwise.kubeclient.credentials import KubeConfigError
-    from ringwise.manifests.text.errors import ConfigurationError
+    from ringwise.manifests.text.errors import DocumentError
     from ringwise.metrics.endpoints import AddressError, parse_address
-    from ringwise.topology.board import BoardError
 
     configure()
     try:
@@ -287,8 +290,7 @@ def _run_component(options: ComponentOptions) -> None:
     except (
         KubeConfigError,
         LeaseSettingsError,
-        ConfigurationError,
-        BoardError,
+        DocumentError,
         AddressError,
         JournalError,
     ) as error:
@@ -320,7 +322,20 @@ def _run_component(options: ComponentOptions) -> None:
     "--host",
     "hosts",
     multiple=True,
-    help="Another host name for the certificate; may be repeated.",
+    help="Another host name for the webhook's own certificate; may be repeated.",
+)
+@click.option(
+    "--tls-cert-file",
+    "certificate",
+    type=click.Path(path_type=Path),
+    help="Serve this certificate (PEM), which another program renews; read again when it changes. By "
+    "default the webhook creates and renews its own.",
+)
+@click.option(
+    "--tls-private-key-file",
+    "key",
+    type=click.Path(path_type=Path),
+    help="The key of that certificate (PEM).",
 )
 @board_option
 @click.option(
@@ -330,22 +345,25 @@ def _run_component(options: ComponentOptions) -> None:
     help="Refuse to delete a queue that has pods, also when it is Closed.",
 )
 def admission_command(**options: Any) -> None:
-    """Refuse impossible jobs at submit, with the reason and the cures.
+    """Reject impossible jobs when they are created, with the reason and suggested fixes.
 
-    The webhook issues and renews its certificates itself; replicas share them.
+    Without --tls-cert-file the webhook creates and renews its own certificate, which its replicas share in a
+    Secret.
     """
     from ringwise.apps.admission.webhook import Options, run
     from ringwise.kubeclient.credentials import KubeConfigError
+    from ringwise.manifests.text.errors import DocumentError
     from ringwise.metrics.endpoints import AddressError, parse_address
-    from ringwise.topology.board import BoardError
 
+    if (options["certificate"] is None) != (options["key"] is None):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file: must be given both or not at all")
     configure()
     try:
         chosen = Options(**options)
         for given in filter(None, (chosen.address, chosen.health_address)):
             parse_address(given)
         run(chosen)
-    except (KubeConfigError, AddressError, BoardError) as error:
+    except (KubeConfigError, AddressError, DocumentError) as error:
         raise stop(*str(error).splitlines()) from None
     except OSError as error:
         raise stop(error.strerror or str(error)) from None

@@ -214,7 +214,8 @@ class Dcmi:
 
     def version(self) -> str:
         text = ctypes.create_string_buffer(32)
-        return _text(text.value) if self._call(self._name("get_dcmi_version"), text, c_uint(32)) == 0 else ""
+        code = self._call(self._name("get_dcmi_version"), text, c_uint(len(text)))
+        return _text(text.value) if code == 0 else ""
 
     def cards(self) -> list[int]:
         """Opens the library again where it does not list its cards: a driver that was reset forgets us."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -27,8 +27,8 @@ from ringwise.device.health.levels import (
     SUB_HEALTH,
     SWITCH_LEVELS,
 )
-from ringwise.manifests.text.checking import checked, one_of
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.checking import decoded, one_of
+from ringwise.manifests.text.errors import Findings
 from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
 
@@ -67,11 +67,16 @@ _SWITCH_LISTS = {
 }
 #: Levels of the shipped data that have another name here.
 _SWITCH_NAMES = {"SubHealth": "SubHealthFault"}
+Part = TypeVar("Part")
 _CODE = re.compile(r"[0-9A-Fa-f]{1,16}", re.ASCII)
 
 
 class _Code(int):
     """Written in hexadecimal."""
+
+
+class _CodeText(str):
+    """A code as it is written: leading zeros are part of it."""
 
 
 class _Level(str):
@@ -109,6 +114,14 @@ class DurationRule(_Rule, frozen=True, kw_only=True):
 class FaultRules(msgspec.Struct, frozen=True):
     frequency: tuple[FrequencyRule, ...] = msgspec.field(default=(), name="FaultFrequency")
     duration: tuple[DurationRule, ...] = msgspec.field(default=(), name="FaultDuration")
+
+
+_CodeLists = msgspec.defstruct(
+    "_CodeLists", [(name, tuple[_CodeText, ...], ()) for names in _LISTS.values() for name in names]
+)
+_SwitchCodeLists = msgspec.defstruct(
+    "_SwitchCodeLists", [(name, tuple[str, ...], ()) for name in _SWITCH_LISTS.values()]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +172,7 @@ def shipped_configuration() -> FaultConfiguration:
     switch = {
         code: _SWITCH_NAMES.get(level, level) for level, codes in document["switch"].items() for code in codes
     }
-    found = Findings("fault_codes.json")
-    rules = _rules(document["rules"], found)
-    if rules is None:
-        raise ValueError("; ".join(map(str, found.errors)))
+    rules = msgspec.convert(document["rules"], FaultRules, dec_hook=_value)
     return FaultConfiguration(builder.levels, builder.spelling, switch, rules.frequency, rules.duration)
 
 
@@ -170,87 +180,50 @@ def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfigu
     """The shipped configuration with the parts that the ConfigMap has; a part that is wrong is left out."""
     base = shipped_configuration()
     levels, spelling = base.levels, base.spelling
-    codes = _object(data, CODES_KEY, found)
+    codes = _part(data, CODES_KEY, _CodeLists, found)
     if codes is not None:
         builder = _Builder()
         for level, lists in _LISTS.items():
             for name in lists:
-                builder.add(level, _codes(codes.get(name), f"{CODES_KEY}: {name}", found))
+                builder.add(level, getattr(codes, name))
         levels, spelling = builder.levels, {**base.spelling, **builder.spelling}
     switch_levels = base.switch_levels
-    switches = _object(data, SWITCH_CODES_KEY, found)
+    switches = _part(data, SWITCH_CODES_KEY, _SwitchCodeLists, found)
     if switches is not None:
         # The worst level of a code comes first.
         first: dict[str, str] = {}
         for level in SWITCH_LEVELS:
-            given = switches.get(_SWITCH_LISTS[level])
-            for code in _texts(given, f"{SWITCH_CODES_KEY}: {_SWITCH_LISTS[level]}", found):
+            for code in getattr(switches, _SWITCH_LISTS[level]):
                 first.setdefault(code, level)
         switch_levels = first
-    frequency, duration = base.frequency, base.duration
-    rules = _object(data, RULES_KEY, found)
-    if rules is not None:
-        read = _rules(rules, found)
-        if read is not None:
-            frequency, duration = read.frequency, read.duration
+    rules = _part(data, RULES_KEY, FaultRules, found)
+    if rules is None or not _agree(rules, RULES_KEY, found):
+        rules = FaultRules(base.frequency, base.duration)
     poll = data.get(POLL_KEY, "").strip()
-    interval = base.poll_interval
-    if poll:
-        seconds = whole_number(poll, 30, 3600)
-        if seconds is not None:
-            interval = seconds
-        else:
-            found.wrong(POLL_KEY, f"must be a whole number of seconds, 30 to 3600, got {shown(poll)}")
-    return FaultConfiguration(levels, spelling, switch_levels, frequency, duration, interval)
+    interval = whole_number(poll, 30, 3600) if poll else base.poll_interval
+    if interval is None:
+        found.invalid(POLL_KEY, poll, "must be a whole number of seconds, 30 to 3600")
+        interval = base.poll_interval
+    return FaultConfiguration(levels, spelling, switch_levels, rules.frequency, rules.duration, interval)
 
 
-def _object(data: Mapping[str, str], key: str, found: Findings) -> Mapping[str, Any] | None:
-    if not data.get(key, "").strip():
-        return None
-    try:
-        document = json.loads(data[key])
-    except (ValueError, RecursionError) as problem:
-        found.wrong(key, f"is no JSON: {problem}")
-        return None
-    if not isinstance(document, dict):
-        found.wrong(key, f"must be an object, got {shown(document)}")
-        return None
-    return document
+def _part(data: Mapping[str, str], key: str, kind: type[Part], found: Findings) -> Part | None:
+    """None: it is not there, or wrong."""
+    return decoded(data[key], kind, key, found, _value) if data.get(key, "").strip() else None
 
 
-def _texts(given: Any, path: str, found: Findings) -> list[str]:
-    if given is None:
-        return []
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        found.wrong(path, f"must be a list of codes, got {shown(given)}")
-        return []
-    return given
-
-
-def _codes(given: Any, path: str, found: Findings) -> list[str]:
-    codes = []
-    for text in _texts(given, path, found):
-        if _CODE.fullmatch(text):
-            codes.append(text)
-        else:
-            found.wrong(path, f"must have hexadecimal codes, got {shown(text)}")
-    return codes
-
-
-def _rules(document: Mapping[str, Any], found: Findings) -> FaultRules | None:
-    """None where one is wrong."""
-    read = checked(document, FaultRules, "", found, _value)
-    if read is None:
-        return None
+def _agree(rules: FaultRules, path: str, found: Findings) -> bool:
+    """Whether the fields of each rule go together."""
     before = len(found.errors)
-    for at, frequent in enumerate(read.frequency):
+    for at, frequent in enumerate(rules.frequency):
         if frequent.release is None and frequent.level != MANUALLY_SEPARATE:
-            wrong = f"must be a whole number of 60 to {2**32}, got null"
-            found.wrong(f"FaultFrequency[{at}].ReleaseTimeWindow", wrong)
-    for at, lasting in enumerate(read.duration):
+            field = f"{path}.FaultFrequency[{at}].ReleaseTimeWindow"
+            found.add_error(field, f"Required value: must be a whole number of 60 to {2**32}")
+    for at, lasting in enumerate(rules.duration):
         if lasting.level == MANUALLY_SEPARATE:
-            found.wrong(f"FaultDuration[{at}].FaultHandling", f"{MANUALLY_SEPARATE} is for frequencies only")
-    return read if len(found.errors) == before else None
+            field = f"{path}.FaultDuration[{at}].FaultHandling"
+            found.invalid(field, MANUALLY_SEPARATE, "is allowed in FaultFrequency only")
+    return len(found.errors) == before
 
 
 def _value(kind: type, value: object) -> object:
@@ -258,4 +231,4 @@ def _value(kind: type, value: object) -> object:
         return _Level(one_of(value, LEVELS[:-1]))
     if not isinstance(value, str) or not _CODE.fullmatch(value):
         raise ValueError("must be a hexadecimal code")
-    return _Code(value, 16)
+    return _CodeText(value) if kind is _CodeText else _Code(value, 16)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from math import exp, inf, log
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.domains.loads import DomainLoads
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.node_weights import NodeWeights
@@ -21,7 +22,7 @@ FULL = 1_000
 _MOST = 32
 
 #: Amounts that pods ask for, sorted by name.
-Asked = tuple[tuple[str, int], ...]
+Asked = tuple[tuple[str, Amount], ...]
 
 
 class FilledDomains:

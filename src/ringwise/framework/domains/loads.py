@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ringwise.framework.amounts import Amount
 from ringwise.state.changes import RecentChanges
 from ringwise.state.cluster import ClusterState
 from ringwise.state.hyper_nodes import Domain, Forest
@@ -90,7 +91,7 @@ class DomainLoads:
                 row += (extended.get(name, 0), shape.node_class.extended.get(name, 0))
         return tuple(row)
 
-    def fill(self, domain: str, asked: Mapping[str, int], weights: Mapping[str, int]) -> float:
+    def fill(self, domain: str, asked: Mapping[str, Amount], weights: Mapping[str, int]) -> float:
         """How full the domain gets, 0 to 1: the mean over what is asked, by weight; 0 where it overflows."""
         sums, total, weighed = self._sums[domain], 0.0, 0
         for position, name in enumerate(self.names):
@@ -100,11 +101,11 @@ class DomainLoads:
             used, allocatable = sums[2 * position], sums[2 * position + 1]
             if used + amount > allocatable:
                 return 0.0
-            total += weight * (used + amount) / allocatable
+            total += weight * float(used + amount) / allocatable
             weighed += weight
         return total / weighed if weighed else 0.0
 
-    def holds(self, domain: str, asked: Mapping[str, int]) -> bool:
+    def holds(self, domain: str, asked: Mapping[str, Amount]) -> bool:
         """Whether the domain, if it were empty, would hold this."""
         sums = self._sums[domain]
         return all(asked.get(name, 0) <= sums[2 * at + 1] for at, name in enumerate(self.names))

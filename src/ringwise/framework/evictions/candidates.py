@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-from ringwise.framework.evictions.lost_work import SECOND, LostWork, VictimRanks
+from ringwise.durations import SECOND
+from ringwise.framework.evictions.lost_work import LostWork, VictimRanks
 from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.session import Session

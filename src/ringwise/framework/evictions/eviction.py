@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ringwise.durations import SECOND
 from ringwise.framework.budget import TooCostly
-from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
+from ringwise.framework.evictions.lost_work import LostWork, chip_hours
 from ringwise.framework.evictions.nominated_shares import NominatedShares
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
 from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods, place_gang
@@ -214,6 +215,6 @@ def waiting_for_evictions(state: ClusterState, reservation: Reservation, now: in
         why=reservation.why,
         chips=reservation.chip_count,
         nodes=[state.names[node] for node in nodes[:20]],
-        seconds=max(0, (reservation.again or reservation.expires or now) - now) // 1_000_000_000,
+        seconds=max(0, (reservation.again or reservation.expires or now) - now) // SECOND,
         losers=list(reservation.losers)[:MAX_NAMED],
     ).with_hints(losers_text(reservation.losers))

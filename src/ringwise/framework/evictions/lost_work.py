@@ -7,7 +7,7 @@ limit of its queue; the second, where its queue believes it, can only make the j
 
 from __future__ import annotations
 
-from ringwise.durations import duration_text, go_duration, plain_duration, unix_nanoseconds
+from ringwise.durations import SECOND, duration_text, go_duration, plain_duration, unix_nanoseconds
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, Queue
@@ -21,7 +21,6 @@ from ringwise.wellknown import (
     RESTART_COST,
 )
 
-SECOND = 1_000_000_000
 #: How a restart that costs nothing is written (`ringwise.io/restart-cost`).
 NO_COST = frozenset({"0", "0s"})
 FALSE = frozenset({"false", "f", "0"})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from typing import Any
+from typing import NamedTuple
 
 from ringwise.framework.evictions.bundles import Bundles
 from ringwise.framework.evictions.candidates import LeavingPods, QueuePods
@@ -84,11 +84,54 @@ class EvictionPlan:
     leaving: tuple[str, ...] = ()
 
 
+class _Loss(NamedTuple):
+    """What victims of one priority lose."""
+
+    priority: int
+    #: Whether a job among them was evicted recently.
+    again: bool
+    #: Work that is lost.
+    seconds: int
+
+
+class _Price(NamedTuple):
+    """What it costs to evict victims; the smallest in this order is the best."""
+
+    #: The highest among them.
+    priority: int
+    #: The last of their queues.
+    queue: int
+    #: By priority, the highest first.
+    losses: tuple[_Loss, ...]
+    pods: int
+    #: The last of them in victim order.
+    position: int
+
+
+class _PricedPlan(NamedTuple):
+    """Compared by price, then by the place of the node in natural order."""
+
+    price: _Price
+    rank: int
+    plan: EvictionPlan
+
+
+class _Offer(NamedTuple):
+    """A node whose chips suffice without some victims."""
+
+    price: _Price
+    #: Its place in natural order.
+    rank: int
+    #: The victims without which the chips do not fit, and all of the node.
+    needed: list[VictimGroup]
+    groups: list[VictimGroup]
+
+
 @dataclass(frozen=True, slots=True)
 class _Offered:
     """A group by itself: its price, and how many chips it holds on each node."""
 
-    price: tuple[Any, ...]
+    price: _Price
     chips: Mapping[int, int]
 
 
@@ -254,7 +297,7 @@ class VictimSearch:
 
     def _cheapest_of(self, domains: Sequence[Domain]) -> EvictionPlan | None:
         """The room is made inside one of them: in that whose victims are the cheapest."""
-        best: tuple[Any, EvictionPlan] | None = None
+        best: tuple[tuple[bool, _Price], EvictionPlan] | None = None
         for domain in domains:
             self._domain = domain
             try:
@@ -406,7 +449,7 @@ class VictimSearch:
 
     def _one_pod(self, kind: _Groups) -> EvictionPlan | None:
         """The node whose victims are cheapest; on a tie the earlier in victim order, then natural order."""
-        best: tuple[Any, EvictionPlan] | None = None
+        best: _PricedPlan | None = None
         in_parts = len(self._queue_place) == 1 and self._go_in_order(kind)
         for candidates in self._more_and_more() if in_parts else (self._candidates,):
             best = self._cheapest_node(kind, candidates)
@@ -415,9 +458,9 @@ class VictimSearch:
                 break
             # No node that needs one of the others can cost less than the first of them does.
             decided = self._session.first_tier_decided
-            if best is not None and decided and best[0][0] < self._least(self._candidates[-rest][0]):
+            if best is not None and decided and best.price < self._least(self._candidates[-rest][0]):
                 break
-        return None if best is None else best[1]
+        return None if best is None else best.plan
 
     def _go_in_order(self, kind: _Groups) -> bool:
         """Whether only whole jobs go, in the order of the candidates: then those behind need no look.
@@ -439,7 +482,7 @@ class VictimSearch:
             count *= TIMES_AS_MANY
         yield candidates
 
-    def _least(self, job: Job) -> tuple[Any, ...]:
+    def _least(self, job: Job) -> _Price:
         """A price that is not above that of any victims with a pod of this job, or of one behind it."""
         pods = [pod for pod in job.pods.values() if pod.uid in self._position]
         lost = sum(self._work.of(job, pod) for pod in pods)
@@ -447,26 +490,24 @@ class VictimSearch:
         first = min(self._position[pod.uid] for pod in pods)
         place = min(self._place_of_queue((job, pod)) for pod in pods)
         rank = self._ranks.of(job)
-        return rank, place, ((rank, again, lost),), 1, first
+        return _Price(rank, place, (_Loss(rank, again, lost),), 1, first)
 
-    def _cheapest_node(self, kind: _Groups, candidates: Sequence[JobPod]) -> tuple[Any, EvictionPlan] | None:
-        best: tuple[Any, EvictionPlan] | None = None
-        for lowest, rank, needed, groups in islice(self._offers(kind, candidates), MAX_NODES_TRIED):
-            if best is not None and best[0] <= (lowest, rank):
+    def _cheapest_node(self, kind: _Groups, candidates: Sequence[JobPod]) -> _PricedPlan | None:
+        best: _PricedPlan | None = None
+        for offer in islice(self._offers(kind, candidates), MAX_NODES_TRIED):
+            if best is not None and best[:2] <= offer[:2]:
                 break
-            plan = self._on_node(needed, groups)
+            plan = self._on_node(offer.needed, offer.groups)
             if plan is not None:
-                price = (self._price([plan.victims]), rank)
-                if best is None or price < best[0]:
-                    best = (price, plan)
+                price = self._price([plan.victims])
+                if best is None or (price, offer.rank) < best[:2]:
+                    best = _PricedPlan(price, offer.rank, plan)
         return best
 
-    def _offers(
-        self, kind: _Groups, candidates: Sequence[JobPod]
-    ) -> Iterator[tuple[tuple[Any, ...], int, list[VictimGroup], list[VictimGroup]]]:
-        """Nodes whose chips suffice without their victims: the price, the place in natural order, and whom.
+    def _offers(self, kind: _Groups, candidates: Sequence[JobPod]) -> Iterator[_Offer]:
+        """Nodes whose chips suffice without their victims, the lowest price first.
 
-        The lowest price first. Who is needed on a node is found only when no other can be cheaper.
+        Who is needed on a node is found only when no other can be cheaper.
         """
         session = self._session
         rank_of = session.state.rank_of
@@ -474,7 +515,7 @@ class VictimSearch:
         by_node = self._groups_by_node(kind, candidates)
         self._read(len(by_node))
         offered: dict[int, _Offered] = {}
-        heap: list[tuple[tuple[Any, ...], int, bool, int]] = []
+        heap: list[tuple[_Price, int, bool, int]] = []
         for node, groups in by_node.items():
             for group in groups:
                 if id(group) not in offered:
@@ -488,7 +529,7 @@ class VictimSearch:
             lowest, rank, is_price, node = heappop(heap)
             groups = by_node[node]
             if is_price:
-                yield lowest, rank, found[node], groups
+                yield _Offer(lowest, rank, found[node], groups)
                 continue
             session.budget.spend(len(groups))
             needed = self._enough_chips(selection, node, groups)
@@ -505,9 +546,7 @@ class VictimSearch:
             chips[placement.node] = chips.get(placement.node, 0) + placement.chips.bit_count()
         return _Offered(self._price((group,)), chips)
 
-    def _least_on(
-        self, selection: NodeSelection, node: int, groups: Sequence[_Offered]
-    ) -> tuple[Any, ...] | None:
+    def _least_on(self, selection: NodeSelection, node: int, groups: Sequence[_Offered]) -> _Price | None:
         """A price that is not above that of any of these groups that leave enough chips; None: none do.
 
         More victims never cost less. Where all are of one priority and queue, as many of the cheapest as
@@ -526,31 +565,22 @@ class VictimSearch:
             fewest += 1
         if lacking > 0:
             return None
-        if fewest < 2 or any(one.price[:2] != cheapest[:2] or len(one.price[2]) > 1 for one in groups):
+        prices = [one.price for one in groups]
+        if fewest < 2 or any(one[:2] != cheapest[:2] or len(one.losses) > 1 for one in prices):
             return cheapest
-        lost = sorted([one.price[2][0][1:] for one in groups])[:fewest]
-        seconds = sorted([one.price[2][0][2] for one in groups])[:fewest]
-        work = ((cheapest[0], any(again for again, _ in lost), sum(seconds)),)
-        pods = sum(sorted([one.price[3] for one in groups])[:fewest])
-        return *cheapest[:2], work, pods, min(one.price[4] for one in groups)
+        again = sorted([one.losses[0].again for one in prices])[fewest - 1]
+        seconds = sum(sorted([one.losses[0].seconds for one in prices])[:fewest])
+        pods = sum(sorted([one.pods for one in prices])[:fewest])
+        loss = _Loss(cheapest.priority, again, seconds)
+        return _Price(*cheapest[:2], (loss,), pods, min(one.position for one in prices))
 
-    def _price(self, groups: Sequence[VictimGroup]) -> tuple[Any, ...]:
-        """What it costs to evict these, the smallest first.
-
-        Their highest priority; the last of their queues; of each priority, the highest first, whether a job
-        was evicted lately and the work that is lost; how many; and the last of them in victim order.
-        """
+    def _price(self, groups: Sequence[VictimGroup]) -> _Price:
         if len(groups) == 1 and len(groups[0]) == 1:
+            # Of most candidates: there may be tens of thousands.
             job, pod = groups[0][0]
             priority = self._ranks.of(job)
-            again, seconds = self._work.was_preempted_lately(job), self._work.of(job, pod)
-            return (
-                priority,
-                self._place_of_queue((job, pod)),
-                ((priority, again, seconds),),
-                1,
-                self._position[pod.uid],
-            )
+            loss = _Loss(priority, self._work.was_preempted_lately(job), self._work.of(job, pod))
+            return _Price(priority, self._place_of_queue((job, pod)), (loss,), 1, self._position[pod.uid])
         members = _members(groups)
         lost: dict[int, tuple[bool, int]] = {}
         for job, pod in members:
@@ -558,10 +588,10 @@ class VictimSearch:
             again, seconds = lost.get(rank, (False, 0))
             again = again or self._work.was_preempted_lately(job)
             lost[rank] = again, seconds + self._work.of(job, pod)
-        return (
+        return _Price(
             max(lost),
             max(map(self._place_of_queue, members)),
-            tuple((priority, *lost[priority]) for priority in sorted(lost, reverse=True)),
+            tuple(_Loss(priority, *lost[priority]) for priority in sorted(lost, reverse=True)),
             len(members),
             max(self._position[pod.uid] for _, pod in members),
         )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ringwise.framework.job import Job, PlannedPlace
 from ringwise.framework.reasons import WAIT_FOR_PLANNED_PLACES
 from ringwise.framework.session import Session
+from ringwise.grammar import listed
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
@@ -66,9 +67,4 @@ def chips_besides(
 
 def waits_for_planned_places(planned: Mapping[str, PlannedPlace]) -> Reason:
     nodes = sorted({place.node for place in planned.values()}, key=natural_key)
-    return WAIT_FOR_PLANNED_PLACES(waiting=len(planned), nodes=len(nodes), listing=_listed(nodes))
-
-
-def _listed(nodes: Sequence[str]) -> str:
-    more = len(nodes) - _NAMED
-    return ", ".join(nodes[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return WAIT_FOR_PLANNED_PLACES(waiting=len(planned), nodes=len(nodes), listing=listed(nodes, _NAMED))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ringwise.durations import SECOND
 from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
@@ -17,11 +18,11 @@ from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import WAIT_FOR_PREVIOUS_NODES
 from ringwise.framework.session import Session
+from ringwise.grammar import listed
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
 
-_SECOND = 1_000_000_000
 #: Nodes that one reason names.
 _NAMED = 5
 
@@ -58,11 +59,10 @@ def wait_for_previous_nodes(session: Session, job: Job, pods: Sequence[Pod]) -> 
     nodes = sorted({one.node for one in awaited}, key=natural_key)
     return WAIT_FOR_PREVIOUS_NODES(
         waiting=len(awaited),
-        limit=(first.until - first.since) // _SECOND,
+        limit=(first.until - first.since) // SECOND,
         nodes=len(nodes),
-        seconds=round((session.now - first.since) / _SECOND, 1),
-        listing=", ".join(nodes[:_NAMED])
-        + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""),
+        seconds=round((session.now - first.since) / SECOND, 1),
+        listing=listed(nodes, _NAMED),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ringwise.framework.amounts import Amounts, add, lacking
+from ringwise.framework.amounts import Amount, Amounts, add, lacking
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_SHARE_KEPT
 from ringwise.framework.session import Session
@@ -30,10 +30,10 @@ def no_room_beside(
     session: Session,
     queues: Sequence[str],
     job: str,
-    kept: Mapping[str, int],
-    asked: Mapping[str, int],
-    used: Mapping[str, int],
-    limit: Mapping[str, int],
+    kept: Mapping[str, Amount],
+    asked: Mapping[str, Amount],
+    used: Mapping[str, Amount],
+    limit: Mapping[str, Amount],
 ) -> Reason | None:
     """The reason where what the job asks for fits into the limit of the first queue, but not beside the kept.
 

@@ -14,16 +14,18 @@ from typing import Any, Protocol, TypeVar
 
 from ringwise.controller.machine import Controller
 from ringwise.durations import earliest
+from ringwise.kube.run.volcano_counts import VolcanoCounts
 from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer, deletion_of, heard_by
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.metrics.prometheus import Metrics
+from ringwise.metrics.volcano import VolcanoMetrics
 from ringwise.scheduler.accounting.totals import QueueTotal
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.heads import asked_by_heads
-from ringwise.scheduler.node_states import before_drain_counts, chip_counts
+from ringwise.scheduler.node_states import before_drain_counts, chip_counts, nodes_with_stale_reports
 
 _LOG = Logger()
 
@@ -98,8 +100,9 @@ class MachineAdapter(Protocol):
 
 
 class SchedulerAdapter:
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, volcano: VolcanoMetrics | None = None) -> None:
         self.scheduler = scheduler
+        self._volcano = None if volcano is None else VolcanoCounts(scheduler, volcano)
         self._deliver: Deliver = lambda commands: None
         self._yield_to_loop: Callable[[], object] = lambda: None
         #: Entries that did not fit when it was counted last.
@@ -110,26 +113,23 @@ class SchedulerAdapter:
         self._moves: dict[str, int] = {}
         #: What was accounted for when it was counted last.
         self._accounts: dict[str, QueueTotal] = {}
-        #: How many bindings of the current cycle were sent early, and the uids of their pods.
-        self._sent = 0
+        #: Bindings of this turn that were not sent early yet, and the uids of pods whose bindings were.
+        self._unsent: list[Bind] = []
         self._sent_early: set[str] = set()
 
     def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
         self._deliver = deliver
         self._yield_to_loop = yield_to_loop
-        self.scheduler.early_bindings = self._send_bindings
+        self.scheduler.on_bindings(self._send_bindings)
 
     def report_progress(self, progress: Callable[[], None]) -> None:
-        self.scheduler.on_progress = progress
+        self.scheduler.on_progress(progress)
         self.scheduler.measure(time.thread_time_ns)
 
     def _send_bindings(self, binds: Sequence[Bind]) -> None:
-        if len(binds) < self._sent:
-            # Another cycle of the same decision has started.
-            self._sent = 0
-        if len(binds) - self._sent >= _EARLY_BATCH:
-            ready = list(binds[self._sent :])
-            self._sent = len(binds)
+        self._unsent += binds
+        if len(self._unsent) >= _EARLY_BATCH:
+            ready, self._unsent = self._unsent, []
             self._sent_early.update(bind.uid for bind in ready)
             self._deliver([*ready])
         self._yield_to_loop()
@@ -141,9 +141,11 @@ class SchedulerAdapter:
         self.scheduler.prepare(now)
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
-        self._sent = 0
+        self._unsent.clear()
         self._sent_early.clear()
         commands = self.scheduler.handle(_for_scheduler(events), now)
+        if self._volcano is not None:
+            self._volcano.decided(commands, now)
         if not self._sent_early:
             return commands
         return [c for c in commands if not (isinstance(c, Bind) and c.uid in self._sent_early)]
@@ -172,6 +174,7 @@ class SchedulerAdapter:
         self._left_out = view.rescheduling_left_out
         self._count_moves(observer)
         self._count_accounts(observer)
+        observer.stale_reports(len(nodes_with_stale_reports(view.cluster, view.now)))
         drained = before_drain_counts(view.cluster, view.settings, view.now)
         asked = asked_by_heads(view)
         by_resource = chip_counts(view.cluster, view.now)
@@ -181,6 +184,8 @@ class SchedulerAdapter:
             free = counts.get("free", 0)
             unusable = any(chips <= free for chips in asked.get(resource, ()))
             observer.unusable_chips(resource, free if unusable else 0)
+        if self._volcano is not None:
+            self._volcano.count()
 
     def _count_accounts(self, observer: Metrics) -> None:
         view = self.scheduler.view
@@ -425,7 +430,7 @@ class CoreThread:
         ended = time.perf_counter()
         worked = ended - started - self._waited
         self._rests_until = 0.0 if self._advances else ended + min(worked * _REST, _MAX_REST)
-        self._observer.cycle(worked, len(events), written)
+        self._observer.cycle(worked, len(events), written, now / _SECOND)
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_INTERVAL:
             self._counted = moment

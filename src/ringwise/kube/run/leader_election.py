@@ -27,7 +27,7 @@ from collections.abc import Callable
 import msgspec
 
 from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
-from ringwise.kubeclient.client import ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import API_ERRORS, ApiError, Client, IgnoredStatus, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import LEASES
@@ -173,16 +173,14 @@ class LeaderElection:
         if ours is None:
             return
         try:
-            try:
+            with IgnoredStatus(409):
                 await self._put_released(ours)
-            except ApiError as error:
-                if error.status != 409:
-                    raise
-                # A renewal was under way when the election stopped: the lease has a newer version.
-                lease = await self._available_lease()
-                if lease is not None and lease.spec.holder_identity == self.identity:
-                    await self._put_released(lease)
-        except (ApiError, UnreachableError, KubeConfigError) as error:
+                return
+            # A renewal was under way when the election stopped: the lease has a newer version.
+            lease = await self._available_lease()
+            if lease is not None and lease.spec.holder_identity == self.identity:
+                await self._put_released(lease)
+        except API_ERRORS as error:
             _LOG.info("the lease was not released; it expires", why=str(error))
 
     async def _put_released(self, lease: _Lease) -> None:
@@ -252,20 +250,10 @@ class LeaderElection:
     async def _available_lease(self) -> _Lease | None:
         """The lease if this replica may take or renew it; None while another replica holds it."""
         settings = self._settings
-        try:
-            lease = await self._client.get(
-                # A renewal that waits for the rate limit could be too late.
-                LEASES,
-                settings.namespace,
-                settings.name,
-                _Lease,
-                settings.timeout,
-                rate_limited=False,
-            )
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            lease = _Lease(_LeaseMeta(settings.name, settings.namespace))
+        where = (settings.namespace, settings.name)
+        # A renewal that waits for the rate limit could be too late.
+        found = await self._client.find(LEASES, *where, _Lease, settings.timeout, rate_limited=False)
+        lease = found or _Lease(_LeaseMeta(settings.name, settings.namespace))
         spec, moment = lease.spec, self._clock.monotonic()
         if spec.holder_identity and spec.holder_identity != self.identity:
             renewal = (spec.holder_identity, spec.renew_time, spec.lease_transitions)

@@ -11,10 +11,11 @@ from ringwise.framework.registry import Registry
 from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
 from ringwise.kube.run.idle_event_loop import loop_idle_event
 from ringwise.kube.run.leader_election import LeaseSettings
+from ringwise.kube.run.volcano_counts import milliseconds
 from ringwise.kube.run.watchdog import STALL_TIMEOUT
-from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
-from ringwise.kube.watch.malformed import MalformedObjects
+from ringwise.kube.watch.malformed import BadObject, MalformedObjects
 from ringwise.kube.watch.readers import ObservedGroup, ObservedHyperNode, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
@@ -30,31 +31,25 @@ from ringwise.kube.write.status_queue import Precedence
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
+from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, PODS
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.messages.commands import Command, SetAside
-from ringwise.messages.events import ReschedulingRead
+from ringwise.messages.events import LeaderRecordRead
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.record_tables import read_tables
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.versions import read_record
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import (
-    COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
-    MOVES_KEY,
-    OVERRUNS_KEY,
-    PREEMPTIONS_KEY,
+    RECORD_CONFIG_MAPS,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
-    RESCHEDULING_KEY,
-    RESERVATIONS_KEY,
-    RUN_TIMES_KEY,
     VOLCANO_SYSTEM,
 )
 
@@ -189,27 +184,26 @@ class LeaderTerm:
         """F1: what the previous leader wrote. Only after the lease is won: until then it may still write."""
         if self._settings.jobs_only or self._settings.read_only:
             return
-        own, records, nodes = await asyncio.gather(
-            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP),
+        records, nodes, *objects = await asyncio.gather(
             self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP),
             self._read_own(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP),
+            *(self._read_own(VOLCANO_SYSTEM, name) for name in RECORD_CONFIG_MAPS),
         )
-        read = ReschedulingRead(
-            own.get(RESCHEDULING_KEY, ""),
-            records.get(RESCHEDULE_RECORDS_KEY, ""),
-            own.get(COOL_DOWNS_KEY, ""),
-            nodes.get(FAULT_NODE_KEY, ""),
-            own.get(MOVES_KEY, ""),
-            own.get(RUN_TIMES_KEY, ""),
-            own.get(PREEMPTIONS_KEY, ""),
-            own.get(RESERVATIONS_KEY, ""),
-            own.get(OVERRUNS_KEY, ""),
+        tables = {key: text for data in objects for key, text in data.items()}
+        self._report_unread(tables)
+        self.core.put(
+            [LeaderRecordRead(tables, records.get(RESCHEDULE_RECORDS_KEY, ""), nodes.get(FAULT_NODE_KEY, ""))]
         )
-        for key, text in sorted(own.items()):
-            _, problem = read_record(text)
-            if problem:
-                _LOG.error("record of the previous leader ignored", record=key, why=problem)
-        self.core.put([read])
+
+    def _report_unread(self, tables: Mapping[str, str]) -> None:
+        """The core copies them to another ConfigMap, and starts without them."""
+        _, problems = read_tables(tables)
+        for key, problem in sorted(problems.items()):
+            _LOG.error("record of the previous leader ignored", record=key, why=problem)
+        if problems and self._status is not None:
+            found = tuple(f"{key}: {problem}" for key, problem in sorted(problems.items()))
+            place = f"{VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
+            self._status.events.malformed(BadObject(CONFIG_MAPS.kind, place, found))
 
     async def read_accounts(self) -> None:
         """What the previous leader accounted for. Without it this term accounts for nothing."""
@@ -222,16 +216,11 @@ class LeaderTerm:
 
     async def _read_own(self, namespace: str, name: str) -> Mapping[str, str]:
         """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""
-        found: dict[str, str] = {}
-
-        async def read() -> None:
-            found.update(await self._config_maps.read(namespace, name))
-
         try:
-            await self._retrier.run(read)
+            return await self._retrier.run(partial(self._config_maps.read, namespace, name))
         except GivenUpError as error:
             _LOG.error("not read; jobs that are being rescheduled are not known", object=name, why=str(error))
-        return found
+            return {}
 
     def lead(self) -> None:
         self.core.decide()
@@ -320,7 +309,12 @@ class LeaderTerm:
             creations=creations,
             on_account=lambda command: self._accounts.apply(command) if self._accounts else None,
             on_claim_failed=lambda failure: self.core.put([failure]),
+            on_pod_created=self._created_pod,
         )
+
+    def _created_pod(self, job: JobTemplates) -> None:
+        if self._observer.volcano is not None and job.created:
+            self._observer.volcano.pod_created.observe(milliseconds(job.created, self._clock.now()))
 
     def _set_aside(self, command: SetAside) -> None:
         """The core could not handle an object that the readers accepted: the object is not to blame."""

@@ -42,9 +42,9 @@ class ShadowAdapter(SchedulerAdapter):
     """
 
     def __init__(self, scheduler: Scheduler, report: Report, observer: Metrics | None = None) -> None:
-        super().__init__(scheduler)
-        self._report = report
         self._observer = observer or Metrics()
+        super().__init__(scheduler, self._observer.volcano)
+        self._report = report
         self._decided: dict[str, Bind] = {}
         self._now = 0
         self.outcomes: Counter[str] = Counter()

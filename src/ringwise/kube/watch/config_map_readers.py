@@ -13,7 +13,7 @@ from ringwise.kube.watch.readers import DataReader, ObjectReader
 from ringwise.manifests.config_maps.device_info import KnownEntries, aggregated_nodes, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import KIND_OF
-from ringwise.manifests.text.errors import ConfigurationError, Findings, ManifestError
+from ringwise.manifests.text.errors import DocumentError, Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.topology_discovery import TopologyDiscovery
@@ -77,17 +77,15 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         text = (wire.data or {}).get(SCHEDULER_CONFIG_KEY)
         if text is None:
-            found.wrong(f"data.{SCHEDULER_CONFIG_KEY}", "is missing")
+            found.add_error(f"data.{SCHEDULER_CONFIG_KEY}", "Required value")
             return None
         # Imported here: a cluster may have no such ConfigMap, and then needs no YAML.
         from ringwise.manifests.settings.configuration import read_configuration
 
         try:
             configuration = read_configuration(text, found.origin, self._registry)
-        except ConfigurationError as error:
-            found.errors.extend(
-                ManifestError(found.origin, "", line) for line in str(error).splitlines() if line.strip()
-            )
+        except DocumentError as error:
+            found.errors += error.errors
             return None
         if text != self._text:
             self._text = text

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ringwise.durations import unix_nanoseconds
 from ringwise.kubeclient.resources import VCJOBS
 from ringwise.records import dataclass
 
@@ -32,9 +33,10 @@ class _Spec(msgspec.Struct):
     volumes: list[_Volume] | None = None
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, rename="camel"):
     name: str = ""
     uid: str = ""
+    creation_timestamp: str | None = None
 
 
 class _Job(msgspec.Struct):
@@ -63,6 +65,8 @@ class JobTemplates:
     uid: str
     tasks: dict[str, bytes]
     volumes: tuple[JobVolume, ...] = ()
+    #: When the job was created, in nanoseconds; 0 if it does not say.
+    created: int = 0
 
     @classmethod
     def of(cls, raw: msgspec.Raw) -> JobTemplates:
@@ -85,7 +89,9 @@ class JobTemplates:
             for position, volume in enumerate(spec.volumes or ())
             if volume.mount_path
         )
-        return cls(job.metadata.name, job.metadata.uid, tasks, volumes)
+        meta = job.metadata
+        created = unix_nanoseconds(meta.creation_timestamp or "") or 0
+        return cls(meta.name, meta.uid, tasks, volumes, created)
 
     @property
     def owner(self) -> dict[str, Any]:

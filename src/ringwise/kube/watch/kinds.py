@@ -115,7 +115,7 @@ def read_object(reader: Reader, received: object, found: Findings) -> KeyedObjec
         return reader.read(received, found)
     except Exception as error:
         _LOG.error("reader failed", object=found.origin, error=error)
-        found.wrong("", f"cannot be read: {type(error).__name__}: {shown(str(error))}")
+        found.add_error("", f"cannot be read: {type(error).__name__}: {shown(str(error))}")
         return None
 
 

@@ -72,7 +72,7 @@ class ObjectReader(ABC, Generic[Wire]):
         try:
             wire: Wire = decode_nested(self._decoder, received)
         except UNREADABLE as problem:
-            found.wrong("", str(problem).replace("`", ""))
+            found.add_error("", str(problem).replace("`", ""))
             return None
         return self.objects(wire, found)
 

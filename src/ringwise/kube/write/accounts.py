@@ -48,14 +48,14 @@ class ConfigMapAccounts:
     async def read(self) -> list[tuple[str, str]]:
         found: dict[str, str] = {}
         for start in range(0, len(SLOTS), _TOGETHER):
-            names = SLOTS[start : start + _TOGETHER]
-            await asyncio.gather(*(self._retrier.run(partial(self._read_one, one, found)) for one in names))
+            slots = SLOTS[start : start + _TOGETHER]
+            names = [f"{ACCOUNTING_CONFIG_MAPS}{slot}" for slot in slots]
+            finds = [partial(self._config_maps.find, VOLCANO_SYSTEM, name) for name in names]
+            all_data = await asyncio.gather(*map(self._retrier.run, finds))
+            for slot, data in zip(slots, all_data, strict=True):
+                if data is not None:
+                    found[slot] = data.get(ACCOUNTING_KEY, "")
         return sorted(found.items())
-
-    async def _read_one(self, slot: str, found: dict[str, str]) -> None:
-        data = await self._config_maps.find(VOLCANO_SYSTEM, f"{ACCOUNTING_CONFIG_MAPS}{slot}")
-        if data is not None:
-            found[slot] = data.get(ACCOUNTING_KEY, "")
 
     async def write(self, name: str, text: str) -> None:
         config_map = f"{ACCOUNTING_CONFIG_MAPS}{name}"

@@ -24,11 +24,19 @@ import msgspec
 
 from ringwise.kube.write.fence import CANCEL_MARGIN, MIN_FENCE_GAP, Fence
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
-from ringwise.kubeclient.client import MERGE_PATCH, ApiError, Client, FencedError, UnreachableError
+from ringwise.kubeclient.client import (
+    API_ERRORS,
+    MAX_CONFLICTS,
+    MERGE_PATCH,
+    ApiError,
+    Client,
+    FencedError,
+    UnreachableError,
+)
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import PODS
-from ringwise.kubeclient.retry import MAX_CONFLICTS, Backoff
+from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
@@ -204,12 +212,8 @@ class Binder:
         backoff = Backoff(0.1, 5.0, self._rng)
         while True:
             try:
-                pod = await self._client.get(PODS, bind.namespace, bind.pod, _Pod)
-            except ApiError as error:
-                if error.status == 404:
-                    raise _BindFailedError("not-found", "the pod is gone") from None
-                why = str(error)
-            except (UnreachableError, KubeConfigError) as error:
+                pod = await self._client.find(PODS, bind.namespace, bind.pod, _Pod)
+            except API_ERRORS as error:
                 why = str(error)
             else:
                 return _matches(bind, pod)
@@ -219,7 +223,9 @@ class Binder:
             await self._clock.sleep(backoff.pause())
 
 
-def _matches(bind: Bind, pod: _Pod) -> bool:
+def _matches(bind: Bind, pod: _Pod | None) -> bool:
+    if pod is None:
+        raise _BindFailedError("not-found", "the pod is gone")
     if pod.metadata.uid != bind.uid:
         raise _BindFailedError("replaced", "another pod has its name now")
     node = pod.spec.node_name

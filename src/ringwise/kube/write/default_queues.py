@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import QUEUES
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
@@ -28,21 +28,10 @@ def default_queues() -> list[dict[str, Any]]:
     ]
 
 
-async def create_if_missing(client: Client, queue: dict[str, Any]) -> bool:
-    """Whether it was missing."""
-    try:
-        await client.create(QUEUES, None, queue)
-    except ApiError as error:
-        if error.status != 409:
-            raise
-        return False
-    return True
-
-
 async def create_default_queues(client: Client, retrier: Retrier) -> None:
     for queue in default_queues():
         try:
-            await retrier.run(partial(create_if_missing, client, queue))
+            await retrier.run(partial(client.create_if_missing, QUEUES, None, queue))
         except GivenUpError as error:
             # Jobs of the queue `default` run without an object, too.
             _LOG.warning("queue not created", queue=queue["metadata"]["name"], why=str(error))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ringwise.framework.selectors import all_hold
 from ringwise.grammar import counted
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, PODS
 from ringwise.manifests.objects.disruption_budgets import BudgetStatusWire, BudgetWire, budget_from_wire
@@ -40,12 +40,7 @@ async def pods_held_back(client: Client, namespace: str, names: Sequence[str]) -
 
 async def _labels(client: Client, namespace: str, name: str) -> Mapping[str, str]:
     """None of a pod that is gone."""
-    try:
-        found = await client.get(PODS, namespace, name, _Labelled)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return {}
+    found = await client.find(PODS, namespace, name, _Labelled) or _Labelled()
     written = (found.metadata.labels if found.metadata is not None else None) or {}
     return {key: value or "" for key, value in written.items()}
 

@@ -12,7 +12,7 @@ from ringwise.kube.watch.malformed import BadObject
 from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.tenant_text import cut_text, reason_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import EVENTS, JOB_COMMANDS, PODS, Resource
@@ -78,8 +78,6 @@ class ObjectEvent:
         timestamp = rfc3339(now)
         number = zlib.crc32(f"{regarding.kind} {self.reason}".encode()) & 0xFFFF
         return {
-            "apiVersion": "v1",
-            "kind": "Event",
             "metadata": {
                 "name": f"{regarding.name[:200].rstrip('-.')}.{self.name_suffix or f'{now:x}{number:04x}'}",
                 "namespace": regarding.namespace or "default",
@@ -201,11 +199,8 @@ class EventRecorder:
                 EventReason.SCHEDULED,
                 f"Successfully assigned {namespace}/{pod} to {node}",
             )
-        try:
-            await self._client.create(EVENTS, event.regarding.namespace or "default", event.body(time))
-        except ApiError as error:
-            if error.status != 409 or error.reason != "AlreadyExists":
-                raise
+        namespace = event.regarding.namespace or "default"
+        await self._client.create_if_missing(EVENTS, namespace, event.body(time))
 
     async def _wait(self, since: float) -> None:
         await self._rate_limit.wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
@@ -35,7 +35,7 @@ from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.tenant_text import cut_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
-from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
+from ringwise.kubeclient.client import STRATEGIC_PATCH, Client, IgnoredStatus
 from ringwise.kubeclient.resources import (
     CONFIG_MAPS,
     HYPER_NODES,
@@ -100,6 +100,7 @@ from ringwise.wellknown import (
     ORDINARY_GROUP_PREFIX,
     POD_STATUS,
     QUEUE_GATE,
+    RECORD_CONFIG_MAPS,
     RESCHEDULING_CONFIG_MAP,
     RESTART_REFUSED,
     VOLCANO_SYSTEM,
@@ -183,6 +184,7 @@ class Executor:
         creations: Creations | None = None,
         on_account: Callable[[AccountCommand], object] = lambda command: None,
         on_claim_failed: Callable[[ClaimFailed], object] = lambda failure: None,
+        on_pod_created: Callable[[JobTemplates], object] = lambda job: None,
     ) -> None:
         self._creations = creations or Creations()
         #: The phase of each vcjob that was sent last.
@@ -190,6 +192,7 @@ class Executor:
         self._on_set_aside = on_set_aside
         self._on_held_up = on_held_up
         self._on_account = on_account
+        self._on_pod_created = on_pod_created
         self._client = client
         self._binder = binder
         self._status = status
@@ -201,6 +204,7 @@ class Executor:
         self._reset_configs = ResetConfigs(client, retrier)
         self._claims = ClaimWriter(client, retrier, on_claim_failed)
         self._hyper_nodes = HyperNodeWriter(client)
+        self._rows = self._table()
         self._ordered_work = OrderedWork(namespaces=namespaces, wait=status.wait_for_precedence)
 
     def execute(self, commands: Iterable[Command]) -> None:
@@ -313,16 +317,10 @@ class Executor:
         self, commands: Sequence[Command], ask: Callable[[], Awaitable[list[str]]]
     ) -> list[str]:
         """Of each pod: which disruption budgets do not allow its eviction with the others."""
-        found: list[str] = []
-
-        async def read() -> None:
-            found[:] = await ask()
-
         try:
-            await self._retrier.run(read, _ATTEMPTS)
+            return await self._retrier.run(ask, _ATTEMPTS)
         except GivenUpError as error:
             return [f"disruption budgets cannot be read: {error}"] * len(commands)
-        return found
 
     async def _evict_one(self, command: DeletePod) -> None:
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
@@ -343,7 +341,8 @@ class Executor:
         """
         job, step, actions = "", "", list[Action]()
         for command in commands:
-            next_job, next_step = self._job_of(command, job), _step_of(command)
+            row = self._rows[type(command)]
+            next_job, next_step = row.queue(command) or job, row.step
             if (next_job, next_step) != (job, step) and actions:
                 self._ordered_work.add(job, actions)
                 actions = []
@@ -365,82 +364,47 @@ class Executor:
         action = partial(self._execute, command)
         self._ordered_work.add(command.key, [action], kind=f"status {command.phase}", patient=known)
 
-    def _job_of(self, command: Command, current: str) -> str:
-        match command:
-            case SetJobStatus() | DeleteJob():
-                return command.key
-            case UpdateQueue():
-                return f"queue {command.name}"
-            case PutHyperNode():
-                return f"HyperNode {command.hyper_node.name}"
-            case DeleteHyperNode():
-                return f"HyperNode {command.name}"
-            case CreatePod():
-                return command.job
-            case CreateGroup() if command.group.ordinary:
-                return f"group {command.group.key}"
-            case DeleteGroup() if command.key.partition("/")[2].startswith(ORDINARY_GROUP_PREFIX):
-                return f"group {command.key}"
-            case CreateGroup() if command.group.owner is not None:
-                return f"{command.group.namespace}/{command.group.owner.name}"
-            case Publish():
-                return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
-            case Evict() | AnnotatePod() | RemoveQueueGate():
-                return f"evict {command.uid}"
-            case AskJob():
-                return f"ask {command.key}"
-            case SelectNode() | BindVolume():
-                return f"claim {command.namespace}/{command.claim}"
-        return current
+    def _table(self) -> dict[type[Command], _Row]:
+        """Return how each command that is executed in order is executed."""
+        retry, delete = self._retrier.run, self._delete
+        return {
+            # Without a limit of attempts: pods are deleted only after it is written.
+            SetJobStatus: _Row(lambda one: retry(partial(self._set_job_status, one)), _key_of, "status"),
+            CreatePod: _Row(self._create_pod, lambda one: one.job),
+            CreateGroup: _Row(lambda one: self._put_group(one.group), _queue_of_new_group),
+            DeletePod: _Row(self._delete_pod, step="delete"),
+            AnnotatePod: _Row(self._annotate, _queue_of_pod),
+            # Without a limit of attempts: the pod waits for it, and it is requested once.
+            RemoveQueueGate: _Row(lambda one: retry(partial(self._remove_gate, one)), _queue_of_pod),
+            DeleteGroup: _Row(
+                lambda one: delete(partial(self._delete_group, one.key)), _queue_of_old_group, "delete"
+            ),
+            DeleteJob: _Row(lambda one: self._delete_job(one.key), _key_of, "delete"),
+            AskJob: _Row(lambda one: delete(partial(self._ask_job, one)), lambda one: f"ask {one.key}"),
+            UpdateQueue: _Row(self._update_queue, lambda one: f"queue {one.name}"),
+            PutHyperNode: _Row(
+                lambda one: delete(partial(self._hyper_nodes.put, one.hyper_node)),
+                lambda one: f"HyperNode {one.hyper_node.name}",
+            ),
+            DeleteHyperNode: _Row(
+                lambda one: delete(partial(self._hyper_nodes.delete, one.name)),
+                lambda one: f"HyperNode {one.name}",
+            ),
+            Evict: _Row(self._evict, _queue_of_pod),
+            Publish: _Row(self._publish, _queue_of_config_map),
+            SelectNode: _Row(self._claims.select_node, _queue_of_claim),
+            BindVolume: _Row(self._claims.bind_volume, _queue_of_claim),
+        }
 
     async def _execute(self, command: Command) -> None:
-        retry = self._retrier.run
-        match command:
-            case SetJobStatus():
-                # Without a limit of attempts: pods are deleted only after it is written.
-                await retry(partial(self._set_job_status, command))
-            case CreatePod():
-                await self._create_pod(command)
-            case CreateGroup():
-                await self._put_group(command.group)
-            case DeletePod():
-                await self._delete_pod(command)
-            case AnnotatePod():
-                await self._annotate(command)
-            case RemoveQueueGate():
-                # Without a limit of attempts: the pod waits for it, and it is requested once.
-                await retry(partial(self._remove_gate, command))
-            case DeleteGroup():
-                await self._delete(partial(self._delete_group, command.key))
-            case DeleteJob():
-                await self._delete_job(command.key)
-            case AskJob():
-                await self._delete(partial(self._ask_job, command))
-            case UpdateQueue():
-                await self._update_queue(command)
-            case PutHyperNode():
-                await self._delete(partial(self._hyper_nodes.put, command.hyper_node))
-            case DeleteHyperNode():
-                await self._delete(partial(self._hyper_nodes.delete, command.name))
-            case Evict():
-                await self._evict(command)
-            case Publish():
-                await self._publish(command)
-            case SelectNode():
-                await self._claims.select_node(command)
-            case BindVolume():
-                await self._claims.bind_volume(command)
+        await self._rows[type(command)].execute(command)
 
     async def _ask_job(self, command: AskJob) -> None:
         """Its name is the same each time: one that nobody took yet is not made twice."""
         namespace, _, job = command.key.partition("/")
         name = f"{job[:200]}-{command.action.lower()}-{command.uid[:8] or 'any'}"
         body = job_command(namespace, job, command.uid, command.action, command.message, name)
-        try:
-            await self._client.create(JOB_COMMANDS, namespace, body)
-        except ApiError as error:
-            if error.status != 409:
-                raise
+        await self._client.create_if_missing(JOB_COMMANDS, namespace, body)
 
     # -- queues ----------------------------------------------------------------------------
 
@@ -508,11 +472,12 @@ class Executor:
             self._status.events.record(job, EventReason.FAILED_CREATE, str(error), warning=True)
             raise
         try:
-            body = _rendered(command, templates)
-            await self._retrier.run(partial(self._client.create, PODS, pod.namespace, body), _ATTEMPTS)
+            create = partial(
+                self._client.create_if_missing, PODS, pod.namespace, _rendered(command, templates)
+            )
+            if await self._retrier.run(create, _ATTEMPTS) is not None:
+                self._on_pod_created(templates)
         except GivenUpError as error:
-            if error.status == 409:
-                return  # the pod exists
             why = f"pod {pod.name}: {error}"
             self._on_held_up(JobHeldUp(command.job, templates.uid, cut_text(why)))
             self._status.events.record(job, EventReason.FAILED_CREATE, why, warning=True)
@@ -585,11 +550,8 @@ class Executor:
     async def _annotate_group(self, command: AnnotateGroup) -> None:
         namespace, _, name = command.key.partition("/")
         body = {"metadata": {"annotations": dict(command.annotations)}}
-        try:
+        with IgnoredStatus(404):
             await self._client.patch(POD_GROUPS, namespace, name, body)
-        except ApiError as error:
-            if error.status != 404:
-                raise
 
     async def _put_group(self, group: PodGroup) -> None:
         try:
@@ -605,11 +567,7 @@ class Executor:
 
     async def _create_group(self, group: PodGroup) -> None:
         body = group_body(group)
-        try:
-            await self._client.create(POD_GROUPS, group.namespace, body)
-        except ApiError as error:
-            if error.status != 409:
-                raise
+        if await self._client.create_if_missing(POD_GROUPS, group.namespace, body) is None:
             await self._update_group(group, body["spec"])
 
     async def _update_group(self, group: PodGroup, spec: dict[str, Any]) -> None:
@@ -668,12 +626,9 @@ class Executor:
 
     async def _set_job_status(self, command: SetJobStatus) -> None:
         namespace, _, name = command.key.partition("/")
-        try:
+        # A job that is gone: its pods are deleted with it.
+        with IgnoredStatus(404):
             await self._status.write_status(VCJOBS, namespace, name, job_status(command))
-        except ApiError as error:
-            # The job is gone, and its pods are deleted with it.
-            if error.status != 404:
-                raise
 
     async def _delete_job(self, key: str) -> None:
         namespace, _, name = key.partition("/")
@@ -688,7 +643,7 @@ class Executor:
         if not job:
             write = partial(self._config_maps.write, command.namespace, command.name, command.data)
             # F1, F5: without a limit of attempts: pods are deleted only after the record is written.
-            attempts = None if command.name == RESCHEDULING_CONFIG_MAP else _ATTEMPTS
+            attempts = None if command.name in RECORD_CONFIG_MAPS else _ATTEMPTS
             await self._retrier.run(write, attempts)
             return
         publish = partial(self._job_resources.publish, job, command.namespace, command.name, command.data)
@@ -717,6 +672,13 @@ def _rendered(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
         raise GivenUpError(f"the template of task {command.pod.task} cannot be used: {problem}") from None
 
 
+def _queue_of_config_map(command: Publish) -> str:
+    if command.name in RECORD_CONFIG_MAPS:
+        # Deletions come after all objects of the record.
+        return _RESCHEDULING
+    return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
+
+
 def _job_of_config_map(command: Publish) -> str:
     """Key of the vcjob whose host lists it contains; empty for a ConfigMap of the scheduler itself."""
     job = command.name.removesuffix(HOST_LISTS_SUFFIX)
@@ -729,13 +691,37 @@ def _is_of_lone_pod(group: PodGroup) -> bool:
     return group.ordinary and lone and group.topology is None
 
 
-def _step_of(command: Command) -> str:
-    match command:
-        case SetJobStatus():
-            return "status"
-        case DeletePod() | DeleteGroup() | DeleteJob():
-            return "delete"
-    return "create"
+class _Row(NamedTuple):
+    """How a command is executed: by what, in which queue, and in which step of its job."""
+
+    execute: Callable[[Any], Awaitable[None]]
+    #: Empty: that of the command before it, which is about the same job.
+    queue: Callable[[Any], str] = lambda command: ""
+    step: str = "create"
+
+
+def _key_of(command: SetJobStatus | DeleteJob) -> str:
+    return command.key
+
+
+def _queue_of_pod(command: Evict | AnnotatePod | RemoveQueueGate) -> str:
+    return f"evict {command.uid}"
+
+
+def _queue_of_claim(command: SelectNode | BindVolume) -> str:
+    return f"claim {command.namespace}/{command.claim}"
+
+
+def _queue_of_new_group(command: CreateGroup) -> str:
+    group = command.group
+    if group.ordinary:
+        return f"group {group.key}"
+    return "" if group.owner is None else f"{group.namespace}/{group.owner.name}"
+
+
+def _queue_of_old_group(command: DeleteGroup) -> str:
+    is_ordinary = command.key.partition("/")[2].startswith(ORDINARY_GROUP_PREFIX)
+    return f"group {command.key}" if is_ordinary else ""
 
 
 _COUNTS = {

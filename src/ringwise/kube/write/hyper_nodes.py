@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import Client, IgnoredStatus
 from ringwise.kubeclient.resources import HYPER_NODES
 from ringwise.log import Logger
 from ringwise.state.model import HyperNode
@@ -47,47 +47,28 @@ class HyperNodeWriter:
 
     async def put(self, wanted: HyperNode) -> None:
         """Create it, or update it: what others wrote into it and its status stay."""
-        labels, spec = dict(wanted.labels), hyper_node_spec(wanted)
-        found = await self._find(wanted.name)
-        if found is None:
-            meta: dict[str, Any] = {"name": wanted.name, "labels": labels}
-            body = {
-                "apiVersion": HYPER_NODES.version,
-                "kind": HYPER_NODES.kind,
-                "metadata": meta,
-                "spec": spec,
-            }
-            await self._create(body)
-        elif found.is_ours:
-            # With the version that was checked: it cannot become another's in between.
-            meta = {"labels": labels, "resourceVersion": found.metadata.resource_version}
-            await self._client.patch(HYPER_NODES, None, wanted.name, {"metadata": meta, "spec": spec})
-        else:
+        found = await self._client.find(HYPER_NODES, None, wanted.name, _Existing)
+        if found is not None and not found.is_ours:
             _LOG.warning("HyperNode is not ours and is not changed", object=wanted.name)
+            return
+        meta: dict[str, Any] = {"labels": dict(wanted.labels)}
+        if found is not None:
+            # With the version that was checked: it cannot become another's in between.
+            meta["resourceVersion"] = found.metadata.resource_version
+        body = {"metadata": meta, "spec": hyper_node_spec(wanted)}
+        # Without force: one that another client creates meanwhile is a conflict, and not ours.
+        with IgnoredStatus(404):
+            await self._client.apply(HYPER_NODES, None, wanted.name, body, force=found is not None)
+            return
+        # The controller asks again and again, ever more seldom.
+        if not self._told_missing:
+            self._told_missing = True
+            kind = f"{HYPER_NODES.plural}.{HYPER_NODES.group}"
+            _LOG.error("HyperNodes cannot be made: their CRD is not installed", crd=kind)
 
     async def delete(self, name: str) -> None:
-        found = await self._find(name)
+        found = await self._client.find(HYPER_NODES, None, name, _Existing)
         if found is not None and found.is_ours:
             await self._client.delete(HYPER_NODES, None, name, uid=found.metadata.uid)
         elif found is not None:
             _LOG.warning("HyperNode is not ours and is not deleted", object=name)
-
-    async def _find(self, name: str) -> _Existing | None:
-        try:
-            return await self._client.get(HYPER_NODES, None, name, _Existing)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return None
-
-    async def _create(self, body: dict[str, Any]) -> None:
-        try:
-            await self._client.create(HYPER_NODES, None, body)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            # The controller asks again and again, ever more seldom.
-            if not self._told_missing:
-                self._told_missing = True
-                kind = f"{HYPER_NODES.plural}.{HYPER_NODES.group}"
-                _LOG.error("HyperNodes cannot be made: their CRD is not installed", crd=kind)

@@ -37,8 +37,6 @@ def job_command(
     }
     named = {"name": name} if name else {"generateName": f"{job}-{action.lower()}-"}
     return {
-        "apiVersion": JOB_COMMANDS.version,
-        "kind": JOB_COMMANDS.kind,
         "metadata": {**named, "namespace": namespace, "ownerReferences": [target]},
         "action": action,
         "target": target,
@@ -97,11 +95,10 @@ class JobCommands(ObjectReader[_Command]):
 
     async def _carry_out(self, command: _Command) -> None:
         meta = command.metadata
-        await self._retrier.run(
-            partial(self._client.delete, JOB_COMMANDS, meta.namespace, meta.name, uid=meta.uid)
-        )
+        delete = partial(self._client.delete, JOB_COMMANDS, meta.namespace, meta.name, uid=meta.uid)
         target = command.target
-        if target is None:
+        # One that is gone was withdrawn, or taken by another controller.
+        if not await self._retrier.run(delete) or target is None:
             return
         if target.kind == QUEUES.kind:
             self._sink([QueueCommand(target.name, command.action, meta.namespace, meta.name, meta.uid)])

@@ -155,7 +155,7 @@ class JobResources:
                 return
             if error.status != 404:
                 raise
-            body = _body(CONFIG_MAPS, templates, namespace, name, {"data": dict(data)})
+            body = _body(templates, namespace, name, {"data": dict(data)})
             await self._client.create(CONFIG_MAPS, namespace, body)
 
     async def _take_over(
@@ -191,13 +191,8 @@ class JobResources:
     async def _create(
         self, resource: Resource, templates: JobTemplates, namespace: str, name: str, content: dict[str, Any]
     ) -> None:
-        try:
-            await self._client.create(
-                resource, namespace, _body(resource, templates, namespace, name, content)
-            )
-        except ApiError as error:
-            if error.status != 409 or error.reason == "Conflict":
-                raise
+        body = _body(templates, namespace, name, content)
+        if await self._client.create_if_missing(resource, namespace, body) is None:
             await self._check_existing(resource, templates, namespace, name)
 
     async def _create_secret(
@@ -207,22 +202,23 @@ class JobResources:
         created = self._secrets.setdefault(templates.uid, set())
         if name in created:
             return
-        body = _body(SECRETS, templates, namespace, name, content)
         try:
-            answer = await self._client.create(SECRETS, namespace, body)
-            made = msgspec.json.decode(answer, type=ExistingObject)
-            _remember(self._created, (namespace, name), (templates.uid, made.metadata.uid))
+            body = _body(templates, namespace, name, content)
+            answer = await self._client.create_if_missing(SECRETS, namespace, body)
         except UnreachableError as error:
             if not error.maybe_done:
                 raise
             # Possibly created: a second attempt could not tell ours from another.
-        except ApiError as error:
-            if error.status != 409 or error.reason == "Conflict":
-                raise
+            created.add(name)
+            return
+        if answer is not None:
+            made = msgspec.json.decode(answer, type=ExistingObject)
+            _remember(self._created, (namespace, name), (templates.uid, made.metadata.uid))
+        else:
             job, uid = self._created.get((namespace, name), (templates.uid, ""))
             if job != templates.uid:
                 await self._remove_secret(templates, namespace, name, uid)
-                raise not_yet_deleted(SECRETS.kind, name) from None
+                raise not_yet_deleted(SECRETS.kind, name)
             message = (
                 f"Secret {name} exists, this controller did not create it since it started, and the pods "
                 "get it as it is. What helps, if it is not of this job: rename the job, or delete the Secret"
@@ -234,11 +230,7 @@ class JobResources:
         """One that was created here for an earlier job of the name. Another one by now has another UID."""
         if not await exists(self._client, namespace, OwnerReference(name=templates.name, uid=templates.uid)):
             return
-        try:
-            await self._client.delete(SECRETS, namespace, name, uid=uid)
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
+        await self._client.delete(SECRETS, namespace, name, uid=uid)
         # What is there from now on is not known to be of that job.
         self._created.pop((namespace, name), None)
 
@@ -261,20 +253,10 @@ def _remember(known: dict[Key, Value], key: Key, value: Value) -> None:
     known[key] = value
 
 
-def _body(
-    resource: Resource, templates: JobTemplates, namespace: str, name: str, content: dict[str, Any]
-) -> dict[str, Any]:
-    return {
-        "apiVersion": resource.version,
-        "kind": resource.kind,
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": {APP_MANAGED_BY: "ringwise"},
-            "ownerReferences": [templates.owner],
-        },
-        **content,
-    }
+def _body(templates: JobTemplates, namespace: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    labels = {APP_MANAGED_BY: "ringwise"}
+    meta = {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [templates.owner]}
+    return {"metadata": meta, **content}
 
 
 def _key_files(keys: JobKeys, comment: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import ApiError, Client, IgnoredStatus
 from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.wellknown import APP_MANAGED_BY, VOLCANO_SYSTEM
@@ -24,7 +24,10 @@ class OwnConfigMaps:
         self._namespace = namespace
 
     async def write(self, namespace: str, name: str, data: Mapping[str, str]) -> None:
-        """The keys of `data`; other keys of the ConfigMap stay."""
+        """Write the keys of `data`; other keys of the ConfigMap stay.
+
+        A server-side apply would remove them: they belong to other parts of the scheduler.
+        """
         try:
             await self._write_in(namespace, name, data)
         except ApiError as error:
@@ -34,19 +37,11 @@ class OwnConfigMaps:
 
     async def _write_in(self, namespace: str, name: str, data: Mapping[str, str]) -> None:
         patch = {"data": dict(data)}
-        try:
+        with IgnoredStatus(404):
             await self._client.patch(CONFIG_MAPS, namespace, name, patch)
             return
-        except ApiError as error:
-            if error.status != 404:
-                raise
         meta = {"name": name, "namespace": namespace, "labels": {APP_MANAGED_BY: "ringwise"}}
-        try:
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **patch}
-            await self._client.create(CONFIG_MAPS, namespace, body)
-        except ApiError as error:
-            if error.status != 409:
-                raise
+        if await self._client.create_if_missing(CONFIG_MAPS, namespace, {"metadata": meta, **patch}) is None:
             # Another part of the scheduler has created it meanwhile, with other keys.
             await self._client.patch(CONFIG_MAPS, namespace, name, patch)
 
@@ -57,11 +52,7 @@ class OwnConfigMaps:
     async def find(self, namespace: str, name: str) -> dict[str, str] | None:
         """The same; None where there is no such ConfigMap."""
         for place in dict.fromkeys((namespace, self._namespace)):
-            try:
+            with IgnoredStatus(*_NOT_THERE):
                 found = await self._client.get(CONFIG_MAPS, place, name, ConfigMapWire)
-            except ApiError as error:
-                if error.status not in _NOT_THERE:
-                    raise
-                continue
-            return {key: value for key, value in (found.data or {}).items() if value}
+                return {key: value for key, value in (found.data or {}).items() if value}
         return None

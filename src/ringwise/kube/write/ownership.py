@@ -54,12 +54,10 @@ class Ownership(Enum):
 
 async def existing(client: Client, resource: Resource, namespace: str, name: str) -> ExistingObject:
     """The object that a creation found in its way. One that is gone by now is a conflict that passes."""
-    try:
-        return await client.get(resource, namespace, name, ExistingObject)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        raise ApiError(409, "Conflict", f"{resource.kind} {name} was deleted meanwhile") from None
+    found = await client.find(resource, namespace, name, ExistingObject)
+    if found is None:
+        raise ApiError(409, "Conflict", f"{resource.kind} {name} was deleted meanwhile")
+    return found
 
 
 def ownership(found: ExistingObject, job: str, uid: str) -> Ownership:
@@ -81,24 +79,14 @@ async def remove_left_over(
     """
     owners = found.metadata.owner_references or []
     alone = len(owners) == len(found.job_owners) and all(owner.name == job.name for owner in owners)
-    if not alone or found.metadata.deletion_timestamp is not None or not await exists(client, namespace, job):
-        return
-    try:
+    if alone and found.metadata.deletion_timestamp is None and await exists(client, namespace, job):
         await client.delete(resource, namespace, name, uid=found.metadata.uid)
-    except ApiError as error:
-        if error.status not in (404, 409):
-            raise
 
 
 async def exists(client: Client, namespace: str, job: OwnerReference) -> bool:
     """Whether the vcjob of this name is the one with this UID."""
-    try:
-        found = await client.get(VCJOBS, namespace, job.name, ExistingObject)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return False
-    return found.metadata.uid == job.uid
+    found = await client.find(VCJOBS, namespace, job.name, ExistingObject)
+    return found is not None and found.metadata.uid == job.uid
 
 
 def owned_by_named_owner(found: ExistingObject, group: str) -> bool:

@@ -7,7 +7,7 @@ installation: without it nothing is written, and the log says so once for each n
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import CONFIG_MAPS
@@ -40,23 +40,22 @@ class ResetConfigs:
         except GivenUpError as error:
             if error.status == 403:
                 self._tell_refused(command.namespace, where)
-            elif error.status != 404:
+            else:
                 _LOG.warning("the reset configuration of a job was not written", name=where, why=str(error))
 
     async def _change(self, command: SetResetConfig, where: str) -> None:
         name = f"{RESET_CONFIG_PREFIX}{command.job}"
-        try:
-            found = await self._client.get(CONFIG_MAPS, command.namespace, name, ConfigMapWire, _TIMEOUT)
-        except msgspec.DecodeError as error:
-            raise GivenUpError(f"it cannot be read: {error}") from None
-        data = changed((found.data or {}).get(RESET_KEY) or "", command)
-        if data is None:
-            _LOG.warning("the reset configuration of a job is no JSON object and stays", name=where)
-            return
-        # With the version that was read: ClusterD and the device plugin write it, too.
-        version = found.metadata.resource_version if found.metadata is not None else None
-        body = {"metadata": {"resourceVersion": version}, "data": data}
-        await self._client.patch(CONFIG_MAPS, command.namespace, name, body, timeout=_TIMEOUT)
+
+        # ClusterD and the device plugin write it, too, so it may have to be changed again.
+        def change(found: ConfigMapWire | None) -> dict[str, Any] | None:
+            if found is None:
+                return None
+            data = changed((found.data or {}).get(RESET_KEY) or "", command)
+            if data is None:
+                _LOG.warning("the reset configuration of a job is no JSON object and stays", name=where)
+            return None if data is None else {"data": data}
+
+        await self._client.update(CONFIG_MAPS, command.namespace, name, ConfigMapWire, change, _TIMEOUT)
 
     def _tell_refused(self, namespace: str, where: str) -> None:
         if namespace not in self._refused:

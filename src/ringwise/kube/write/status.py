@@ -17,12 +17,11 @@ from typing import Any
 from ringwise.kube.watch.readers import ObservedGroup, ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
 from ringwise.kube.write.fence import Fence
-from ringwise.kube.write.hyper_node_status import hyper_node_status
 from ringwise.kube.write.queue_status import QueueStatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence, StatusQueue
-from ringwise.kube.write.tenant_text import reason_text
+from ringwise.kube.write.tenant_text import cut_text, reason_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
-from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
+from ringwise.kubeclient.client import STRATEGIC_PATCH, Client, IgnoredStatus
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import HYPER_NODES, POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
@@ -47,6 +46,10 @@ SCHEDULER_ERROR = "SchedulerError"
 _READY = "tasks in gang are ready to be scheduled"
 #: Stands in the message of a condition between the reason and when the job is expected to start.
 _START = ". Expected start: "
+
+#: The condition of a HyperNode, and its reason if there is no problem.
+_VALID = "Valid"
+_NO_PROBLEM = "AllMembersFound"
 
 
 class StatusWriter:
@@ -225,12 +228,9 @@ class StatusWriter:
         """Through the status subresource; where the CRD has none, as a part of the object."""
         body = {"status": dict(status)}
         if resource.plural not in self._without_subresource:
-            try:
+            with IgnoredStatus(404):
                 await self._client.patch(resource, namespace, name, body, subresource="status")
                 return
-            except ApiError as error:
-                if error.status != 404:
-                    raise
         await self._client.patch(resource, namespace, name, body)
         # The object exists, so the 404 was about the subresource.
         self._without_subresource.add(resource.plural)
@@ -312,3 +312,29 @@ def _is_written(observed: ObservedGroup, command: SetGroupStatus) -> bool:
         "reason": last.reason or "",
         "message": text,
     }
+
+
+def hyper_node_status(command: SetHyperNodeStatus, observed: ObservedHyperNode, now: str) -> dict[str, Any]:
+    """What of the status has to be written. A HyperNode that never had a problem gets no condition.
+
+    Volcano's controller writes the number, too. So a number that differs is written when what we know
+    changes, and never because another writer changed it: two writers with different views would not end.
+    """
+    status: dict[str, Any] = {}
+    if command.nodes is not None and (observed.nodes or 0) != command.nodes:
+        status["nodeCount"] = command.nodes
+    condition = {
+        "type": _VALID,
+        "status": "True" if command.valid else "False",
+        "reason": command.reason or _NO_PROBLEM,
+        "message": cut_text(command.message),
+    }
+    old = next((one for one in observed.conditions if one.get("type") == _VALID), None)
+    if old is None and not command.reason:
+        return status
+    if old is None or any(old.get(key, "") != value for key, value in condition.items()):
+        same = old is not None and old.get("status") == condition["status"]
+        since = old.get("lastTransitionTime") if same and old is not None else None
+        others = [one for one in observed.conditions if one is not old]
+        status["conditions"] = [*others, {**condition, "lastTransitionTime": since or now}]
+    return status

@@ -120,7 +120,7 @@ def config_map_from_wire(
 def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
     path = keyed("data", DEVICE_INFO_KEY)
     if DEVICE_INFO_KEY not in data:
-        found.wrong(path, "is missing")
+        found.add_error(path, "Required value")
         return []
     info = decoded(data[DEVICE_INFO_KEY], _Info, path, found)
     if info is None:
@@ -213,7 +213,7 @@ def _of_cluster(name: str, data: dict[str, str], found: Findings, known: KnownEn
             changed[key] = raws[key]
     for key, info in read_entries(changed, _Info, path, found).items():
         if not key.startswith(DEVICE_INFO_PREFIX) or key == DEVICE_INFO_PREFIX:
-            found.wrong(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
+            found.add_error(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
             continue
         wrong = len(found.errors)
         read = list(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), found))
@@ -247,7 +247,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
         path += ".DeviceInfo"
         given, updated = listed.DeviceList, listed.UpdateTime
     if given is None:
-        found.wrong(f"{path}.DeviceList", "is missing")
+        found.add_error(f"{path}.DeviceList", "Required value")
         return
     lists = {key: value or "" for key, value in given.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
     server_index = info.ServerIndex
@@ -259,7 +259,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
     resources = _resources(lists)
     if len(resources) > MAX_RESOURCES:
         allowed = f"must list the chips of at most {MAX_RESOURCES} resources"
-        found.wrong(f"{path}.DeviceList", f"{allowed}, got {len(resources)}")
+        found.add_error(f"{path}.DeviceList", f"{allowed}, got {len(resources)}")
         return
 
     def chips(key: str, resource: str) -> int:

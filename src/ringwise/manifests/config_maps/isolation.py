@@ -61,7 +61,7 @@ def isolations_from_data(data: Mapping[str, str], found: Findings) -> Isolations
     entries = read_isolations(data)
     for one in entries:
         if one.chip and one.number is None:
-            found.wrong(f"data.{one.node}_{one.chip}", f"{one.chip!r} is no chip's name")
+            found.add_error(f"data.{one.node}_{one.chip}", f"{one.chip!r} is no chip's name")
     return Isolations(tuple(entries))
 
 

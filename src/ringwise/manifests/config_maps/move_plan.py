@@ -20,10 +20,10 @@ def move_plan_data(plan: MovePlan) -> dict[str, str]:
 def move_plan_from_data(data: Mapping[str, str], found: Findings) -> MovePlan:
     plan, problem = read_record(data.get(MOVE_PLAN_KEY, ""))
     if not plan:
-        found.wrong(f"data.{MOVE_PLAN_KEY}", problem or "is missing")
+        found.add_error(f"data.{MOVE_PLAN_KEY}", problem or "Required value")
         return _NOTHING
     try:
         return read_plan(plan)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        found.wrong(f"data.{MOVE_PLAN_KEY}", f"is no plan of moves: {type(error).__name__} {error}")
+        found.add_error(f"data.{MOVE_PLAN_KEY}", f"is no plan of moves: {type(error).__name__} {error}")
         return _NOTHING

@@ -82,7 +82,7 @@ def _of_own_switches(node: str, data: dict[str, str], found: Findings) -> list[N
 def _of_node(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:
     path = keyed("data", NODE_INFO_KEY)
     if NODE_INFO_KEY not in data:
-        found.wrong(path, "is missing")
+        found.add_error(path, "Required value")
         return []
     info = decoded(data[NODE_INFO_KEY], _NodeInfo, path, found)
     return [] if info is None else [NodeReport(node, NODE, _status(info), origin=found.origin)]
@@ -99,7 +99,7 @@ def _of_cluster(
     for key, info in infos.items():
         node = key.removeprefix(prefix)
         if node == key or not node:
-            found.wrong(keyed(path, key), f"must be {prefix}<node>")
+            found.add_error(keyed(path, key), f"must be {prefix}<node>")
             continue
         reports.append(NodeReport(node, source, _status(info), aggregated=True, origin=found.origin))
     return reports

@@ -62,7 +62,7 @@ def node_reservations_from_data(data: Mapping[str, str | None], found: Findings)
                 kept.append(one)
                 nodes += len(one.nodes)
                 continue
-        found.wrong(f"data.{name[:MAX_NAME]}", one)
+        found.add_error(f"data.{name[:MAX_NAME]}", one)
         problems.append(f"{name[:MAX_NAME]}: {one}")
     return NodeReservations(tuple(kept), tuple(problems))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import yaml
 
 from ringwise.manifests.config_maps.switches import tor_config_map
-from ringwise.manifests.text.errors import ManifestError, shown
+from ringwise.manifests.text.errors import ManifestError, invalid
 from ringwise.manifests.text.yaml_stream import YamlStream
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 
@@ -68,7 +68,7 @@ def _csv_rows(text: str, origin: str) -> Iterator[Row]:
                     columns = found
                     continue
             if len(values) <= max(columns) or not all(values[column] for column in columns):
-                message = f"must hold a switch and a server, got {shown(','.join(cells))}"
+                message = invalid(",".join(cells), "must have a switch and a server")
                 raise ManifestError(origin, where, message)
             yield values[columns[0]], values[columns[1]]
     except csv.Error as problem:
@@ -104,12 +104,12 @@ def _yaml_rows(text: str, origin: str) -> Iterator[Row]:
         for place, row in enumerate(value):
             yield from _row(row, origin, f"[{place}]")
     else:
-        raise ManifestError(origin, "", f"must be a list of rows or a map of switches, got {shown(value)}")
+        raise ManifestError(origin, "", invalid(value, "must be a list of rows or a map of switches"))
 
 
 def _row(row: object, origin: str, field: str) -> Iterator[Row]:
     if not isinstance(row, dict):
-        raise ManifestError(origin, field, f"must be an object with switch and server, got {shown(row)}")
+        raise ManifestError(origin, field, invalid(row, "must be an object with switch and server"))
     switch = next((row[word] for word in SWITCH_NAMES if word in row), None)
     name = _name(switch, origin, f"{field}.switch")
     servers = next((row[word] for word in (*SERVERS_NAMES, *SERVER_NAMES) if word in row), None)
@@ -120,14 +120,14 @@ def _row(row: object, origin: str, field: str) -> Iterator[Row]:
 
 def _servers_of(switch: str, servers: object, origin: str, field: str) -> Iterator[Row]:
     if not isinstance(servers, list):
-        raise ManifestError(origin, field, f"must be a list of server addresses, got {shown(servers)}")
+        raise ManifestError(origin, field, invalid(servers, "must be a list of server addresses"))
     for place, server in enumerate(servers):
         yield switch, _name(server, origin, f"{field}[{place}]")
 
 
 def _name(value: object, origin: str, field: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ManifestError(origin, field, f"must be text, got {shown(value)}")
+        raise ManifestError(origin, field, invalid(value, "must be text"))
     return value.strip()
 
 

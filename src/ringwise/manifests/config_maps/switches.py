@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ringwise.manifests.text.checking import misfits
-from ringwise.manifests.text.errors import Findings, ManifestError, one_line
+from ringwise.manifests.text.checking import decoded
+from ringwise.manifests.text.errors import Findings, ManifestError
 from ringwise.topology.reasons import TOPOLOGY_UNREADABLE
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 from ringwise.wellknown import KUBE_SYSTEM, TOR_INFO_KEY, TOR_LEVEL_KEY, TOR_NODE_CONFIG_MAP
@@ -34,15 +34,12 @@ class _TopologyWire(msgspec.Struct):
     server_list: list[_SwitchWire] | None = None
 
 
-_DECODER = msgspec.json.Decoder(_TopologyWire)
-
-
 def read_topology(tor_info: str | bytes, tor_level: str | None, origin: str) -> SwitchTopology:
     """The topology of `tor_info`. Raises ManifestError; doubtful entries are in its `problems`."""
-    try:
-        wire = _DECODER.decode(tor_info)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError) as problem:
-        raise _unreadable(tor_info, origin, problem) from None
+    found = Findings(origin)
+    wire = decoded(tor_info, _TopologyWire, f"data.{TOR_INFO_KEY}", found)
+    if wire is None:
+        raise found.errors[0]
     switches = [
         (
             switch.tor_ip,
@@ -66,7 +63,7 @@ def topology_of_config_map(data: Mapping[str, str], origin: str) -> SwitchTopolo
     """Like `read_topology`; an unreadable ConfigMap gives an empty topology with the reason."""
     try:
         if TOR_INFO_KEY not in data:
-            raise ManifestError(origin, f"data.{TOR_INFO_KEY}", "is missing")
+            raise ManifestError(origin, f"data.{TOR_INFO_KEY}", "Required value")
         return read_topology(data[TOR_INFO_KEY], data.get(TOR_LEVEL_KEY), origin)
     except ManifestError as error:
         return SwitchTopology((), 0, problems=(TOPOLOGY_UNREADABLE(problem=str(error)),), origin=origin)
@@ -76,25 +73,8 @@ def topology_from_data(data: Mapping[str, str], found: Findings) -> SwitchTopolo
     topology = topology_of_config_map(data, found.origin)
     if topology.unusable is not None:
         # Sent all the same: it is the reason of jobs that need switches.
-        found.wrong("data", topology.unusable.message)
+        found.add_error("data", topology.unusable.message)
     return topology
-
-
-def _unreadable(tor_info: str | bytes, origin: str, problem: Exception) -> ManifestError:
-    field = f"data.{TOR_INFO_KEY}"
-    try:
-        if isinstance(problem, RecursionError):
-            raise problem
-        value: Any = msgspec.json.decode(tor_info)
-    except RecursionError:
-        return ManifestError(origin, field, "is nested too deep")
-    except (msgspec.MsgspecError, UnicodeError) as broken:
-        return ManifestError(origin, field, f"broken JSON: {one_line(str(broken))}")
-    for path, message in misfits(value, _TopologyWire):
-        return ManifestError(origin, f"{field}.{path}" if path else field, message)
-    # Every value has the right type, so a field is missing: the decoder names it.
-    message, _, path = one_line(str(problem)).partition(" - at `$")
-    return ManifestError(origin, field + path.rstrip("`"), message[:1].lower() + message[1:])
 
 
 def tor_info_of(topology: SwitchTopology) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ringwise.manifests.text.checking import unsupported
 from ringwise.manifests.text.errors import Findings, shown
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
@@ -38,15 +39,15 @@ def requirement(
 ) -> Requirement:
     values = tuple(shared(value) for value in wire.values or ())
     if not wire.key:
-        found.wrong(f"{path}.key", "is missing")
+        found.add_error(f"{path}.key", "Required value")
     if wire.operator not in operators:
-        found.wrong(f"{path}.operator", f"must be one of {', '.join(operators)}, got {shown(wire.operator)}")
+        unsupported(f"{path}.operator", wire.operator, operators, found)
     elif wire.operator in ("In", "NotIn") and not values:
-        found.wrong(f"{path}.values", f"must not be empty for {wire.operator}")
+        found.add_error(f"{path}.values", f"must not be empty for {wire.operator}")
     elif wire.operator in ("Exists", "DoesNotExist") and values:
-        found.wrong(f"{path}.values", f"must be empty for {wire.operator}")
+        found.add_error(f"{path}.values", f"must be empty for {wire.operator}")
     elif wire.operator in ("Gt", "Lt") and not (len(values) == 1 and _is_integer(values[0])):
-        found.wrong(f"{path}.values", f"must be one whole number for {wire.operator}")
+        found.add_error(f"{path}.values", f"must be one whole number for {wire.operator}")
     return Requirement(shared(wire.key), shared(wire.operator), values)
 
 
@@ -64,7 +65,7 @@ def node_rules(
         where = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
         terms = affinity.required.node_selector_terms or ()
         if not terms:
-            found.wrong(where, "must have at least one term")
+            found.add_error(where, "must have at least one term")
         required = tuple(
             node_term(term, f"{where}[{position}]", found) for position, term in enumerate(terms)
         )
@@ -73,7 +74,7 @@ def node_rules(
         where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
         weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
         if wire.preference is None:
-            found.wrong(f"{where}.preference", "is missing")
+            found.add_error(f"{where}.preference", "Required value")
         elif wire.preference.match_expressions or wire.preference.match_fields:
             preferred.append((weight, node_term(wire.preference, f"{where}.preference", found)))
     return required, tuple(preferred)
@@ -90,7 +91,7 @@ def node_term(wire: NodeSelectorTermWire, path: str, found: Findings) -> NodeTer
     )
     for position, one in enumerate(fields):
         if one.key != "metadata.name":
-            found.wrong(f"{path}.matchFields[{position}].key", f"must be metadata.name, got {shown(one.key)}")
+            found.invalid(f"{path}.matchFields[{position}].key", one.key, "must be metadata.name")
     return NodeTerm(labels, fields) if labels or fields else NodeTerm(fields=(_NOTHING,))
 
 
@@ -127,7 +128,7 @@ def pod_rules(
         where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
         weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
         if wire.pod_affinity_term is None:
-            found.wrong(f"{where}.podAffinityTerm", "is missing")
+            found.add_error(f"{where}.podAffinityTerm", "Required value")
         else:
             where = f"{where}.podAffinityTerm"
             preferred.append(_pod_term(wire.pod_affinity_term, weight, labels, where, found))
@@ -138,7 +139,7 @@ def _pod_term(
     wire: PodAffinityTermWire, weight: int, labels: Mapping[str, str], path: str, found: Findings
 ) -> PodTerm:
     if not wire.topology_key:
-        found.wrong(f"{path}.topologyKey", "is missing")
+        found.add_error(f"{path}.topologyKey", "Required value")
     selector: tuple[Requirement, ...] = (_NOTHING,)
     if wire.label_selector is not None:
         selector = label_selector(wire.label_selector, f"{path}.labelSelector", found)
@@ -165,9 +166,9 @@ def _check_label_keys(
 ) -> None:
     for name, keys in (("matchLabelKeys", same), ("mismatchLabelKeys", other)):
         if keys and selector is None:
-            found.wrong(f"{path}.{name}", "must not be set without labelSelector")
+            found.add_error(f"{path}.{name}", "must not be set without labelSelector")
     for key in sorted(set(same).intersection(other)):
-        found.wrong(f"{path}.matchLabelKeys", f"names {shown(key)}, which mismatchLabelKeys names, too")
+        found.add_error(f"{path}.matchLabelKeys", f"names {shown(key)}, which mismatchLabelKeys names, too")
 
 
 def _with_own_values(
@@ -186,7 +187,7 @@ def spread_rules(
     for position, wire in enumerate(wires or ()):
         where = f"{path}[{position}]"
         if (wire.topology_key, wire.when_unsatisfiable) in known:
-            found.wrong(where, f"{wire.topology_key} with {wire.when_unsatisfiable} stands there twice")
+            found.add_error(where, f"{wire.topology_key} with {wire.when_unsatisfiable} stands there twice")
         known.add((wire.topology_key, wire.when_unsatisfiable))
         rules.append(_spread_rule(wire, labels, where, found))
     return tuple(rules)
@@ -196,13 +197,13 @@ def _spread_rule(
     wire: TopologySpreadWire, labels: Mapping[str, str], path: str, found: Findings
 ) -> TopologySpread:
     if not wire.topology_key:
-        found.wrong(f"{path}.topologyKey", "is missing")
+        found.add_error(f"{path}.topologyKey", "Required value")
     _one_of(wire.when_unsatisfiable, (_DO_NOT_SCHEDULE, "ScheduleAnyway"), f"{path}.whenUnsatisfiable", found)
     required = wire.when_unsatisfiable == _DO_NOT_SCHEDULE
     if wire.max_skew is None:
-        found.wrong(f"{path}.maxSkew", "is missing")
+        found.add_error(f"{path}.maxSkew", "Required value")
     if wire.min_domains is not None and not required:
-        found.wrong(f"{path}.minDomains", f"is allowed only with whenUnsatisfiable: {_DO_NOT_SCHEDULE}")
+        found.add_error(f"{path}.minDomains", f"is allowed only with whenUnsatisfiable: {_DO_NOT_SCHEDULE}")
     policies = (wire.node_affinity_policy or _HONOR, wire.node_taints_policy or _IGNORE)
     for name, policy in zip(("nodeAffinityPolicy", "nodeTaintsPolicy"), policies, strict=True):
         _one_of(policy, (_HONOR, _IGNORE), f"{path}.{name}", found)
@@ -224,7 +225,7 @@ def _spread_rule(
 
 def _one_of(value: str, allowed: Sequence[str], path: str, found: Findings) -> None:
     if value not in allowed:
-        found.wrong(path, f"must be one of {', '.join(allowed)}, got {shown(value)}")
+        unsupported(path, value, allowed, found)
 
 
 def _namespaces(selector: tuple[Requirement, ...]) -> tuple[str, ...] | None:
@@ -256,12 +257,12 @@ def tolerations(wires: Sequence[TolerationWire] | None, path: str, found: Findin
 def _toleration(wire: TolerationWire, path: str, found: Findings) -> Toleration:
     operator = wire.operator or "Equal"
     if operator not in ("Equal", "Exists"):
-        found.wrong(f"{path}.operator", f"must be Equal or Exists, got {shown(wire.operator)}")
+        found.invalid(f"{path}.operator", wire.operator, "must be Equal or Exists")
     if not wire.key and operator != "Exists":
-        found.wrong(f"{path}.operator", "must be Exists when there is no key")
+        found.add_error(f"{path}.operator", "must be Exists when there is no key")
     if (wire.effect or "") not in _EFFECTS:
         allowed = ", ".join(_EFFECTS[1:])
-        found.wrong(f"{path}.effect", f"must be one of {allowed}, or empty, got {shown(wire.effect)}")
+        found.invalid(f"{path}.effect", wire.effect, f"must be one of {allowed}, or empty")
     return Toleration(
         shared(wire.key or ""),
         shared(operator),

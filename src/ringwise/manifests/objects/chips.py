@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.errors import Findings, invalid
 from ringwise.manifests.text.quantities import NotReadableError
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_prefix
@@ -30,12 +30,12 @@ def chip_of(name: str, resource: str | None = None) -> int | None:
 def chips_in(text: str, resource: str, field: str, found: Findings) -> tuple[int, ...]:
     """The chips of a list in its order; an error and no chips when one is invalid or repeated."""
     if len(text) > MAX_LIST_CHARACTERS:
-        found.wrong(field, f"must have at most {MAX_LIST_CHARACTERS} characters, got {len(text)}")
+        found.add_error(field, f"must have at most {MAX_LIST_CHARACTERS} characters, got {len(text)}")
         return ()
     try:
         return _listed(text, resource)
     except NotReadableError as problem:
-        found.wrong(field, str(problem))
+        found.add_error(field, str(problem))
         return ()
 
 
@@ -47,9 +47,8 @@ def _listed(text: str, resource: str) -> tuple[int, ...]:
         chip = chip_of(name, resource)
         if chip is None:
             prefix = chip_prefix(resource)
-            raise NotReadableError(
-                f"must name chips {prefix}0 to {prefix}{MAX_NODE_CHIPS - 1}, with commas, got {shown(name)}"
-            )
+            allowed = f"must name chips {prefix}0 to {prefix}{MAX_NODE_CHIPS - 1}, with commas"
+            raise NotReadableError(invalid(name, allowed))
         if chip in chips:
             raise NotReadableError(f"names the chip {name} twice")
         chips.append(chip)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ringwise.manifests.objects.affinity import label_selector
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import LabelSelectorWire, MetaWire, WireStruct
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.state.model import Pod
@@ -42,12 +42,12 @@ def budget_from_wire(wire: BudgetWire, found: Findings, pods: Iterable[Pod] = ()
         return None
     for name, given in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
         if isinstance(given, str) and not _PERCENTAGE.fullmatch(given):
-            found.wrong(f"spec.{name}", f"must be a whole number or a percentage, got {shown(given)}")
+            found.invalid(f"spec.{name}", given, "must be a whole number or a percentage")
     requirements = tuple(label_selector(spec.selector, "spec.selector", found))
     budget = DisruptionBudget(about.namespace or "default", about.name or "", requirements, 0)
     allowed = wire.status.disruptions_allowed if wire.status is not None else None
     if allowed is None:
-        allowed = _allowed(spec, [pod for pod in pods if pod.live and budget.counts(pod)])
+        allowed = _allowed(spec, list(filter(budget.counts, pods)))
     return replace(budget, allowed=max(0, allowed))
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from ringwise.manifests.objects.metadata import identity, reference
 from ringwise.manifests.objects.network_topology import network_topology, sub_group_policies
 from ringwise.manifests.objects.pods import never_preempts
-from ringwise.manifests.objects.resources import amount, amounts
-from ringwise.manifests.text.checking import keyed
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.objects.resources import amounts
+from ringwise.manifests.text.checking import decoded, keyed, unsupported
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import MIN_RESOURCES, TASKS, check
-from ringwise.manifests.text.quantities import NotReadableError
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     CommandTargetWire,
@@ -22,6 +20,7 @@ from ringwise.manifests.text.wire import (
     PodGroupSpecWire,
     PodGroupWire,
     PriorityClassWire,
+    Quantities,
     QueueAffinityWire,
     QueueSpecWire,
     QueueStatusWire,
@@ -60,7 +59,7 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
     spec = wire.spec or PodGroupSpecWire()
     phase = (wire.status or PhaseStatusWire()).phase or ""
     if phase not in _GROUP_PHASES:
-        found.wrong("status.phase", f"must be one of {', '.join(_GROUP_PHASES[1:])}, got {shown(phase)}")
+        unsupported("status.phase", phase, _GROUP_PHASES[1:], found)
     tasks = spec.min_task_member or {}
     if not check(TASKS, tasks, "spec.minTaskMember", found):
         tasks = {}
@@ -100,7 +99,7 @@ def queue_from_wire(wire: QueueWire, found: Findings) -> Queue:
     spec = wire.spec or QueueSpecWire()
     state = (wire.status or QueueStatusWire()).state or "Open"
     if state not in _QUEUE_STATES:
-        found.wrong("status.state", f"must be one of {', '.join(_QUEUE_STATES)}, got {shown(state)}")
+        unsupported("status.state", state, _QUEUE_STATES, found)
     guarantee = spec.guarantee.resource if spec.guarantee else None
     limits, problem = _node_group_limits(who.annotations.get(NODE_GROUP_LIMITS))
     return Queue(
@@ -146,24 +145,11 @@ def _node_group_limits(text: str | None) -> tuple[Mapping[str, Mapping[str, int]
     if text is None:
         return {}, ""
     found = Findings("")
-    limits: dict[str, dict[str, int]] = {}
-    try:
-        groups = json.loads(text)
-        if not isinstance(groups, dict):
-            raise ValueError("it is no object of node groups")
-        for group, resources in groups.items():
-            if not isinstance(resources, dict):
-                raise ValueError(f"{shown(group)} is no object of resources")
-            limits[group] = {}
-            for name, value in resources.items():
-                if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-                    raise ValueError(f"{shown(name)} of {shown(group)} is no quantity")
-                limits[group][name] = amount(name, value, shown(group), found)
-    except (ValueError, NotReadableError, RecursionError) as problem:
-        return {}, str(problem) or type(problem).__name__
-    if found.errors:
-        return {}, str(found.errors[0])
-    return limits, ""
+    limits = {
+        group: amounts(resources, keyed("", group), found)
+        for group, resources in (decoded(text, dict[str, Quantities], "", found) or {}).items()
+    }
+    return ({}, str(found.errors[0])) if found.errors else (limits, "")
 
 
 def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueCommand:
@@ -171,11 +157,11 @@ def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueC
     target = wire.target or CommandTargetWire()
     name, action = target.name or "", wire.action or ""
     if target.kind not in ("Job", "Queue"):
-        found.wrong("target.kind", f"must be Job or Queue, got {shown(target.kind)}")
+        found.invalid("target.kind", target.kind, "must be Job or Queue")
     if not name:
-        found.wrong("target.name", "is missing")
+        found.add_error("target.name", "Required value")
     if not action:
-        found.wrong("action", "is missing")
+        found.add_error("action", "Required value")
     meta = wire.metadata or MetaWire()
     namespace = meta.namespace or DEFAULT_NAMESPACE
     if target.kind == "Queue":
@@ -215,7 +201,7 @@ def _scopes(spec: ResourceQuotaSpecWire, found: Findings) -> tuple[tuple[ClassSc
             continue
         if wire.operator not in _OPERATORS:
             path = f"spec.scopeSelector.matchExpressions[{position - len(spec.scopes or ())}].operator"
-            found.wrong(path, f"must be one of {', '.join(_OPERATORS)}, got {shown(wire.operator)}")
+            unsupported(path, wire.operator, _OPERATORS, found)
         classes.append(ClassScope(shared(wire.operator or ""), tuple(map(shared, wire.values or ()))))
     return tuple(classes), len(classes) < len(wires)
 

@@ -17,7 +17,7 @@ from ringwise.manifests.objects.resources import containers_sharing_cpus, pod_li
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.objects.volumes import claim_of_spec, ephemeral_volumes, named_claims
 from ringwise.manifests.text.checking import keyed
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import (
     DEPENDENCIES,
     EVENTS,
@@ -185,7 +185,7 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
     meta = wire.metadata or MetaWire()
     spec = wire.spec or PodSpecWire()
     if not spec.containers:
-        found.wrong(f"{path}.spec.containers", "must have at least one container")
+        found.add_error(f"{path}.spec.containers", "must have at least one container")
     check(LABELS, meta.labels, f"{path}.metadata.labels", found)
     labels = texts(meta.labels)
     annotations = kept_annotations(meta.annotations, f"{path}.metadata.annotations", found)
@@ -250,5 +250,5 @@ def _duration(text: str | None, path: str, found: Findings) -> int | None:
     try:
         return duration(text)
     except NotReadableError as problem:
-        found.wrong(path, f"{problem}, got {shown(text)}")
+        found.invalid(path, text, str(problem))
         return None

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 
 from ringwise.manifests.text.checking import keyed
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.errors import Findings, invalid
 from ringwise.manifests.text.limits import LABELS, NAME, check
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.manifests.text.strings import shared
@@ -146,20 +146,17 @@ def derived_uid(kind: str, namespace: str, name: str) -> str:
 
 def name_of(name: str | None, field: str, found: Findings) -> str:
     if not name:
-        found.wrong(field, "is missing")
+        found.add_error(field, "Required value")
         return ""
     if len(name) > NAME.most or "/" in name or " " in name or not name.isprintable():
-        found.wrong(
-            field,
-            f"must be a name of at most {NAME.most} letters, digits, '-' and '.', got {shown(name)}",
-        )
+        found.invalid(field, name, f"must be a name of at most {NAME.most} letters, digits, '-' and '.'")
     return shared(name)
 
 
 def reference(name: str | None, field: str, found: Findings, default: str = "") -> str:
     """The name of another object, which may be missing."""
     if name and len(name) > NAME.most:
-        found.too_large(field, f"must be a name of at most {NAME.most} characters, got {shown(name)}")
+        found.too_large(field, invalid(name, f"must be a name of at most {NAME.most} characters"))
         return default
     return shared(name or default)
 
@@ -170,7 +167,7 @@ def time_of(text: str | None, field: str, found: Findings) -> int:
     try:
         return nanoseconds(text)
     except NotReadableError as problem:
-        found.wrong(field, f"{problem}, got {shown(text)}")
+        found.invalid(field, text, str(problem))
         return 0
 
 
@@ -193,7 +190,7 @@ def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mappin
             kept[shared(key)] = value
     if size > MAX_ANNOTATION_CHARACTERS:
         longest = max(given, key=lambda key: len(given[key] or ""))
-        found.wrong(
+        found.add_error(
             keyed(field, longest),
             f"annotations of one object may have {MAX_ANNOTATION_CHARACTERS} characters, got {size}",
         )
@@ -220,7 +217,7 @@ def boolean_in(text: str, field: str, found: Findings) -> bool:
     if text in ("1", "t", "T", "true", "True", "TRUE"):
         return True
     if text not in ("", "0", "f", "F", "false", "False", "FALSE"):
-        found.wrong(field, f'must be "true" or "false", got {shown(text)}')
+        found.invalid(field, text, 'must be "true" or "false"')
     return False
 
 
@@ -230,10 +227,10 @@ def number_in(text: str, field: str, found: Findings, *, least: int | None = Non
     digits = stripped.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
         allowed = "a whole number" if least is None else f"a whole number of {least} or more"
-        found.wrong(field, f"must be {allowed}, got {shown(text)}")
+        found.invalid(field, text, f"must be {allowed}")
         return None
     number = int(stripped)
     if least is not None and number < least:
-        found.wrong(field, f"must be a whole number of {least} or more, got {shown(text)}")
+        found.invalid(field, text, f"must be a whole number of {least} or more")
         return None
     return number

@@ -7,7 +7,8 @@ from typing import Any
 
 from ringwise.manifests.objects.affinity import label_selector
 from ringwise.manifests.objects.metadata import identity
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.checking import unsupported
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import MEMBERS, PATTERN, PATTERNS, SUB_GROUP_LABELS, SUB_GROUPS, check
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
@@ -36,7 +37,7 @@ def network_topology(wire: NetworkTopologyWire | None, path: str, found: Finding
         return None
     mode = wire.mode or _MODES[0]
     if mode not in _MODES:
-        found.wrong(f"{path}.mode", f"must be one of {', '.join(_MODES)}, got {shown(mode)}")
+        unsupported(f"{path}.mode", mode, _MODES, found)
     tier = wire.highest_tier_allowed
     return NetworkTopology(
         soft=mode == "soft",
@@ -130,7 +131,7 @@ def hyper_node_from_wire(wire: HyperNodeWire, found: Findings) -> HyperNode:
 
 def _member(wire: HyperNodeMemberWire, path: str, found: Findings) -> HyperNodeMember:
     if wire.type not in _TYPES:
-        found.wrong(f"{path}.type", f"must be one of {', '.join(_TYPES)}, got {shown(wire.type)}")
+        unsupported(f"{path}.type", wire.type, _TYPES, found)
     selector, path = wire.selector or MemberSelectorWire(), f"{path}.selector"
     kinds = {
         "exactMatch": selector.exact_match,
@@ -139,15 +140,17 @@ def _member(wire: HyperNodeMemberWire, path: str, found: Findings) -> HyperNodeM
     }
     given = [kind for kind, one in kinds.items() if one]
     if not given:
-        found.wrong(path, "member selector must have one of exactMatch, regexMatch, or labelMatch, has none")
+        found.add_error(
+            path, "member selector must have one of exactMatch, regexMatch, or labelMatch, has none"
+        )
     elif len(given) > 1:
-        found.wrong(path, f"cannot specify more than one selector type, has {' and '.join(given)}")
+        found.add_error(path, f"cannot specify more than one selector type, has {' and '.join(given)}")
     name = selector.exact_match.name if selector.exact_match else None
     pattern = selector.regex_match.pattern if selector.regex_match else None
     if selector.exact_match and not name:
-        found.wrong(f"{path}.exactMatch.name", "member exactMatch name is required")
+        found.add_error(f"{path}.exactMatch.name", "member exactMatch name is required")
     if selector.regex_match and not pattern:
-        found.wrong(f"{path}.regexMatch.pattern", "member regexMatch pattern is required")
+        found.add_error(f"{path}.regexMatch.pattern", "member regexMatch pattern is required")
     # Whether it is an expression is told of the HyperNode, which is ignored by itself.
     check(PATTERN, pattern or "", f"{path}.regexMatch.pattern", found)
     labels = selector.label_match

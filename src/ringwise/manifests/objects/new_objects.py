@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.name_expressions import expression_error
 from ringwise.manifests.text.wire import (
     HyperNodeSpecWire,
     HyperNodeWire,
@@ -19,7 +20,6 @@ from ringwise.manifests.text.wire import (
     PodWire,
 )
 from ringwise.state.job_rules import TWO_TIERS
-from ringwise.state.name_patterns import BadPattern, NamePattern
 from ringwise.wellknown import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 
 #: A count above 0, or 1% to 99%.
@@ -42,12 +42,13 @@ def check_new_pod(wire: PodWire, found: Findings) -> None:
     for name in given:
         text = annotations[name] or ""
         if not _BUDGET.fullmatch(text):
-            found.wrong(
+            found.invalid(
                 f"metadata.annotations.{name}",
-                f"must be a positive integer or a valid percentage which between 1% ~ 99%, got {shown(text)}",
+                text,
+                "must be a positive integer or a valid percentage which between 1% ~ 99%",
             )
     if len(given) > 1:
-        found.wrong(
+        found.add_error(
             f"metadata.annotations.{given[0]}",
             f"not allow configure multiple annotations: only one of {' and '.join(given)} is allowed",
         )
@@ -57,7 +58,7 @@ def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
     """Of one that exists, or is in a file or lab, a wrong expression is told, and it is ignored by itself."""
     members = (wire.spec or HyperNodeSpecWire()).members or []
     if not members:
-        found.wrong("spec.members", "member must have at least one member, has none")
+        found.add_error("spec.members", "member must have at least one member, has none")
     if found.oversized:
         # Expressions that are too long, or too many, are not even looked at.
         return
@@ -68,14 +69,12 @@ def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
         if name and not _DNS_SUBDOMAIN.fullmatch(name):
             allowed = "up to 253 small letters, digits, - and ., each part from a letter or digit to one"
             told = f"member exactMatch validate failed: {shown(name)} is no name; allowed: {allowed}"
-            found.wrong(f"{path}.exactMatch.name", told)
-        try:
-            NamePattern(pattern or "")
-        except BadPattern as error:
+            found.add_error(f"{path}.exactMatch.name", told)
+        if pattern and (error := expression_error(pattern)):
             told = f"member regexMatch pattern is invalid: {shown(pattern)}: {error}"
-            found.wrong(f"{path}.regexMatch.pattern", told)
+            found.add_error(f"{path}.regexMatch.pattern", told)
 
 
 def _check_tiers(topology: NetworkTopologyWire | None, path: str, found: Findings) -> None:
     if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
-        found.wrong(path, f"{TWO_TIERS}: it has both; only one is allowed")
+        found.add_error(path, f"{TWO_TIERS}: it has both; only one is allowed")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.objects.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
 from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, amounts
-from ringwise.manifests.text.checking import decoded, keyed
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.checking import decoded, keyed, unsupported
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import NodeSpecWire, NodeStatusWire, NodeWire, TaintWire, WireStruct
 from ringwise.state.model import Device, Node, Taint
@@ -95,9 +95,9 @@ def _extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 def _taint(wire: TaintWire, path: str, found: Findings) -> Taint:
     if not wire.key:
-        found.wrong(f"{path}.key", "is missing")
+        found.add_error(f"{path}.key", "Required value")
     if wire.effect not in _EFFECTS:
-        found.wrong(f"{path}.effect", f"must be one of {', '.join(_EFFECTS)}, got {shown(wire.effect)}")
+        unsupported(f"{path}.effect", wire.effect, _EFFECTS, found)
     return Taint(shared(wire.key), shared(wire.value or ""), shared(wire.effect))
 
 
@@ -135,14 +135,11 @@ def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
             continue
         chip = chip_of(name)
         if chip is None:
-            found.wrong(
-                path,
-                f"must name chips like Ascend910-0, with numbers 0 to {MAX_NODE_CHIPS - 1}, "
-                f"got {shown(name)}",
-            )
+            allowed = f"must name chips like Ascend910-0, with numbers 0 to {MAX_NODE_CHIPS - 1}"
+            found.invalid(path, name, allowed)
             return ()
         if chip in devices:
-            found.wrong(path, f"names the chip {chip} twice")
+            found.add_error(path, f"names the chip {chip} twice")
             return ()
         number = wire.SuperDeviceID
         devices[chip] = Device(chip, wire.IP or "", "" if number is None else str(number))

@@ -21,8 +21,8 @@ from ringwise.manifests.objects.metadata import (
 from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.objects.volumes import ephemeral_claims, named_claims
-from ringwise.manifests.text.checking import keyed
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.checking import keyed, unsupported
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import (
     POD_CLAIMS,
     SPREAD_FIELD,
@@ -224,11 +224,11 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
     if spec.node_name:
         drop_oversized(spec)
     if not spec.containers:
-        found.wrong("spec.containers", "must have at least one container")
+        found.add_error("spec.containers", "must have at least one container")
     cls, chip_containers = classes.of(spec, who.labels, "spec", found)
     phase = (wire.status or _NO_STATUS).phase or "Pending"
     if phase not in _PHASES:
-        found.wrong("status.phase", f"must be one of {', '.join(_PHASES)}, got {shown(phase)}")
+        unsupported("status.phase", phase, _PHASES, found)
     node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
     nominated = (wire.status or _NO_STATUS).nominated_node_name
     annotations = who.annotations
@@ -306,7 +306,7 @@ def priority_of(spec: PodSpecWire, path: str, found: Findings) -> int:
 def never_preempts(policy: str | None, path: str, found: Findings) -> bool | None:
     """None where no policy is given."""
     if policy and policy not in _PREEMPTION_POLICIES:
-        found.wrong(path, f"must be one of {', '.join(_PREEMPTION_POLICIES)}, got {shown(policy)}")
+        unsupported(path, policy, _PREEMPTION_POLICIES, found)
     return policy == _NEVER if policy else None
 
 

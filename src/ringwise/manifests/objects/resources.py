@@ -78,9 +78,9 @@ def amount(
     except NotReadableError as problem:
         if is_chips:
             allowed = "0 or more" if most_chips == _LARGEST else f"0 to {most_chips}"
-            found.wrong(keyed(path, name), f"must be a whole number of {allowed}, got {shown(value)}")
+            found.invalid(keyed(path, name), value, f"must be a whole number of {allowed}")
         else:
-            found.wrong(keyed(path, name), f"{problem}, got {shown(value)}")
+            found.invalid(keyed(path, name), value, str(problem))
         return 0
 
 
@@ -122,7 +122,7 @@ def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
         _add(total, amounts(spec.overhead, f"{path}.overhead", found, MAX_NODE_CHIPS))
     for name, count in total.items():
         if count > _LARGEST:
-            found.wrong(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
+            found.add_error(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
     return Requests(total, staying + ending, bool(ending and not staying))
 
 
@@ -192,7 +192,7 @@ def _requested_for_pod(
         for name, count in amounts(quantities, where, found).items():
             if name not in (CPU, MEMORY) and not name.startswith(_HUGE_PAGES):
                 allowed = "cpu, memory and hugepages-<size>"
-                found.wrong(keyed(where, name), f"must be one of {allowed}; others belong to a container")
+                found.add_error(keyed(where, name), f"must be one of {allowed}; others belong to a container")
             elif field_name == "requests" or name not in of_containers:
                 given.setdefault(name, count)
     return given
@@ -212,9 +212,11 @@ def _container_requests(resources: ResourcesWire, path: str, found: Findings) ->
         where = keyed(f"{path}.requests", name)
         if name not in limits:
             if count:
-                found.wrong(where, f"needs a limit of the same count, got a request of {count} and no limit")
+                found.add_error(
+                    where, f"needs a limit of the same count, got a request of {count} and no limit"
+                )
         elif limits[name] != count:
-            found.wrong(where, f"must equal the limit {limits[name]}, got {count}")
+            found.add_error(where, f"must equal the limit {limits[name]}, got {count}")
     for name, count in limits.items():
         requested.setdefault(name, count)
     return requested

@@ -9,8 +9,8 @@ from functools import lru_cache
 from ringwise.manifests.objects.affinity import label_selector, node_term
 from ringwise.manifests.objects.metadata import identity, reference
 from ringwise.manifests.objects.resources import amount
-from ringwise.manifests.text.checking import keyed
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.checking import keyed, unsupported
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import (
     ACCESS_MODES,
     DRIVERS,
@@ -160,7 +160,7 @@ def _node_terms(spec: PersistentVolumeSpecWire, found: Findings) -> tuple[NodeTe
     path = "spec.nodeAffinity.required.nodeSelectorTerms"
     terms = required.node_selector_terms or ()
     if not terms:
-        found.wrong(path, "must have at least one term")
+        found.add_error(path, "must have at least one term")
     expressions = (
         one for term in terms for one in (*(term.match_expressions or ()), *(term.match_fields or ()))
     )
@@ -191,9 +191,9 @@ def storage_class_from_wire(wire: StorageClassWire, found: Findings) -> StorageC
     who = identity(wire.metadata, "StorageClass", found, namespaced=False)
     mode = wire.volume_binding_mode or _IMMEDIATE
     if mode not in (_IMMEDIATE, _WAITS):
-        found.wrong("volumeBindingMode", f"must be {_IMMEDIATE} or {_WAITS}, got {shown(mode)}")
+        found.invalid("volumeBindingMode", mode, f"must be {_IMMEDIATE} or {_WAITS}")
     if not wire.provisioner:
-        found.wrong("provisioner", "is missing")
+        found.add_error("provisioner", "Required value")
     return StorageClass(
         who.name,
         provisioner=reference(wire.provisioner, "provisioner", found, NO_PROVISIONER),
@@ -270,7 +270,7 @@ def named_claims(spec: PodSpecWire, path: str, found: Findings) -> tuple[str, ..
             # Longer than any name: kept so that the pod waits for what cannot be there.
             names[shared(source.claim_name[: NAME.most + 1])] = None
         elif not spec.node_name:
-            found.wrong(f"{path}.volumes[{position}].persistentVolumeClaim.claimName", "is missing")
+            found.add_error(f"{path}.volumes[{position}].persistentVolumeClaim.claimName", "Required value")
     return tuple(names)
 
 
@@ -314,7 +314,7 @@ def _access_modes(given: Sequence[str] | None, path: str, found: Findings) -> tu
         return ()
     for position, mode in enumerate(given or ()):
         if mode not in _MODES:
-            found.wrong(f"{path}[{position}]", f"must be one of {', '.join(_MODES)}, got {shown(mode)}")
+            unsupported(f"{path}[{position}]", mode, _MODES, found)
     # Most objects have the same few.
     return _kept(tuple(given or ()))
 
@@ -333,7 +333,7 @@ def _bytes(given: Quantity, path: str, found: Findings) -> int:
     try:
         return quantity(given)
     except NotReadableError as problem:
-        found.wrong(path, f"{problem}, got {shown(given)}")
+        found.invalid(path, given, str(problem))
         return 0
 
 
@@ -347,5 +347,5 @@ def _selector(wire: LabelSelectorWire | None, path: str, found: Findings) -> tup
 
 def _is_block(mode: str | None, path: str, found: Findings) -> bool:
     if mode and mode not in (_FILESYSTEM, _BLOCK):
-        found.wrong(path, f"must be {_FILESYSTEM} or {_BLOCK}, got {shown(mode)}")
+        found.invalid(path, mode, f"must be {_FILESYSTEM} or {_BLOCK}")
     return mode == _BLOCK

@@ -15,8 +15,8 @@ from ringwise.manifests.objects.metadata import Identity, identity, name_of
 from ringwise.manifests.objects.pods import PodClassCache, group_of
 from ringwise.manifests.objects.resources import amounts
 from ringwise.manifests.objects.volumes import claim_template
-from ringwise.manifests.text.checking import keyed
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.checking import keyed, must_be_one_of
+from ringwise.manifests.text.errors import Findings, invalid
 from ringwise.manifests.text.limits import POD_CLAIMS, check
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
@@ -258,9 +258,8 @@ def _min_member(who: Identity, found: Findings) -> int:
         return 1
     number = whole_number(text, 0, INT32)
     if number is None:
-        found.wrong(
-            keyed("metadata.annotations", GROUP_MIN_MEMBER),
-            f"must be a whole number from 0 to {INT32}, got {shown(text)}",
+        found.invalid(
+            keyed("metadata.annotations", GROUP_MIN_MEMBER), text, f"must be a whole number from 0 to {INT32}"
         )
     return 1 if number is None else number
 
@@ -359,19 +358,19 @@ def _known_roles(
 ) -> dict[str, tuple[str, RoleWire]]:
     """Role -> its path and value. Operators accept the names in any case."""
     if not given:
-        found.wrong(path, f"must have at least one of {', '.join(form.roles)}")
+        found.add_error(path, f"must have at least one of {', '.join(form.roles)}")
         return {}
     names = {name.lower(): name for name in form.roles}
     roles: dict[str, tuple[str, RoleWire]] = {}
     for key, role in given.items():
         name = names.get(key.lower())
         if name is None:
-            found.wrong(
+            found.add_error(
                 keyed(path, key),
                 f"must be one of {', '.join(form.roles)}{did_you_mean(key, form.roles)}",
             )
         elif name in roles:
-            found.wrong(keyed(path, key), f"{name} is already defined in {roles[name][0]}")
+            found.add_error(keyed(path, key), f"{name} is already defined in {roles[name][0]}")
         else:
             roles[name] = (keyed(path, key), role or RoleWire())
     return roles
@@ -432,18 +431,16 @@ def _check_leader(
 ) -> None:
     leaders = [role for role in roles if role.name != "Worker"]
     for role in leaders[1:]:
-        found.wrong(given[role.name][0], f"a job has one leader, and {leaders[0].name} is there already")
+        found.add_error(given[role.name][0], f"a job has one leader, and {leaders[0].name} is there already")
     for role in leaders:
         if role.replicas != 1:
-            found.wrong(f"{given[role.name][0]}.replicas", f"must be 1, got {role.replicas}")
+            found.invalid(f"{given[role.name][0]}.replicas", role.replicas, "must be 1")
     framework = who.labels.get(FRAMEWORK, "")
     where = f"{found.origin}: {keyed('metadata.labels', FRAMEWORK)}"
     if framework not in form.leaders:
-        got = f"got {shown(framework)}" if framework else "is missing"
-        hint = did_you_mean(framework, form.leaders)
-        notes.append(
-            f"{where}: {got}, must be one of {', '.join(form.leaders)}{hint}; the operator refuses the job"
-        )
+        allowed = must_be_one_of(framework, form.leaders)
+        message = invalid(framework, allowed) if framework else f"Required value: {allowed}"
+        notes.append(f"{where}: {message}; the operator refuses the job")
     elif leaders and leaders[0].name != form.leaders[framework]:
         notes.append(
             f"{where}: the leader of a {framework} job is {form.leaders[framework]}, got {leaders[0].name}; "
@@ -458,7 +455,7 @@ def _check_leader(
 def _workload(kind: str, who: Identity, roles: tuple[Role, ...], found: Findings) -> Workload:
     total = sum(role.replicas for role in roles)
     if total > MAX_PODS:
-        found.wrong("spec", f"it has {counted(total, 'pod')} and at most {MAX_PODS} are allowed")
+        found.add_error("spec", f"it has {counted(total, 'pod')} and at most {MAX_PODS} are allowed")
     return Workload(kind, who.namespace, who.name, who.uid, roles, created=who.created, origin=found.origin)
 
 

@@ -10,20 +10,12 @@ works without it (`volcano_names`).
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any
 
-import yaml
+import msgspec
 
-from ringwise.framework.arguments import (
-    Argument,
-    InvalidArgument,
-    Value,
-    boolean,
-    find_argument,
-    quoted,
-)
+from ringwise.framework.arguments import Argument, InvalidArgument, Value, boolean, find_argument
 from ringwise.framework.configuration import (
     FLAG_BY_KEY,
     SETTINGS,
@@ -36,52 +28,63 @@ from ringwise.framework.configuration import (
     settings_from,
 )
 from ringwise.framework.limits import takes_back
-from ringwise.framework.registry import Arguments, PluginSpec, Registry
+from ringwise.framework.registry import Arguments, Registry
 from ringwise.grammar import counted
 from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
 from ringwise.manifests.settings.configuration_text import (
     DISCOVERY_KEY,
-    MAX_PROBLEMS,
     CheckedLine,
-    Document,
-    OtherSettings,
+    SettingsFile,
     error_line,
-    noun,
-    open_configuration,
-    other_settings,
-    plain_value,
+    find_settings,
+    mapping,
 )
 from ringwise.manifests.settings.discovery import check_discovery
 from ringwise.manifests.settings.limits import read_limits
-from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
+from ringwise.manifests.text.checking import checked, keyed, no_hook, unsupported
+from ringwise.manifests.text.errors import MAX_ERRORS, DocumentError, Findings, ManifestError
+from ringwise.manifests.text.yaml_stream import YamlFile
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
 from ringwise.state.limits import ANNOTATIONS, Limits, annotation_problems
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import BURST_CHIPS, BURST_CHIPS_PER_USER, NETWORK_TOPOLOGY_AWARE
 
-__all__ = [
-    "CheckedLine",
-    "ConfigurationCheck",
-    "ConfigurationError",
-    "ConfigurationProblem",
-    "check_configuration",
-    "read_configuration",
-]
-
 _FLAG = boolean("flag", True, "turns a function of a plugin on or off")
-_TOP_KEYS = ("actions", "tiers", "configurations", "metrics")
 _ENTRY_KEYS = ("name", "arguments")
 #: A plugin's entry may have any flag; listing all of them would hide the message.
 _PLUGIN_KEYS_TEXT = "name, arguments, a flag such as enableNodeOrder"
 
 
+class _Part(msgspec.Struct, forbid_unknown_fields=True):
+    pass
+
+
+class _Tier(_Part):
+    plugins: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)] = []
+
+
+class _Entry(_Part):
+    name: Any = None
+    arguments: Any = None
+
+
+class _File(_Part):
+    #: Their names with commas between them.
+    actions: Any = None
+    tiers: Annotated[list[_Tier], msgspec.Meta(min_length=1)] = []
+    #: Of the settings and of actions.
+    configurations: Annotated[list[_Entry], msgspec.Meta(min_length=1)] = []
+    #: Where Volcano gets usage data from. Ringwise needs none.
+    metrics: dict[str, Any] = {}
+
+
 def read_configuration(text: bytes | str, origin: str, registry: Registry) -> Configuration:
-    """The configuration in `text`, which came from `origin`. Raises `ConfigurationError`.
+    """The configuration in `text`, which came from `origin`. Raises `DocumentError`.
 
     `registry` has the plugins and actions the file may name, with the arguments they take.
     """
-    return _Reader(open_configuration(text, origin), registry).configuration()
+    return _Reader(find_settings(text, origin).scheduler(), registry).configuration()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,74 +112,69 @@ def check_configuration(text: bytes | str, origin: str, registry: Registry) -> C
     Queues, the ConfigMap `ringwise-limits` and that of the controller are checked as well, alone or with a
     configuration.
     """
-    others = other_settings(text, origin)
+    try:
+        file = find_settings(text, origin)
+    except DocumentError as error:
+        return ConfigurationCheck(origin, tuple(map(error_line, error.errors)), None)
     configuration: Configuration | None = None
     lines: list[CheckedLine] = []
-    if not others.alone:
-        checked = _check_configuration(text, origin, registry)
-        configuration, lines = checked.configuration, [*checked.lines]
-    lines += check_limits(others, origin, None if configuration is None else configuration.actions)
-    of_scheduler = any(line.verdict == "error" for line in lines) or not others.controllers
-    lines += _check_controllers(others, origin, configuration)
+    if not file.without_scheduler:
+        configuration, lines = _check_scheduler(file, registry)
+    lines += check_limits(file, None if configuration is None else configuration.actions)
+    of_scheduler = any(line.verdict == "error" for line in lines) or not file.controllers
+    lines += _check_controllers(file, configuration)
     lines.sort(key=lambda line: line.line)
     return ConfigurationCheck(origin, tuple(lines), configuration, not of_scheduler)
 
 
-def _check_controllers(
-    others: OtherSettings, origin: str, configuration: Configuration | None
-) -> Iterator[CheckedLine]:
-    for text, first in others.controllers:
+def _check_controllers(file: SettingsFile, configuration: Configuration | None) -> Iterator[CheckedLine]:
+    for one in file.controllers:
         makes = False
-        for line in check_discovery(text, origin, first):
+        for line in check_discovery(one.text, one.origin, one.first_line):
             makes = makes or line.verdict == "works"
             yield line
         if makes and configuration is not None and configuration.plugin(NETWORK_TOPOLOGY_AWARE) is None:
             effect = f"HyperNodes are made, and no plugin {NETWORK_TOPOLOGY_AWARE} places jobs by them"
-            yield CheckedLine(first, DISCOVERY_KEY, "warning", effect)
+            yield CheckedLine(one.line, DISCOVERY_KEY, "warning", effect)
 
 
-def _check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
+def _check_scheduler(
+    file: SettingsFile, registry: Registry
+) -> tuple[Configuration | None, list[CheckedLine]]:
+    lines: list[CheckedLine] = []
     try:
-        reader = _Reader(open_configuration(text, origin), registry)
-    except ConfigurationError as error:
-        return ConfigurationCheck(origin, tuple(error_line(problem) for problem in error.errors), None)
-    configuration: Configuration | None = None
-    errors: list[CheckedLine] = []
-    try:
-        configuration = reader.configuration()
-    except ConfigurationError as error:
-        errors = [error_line(problem) for problem in error.errors]
-    lines = sorted([*reader.lines, *errors], key=lambda line: line.line)
-    return ConfigurationCheck(origin, tuple(lines), configuration)
+        reader = _Reader(file.scheduler(), registry)
+        lines = reader.lines
+        return reader.configuration(), lines
+    except DocumentError as error:
+        return None, [*lines, *map(error_line, error.errors)]
 
 
-def check_limits(
-    others: OtherSettings, origin: str, actions: Collection[str] | None
-) -> Iterator[CheckedLine]:
+def check_limits(file: SettingsFile, actions: Collection[str] | None) -> Iterator[CheckedLine]:
     """What the limits do. `actions`: those of the configuration, where it is known."""
     lends: list[tuple[int, str]] = []
-    for text, first in others.limits:
+    for text in file.limits:
         try:
-            found = read_limits(text, origin, first)
-        except ConfigurationError as error:
-            yield from (error_line(problem) for problem in error.errors)
+            found = read_limits(text.text, text.origin, text.first_line)
+        except DocumentError as error:
+            yield from map(error_line, error.errors)
             continue
         for name, one in found.by_namespace.items():
             what = "each namespace without an entry" if name == "*" else f"namespace {name}"
-            yield CheckedLine(first, f"limits of {what}", "works", _limits_text(one))
+            yield CheckedLine(text.line, f"limits of {what}", "works", _limits_text(one))
             if one.burst:
-                lends.append((first, what))
-    for queue in others.queues:
-        wrong = dict(annotation_problems({key: text for key, (text, _) in queue.annotations.items()}))
-        for key, (text, line) in queue.annotations.items():
+                lends.append((text.line, what))
+    for queue in file.queues:
+        wrong = dict(annotation_problems({key: written for key, (written, _) in queue.annotations.items()}))
+        for key, (written, line) in queue.annotations.items():
             if key in wrong:
                 yield CheckedLine(line, f"queue {queue.name}", "error", wrong[key])
             elif key in queue.no_text:
-                effect = f"annotation {key} must be text, got {text}; put it in quotes"
+                effect = f"annotation {key} must be text, got {written}; put it in quotes"
                 yield CheckedLine(line, f"queue {queue.name}", "error", effect)
             elif key in ANNOTATIONS:
-                yield CheckedLine(line, f"queue {queue.name}", "works", f"{key}: {text}")
-                if key in (BURST_CHIPS, BURST_CHIPS_PER_USER) and text != "0":
+                yield CheckedLine(line, f"queue {queue.name}", "works", f"{key}: {written}")
+                if key in (BURST_CHIPS, BURST_CHIPS_PER_USER) and written != "0":
                     lends.append((line, f"queue {queue.name}"))
     for line, what in lends:
         if actions is None:
@@ -198,48 +196,40 @@ def _limits_text(limits: Limits) -> str:
     return "at most " + ", ".join(part for part in parts if part) if any(parts) else "no limits"
 
 
-class _TooMany(Exception):
-    """Ends a reading after `MAX_PROBLEMS` errors."""
-
-
 class _Reader:
     """One reading of one document; collects errors and goes on."""
 
-    def __init__(self, document: Document, registry: Registry) -> None:
-        self._document = document
+    def __init__(self, file: YamlFile, registry: Registry) -> None:
+        self._file = file
         self._registry = registry
-        self._problems: list[ConfigurationProblem] = []
-        self._warnings: list[ConfigurationProblem] = []
+        self._found = Findings(file.origin, file.line_of)
+        self._warnings: list[ManifestError] = []
         #: What was understood, in the order in which it was read.
         self.lines: list[CheckedLine] = []
 
     def configuration(self) -> Configuration:
-        actions: tuple[str, ...] = DEFAULT_ACTIONS
-        tiers = default_tiers()
-        settings = Settings()
+        top = mapping(self._file.value)
+        checked(top, _File, "", self._found, no_hook)
+        for key in ("tiers", "configurations", "metrics"):
+            if key in top and top[key] is None:
+                self._found.add_error(key, "Required value: must not be empty")
         action_arguments = self._registry.action_defaults()
-        with contextlib.suppress(_TooMany):
-            for key, node in self._entries(self._document.root, "", _TOP_KEYS):
-                if key == "actions":
-                    actions = self._actions(node)
-                elif key == "tiers":
-                    tiers = self._tiers(node)
-                elif key == "configurations":
-                    settings = self._configurations(node, action_arguments)
-                else:
-                    self._metrics(node)
-        if self._problems:
-            # In the order of the file; errors of one line stay in the order in which they were found.
-            raise ConfigurationError(sorted(self._problems, key=lambda problem: problem.line or 0))
-        warnings = sorted(self._warnings, key=lambda problem: problem.line or 0)
-        return Configuration(
-            actions, tiers, settings, action_arguments, tuple(str(warning) for warning in warnings)
-        )
+        actions = self._actions(top) if "actions" in top else DEFAULT_ACTIONS
+        tiers = self._tiers(_items(top, "tiers")) if "tiers" in top else default_tiers()
+        settings = self._configurations(_items(top, "configurations"), action_arguments)
+        metrics = mapping(top.get("metrics"))
+        for key in metrics:
+            place = keyed("metrics", key)
+            if self._text(metrics, key, place, "text") is not None:
+                self._line(place, f"metrics {key}", "no effect", "no plugin needs measured load")
+        self._found.raise_errors()
+        warnings = sorted(self._warnings, key=lambda warning: warning.line or 0)
+        return Configuration(actions, tiers, settings, action_arguments, tuple(map(str, warnings)))
 
     # -- actions and tiers
 
-    def _actions(self, node: yaml.Node) -> tuple[str, ...]:
-        text = self._text(node, "actions", "action names with commas between them")
+    def _actions(self, top: dict[str, Any]) -> tuple[str, ...]:
+        text = self._text(top, "actions", "actions", "action names with commas between them")
         if text is None:
             return ()
         found: list[str] = []
@@ -247,323 +237,231 @@ class _Reader:
             spec = self._registry.actions.get(name)
             there = VOLCANO_ACTIONS.get(name)
             if spec is not None:
-                self._line(node, f"action {name}", "works", spec.summary)
+                self._line("actions", f"action {name}", "works", spec.summary)
                 found.append(name)
             elif there is not None:
-                self._named_elsewhere(node, "actions", f"action {name}", there)
+                self._named_elsewhere("actions", f"action {name}", there)
             else:
-                self._unknown(node, "actions", "action", name, self._registry.actions)
-        if not found and not self._problems:
-            self._problem(
-                node, "actions", f"names no action that runs; allowed: {_listed(self._registry.actions)}"
-            )
+                unsupported("actions", name, self._registry.actions, self._found)
+        if not found and not self._found.errors:
+            runs = f"must name at least one action that runs: {', '.join(self._registry.actions)}"
+            self._found.invalid("actions", text, runs)
         return tuple(found)
 
-    def _tiers(self, node: yaml.Node) -> tuple[Tier, ...]:
+    def _tiers(self, written: list[Any]) -> tuple[Tier, ...]:
         tiers: list[Tier] = []
         lines: dict[str, int] = {}
-        for place, tier_node in self._items(node, "tiers"):
+        for position, tier in enumerate(written):
+            place = f"tiers[{position}]"
             plugins: list[PluginOption] = []
-            for _, plugins_node in self._entries(tier_node, place, ("plugins",)):
-                for plugin_place, plugin_node in self._items(plugins_node, f"{place}.plugins"):
-                    option = self._plugin(plugin_node, plugin_place)
-                    if option is None:
-                        continue
-                    line = self._document.line_of(plugin_node)
-                    if option.name in lines:
-                        self._problem(
-                            plugin_node,
-                            plugin_place,
-                            f"{option.name} is already defined in line {lines[option.name]}; allowed: once",
-                        )
-                    lines.setdefault(option.name, line)
-                    plugins.append(option)
-            self._check_tier(tier_node, place, plugins)
+            for at, plugin in enumerate(_items(mapping(tier), "plugins")):
+                within = f"{place}.plugins[{at}]"
+                option = self._plugin(plugin, within) if isinstance(plugin, dict) else None
+                if option is None:
+                    continue
+                if option.name in lines:
+                    self._duplicate(f"{within}.name", option.name, lines[option.name])
+                lines.setdefault(option.name, self._file.line_of(within))
+                plugins.append(option)
+            for option in plugins:
+                check = self._registry.plugins[option.name].check_tier
+                conflict = check(option, plugins) if check is not None else None
+                if conflict is not None:
+                    self._found.add_error(place, conflict)
             tiers.append(Tier(tuple(plugins)))
         specs = self._registry.plugins
         if tiers and not any(specs[option.name].gives_chips for tier in tiers for option in tier.plugins):
             givers = [spec.name for spec in specs.values() if spec.gives_chips]
-            self._warn(node, "tiers", f"no pod gets chips: add the plugin {' or '.join(givers)}")
+            self._warn("tiers", f"no pod gets chips: add the plugin {' or '.join(givers)}")
         return tuple(tiers)
 
-    def _check_tier(self, node: yaml.Node, place: str, plugins: Sequence[PluginOption]) -> None:
-        for option in plugins:
-            check = self._registry.plugins[option.name].check_tier
-            conflict = check(option, plugins) if check is not None else None
-            if conflict is not None:
-                self._problem(node, place, conflict)
-
-    def _plugin(self, node: yaml.Node, place: str) -> PluginOption | None:
-        entries = dict(self._entries(node, place, (*_ENTRY_KEYS, *FLAG_BY_KEY), _PLUGIN_KEYS_TEXT))
-        if self._is_elsewhere(place, entries):
+    def _plugin(self, plugin: dict[str, Any], place: str) -> PluginOption | None:
+        written = self._text(plugin, "name", f"{place}.name", "the name of a plugin")
+        spec = self._registry.plugin_named(written) if written is not None else None
+        if written is not None and spec is None:
+            if written in VOLCANO_PLUGINS:
+                self._check_elsewhere(plugin, place, written)
+                return None
+            unsupported(f"{place}.name", written, self._registry.plugin_names(), self._found)
+        elif spec is not None:
+            self._line(f"{place}.name", f"plugin {written}", "works", spec.summary)
+        flags = self._flags(plugin, place)
+        if spec is None:
             return None
-        spec = self._plugin_spec(node, place, entries.get("name"))
+        if spec.arguments is not None:
+            return spec.option(flags, self._arguments(plugin, place, spec.arguments))
+        # It declares none: it reads and checks them itself.
+        return spec.option(flags, self._undeclared(plugin, place))
+
+    def _flags(self, plugin: dict[str, Any], place: str) -> dict[str, bool]:
         flags: dict[str, bool] = {}
-        for key, value in entries.items():
+        for key in plugin:
+            field = keyed(place, key)
             flag = FLAG_BY_KEY.get(key)
             if flag is None:
+                if key not in _ENTRY_KEYS:
+                    near = did_you_mean(key, (*_ENTRY_KEYS, *FLAG_BY_KEY))
+                    self._found.add_error(field, f"unknown field{near}; allowed: {_PLUGIN_KEYS_TEXT}")
                 continue
-            on = self._read(value, f"{place}.{key}", _FLAG)
+            on = self._read(plugin, key, field, _FLAG)
             if not isinstance(on, bool):
                 continue
             if flags.get(flag.name, on) is not on:
-                self._problem(
-                    value,
-                    f"{place}.{key}",
-                    f"contradicts {' or '.join(flag.spellings)}; allowed: one of the two",
+                self._found.add_error(
+                    field, f"contradicts {' or '.join(flag.spellings)}; must be one of the two"
                 )
             flags[flag.name] = on
             verdict = "works" if flag.has_effect else "no effect"
-            self._line(value, f"{key}: {str(on).lower()}", verdict, _flag_effect(flag, on))
-        if spec is None:
-            return None
-        arguments: dict[str, Value] = {}
-        if "arguments" in entries:
-            arguments = self._plugin_arguments(entries["arguments"], f"{place}.arguments", spec)
-        return spec.option(flags, arguments)
+            self._line(field, f"{key}: {str(on).lower()}", verdict, _flag_effect(flag, on))
+        return flags
 
-    def _plugin_spec(self, plugin: yaml.Node, place: str, node: yaml.Node | None) -> PluginSpec | None:
-        if not isinstance(plugin, yaml.MappingNode):
-            return None
-        if node is None:
-            self._problem(plugin, place, f"has no name; allowed: {_listed(self._registry.plugin_names())}")
-            return None
-        written = self._text(node, f"{place}.name", "the name of a plugin")
-        if written is None:
-            return None
-        spec = self._registry.plugin_named(written)
-        if spec is None:
-            names = self._registry.plugin_names()
-            self._unknown(node, f"{place}.name", "plugin", written, names)
-        else:
-            self._line(node, f"plugin {written}", "works", spec.summary)
-        return spec
-
-    def _is_elsewhere(self, place: str, entries: Mapping[str, yaml.Node]) -> bool:
-        """Whether the entry is a plugin of Volcano that Ringwise does without; an installed one wins."""
-        node = entries.get("name")
-        written = str(node.value) if isinstance(node, yaml.ScalarNode) else ""
-        there = VOLCANO_PLUGINS.get(written)
-        if node is None or there is None or self._registry.plugin_named(written) is not None:
-            return False
-        arguments: dict[str, Value] = {}
-        if "arguments" in entries:
-            where = f"{place}.arguments"
-            for key, value in self._entries(entries["arguments"], where, None):
-                arguments[key] = self._plain(value, f"{where}.{key}")
-        broken = there.breaks(arguments)
+    def _check_elsewhere(self, plugin: dict[str, Any], place: str, name: str) -> None:
+        """A plugin of Volcano that Ringwise does without, unless its arguments ask for what it does."""
+        there = VOLCANO_PLUGINS[name]
+        broken = there.breaks(self._undeclared(plugin, place))
         if broken:
-            self._problem(node, f"{place}.name", f"Ringwise has no plugin {quoted(written)}: {broken}")
+            self._found.add_error(f"{place}.name", f"Ringwise has no plugin {name}: {broken}")
         else:
-            self._named_elsewhere(node, f"{place}.name", f"plugin {written}", there)
-        return True
-
-    def _plugin_arguments(self, node: yaml.Node, place: str, spec: PluginSpec) -> dict[str, Value]:
-        if spec.arguments is None:
-            # It declares none: it reads and checks them itself.
-            return {
-                key: self._plain(value, f"{place}.{key}") for key, value in self._entries(node, place, None)
-            }
-        return self._arguments(node, place, spec.arguments)
+            self._named_elsewhere(f"{place}.name", f"plugin {name}", there)
 
     # -- configurations
 
-    def _configurations(self, node: yaml.Node, action_arguments: dict[str, Mapping[str, Value]]) -> Settings:
+    def _configurations(
+        self, written: list[Any], action_arguments: dict[str, Mapping[str, Value]]
+    ) -> Settings:
         settings = Settings()
         names = (SETTINGS_ENTRY, *self._registry.actions)
         seen: dict[str, int] = {}
-        for place, entry in self._items(node, "configurations"):
-            entries = dict(self._entries(entry, place, _ENTRY_KEYS))
-            if "name" not in entries:
-                if isinstance(entry, yaml.MappingNode):
-                    self._problem(entry, place, f"has no name; allowed: {_listed(names)}")
+        for position, entry in enumerate(written):
+            place = f"configurations[{position}]"
+            if not isinstance(entry, dict):
                 continue
-            name = self._text(entries["name"], f"{place}.name", "the name of a configuration")
+            name = self._text(entry, "name", f"{place}.name", f"one of {', '.join(names)}")
             if name is None:
                 continue
             if name not in names:
                 there = VOLCANO_ACTIONS.get(name)
                 if there is not None:
-                    self._named_elsewhere(entries["name"], f"{place}.name", f"configuration {name}", there)
+                    self._named_elsewhere(f"{place}.name", f"configuration {name}", there)
                 else:
-                    self._unknown(entries["name"], f"{place}.name", "configuration", name, names)
+                    unsupported(f"{place}.name", name, names, self._found)
                 continue
             if name in seen:
-                self._problem(
-                    entries["name"],
-                    f"{place}.name",
-                    f"{name} is already defined in line {seen[name]}; allowed: once",
-                )
+                self._duplicate(f"{place}.name", name, seen[name])
                 continue
-            seen[name] = self._document.line_of(entries["name"])
-            arguments = entries.get("arguments")
-            if arguments is None:
+            seen[name] = self._file.line_of(f"{place}.name")
+            if "arguments" not in entry:
                 continue
-            self._line(entries["name"], f"configuration {name}", "works", "the settings below it")
+            self._line(f"{place}.name", f"configuration {name}", "works", "the settings below it")
             if name == SETTINGS_ENTRY:
-                settings = self._settings(arguments, f"{place}.arguments")
+                settings = self._settings(entry, place)
             else:
-                declared = self._registry.actions[name].arguments
-                written = self._arguments(arguments, f"{place}.arguments", declared)
-                action_arguments[name] = {**action_arguments[name], **written}
+                given = self._arguments(entry, place, self._registry.actions[name].arguments)
+                action_arguments[name] = {**action_arguments[name], **given}
         return settings
 
-    def _settings(self, node: yaml.Node, place: str) -> Settings:
-        found_before = len(self._problems)
-        values = self._arguments(node, place, tuple(SETTINGS.values()))
-        if len(self._problems) > found_before:
+    def _settings(self, entry: dict[str, Any], place: str) -> Settings:
+        errors_before = len(self._found.errors)
+        values = self._arguments(entry, place, tuple(SETTINGS.values()))
+        if len(self._found.errors) > errors_before:
             # Rules between settings are checked only where all of them can be read.
             return Settings()
         try:
             return settings_from(values)
         except InvalidArgument as error:
             # P1, the only rule between two settings; the error is shown at reserve-nodes.
-            nodes = {str(key.value): value for key, value in node.value}
-            self._problem(nodes["reserve-nodes"], f"{place}.reserve-nodes", str(error))
+            self._found.add_error(f"{place}.arguments.reserve-nodes", str(error))
             return Settings()
-
-    def _metrics(self, node: yaml.Node) -> None:
-        """Where Volcano gets usage data from. Ringwise needs none; the entry is valid without an effect."""
-        for key, value in self._entries(node, "metrics", None):
-            self._text(value, f"metrics.{key}", "text", empty=True)
-            self._line(value, f"metrics {key}", "no effect", "no plugin needs measured load")
 
     # -- pieces
 
-    def _arguments(self, node: yaml.Node, place: str, declared: Arguments) -> dict[str, Value]:
+    def _arguments(self, entry: dict[str, Any], place: str, declared: Arguments) -> dict[str, Value]:
         words = [row.name for row in declared]
         values: dict[str, Value] = {}
-        for key, value in self._entries(node, place, None):
+        given = self._given(entry, place)
+        for key in given:
+            field = keyed(f"{place}.arguments", key)
             row = find_argument(declared, key)
             if row is None:
-                allowed = _listed(words) if words else "no arguments"
-                self._problem_at_key(
-                    node,
-                    key,
-                    place,
-                    f"unknown argument {quoted(key)}; allowed: {allowed}{did_you_mean(key, words)}",
+                allowed = ", ".join(words) or "no arguments"
+                self._found.add_error(
+                    field, f"unknown argument{did_you_mean(key, words)}; allowed: {allowed}"
                 )
                 continue
-            read = self._read(value, f"{place}.{key}", row)
+            read = self._read(given, key, field, row)
             if read is not None:
                 values[key] = read
                 verdict = "works" if row.has_effect else "no effect"
-                self._line(value, f"{key}: {_shown(value)}", verdict, row.meaning)
+                text = self._file.written(given, key) or ""
+                short = text if len(text) <= 40 else f"{text[:37]}..."
+                self._line(field, f"{key}: {short}", verdict, row.meaning)
         return values
 
-    def _read(self, node: yaml.Node, place: str, row: Argument[Any]) -> Value:
-        text = self._text(node, place, row.allowed, empty=True)
+    def _undeclared(self, entry: dict[str, Any], place: str) -> dict[str, Value]:
+        return {key: _plain(value) for key, value in self._given(entry, place).items()}
+
+    def _given(self, entry: dict[str, Any], place: str) -> dict[str, Any]:
+        given = entry.get("arguments", {})
+        if not isinstance(given, dict):
+            self._found.invalid(f"{place}.arguments", given, "must be an object of names and values")
+        return mapping(given)
+
+    def _read(self, within: dict[str, Any], key: str, field: str, row: Argument[Any]) -> Value:
+        text = self._text(within, key, field, row.allowed, empty=True)
         if text is None:
             return None
         try:
             value: Value = row.read(text)
             return value
         except InvalidArgument as error:
-            self._problem(node, place, str(error))
+            self._found.add_error(field, str(error))
             return None
 
-    def _text(self, node: yaml.Node, place: str, allowed: str, empty: bool = False) -> str | None:
-        if not isinstance(node, yaml.ScalarNode):
-            self._problem(node, place, f"is {noun(node)}; allowed: {allowed}")
-            return None
-        missing = node.tag == "tag:yaml.org,2002:null" if empty else not node.value.strip()
-        if missing:
-            self._problem(node, place, f"has no value; allowed: {allowed}")
-            return None
-        return str(node.value)
+    def _text(
+        self, within: dict[str, Any], key: str, field: str, allowed: str, empty: bool = False
+    ) -> str | None:
+        """The scalar as it is written: arguments are read from text, with and without quotes."""
+        text = self._file.written(within, key)
+        if isinstance(within.get(key), (dict, list)):
+            self._found.invalid(field, within[key], f"must be {allowed}")
+        elif text is None or not (empty or text.strip()):
+            self._found.add_error(field, f"Required value: must be {allowed}")
+        else:
+            return text
+        return None
 
-    def _items(self, node: yaml.Node, place: str) -> Iterator[tuple[str, yaml.Node]]:
-        if not isinstance(node, yaml.SequenceNode) or not node.value:
-            what = "is empty" if isinstance(node, yaml.SequenceNode) else f"is {noun(node)}"
-            self._problem(node, place, f"{what}; allowed: a list with at least one item")
-            return
-        for index, item in enumerate(node.value):
-            yield f"{place}[{index}]", item
+    def _duplicate(self, field: str, name: str, line: int) -> None:
+        self._found.add_error(field, f"{name} is already defined in line {line}; must be there once")
 
-    def _entries(
-        self, node: yaml.Node, place: str, allowed: Collection[str] | None, allowed_text: str = ""
-    ) -> Iterator[tuple[str, yaml.Node]]:
-        """The entries of a map. Each key may be used once, and must be in `allowed` unless that is None."""
-        shown = allowed_text or ("names with values" if allowed is None else _listed(allowed))
-        if not isinstance(node, yaml.MappingNode):
-            self._problem(node, place, f"is {noun(node)}; allowed: a map of {shown}")
-            return
-        lines: dict[str, int] = {}
-        for key_node, value in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                self._problem(key_node, place, f"a key is {noun(key_node)}; allowed: a name")
-                continue
-            key = str(key_node.value)
-            if key in lines:
-                self._problem(
-                    key_node, place, f"{quoted(key)} is already defined in line {lines[key]}; allowed: once"
-                )
-                continue
-            lines[key] = self._document.line_of(key_node)
-            if allowed is not None and key not in allowed:
-                self._problem(
-                    key_node,
-                    place,
-                    f"unknown key {quoted(key)}; allowed: {shown}{did_you_mean(key, allowed)}",
-                )
-                continue
-            yield key, value
+    def _named_elsewhere(self, place: str, what: str, there: VolcanoName) -> None:
+        self._warn(place, f"Ringwise has no {what}: {there.note}", what)
 
-    def _plain(self, node: yaml.Node, place: str) -> Value:
-        try:
-            return plain_value(node)
-        except ValueError as error:
-            self._problem(node, place, f"{error}; allowed: any value")
-            return None
+    def _warn(self, place: str, message: str, what: str = "") -> None:
+        if len(self._warnings) < MAX_ERRORS:
+            line = self._file.line_of(place)
+            self._warnings.append(ManifestError(self._file.origin, place, message, line))
+            self._line(place, what or place, "warning", message)
 
-    def _unknown(
-        self,
-        node: yaml.Node,
-        place: str,
-        what: str,
-        word: str,
-        allowed: Iterable[str],
-    ) -> None:
-        words = tuple(allowed)
-        self._problem(
-            node,
-            place,
-            f"unknown {what} {quoted(word)}; allowed: {_listed(words)}{did_you_mean(word, words)}",
-        )
+    def _line(self, place: str, what: str, verdict: str, effect: str) -> None:
+        self.lines.append(CheckedLine(self._file.line_of(place), what, verdict, effect))
 
-    def _named_elsewhere(self, node: yaml.Node, place: str, what: str, there: VolcanoName) -> None:
-        self._warn(node, place, f"Ringwise has no {what}: {there.note}", what)
 
-    def _warn(self, node: yaml.Node, place: str, message: str, what: str = "") -> None:
-        line = self._document.line_of(node)
-        if len(self._warnings) < MAX_PROBLEMS:
-            self._warnings.append(ConfigurationProblem(self._document.origin, line, place, message))
-            self._line(node, what or place, "warning", message)
+def _items(within: dict[str, Any], key: str) -> list[Any]:
+    found = within.get(key)
+    return found if isinstance(found, list) else []
 
-    def _line(self, node: yaml.Node, what: str, verdict: str, effect: str) -> None:
-        self.lines.append(CheckedLine(self._document.line_of(node), what, verdict, effect))
 
-    def _problem_at_key(self, node: yaml.Node, key: str, place: str, message: str) -> None:
-        keys = {str(key_node.value): key_node for key_node, _ in node.value}
-        self._problem(keys[key], place, message)
-
-    def _problem(self, node: yaml.Node, place: str, message: str) -> None:
-        line = self._document.line_of(node)
-        self._problems.append(ConfigurationProblem(self._document.origin, line, place, message))
-        if len(self._problems) >= MAX_PROBLEMS:
-            raise _TooMany
+def _plain(value: Any) -> Value:
+    """A value for arguments that their plugin does not declare: it is not changed any more."""
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    plain: Value = value
+    return plain
 
 
 def _flag_effect(flag: EnableFlag, on: bool) -> str:
     if not flag.has_effect:
         return "nothing here depends on it"
     return f"{'takes' if on else 'does not take'} part in: {flag.meaning}"
-
-
-def _shown(node: yaml.Node) -> str:
-    text = str(node.value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words)

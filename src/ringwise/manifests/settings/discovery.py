@@ -10,39 +10,29 @@ networkTopologyDiscovery:
       - nodeLabel: volcano.sh/hypernode
       - nodeLabel: kubernetes.io/hostname
 
-A type that cannot be used is left out, as in Volcano, and told as a warning.
+A type that cannot be used is left out, as in Volcano, with a warning.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
-import yaml
+import msgspec
 
 from ringwise.durations import go_duration
-from ringwise.framework.arguments import is_label_key, quoted
-from ringwise.manifests.settings.configuration_text import (
-    DISCOVERY_KEY,
-    MAX_PROBLEMS,
-    CheckedLine,
-    Document,
-    MapReader,
-    error_line,
-    noun,
-    open_text,
-)
-from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem, one_line
+from ringwise.framework.arguments import is_label_key
+from ringwise.manifests.settings.configuration_text import DISCOVERY_KEY, CheckedLine, error_line, open_text
+from ringwise.manifests.text.checking import checked, keyed, one_of
+from ringwise.manifests.text.errors import MAX_ERRORS, DocumentError, Findings, ManifestError
+from ringwise.manifests.text.yaml_stream import YamlFile
 from ringwise.state.topology_discovery import LABEL_SOURCE, NO_DISCOVERY, TopologyDiscovery, TopologyType
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import HOSTNAME, TOPOLOGY_SOURCE, TOPOLOGY_TYPE
 
-_KEYS = ("source", "enabled", "interval", "credentials", "config")
-_TYPES_KEY, _LABEL_KEY = "networkTopologyTypes", "nodeLabel"
 #: Those that ask a manager of the fabric. Files written for Volcano may name them.
 _UNSUPPORTED = ("ufm", "roce")
-_SOURCES = (LABEL_SOURCE, *_UNSUPPORTED)
-_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 #: Characters of a type's name, as in Volcano; its HyperNodes are named and labelled by it.
 LONGEST_TYPE = 20
 _TYPE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
@@ -52,153 +42,142 @@ MOST_LABELS = 16
 MOST_TYPES = 64
 
 
+class _SourceName(str):
+    """One of those that Volcano has."""
+
+
+class _Interval(str):
+    """A duration. It has no effect: HyperNodes follow labels at once."""
+
+
+class _LabelKey(str):
+    """The key of a label."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class _Source(_Part, frozen=True):
+    source: _SourceName
+    enabled: bool = False
+    interval: _Interval | None = None
+    credentials: Any = None
+    #: That of another source than `label` has other fields.
+    config: Any = None
+
+
+class _Level(_Part, frozen=True):
+    node_label: _LabelKey
+
+
+class _LabelConfig(_Part, frozen=True):
+    network_topology_types: dict[str, list[_Level]] = {}
+
+
+class _File(msgspec.Struct, frozen=True, rename="camel"):
+    network_topology_discovery: list[_Source] = []
+
+
+def _value(kind: type, value: object) -> object:
+    if kind is _SourceName:
+        return _SourceName(one_of(value, (LABEL_SOURCE, *_UNSUPPORTED)))
+    text = str(value)
+    if kind is _Interval and go_duration(text) is None and not text.isdigit():
+        raise ValueError("must be a duration such as 90s, 10m or 1h30m")
+    if kind is _LabelKey and not (isinstance(value, str) and is_label_key(value)):
+        raise ValueError("must be the key of a label, such as example.com/rack")
+    return kind(text)
+
+
 def read_discovery(text: bytes | str, origin: str) -> TopologyDiscovery:
-    """Raises `ConfigurationError` with all errors."""
-    document = _open(text, origin)
+    """Raises `DocumentError` with all errors."""
+    document = open_text(text, origin)
     return NO_DISCOVERY if document is None else _Reader(document).discovery()
 
 
 def check_discovery(text: bytes | str, origin: str, first_line: int = 1) -> Iterator[CheckedLine]:
     """What each line does. Errors are lines, too; nothing is raised."""
     try:
-        document = _open(text, origin, first_line)
+        document = open_text(text, origin, first_line)
         if document is None:
             yield CheckedLine(first_line, DISCOVERY_KEY, "no effect", "it is missing: no HyperNode is made")
             return
         reader = _Reader(document)
         reader.discovery()
-    except ConfigurationError as error:
+    except DocumentError as error:
         yield from map(error_line, error.errors)
     else:
         yield from reader.lines
 
 
-def _open(text: bytes | str, origin: str, first_line: int = 1) -> Document | None:
-    what, keys = "the configuration of the controller", f"the key {DISCOVERY_KEY}"
-    return open_text(text, origin, what, keys, first_line)
-
-
-class _Reader(MapReader):
-    def discovery(self) -> TopologyDiscovery:
-        self._warnings: list[ConfigurationProblem] = []
+class _Reader:
+    def __init__(self, document: YamlFile) -> None:
+        self._document = document
+        self._found = Findings(document.origin, document.line_of)
+        self._warnings: list[ManifestError] = []
         #: What was understood, in the order in which it was read.
         self.lines: list[CheckedLine] = []
         self._types: dict[str, TopologyType] = {}
         self._skipped: dict[str, None] = {}
+
+    def discovery(self) -> TopologyDiscovery:
+        file = checked(self._document.value, _File, "", self._found, _value) or _File()
         enabled = False
-        for key, node, value in self.entries(self.document.root, ""):
+        for key in self._document.value if isinstance(self._document.value, dict) else ():
             if key == DISCOVERY_KEY:
-                for position, source in enumerate(self.items(value, DISCOVERY_KEY)):
+                for position, source in enumerate(file.network_topology_discovery):
                     enabled = self._source(source, f"{DISCOVERY_KEY}[{position}]", enabled)
             elif near := did_you_mean(key[:60], (DISCOVERY_KEY,)):
-                self.wrong(node, "", f"unknown key {quoted(key)}{near}; allowed: {DISCOVERY_KEY}")
+                self._found.add_error(keyed("", key), f"unknown field{near}; allowed: {DISCOVERY_KEY}")
             else:
-                self._warn(node, "", f"unknown key {quoted(key)} has no effect; known: {DISCOVERY_KEY}")
-        self.stop_if_wrong()
-        warnings = (str(warning).removeprefix(": ") for warning in self._warnings)
-        return TopologyDiscovery(enabled, tuple(self._types.values()), tuple(self._skipped), tuple(warnings))
+                self._warn(keyed("", key), f"unknown field, has no effect; allowed: {DISCOVERY_KEY}")
+        self._found.raise_errors()
+        return TopologyDiscovery(
+            enabled, tuple(self._types.values()), tuple(self._skipped), tuple(map(str, self._warnings))
+        )
 
-    def _source(self, node: yaml.Node, place: str, enabled_before: bool) -> bool:
+    def _source(self, source: _Source, place: str, enabled_before: bool) -> bool:
         """Whether HyperNodes are made from labels: by this source, or by one before it."""
-        if not isinstance(node, yaml.MappingNode):
-            self.wrong(node, place, f"is {noun(node)}; allowed: a map with {', '.join(_KEYS)}")
-            return enabled_before
-        found: dict[str, yaml.Node] = {}
-        for name, key, value in self.entries(node, place):
-            if name not in _KEYS:
-                near = did_you_mean(name[:60], _KEYS)
-                self.wrong(key, place, f"unknown key {quoted(name)}{near}; allowed: {', '.join(_KEYS)}")
-            found[name] = value
-        source = _text(found.get("source"))
-        if source not in _SOURCES:
-            got = (
-                "is missing"
-                if source is None
-                else f"is {quoted(source)}{did_you_mean(source[:60], _SOURCES)}"
+        if not source.enabled:
+            self._line(place, place, "no effect", "it is not enabled: HyperNodes stay as they are")
+        elif source.source != LABEL_SOURCE:
+            message = (
+                f"the source {source.source} is not supported and has no effect; allowed: {LABEL_SOURCE}"
             )
-            self.wrong(found.get("source", node), f"{place}.source", f"{got}; allowed: {', '.join(_SOURCES)}")
-        enabled = self._truth(found.get("enabled"), f"{place}.enabled")
-        self._check_interval(found.get("interval"), f"{place}.interval")
-        if not enabled:
-            self._line(node, place, "no effect", "it is not enabled: HyperNodes stay as they are")
-            return enabled_before
-        if source != LABEL_SOURCE:
-            if source in _UNSUPPORTED:
-                told = f"the source {source} is not supported and has no effect; supported: {LABEL_SOURCE}"
-                self._warn(node, place, told)
-            return enabled_before
-        if enabled_before:
-            self.wrong(node, place, f"is a second enabled source {LABEL_SOURCE}; allowed: one")
+            self._warn(place, message)
+        elif enabled_before:
+            self._found.add_error(place, f"at most one source {LABEL_SOURCE} can be enabled")
+        else:
+            self._config(source.config or {}, f"{place}.config")
             return True
-        self._config(found.get("config"), f"{place}.config", node)
-        return True
+        return enabled_before
 
-    def _truth(self, node: yaml.Node | None, place: str) -> bool:
-        """What is neither counts as true, so that all errors are found."""
-        text = (_text(node) or "").lower()
-        if node is None or text in (*_TRUE, *_FALSE):
-            return text in _TRUE
-        self.wrong(node, place, f"is {noun(node)}; allowed: true, false")
-        return True
-
-    def _check_interval(self, node: yaml.Node | None, place: str) -> None:
-        """It has no effect: HyperNodes follow labels at once."""
-        text = _text(node)
-        if node is not None and (text is None or (go_duration(text) is None and not text.isdigit())):
-            self.wrong(node, place, f"is {noun(node)}; allowed: a duration such as 90s, 10m or 1h30m")
-
-    def _config(self, node: yaml.Node | None, place: str, source: yaml.Node) -> None:
-        types: yaml.Node | None = None
-        for name, key, value in self.entries(node, place) if node is not None else ():
-            if name == _TYPES_KEY:
-                types = value
-            else:
-                near = did_you_mean(name[:60], (_TYPES_KEY,))
-                self.wrong(key, place, f"unknown key {quoted(name)}{near}; allowed: {_TYPES_KEY}")
-        place = f"{place}.{_TYPES_KEY}"
-        entries = self.entries(types, place) if types is not None else []
-        if not entries and not self.problems:
-            self._warn(node or source, place, "has no type, so no HyperNode is made; allowed: a map of types")
-        if len(entries) > MOST_TYPES:
-            self.wrong(types or source, place, f"has {len(entries)} types; allowed: up to {MOST_TYPES}")
+    def _config(self, config: object, place: str) -> None:
+        read = checked(config, _LabelConfig, place, self._found, _value)
+        if read is None:
+            return
+        place = f"{place}.networkTopologyTypes"
+        types = read.network_topology_types
+        if not types:
+            self._warn(place, "has no type, so no HyperNode is made")
+        if len(types) > MOST_TYPES:
+            self._found.add_error(place, f"has {len(types)} types; allowed: up to {MOST_TYPES}")
             return
         used: dict[str, str] = {}
-        for name, key, value in entries:
-            within = f"{place}.{one_line(name[:60])}"
-            labels = self._labels(value, within)
-            if labels is None:
-                continue
+        for name, levels in types.items():
+            within = keyed(place, name)
+            labels = [str(level.node_label) for level in levels]
             problem = self._problem_of(name, labels, used)
             if problem:
                 self._skipped[name] = None
-                self._warn(key, within, f"{problem}; the type is left out")
+                self._warn(within, f"{problem}; the type is left out")
             else:
                 used.update(dict.fromkeys(labels, name))
                 # The one of the node itself stands for no HyperNode.
                 tiers = self._types[name] = TopologyType(name, tuple(reversed(labels[:-1])))
                 each = (f"of tier {tier} by {label}" for tier, label in enumerate(tiers.labels, 1))
-                self._line(key, f"topology type {name}", "works", f"makes HyperNodes {', '.join(each)}")
-
-    def _labels(self, node: yaml.Node, place: str) -> list[str] | None:
-        """Those of the highest tier first. None: they cannot be read."""
-        found: list[str] = []
-        before = len(self.problems)
-        for position, item in enumerate(self.items(node, place)):
-            within = f"{place}[{position}]"
-            entries = self.entries(item, within)
-            for name, key, value in entries:
-                label = _text(value)
-                if name != _LABEL_KEY:
-                    near = did_you_mean(name[:60], (_LABEL_KEY,))
-                    self.wrong(key, within, f"unknown key {quoted(name)}{near}; allowed: {_LABEL_KEY}")
-                elif label is None or not is_label_key(label):
-                    allowed = "the key of a label, such as example.com/rack"
-                    self.wrong(value, f"{within}.{_LABEL_KEY}", f"is {noun(value)}; allowed: {allowed}")
-                else:
-                    found.append(label)
-            if not entries and isinstance(item, yaml.ScalarNode) and len(self.problems) == before:
-                self.wrong(item, within, f"is empty; allowed: {_LABEL_KEY} with the key of a label")
-        return found if len(self.problems) == before else None
+                self._line(within, f"topology type {name}", "works", f"makes HyperNodes {', '.join(each)}")
 
     def _problem_of(self, name: str, labels: list[str], used: dict[str, str]) -> str:
         """Why a type cannot be used; empty: it can."""
@@ -228,14 +207,11 @@ class _Reader(MapReader):
             )
         return ""
 
-    def _warn(self, node: yaml.Node, place: str, message: str) -> None:
-        if len(self._warnings) < MAX_PROBLEMS:
-            self._warnings.append(self.problem(node, place, message))
-            self._line(node, place, "warning", message)
+    def _warn(self, place: str, message: str) -> None:
+        if len(self._warnings) < MAX_ERRORS:
+            line = self._document.line_of(place)
+            self._warnings.append(ManifestError(self._document.origin, place, message, line))
+            self._line(place, place, "warning", message)
 
-    def _line(self, node: yaml.Node, what: str, verdict: str, effect: str) -> None:
-        self.lines.append(CheckedLine(self.document.line_of(node), what, verdict, effect))
-
-
-def _text(node: yaml.Node | None) -> str | None:
-    return str(node.value) if isinstance(node, yaml.ScalarNode) else None
+    def _line(self, place: str, what: str, verdict: str, effect: str) -> None:
+        self.lines.append(CheckedLine(self._document.line_of(place), what, verdict, effect))

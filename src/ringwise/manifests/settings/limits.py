@@ -7,69 +7,49 @@ namespaces:
 
 from __future__ import annotations
 
-import yaml
+import re
+from typing import Annotated
 
-from ringwise.framework.arguments import quoted
-from ringwise.manifests.settings.configuration_text import MapReader, noun, open_text
-from ringwise.state.limits import ANY_NAMESPACE, BURST, CHIPS, NAMES, NUMBER_TEXT, Limits, NamespaceLimits
-from ringwise.topology.nearest import did_you_mean
-from ringwise.topology.numbers import INT32, whole_number
+import msgspec
 
-TOP_KEY = "namespaces"
+from ringwise.manifests.settings.configuration_text import open_text
+from ringwise.manifests.text.checking import checked, keyed, no_hook
+from ringwise.manifests.text.errors import Findings
+from ringwise.state.limits import ANY_NAMESPACE, BURST, CHIPS, Limits, NamespaceLimits
+from ringwise.topology.numbers import INT32
+
 #: What a namespace's name may be, as Kubernetes has it.
-_LONGEST_NAME = 63
-_TEXT_TAG = "tag:yaml.org,2002:str"
+_NAME = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)", re.ASCII)
+
+_Amount = Annotated[int, msgspec.Meta(ge=0, le=INT32)]
+
+
+class _Limits(msgspec.Struct, rename="kebab", forbid_unknown_fields=True, omit_defaults=True):
+    max_chips: _Amount | None = None
+    burst_chips: _Amount | None = None
+    max_running_jobs: _Amount | None = None
+    max_waiting_jobs: _Amount | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    namespaces: dict[str, _Limits | None] = {}
 
 
 def read_limits(text: bytes | str, origin: str, first_line: int = 1) -> NamespaceLimits:
-    """Raises `ConfigurationError` with all errors."""
-    document = open_text(text, origin, "limits of namespaces", f"the key {TOP_KEY}", first_line)
-    return NamespaceLimits() if document is None else _Reader(document).limits()
-
-
-class _Reader(MapReader):
-    def limits(self) -> NamespaceLimits:
-        found: dict[str, Limits] = {}
-        for key, node, value in self.entries(self.document.root, ""):
-            if key != TOP_KEY:
-                near = did_you_mean(key[:60], (TOP_KEY,))
-                self.wrong(node, "", f"unknown key {quoted(key)}{near}; allowed: {TOP_KEY}")
-                continue
-            for namespace, name_node, entry in self.entries(value, TOP_KEY):
-                place = f"{TOP_KEY}.{namespace[:_LONGEST_NAME]}"
-                if not _is_name(namespace):
-                    allowed = f'a name of up to 63 letters a-z, digits and "-", or "{ANY_NAMESPACE}"'
-                    self.wrong(name_node, place, f"is no namespace; allowed: {allowed}")
-                    continue
-                found[namespace] = self._limits_of(entry, place, name_node)
-        self.stop_if_wrong()
-        return NamespaceLimits(found)
-
-    def _limits_of(self, node: yaml.Node, place: str, name_node: yaml.Node) -> Limits:
-        numbers: dict[str, int] = {}
-        for name, key, value in self.entries(node, place):
-            if name not in NAMES:
-                near = did_you_mean(name[:60], NAMES)
-                self.wrong(key, place, f"unknown limit {quoted(name)}{near}; allowed: {', '.join(NAMES)}")
-                continue
-            written = str(value.value) if isinstance(value, yaml.ScalarNode) else ""
-            number = whole_number(written, 0, INT32)
-            if number is None or value.tag == _TEXT_TAG:
-                self.wrong(value, f"{place}.{name}", f"is {noun(value)}; allowed: {NUMBER_TEXT}")
-            else:
-                numbers[name] = number
-        if BURST in numbers and CHIPS not in numbers and not self.problems:
-            self.wrong(name_node, place, f"has {BURST} without {CHIPS}; allowed: both, or {CHIPS} alone")
-        return Limits.named(numbers)
-
-
-def _is_name(text: str) -> bool:
-    plain = text.replace("-", "a")
-    return text == ANY_NAMESPACE or (
-        0 < len(text) <= _LONGEST_NAME
-        and plain.isascii()
-        and plain.isalnum()
-        and plain == plain.lower()
-        and not text.startswith("-")
-        and not text.endswith("-")
-    )
+    """Raises `DocumentError` with all errors."""
+    document = open_text(text, origin, first_line)
+    if document is None:
+        return NamespaceLimits()
+    found = Findings(origin, document.line_of)
+    file = checked(document.value, _File, "", found, no_hook) or _File()
+    limits: dict[str, Limits] = {}
+    for name, one in file.namespaces.items():
+        field = keyed("namespaces", name)
+        if name != ANY_NAMESPACE and not _NAME.fullmatch(name):
+            allowed = f'must be up to 63 letters a-z, digits and "-", or "{ANY_NAMESPACE}"'
+            found.invalid(field, name, allowed)
+        elif one is not None and one.burst_chips is not None and one.max_chips is None:
+            found.add_error(field, f"{BURST} requires {CHIPS}")
+        limits[name] = Limits() if one is None else Limits.named(msgspec.to_builtins(one))
+    found.raise_errors()
+    return NamespaceLimits(limits)

@@ -6,7 +6,10 @@ value is compared with the types of the struct here, to report every wrong field
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 from types import GenericAlias
 from typing import Any, TypeVar
 
@@ -14,7 +17,7 @@ import msgspec
 import msgspec.inspect as shapes
 
 from ringwise.grammar import agrees
-from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.errors import MAX_ERRORS, SHOWN_CHARACTERS, Findings, invalid
 from ringwise.manifests.text.json_stream import TOO_DEEP
 from ringwise.topology.nearest import did_you_mean
 
@@ -22,9 +25,9 @@ Kind = TypeVar("Kind")
 #: A value of a type that msgspec does not know, from what was written. Raises ValueError: what it must be.
 Hook = Callable[[type, object], object]
 
-#: Wrong entries of one map that are named: to explain one takes much longer than to read one.
-MAX_EXPLAINED = 100
-
+#: To inspect a type takes much longer than to check a value.
+_shape_of: Callable[[Any], shapes.Type] = lru_cache(64)(shapes.type_info)
+_FIELDED = shapes.StructType | shapes.DataclassType
 _TYPE_NAMES: dict[type, str] = {
     shapes.StrType: "text",
     shapes.IntType: "a whole number",
@@ -32,12 +35,13 @@ _TYPE_NAMES: dict[type, str] = {
     shapes.BoolType: "true or false",
     shapes.DictType: "an object",
     shapes.StructType: "an object",
+    shapes.DataclassType: "an object",
 }
 
 
 def misfits(value: object, kind: object) -> Iterator[tuple[str, str]]:
     """Field path and message of every part of `value` that does not fit the type `kind`."""
-    return _misfits(value, shapes.type_info(kind), "")
+    return _misfits(value, _shape_of(kind), "")
 
 
 def checked(value: object, kind: type[Kind], path: str, found: Findings, hook: Hook) -> Kind | None:
@@ -45,26 +49,45 @@ def checked(value: object, kind: type[Kind], path: str, found: Findings, hook: H
 
     None, with all errors, if it does not fit; fields that are missing or unknown are errors, too.
     """
+    # To find out what is wrong takes longer than to convert what is not.
+    with contextlib.suppress(msgspec.ValidationError):
+        return msgspec.convert(value, kind, dec_hook=hook, str_keys=True)
     before = len(found.errors)
-    for field, message in _misfits(value, shapes.type_info(kind), path, hook):
-        found.wrong(field, message)
+    for field, message in islice(_misfits(value, _shape_of(kind), path, hook), MAX_ERRORS):
+        found.add_error(field, message)
     if len(found.errors) > before:
         return None
     return msgspec.convert(without_misfits(value, kind), kind, dec_hook=hook, str_keys=True)
 
 
+def no_hook(kind: type, value: object) -> object:
+    """For structs without types of their own."""
+    raise NotImplementedError(f"{kind.__name__} needs a hook")
+
+
+def must_be_one_of(value: object, allowed: Iterable[str]) -> str:
+    """What a value that is not one of a few words must be, with the one that is likely meant."""
+    words = list(allowed)
+    near = did_you_mean(value[:SHOWN_CHARACTERS], words) if isinstance(value, str) else ""
+    return f"must be one of {', '.join(words)}{near}"
+
+
+def unsupported(field: str, value: object, allowed: Iterable[str], found: Findings) -> None:
+    """Add the error of a value that is not one of a few words."""
+    found.invalid(field, value, must_be_one_of(value, allowed))
+
+
 def one_of(value: object, allowed: Sequence[str]) -> str:
     """For a hook: one of a few words."""
     if value not in allowed:
-        near = did_you_mean(value, allowed) if isinstance(value, str) else ""
-        raise ValueError(f"must be one of {', '.join(allowed)}{near}")
+        raise ValueError(must_be_one_of(value, allowed))
     return str(value)
 
 
 def _misfits(
     value: object, shape: shapes.Type, field: str, hook: Hook | None = None
 ) -> Iterator[tuple[str, str]]:
-    """With a hook also what is missing, unknown or not accepted by the hook."""
+    """With a hook also what is unknown or not accepted by the hook; null is then as if it were missing."""
     if isinstance(shape, shapes.UnionType):
         fitting = next((one for one in shape.types if _fits(value, one)), None)
         if fitting is None:
@@ -73,24 +96,23 @@ def _misfits(
             yield from _misfits(value, fitting, field, hook)
     elif not _fits(value, shape):
         yield field, _message(value, [shape])
-    elif isinstance(shape, shapes.StructType) and isinstance(value, dict):
+    elif isinstance(shape, _FIELDED) and isinstance(value, dict):
         known = {inner.encode_name: inner for inner in shape.fields}
         if hook is not None:
             for key in value:
-                if key not in known and shape.forbid_unknown_fields:
+                if key not in known and getattr(shape, "forbid_unknown_fields", False):
                     near = did_you_mean(str(key), known)
-                    yield _inside(field, str(key)), f"is unknown{near}; allowed are {', '.join(known)}"
+                    yield keyed(field, str(key)), f"unknown field{near}; allowed: {', '.join(known)}"
         for name, inner in known.items():
-            path = _inside(field, name)
-            if hook is not None and value.get(name) is None:
+            if value.get(name) is None and (hook is not None or name not in value):
                 if inner.required:
-                    yield path, "is missing"
-            elif name in value:
-                yield from _misfits(value[name], inner.type, path, hook)
+                    yield keyed(field, name), "Required value"
+            else:
+                yield from _misfits(value[name], inner.type, keyed(field, name), hook)
     elif isinstance(shape, shapes.DictType) and isinstance(value, dict):
         for key, entry in value.items():
             if isinstance(shape.key_type, shapes.IntType) and not str(key).isdecimal():
-                yield field, f"must have whole numbers as keys, got {shown(key)}"
+                yield field, invalid(key, "must have whole numbers as keys")
             yield from _misfits(entry, shape.value_type, keyed(field, str(key)), hook)
     elif isinstance(shape, shapes.CollectionType) and isinstance(value, list):
         for position, entry in enumerate(value):
@@ -99,22 +121,18 @@ def _misfits(
         try:
             hook(shape.cls, value)
         except ValueError as problem:
-            yield field, f"{problem}, got {shown(value)}"
-
-
-def _inside(field: str, name: str) -> str:
-    return f"{field}.{name}" if field else name
+            yield field, invalid(value, str(problem))
 
 
 def without_misfits(value: object, kind: object) -> Any:
     """The value without the fields and entries of maps that do not fit; lists keep their places."""
-    return _without_misfits(value, shapes.type_info(kind))
+    return _without_misfits(value, _shape_of(kind))
 
 
 def _without_misfits(value: object, shape: shapes.Type) -> object:
     if isinstance(shape, shapes.UnionType):
         shape = next((one for one in shape.types if _fits(value, one)), shape)
-    if isinstance(shape, shapes.StructType) and isinstance(value, dict):
+    if isinstance(shape, _FIELDED) and isinstance(value, dict):
         types = {inner.encode_name: inner.type for inner in shape.fields}
         return {
             key: _without_misfits(entry, types[key])
@@ -148,8 +166,8 @@ def follows_from(field: str, misfit: str) -> bool:
 
 def keyed(field: str, key: str) -> str:
     """The path of a map entry. Keys with dots are written in brackets, or the path would be ambiguous."""
-    if key.replace("-", "").replace("_", "").isalnum():
-        return f"{field}.{key}"
+    if len(key) <= 100 and key.replace("-", "").replace("_", "").isalnum():
+        return f"{field}.{key}" if field else key
     return f"{field}[{key[:100]}]"
 
 
@@ -178,10 +196,12 @@ def _fits(value: object, shape: shapes.Type) -> bool:
                 and (shape.le is None or value <= shape.le)
             )
         case shapes.StrType():
-            return isinstance(value, str)
+            return isinstance(value, str) and len(value) >= (shape.min_length or 0)
         case shapes.CollectionType():
-            return isinstance(value, list) and (shape.max_length is None or len(value) <= shape.max_length)
-        case shapes.DictType() | shapes.StructType():
+            return isinstance(value, list) and (
+                (shape.min_length or 0) <= len(value) and (shape.max_length or len(value)) >= len(value)
+            )
+        case shapes.DictType() | shapes.StructType() | shapes.DataclassType():
             return isinstance(value, dict)
     return False
 
@@ -190,10 +210,8 @@ def _message(value: object, allowed: list[shapes.Type]) -> str:
     words = list(dict.fromkeys(_type_name(shape, value) for shape in allowed))
     if words == ["text", "a whole number", "a number"]:
         words = ["a quantity"]
-    message = f"must be {' or '.join(words)}, got {shown(value)}"
-    if words == ["text"] and isinstance(value, (int, float, bool)):
-        message += "; put it in quotes"
-    return message
+    quotes = "; put it in quotes" if words == ["text"] and isinstance(value, (int, float, bool)) else ""
+    return invalid(value, f"must be {' or '.join(words)}{quotes}")
 
 
 def _type_name(shape: shapes.Type, value: object) -> str:
@@ -204,17 +222,28 @@ def _type_name(shape: shapes.Type, value: object) -> str:
             return f"a whole number of {shape.ge} to {shape.le}"
         case shapes.FloatType() if shape.gt is not None and shape.le is not None:
             return f"a number above {shape.gt:g} and at most {shape.le:g}"
+        case shapes.StrType() if shape.min_length and value == "":
+            return "text that is not empty"
         case shapes.CollectionType():
-            return f"a list of at most {shape.max_length} entries" if isinstance(value, list) else "a list"
+            if isinstance(value, list) and value:
+                return f"a list of at most {shape.max_length} entries"
+            return "a list that is not empty" if shape.min_length else "a list"
     return _TYPE_NAMES.get(type(shape), "something else")
 
 
 # -- JSON in annotations and ConfigMaps
 
 
-def decoded(text: str, kind: type[Kind], path: str, found: Findings) -> Kind | None:
-    """JSON in an annotation or ConfigMap as a value of that type; None, with errors, if it does not fit."""
+def decoded(
+    text: str | bytes, kind: type[Kind], path: str, found: Findings, hook: Hook | None = None
+) -> Kind | None:
+    """JSON in an annotation or ConfigMap as a value of that type; None, with errors, if it does not fit.
+
+    With a hook it is read like a file that people write (`checked`).
+    """
     try:
+        if hook is not None:
+            return checked(msgspec.json.decode(text), kind, path, found, hook)
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
         _explain(text, kind, path, found, problem)
@@ -241,31 +270,32 @@ def read_entries(
         try:
             fitting[key] = msgspec.json.decode(raw, type=kind)
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:
-            if len(found.errors) < MAX_EXPLAINED:
+            # To explain a wrong entry takes much longer than to read one.
+            if len(found.errors) < MAX_ERRORS:
                 _explain(bytes(raw).decode(), kind, keyed(path, key), found, problem)
             else:
                 unexplained += 1
     if unexplained:
-        found.wrong(
+        found.add_error(
             path, f"has {unexplained} more {agrees(unexplained, 'entry', 'entries')} that cannot be read"
         )
     return fitting
 
 
-def _explain(text: str, kind: type[Kind], path: str, found: Findings, problem: Exception) -> None:
+def _explain(text: str | bytes, kind: type[Kind], path: str, found: Findings, problem: Exception) -> None:
     try:
         # Broken syntax is reported before fields that do not fit, wherever it is in the text.
         plain = msgspec.json.decode(text)
     except RecursionError:
-        found.wrong(path, TOO_DEEP)
+        found.add_error(path, TOO_DEEP)
         return
     except (msgspec.DecodeError, ValueError) as broken:
         reason = str(broken).removeprefix("JSON is malformed: ")
-        found.wrong(path, f"must be valid JSON; {reason[:1].lower()}{reason[1:]}")
+        found.add_error(path, f"must be valid JSON; {reason[:1].lower()}{reason[1:]}")
         return
     before = len(found.errors)
     for field, message in misfits(plain, kind):
         separator = "" if field.startswith((".", "[")) or not field else "."
-        found.wrong(f"{path}{separator}{field}", message)
+        found.add_error(f"{path}{separator}{field}", message)
     if len(found.errors) == before:
-        found.wrong(path, f"cannot be read: {problem}")
+        found.add_error(path, f"cannot be read: {problem}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-from ringwise.records import dataclass
+from collections.abc import Callable, Iterable
 
 #: A value is quoted in a message up to this length; a hostile one has megabytes.
 SHOWN_CHARACTERS = 60
@@ -13,35 +12,69 @@ SHOWN_CHARACTERS = 60
 MAX_COUNT = 2**31 - 1
 
 
+#: Errors of one file after which reading stops: a hostile file could cause any number.
+MAX_ERRORS = 100
+
+
 class ManifestError(Exception):
     """One error of one document. `field` is empty when it concerns the whole document."""
 
-    def __init__(self, origin: str, field: str, message: str) -> None:
-        super().__init__(origin, field, message)
+    def __init__(self, origin: str, field: str, message: str, line: int | None = None) -> None:
+        super().__init__(origin, field, message, line)
         self.origin = origin
         self.field = field
         self.message = message
+        #: Of the file; None where it is unknown.
+        self.line = line
+
+    @property
+    def place(self) -> str:
+        """Line and field."""
+        return ": ".join(part for part in (f"line {self.line}" if self.line else "", self.field) if part)
 
     def __str__(self) -> str:
-        return one_line(": ".join(part for part in (self.origin, self.field, self.message) if part))
+        return one_line(": ".join(part for part in (self.origin, self.place, self.message) if part))
+
+
+class DocumentError(ValueError):
+    """A document that cannot be used, with all its errors in the order of their lines."""
+
+    def __init__(self, errors: Iterable[ManifestError]) -> None:
+        self.errors = sorted(errors, key=lambda error: error.line or math.inf)
+        super().__init__("\n".join(map(str, self.errors)))
 
 
 class Findings:
-    """The errors of one object. Conversion continues after each, so that all are reported at once."""
+    """The errors of one object or file. Reading continues after each, so that all are reported at once.
 
-    __slots__ = ("errors", "origin", "oversized")
+    Of a file whose lines are known, DocumentError is raised after `MAX_ERRORS`.
+    """
 
-    def __init__(self, origin: str) -> None:
+    __slots__ = ("_line_of", "errors", "origin", "oversized")
+
+    def __init__(self, origin: str, line_of: Callable[[str], int] | None = None) -> None:
         self.origin = origin
+        self._line_of = line_of
         self.errors: list[ManifestError] = []
         #: Those of the errors that say that a field exceeds a limit of sizes.
         self.oversized: list[ManifestError] = []
 
-    def wrong(self, field: str, message: str) -> None:
-        self.errors.append(ManifestError(self.origin, field, message))
+    def add_error(self, field: str, message: str) -> None:
+        line = None if self._line_of is None else self._line_of(field)
+        self.errors.append(ManifestError(self.origin, field, message, line))
+        if self._line_of is not None and len(self.errors) >= MAX_ERRORS:
+            raise DocumentError(self.errors)
+
+    def invalid(self, field: str, value: object, allowed: str) -> None:
+        """In the form of the API server; `allowed` says what the value must be."""
+        self.add_error(field, invalid(value, allowed))
+
+    def raise_errors(self) -> None:
+        if self.errors:
+            raise DocumentError(self.errors)
 
     def too_large(self, field: str, message: str) -> None:
-        self.wrong(field, message)
+        self.add_error(field, message)
         self.oversized.append(self.errors[-1])
 
     @property
@@ -49,7 +82,7 @@ class Findings:
         """Which field exceeds a limit, the first of them, where nothing else is wrong; else empty."""
         if not self.oversized or len(self.oversized) < len(self.errors):
             return ""
-        return f"{self.oversized[0].field} {self.oversized[0].message}"
+        return f"{self.oversized[0].field}: {self.oversized[0].message}"
 
     def count(
         self, field: str, value: int | None, default: int, least: int = 0, most: int = MAX_COUNT
@@ -59,8 +92,8 @@ class Findings:
             return default
         if least <= value <= most:
             return value
-        allowed = f"{least} or more" if most == MAX_COUNT and value < least else f"{least} to {most}"
-        self.wrong(field, f"must be a whole number of {allowed}, got {shown(value)}")
+        at_least = most == MAX_COUNT and value < least
+        self.invalid(field, value, f"must be {f'at least {least}' if at_least else f'{least} to {most}'}")
         return default
 
 
@@ -100,27 +133,6 @@ def shown(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationProblem:
-    """One error and its position."""
-
-    origin: str
-    line: int | None
-    place: str
-    message: str
-
-    def __str__(self) -> str:
-        parts = [self.origin]
-        if self.line is not None:
-            parts.append(f"line {self.line}")
-        if self.place:
-            parts.append(self.place)
-        return ": ".join((*parts, self.message))
-
-
-class ConfigurationError(ValueError):
-    """A configuration that cannot be used, with all its errors in the order of the file."""
-
-    def __init__(self, errors: list[ConfigurationProblem]) -> None:
-        super().__init__("\n".join(str(error) for error in errors))
-        self.errors = errors
+def invalid(value: object, allowed: str) -> str:
+    """The message about a value, in the form of the API server."""
+    return f"Invalid value: {shown(value)}: {allowed}"

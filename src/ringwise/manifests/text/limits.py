@@ -129,11 +129,10 @@ def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
 
 
 def pod_claims(spec: PodSpecWire) -> int:
-    """How many volumes of a pod are by claims; 0 where it has too few volumes for the limit."""
-    volumes = spec.volumes or ()
-    if len(volumes) <= POD_CLAIMS.most:
-        return 0
-    return sum(one.persistent_volume_claim is not None or one.ephemeral is not None for one in volumes)
+    """Return how many volumes of a pod are by claims."""
+    return sum(
+        one.persistent_volume_claim is not None or one.ephemeral is not None for one in spec.volumes or ()
+    )
 
 
 def _too_large(

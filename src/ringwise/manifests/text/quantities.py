@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache
 
 from ringwise.durations import go_duration, unix_nanoseconds
@@ -49,10 +50,11 @@ def whole_quantity(value: str | int | float) -> int:
     return numerator // denominator
 
 
-def written(resource: str, amount: int) -> str:
-    """An amount of the core (cpu in milli) as a quantity."""
-    milli = resource in ("cpu", "requests.cpu", "limits.cpu")
-    return f"{amount}m" if milli else str(amount)
+def written(resource: str, amount: int | Decimal) -> str:
+    """An amount of the core (cpu in milli, shares of chips in hundredths) as a quantity."""
+    if resource in ("cpu", "requests.cpu", "limits.cpu"):
+        return f"{amount}m"
+    return str(amount) if isinstance(amount, int) else f"{int(amount * 1000)}m"
 
 
 def _fraction(value: str | int | float) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 To build values from the parser's events is faster than the usual loader, and reading stops at the event that
 exceeds a limit. Scalars are read like Kubernetes does: no dates, no base-60 numbers, keys are always text.
+
+Of a file that people write by hand, `read_yaml` also keeps where each field is and how it is written.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from ringwise.manifests.text.errors import ManifestError, one_line, shown
+from ringwise.manifests.text.errors import DocumentError, ManifestError, one_line, shown
 from ringwise.records import dataclass
 
 #: Kubernetes objects have about 20 levels, vcjobs a few more.
@@ -22,6 +24,8 @@ MAX_DEPTH = 100
 MAX_ALIASED_VALUES = 100_000
 #: Documents of one source; more than the objects of any cluster.
 MAX_DOCUMENTS = 1_000_000
+#: A file that people write by hand has a few pages.
+MAX_BYTES = 1 << 20
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CHUNK = 1 << 16
@@ -51,6 +55,87 @@ class YamlValue:
     item: int | None
     value: object
     list_kind: str = ""
+    line: int = 1
+
+
+class Positions:
+    """The line of every field and item of a file, and its value as it is written."""
+
+    def __init__(self) -> None:
+        #: By the identity of the map or list, and the key or index in it.
+        self._found: dict[tuple[int, str | int], tuple[int, yaml.Event]] = {}
+        #: Maps that are in no value because they were merged into others: their identities stay theirs.
+        self.merged: list[object] = []
+
+    def put(self, within: object, key: str | int, line: int, value: yaml.Event) -> None:
+        self._found[id(within), key] = line, value
+
+    def inherit(self, within: object, key: str, parent: object) -> None:
+        if (id(parent), key) in self._found:
+            self._found.setdefault((id(within), key), self._found[id(parent), key])
+
+    def line(self, within: object, key: str | int) -> int | None:
+        found = self._found.get((id(within), key))
+        return None if found is None else found[0]
+
+    def scalar(self, within: object, key: str | int) -> yaml.ScalarEvent | None:
+        found = self._found.get((id(within), key))
+        return found[1] if found is not None and isinstance(found[1], yaml.ScalarEvent) else None
+
+
+@dataclass(frozen=True, slots=True)
+class YamlFile:
+    """One document of a file that people write by hand, or one item of a List in it."""
+
+    origin: str
+    value: Any
+    first_line: int
+    positions: Positions
+
+    def line_of(self, field: str) -> int:
+        """The line of the field with this path, or of the last part of the path that is there."""
+        line, value = self.first_line, self.value
+        while field:
+            key, field = _next_step(value, field)
+            found = None if key is None else self.positions.line(value, key)
+            if found is None:
+                break
+            line, value = found, value[key]
+        return line
+
+    def written(self, within: dict[str, Any], key: str) -> str | None:
+        """The text of a scalar; of an alias what it stands for; None: it is a map, a list or nothing."""
+        value = within.get(key)
+        if value is None or isinstance(value, (dict, list)):
+            return None
+        scalar = self.positions.scalar(within, key)
+        return str(scalar.value) if scalar is not None else shown(value).strip('"')
+
+
+def _next_step(value: object, field: str) -> tuple[Any, str]:
+    """The first key or index in the path of a field, None where the value does not have it; and the rest."""
+    step = re.match(r"\[([0-9]+)\]" if isinstance(value, list) else r"\.?([^.\[]+)", field)
+    if isinstance(value, list) and step is not None:
+        return int(step[1]), field[step.end() :]
+    if step is not None and isinstance(value, dict) and step[1] in value:
+        return step[1], field[step.end() :]
+    # Keys with dots are written in brackets.
+    ends = (at for at, sign in enumerate(field) if sign == "]" and isinstance(value, dict))
+    end = next((at for at in ends if field[1:at] in value), -1)  # type: ignore[operator]
+    return (field[1:end], field[end + 1 :]) if end > 0 else (None, "")
+
+
+def read_yaml(data: bytes | str, origin: str, first_line: int = 1) -> list[YamlFile]:
+    """The documents that are not empty. Raises DocumentError: it is too large, or broken."""
+    if len(data) > MAX_BYTES:
+        raise DocumentError([ManifestError(origin, "", f"must be at most {MAX_BYTES >> 20} MiB large")])
+    positions = Positions()
+    encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+    stream = YamlStream(origin, encoded, first_line=first_line, positions=positions)
+    try:
+        return [YamlFile(origin, found.value, found.line, positions) for found in stream.values()]
+    except ManifestError as error:
+        raise DocumentError([ManifestError(origin, "", error.message, error.line)]) from None
 
 
 class _Stream:
@@ -81,6 +166,8 @@ class YamlStream:
         *,
         start: int = 0,
         document: int = 1,
+        first_line: int = 1,
+        positions: Positions | None = None,
     ) -> None:
         self._name = name
         self._data = data
@@ -88,7 +175,8 @@ class YamlStream:
         #: The line of the error, from the start of the stream.
         self._broken: int | None = None
         self._document = document - 1
-        self._first_line = bytes(data[:start]).count(b"\n") + 1
+        self._first_line = bytes(data[:start]).count(b"\n") + first_line
+        self._positions = positions
         self._events: Iterator[yaml.Event] = yaml.parse(_Stream(data, start, advanced), Loader=_LOADER)
         self._anchors: dict[str, tuple[object, int]] = {}
         self._aliased = 0
@@ -110,10 +198,15 @@ class YamlStream:
         except yaml.MarkedYAMLError as problem:
             mark = problem.problem_mark or problem.context_mark
             self._broken = mark.line if mark else None
-            line = f" in line {mark.line + self._first_line}, column {mark.column + 1}" if mark else ""
-            raise self._error(f"broken YAML{line}: {problem.problem or problem.context}") from None
+            column = f" in column {mark.column + 1}" if mark else ""
+            message = f"broken YAML{column}: {problem.problem or problem.context}"
+            if message.endswith(("<document start>", "expected key", "'-' indicator")):
+                message += "; keys of one map and items of one list must begin in one column"
+            raise self._error(message, mark.line if mark else None) from None
         except yaml.YAMLError as problem:
-            raise self._error(f"broken YAML: {one_line(str(problem).partition(chr(10))[0])}") from None
+            before = bytes(self._data[self._start :][: getattr(problem, "position", 0)])
+            message = f"broken YAML: {one_line(str(problem).partition(chr(10))[0])}"
+            raise self._error(message, before.count(b"\n")) from None
         except UnicodeDecodeError as problem:
             raise self._error(f"broken YAML: not UTF-8 text: {problem.reason}") from None
 
@@ -133,7 +226,7 @@ class YamlStream:
         if not isinstance(event, yaml.MappingStartEvent) or event.anchor:
             value = self._value(event, 1)
             if value is not None:
-                yield YamlValue(self._document, None, value)
+                yield YamlValue(self._document, None, value, line=self._line(event))
             return
         mapping: dict[str, object] = {}
         waiting: list[YamlValue] = []
@@ -148,16 +241,17 @@ class YamlStream:
                 value = self._value(element, 3)
                 kind = mapping.get("kind")
                 if isinstance(kind, str) or (isinstance(value, dict) and "kind" in value):
-                    yield YamlValue(self._document, item, value, kind if isinstance(kind, str) else "List")
+                    list_kind = kind if isinstance(kind, str) else "List"
+                    yield YamlValue(self._document, item, value, list_kind, self._line(element))
                 else:
-                    waiting.append(YamlValue(self._document, item, value))
+                    waiting.append(YamlValue(self._document, item, value, line=self._line(element)))
         if is_list:
             kind = mapping.get("kind")
             list_kind = kind if isinstance(kind, str) else "List"
             for late in waiting:
-                yield YamlValue(late.document, late.item, late.value, list_kind)
+                yield YamlValue(late.document, late.item, late.value, list_kind, late.line)
         else:
-            yield YamlValue(self._document, None, self._merged(mapping, event))
+            yield YamlValue(self._document, None, self._merged(mapping, event), line=self._line(event))
 
     def _value(self, event: yaml.Event, depth: int) -> object:
         self._values += 1
@@ -169,12 +263,16 @@ class YamlStream:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         if depth > MAX_DEPTH:
-            raise self._error(f"{self._line(event)}is nested more than {MAX_DEPTH} levels deep")
+            raise self._unreadable(event, f"is nested more than {MAX_DEPTH} levels deep")
         before = self._values
         built: dict[str, object] | list[object]
         if isinstance(event, yaml.SequenceStartEvent):
             self._check_tag(event, "seq")
-            built = [self._value(element, depth + 1) for element in self._elements()]
+            built = []
+            for element in self._elements():
+                if self._positions is not None:
+                    self._positions.put(built, len(built), self._line(element), element)
+                built.append(self._value(element, depth + 1))
         elif isinstance(event, yaml.MappingStartEvent):
             self._check_tag(event, "map")
             pairs: dict[str, object] = {}
@@ -182,7 +280,7 @@ class YamlStream:
                 pairs[key] = self._value(inner, depth + 1)
             built = self._merged(pairs, event)
         else:
-            raise self._error(f"{self._line(event)}broken YAML")
+            raise self._unreadable(event, "broken YAML")
         if event.anchor:
             self._anchors[event.anchor] = (built, self._values - before + 1)
         return built
@@ -205,11 +303,14 @@ class YamlStream:
             else:
                 aliased = self._alias(event) if isinstance(event, yaml.AliasEvent) else None
                 if not isinstance(aliased, str):
-                    raise self._error(f"{self._line(event)}a key must be plain text")
+                    raise self._unreadable(event, "a key must be plain text")
                 key = aliased
             if key in mapping:
-                raise self._error(f"{self._line(event)}the key {shown(key)} is repeated in one mapping")
-            yield key, next(self._events)
+                raise self._unreadable(event, f"the key {shown(key)} is repeated in one mapping")
+            value = next(self._events)
+            if self._positions is not None:
+                self._positions.put(mapping, key, self._line(event), value)
+            yield key, value
 
     def _merged(self, mapping: dict[str, object], event: yaml.Event) -> dict[str, object]:
         """The mapping with the keys of the mappings in `<<` added; its own keys have precedence."""
@@ -218,20 +319,23 @@ class YamlStream:
         named = mapping.pop("<<")
         for parent in named if isinstance(named, list) else [named]:
             if not isinstance(parent, dict):
-                raise self._error(f"{self._line(event)}'<<' must name a mapping")
+                raise self._unreadable(event, "'<<' must name a mapping")
             for key, inherited in parent.items():
+                if self._positions is not None:
+                    self._positions.merged.append(named)
+                    self._positions.inherit(mapping, key, parent)
                 mapping.setdefault(key, inherited)
         return mapping
 
     def _alias(self, event: yaml.AliasEvent) -> object:
         found = self._anchors.get(event.anchor or "")
         if found is None:
-            raise self._error(f"{self._line(event)}the alias *{event.anchor} has no finished anchor")
+            raise self._unreadable(event, f"the alias *{event.anchor} has no finished anchor")
         value, size = found
         self._values += size
         self._aliased += size
         if self._aliased > MAX_ALIASED_VALUES:
-            raise self._error(f"{self._line(event)}aliases expand to more than {MAX_ALIASED_VALUES} values")
+            raise self._unreadable(event, f"aliases expand to more than {MAX_ALIASED_VALUES} values")
         return value
 
     def _scalar(self, event: yaml.ScalarEvent) -> object:
@@ -260,20 +364,23 @@ class YamlStream:
         }
         if isinstance(value, kinds.get((event.tag or "").removeprefix(_CORE), ())):
             return value
-        raise self._error(f"{self._line(event)}the tag {shown(event.tag)} is not allowed here")
+        raise self._unreadable(event, f"the tag {shown(event.tag)} is not allowed here")
 
     def _check_tag(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent, allowed: str) -> None:
         if event.tag and event.tag != "!" and event.tag != _CORE + allowed:
-            raise self._error(f"{self._line(event)}the tag {shown(event.tag)} is not allowed here")
+            raise self._unreadable(event, f"the tag {shown(event.tag)} is not allowed here")
 
-    def _line(self, event: yaml.Event) -> str:
-        """Of an event that cannot be read."""
-        mark = event.start_mark
-        self._broken = mark.line + 1 if mark else None
-        return f"line {mark.line + self._first_line}: " if mark else ""
+    def _unreadable(self, event: yaml.Event, message: str) -> ManifestError:
+        line = self._line(event)
+        self._broken = line - self._first_line + 1
+        return self._error(message, line - self._first_line)
 
-    def _error(self, message: str) -> ManifestError:
-        return ManifestError(f"{self._name}: document {max(self._document, 1)}", "", message)
+    def _line(self, event: yaml.Event) -> int:
+        return self._first_line + (event.start_mark.line if event.start_mark else 0)
+
+    def _error(self, message: str, line: int | None = None) -> ManifestError:
+        where = f"{self._name}: document {max(self._document, 1)}"
+        return ManifestError(where, "", message, None if line is None else line + self._first_line)
 
 
 def _resolved(text: str) -> object:

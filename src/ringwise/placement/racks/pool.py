@@ -13,7 +13,7 @@ from ringwise.placement.matching import (
     union_of,
     useful_nodes,
 )
-from ringwise.placement.parts import first_matching
+from ringwise.placement.node_groups import first_matching
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackId, RackRequest, Slot
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 

@@ -20,7 +20,7 @@ from dataclasses import field, replace
 from typing import TypeVar
 
 from ringwise.placement.matching import useful_nodes
-from ringwise.placement.parts import first_matching
+from ringwise.placement.node_groups import first_matching
 from ringwise.placement.racks.levels import Level
 from ringwise.placement.racks.model import (
     FreeRacks,

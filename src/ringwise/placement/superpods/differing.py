@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.placement.matching import Spend, can_match, class_set, uncounted, union_of
-from ringwise.placement.parts import Completion, first_matching
+from ringwise.placement.node_groups import Completion, first_matching
 from ringwise.placement.superpods.blocks import Block, BlockAssignment, FreeBySuperPod, Origin
 from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId

@@ -35,35 +35,37 @@ class SuperPodSettings:
     packing: Packing = Packing.WHOLE_JOB
 
 
-def plan(
-    free: FreeBySuperPod,
-    *,
-    nodes_per_block: int,
-    blocks: int,
-    reserve: int,
-    super_pod_size: int,
-    soft: bool = False,
-    packing: Packing = Packing.WHOLE_JOB,
-    chips_per_node: int | None = None,
-    logical_ids: Iterable[int] | None = None,
-    pods: BlockPods | None = None,
-    minimum: int | None = None,
-) -> BlockPlan | Reason:
-    """Rules P2 to P5: `blocks` blocks of `nodes_per_block` nodes, one pod on each node.
+@dataclass(frozen=True, slots=True)
+class BlockRequest:
+    """Blocks of a job, with one pod on each node."""
 
-    All or nothing, except that with a `minimum` the blocks that fit are enough if they hold so many
-    pods (P8): those up to the first that is missing, and no fragments. `pods` is given where pods differ.
+    nodes_per_block: int
+    blocks: int
+    #: A job that lacks whole blocks may use fragments (P4): each becomes a block with an id of its own.
+    soft: bool = False
+    #: Only makes fixes more exact.
+    chips_per_node: int | None = None
+    #: If pods differ.
+    pods: BlockPods | None = None
+    #: So many pods are enough, in whole blocks up to the first that is missing (P8); None: all.
+    minimum: int | None = None
+    #: None: 0, 1, 2 ...
+    logical_ids: Iterable[int] | None = None
 
-    `free` gives each SuperPoD's free nodes, as a count or in the order in which they are to
-    be taken. `soft` lets a job that lacks whole blocks use fragments (P4): each becomes a block
-    of its own, with its own logical id. `chips_per_node` only makes cures more exact.
+
+def plan(free: FreeBySuperPod, request: BlockRequest, settings: SuperPodSettings) -> BlockPlan | Reason:
+    """Rules P2 to P5: a place for all blocks, or for as many as the request needs.
+
+    `free` gives each SuperPoD's free nodes, as a count or in the order in which they are to be taken.
     """
+    nodes_per_block, blocks, soft = request.nodes_per_block, request.blocks, request.soft
+    logical_ids, minimum, reserve = request.logical_ids, request.minimum, settings.reserve_nodes
     if nodes_per_block < 1 or blocks < 0:
         raise ValueError(
             f"a job is cut into whole blocks, not into {blocks} of {counted(nodes_per_block, 'node')}"
         )
-    pack = pack_whole_job if packing is Packing.WHOLE_JOB else pack_per_block
-    if pods is not None:
+    pack = pack_whole_job if settings.packing is Packing.WHOLE_JOB else pack_per_block
+    if (pods := request.pods) is not None:
         ids = list(itertools.islice(itertools.count() if logical_ids is None else logical_ids, blocks))
 
         def packed(softly: bool) -> DifferingAssignment:
@@ -71,7 +73,7 @@ def plan(
             pack(differing, nodes_per_block, blocks, reserve, softly)
             return differing
 
-        problem = _check_counts(BlockAssignment(free), super_pod_size)
+        problem = _check_counts(BlockAssignment(free), settings.super_pod_size)
         if problem is not None:
             return problem
         done = packed(soft)
@@ -83,10 +85,10 @@ def plan(
         softly = not soft and not packed(True).open
         return _differing_reason(DifferingAssignment(free, ids, pods), done, nodes_per_block, softly)
     assignment = BlockAssignment(free, logical_ids)
-    problem = _check_counts(assignment, super_pod_size)
+    problem = _check_counts(assignment, settings.super_pod_size)
     if problem is not None:
         return problem
-    problem = _check_room(assignment, nodes_per_block, blocks, soft, chips_per_node)
+    problem = _check_room(assignment, nodes_per_block, blocks, soft, request.chips_per_node)
     if problem is None:
         pack(assignment, nodes_per_block, blocks, reserve, soft)
         return BlockPlan(tuple(assignment.blocks))
@@ -140,31 +142,20 @@ def _soft_cure(free: int, pods: int) -> str:
 
 
 def plan_one_pod(
-    idle: Mapping[SuperPodId, Sequence[tuple[NodeId, int]]],
-    *,
-    reserve: int,
-    super_pod_size: int,
-    packing: Packing = Packing.WHOLE_JOB,
+    idle: Mapping[SuperPodId, Sequence[tuple[NodeId, int]]], settings: SuperPodSettings
 ) -> BlockPlan | Reason:
     """A node for a job of one pod. `idle` gives (node, idle chips) of the nodes that can take it.
 
     Only the nodes with the fewest idle chips are candidates, so that emptier nodes stay whole.
     """
     for superpod in sorted(idle, key=order_key):
-        if len(idle[superpod]) > super_pod_size:
-            return _oversize(superpod, len(idle[superpod]), super_pod_size)
+        if len(idle[superpod]) > settings.super_pod_size:
+            return _oversize(superpod, len(idle[superpod]), settings.super_pod_size)
     fewest = min((chips for nodes in idle.values() for _, chips in nodes), default=0)
     fullest: dict[SuperPodId, Free] = {
         superpod: [node for node, chips in nodes if chips == fewest] for superpod, nodes in idle.items()
     }
-    return plan(
-        fullest,
-        nodes_per_block=1,
-        blocks=1,
-        reserve=reserve,
-        super_pod_size=super_pod_size,
-        packing=packing,
-    )
+    return plan(fullest, BlockRequest(1, 1), settings)
 
 
 def _check_counts(assignment: BlockAssignment, super_pod_size: int) -> Reason | None:

@@ -10,17 +10,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
-from ringwise.placement.parts import first_matching
+from ringwise.placement.node_groups import first_matching
 from ringwise.placement.reasons import (
     BLOCK_CANNOT_REFILL,
     WAIT_FOR_OLD_NODES,
 )
 from ringwise.placement.superpods.blocks import Block, Free, Origin
 from ringwise.placement.superpods.differing import BlockPods
-from ringwise.placement.superpods.packing import SuperPodSettings, plan
+from ringwise.placement.superpods.packing import BlockRequest, SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import PreviousBlock
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -66,32 +66,36 @@ def must_wait(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class BlockFault:
+    """What is known when lost pods are placed again."""
+
+    #: Nodes on which pods of the job stay.
+    running: Set[NodeId]
+    #: Nodes that broke the job; used again only where nothing else fits (F3).
+    faulty: Set[NodeId]
+    release: Release = field(default_factory=Release)
+
+
 def reschedule(
     old: Sequence[PreviousBlock],
     free: Mapping[SuperPodId, Sequence[NodeId]],
-    *,
-    running: Set[NodeId],
-    faulty: Set[NodeId],
-    nodes_per_block: int,
-    soft: bool,
+    request: BlockRequest,
+    fault: BlockFault,
     settings: SuperPodSettings,
-    release: Release,
-    chips_per_node: int | None = None,
-    pods: BlockPods | None = None,
-    minimum: int | None = None,
 ) -> Rescheduled | Reason:
     """Rule P7: nodes for a job that was placed before, or why it waits.
 
-    `free` are the nodes that can take a pod of this job now, in the order in which they
-    are to be taken; `running` the nodes where its pods stay; `faulty` the nodes with the fault.
-    `pods` is given where pods differ; such a job is not split again. With a `minimum`, so many of the
-    pods without a node must get one, the blocks of the others may wait (P8).
+    `free` are the nodes that can take a pod of this job now, in the order in which they are to be taken.
+    A job whose pods differ is not split again. The `blocks` of the request are not read; `minimum` is the
+    number of pods without a node that must get one: the blocks of the others may wait (P8).
     """
+    running, pods, minimum = fault.running, request.pods, request.minimum
     for block in old:
         if not block.nodes:
             raise ValueError(f"block {block.logical} has no nodes")
-    pool = _NodePool(old, free, running, faulty, pods)
-    reason = must_wait(release, running, pool.healthy_previous_nodes(), pool.candidates.keys())
+    pool = _NodePool(old, free, running, fault.faulty, pods)
+    reason = must_wait(fault.release, running, pool.healthy_previous_nodes(), pool.candidates.keys())
     if reason is not None:
         return reason
     placed: list[Block] = []
@@ -115,10 +119,10 @@ def reschedule(
         else:
             pool.release(block)
             moving.append(block)
-    may_split = soft and not running and pods is None
+    may_split = request.soft and not running and pods is None
     next_id = max((block.logical for block in old), default=-1) + 1
-    move = partial(_move, next_id=next_id, settings=settings, chips_per_node=chips_per_node, pods=pods)
-    groups = _groups(moving, nodes_per_block, may_split)
+    move = partial(_move, request=request, settings=settings, next_id=next_id)
+    groups = _groups(moving, request.nodes_per_block, may_split)
     moved = move(pool.unheld(with_faulty=False), groups, soft=may_split)
     if isinstance(moved, Reason):
         # The faulty nodes are used when nothing else fits.
@@ -126,14 +130,14 @@ def reschedule(
     if minimum is not None and (stuck is not None or isinstance(moved, Reason)):
         # P8: whole blocks that fit are placed, the others go on waiting.
         new = sum(node not in running for block in placed for node in block.nodes)
-        groups = _groups(moving, nodes_per_block, may_split=False)
+        groups = _groups(moving, request.nodes_per_block, may_split=False)
         some = move(pool.unheld(with_faulty=False), groups, soft=False, least=max(0, minimum - new))
         if isinstance(some, Reason) or not (some or new):
             moved = stuck if stuck is not None else moved
         else:
             return _rescheduled(placed, some, old)
     if isinstance(moved, Reason):
-        return _without_soft_cure(moved) if soft and not may_split else moved
+        return _without_soft_cure(moved) if request.soft and not may_split else moved
     return _rescheduled(placed, moved, () if may_split else old)
 
 
@@ -299,11 +303,10 @@ def _move(
     pool: Mapping[SuperPodId, Sequence[NodeId]],
     groups: Sequence[tuple[int, int, list[int]]],
     *,
+    request: BlockRequest,
+    settings: SuperPodSettings,
     next_id: int,
     soft: bool,
-    settings: SuperPodSettings,
-    chips_per_node: int | None,
-    pods: BlockPods | None,
     least: int | None = None,
 ) -> list[Block] | Reason:
     """Places whole blocks by the packing rules, one group after the other.
@@ -318,19 +321,15 @@ def _move(
         left: dict[SuperPodId, Free] = {
             superpod: [node for node in nodes if node not in taken] for superpod, nodes in pool.items()
         }
-        answer = plan(
-            left,
+        group = replace(
+            request,
             nodes_per_block=size,
             blocks=blocks,
-            reserve=settings.reserve_nodes,
-            super_pod_size=settings.super_pod_size,
             soft=soft,
-            packing=settings.packing,
-            chips_per_node=chips_per_node,
             logical_ids=itertools.chain(ids, new_ids),
-            pods=pods,
             minimum=None if least is None else 0,
         )
+        answer = plan(left, group, settings)
         if isinstance(answer, Reason):
             if least is None:
                 return answer

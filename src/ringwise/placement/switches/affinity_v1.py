@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ringwise.placement.reasons import LEFTOVER_TOO_SMALL, ROWS_TOO_FEW
 from ringwise.placement.switches.classes import SwitchClass
-from ringwise.placement.switches.drafts import Draft, fill, nodes_of_parts
+from ringwise.placement.switches.drafts import Draft, fill, nodes_of_groups
 from ringwise.placement.switches.holding import MatchedHolding, holding_of
 from ringwise.placement.switches.one_switch import lacking, too_small, under_one
 from ringwise.placement.switches.states import SwitchState
@@ -225,7 +225,7 @@ def _plan(view: TopologyView, parts: Sequence[_Row], request: SwitchRequest) -> 
         chosen = [(part, places[: part.pods]) for part, places in ordered]
     else:
         offers = [([place.node for place in places], part.pods) for part, places in ordered]
-        found = nodes_of_parts(offers, request.classes)
+        found = nodes_of_groups(offers, request.classes)
         for nodes, members in found:
             ranks.update(zip(nodes, members, strict=True))
         chosen = [(part, [place for place in places if place.node in ranks]) for part, places in ordered]

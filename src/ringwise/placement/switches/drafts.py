@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ringwise.placement.matching import PodClasses
-from ringwise.placement.parts import Part, assign_in_parts
+from ringwise.placement.node_groups import PickGroup, assign_in_groups
 from ringwise.placement.switches.holding import Holding
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry, SwitchPlan, TopologyView
@@ -45,33 +45,33 @@ def finish(view: TopologyView, drafts: Sequence[Draft], classes: PodClasses | No
                 for draft in drafts
             )
         )
-    parts = [(view.switches[draft.switch].free, draft.count) for draft in drafts]
+    groups = [(view.switches[draft.switch].free, draft.count) for draft in drafts]
     return SwitchPlan(
         tuple(
             entry_of(view, draft, over_limit, nodes, ranks)
-            for draft, (nodes, ranks) in zip(drafts, nodes_of_parts(parts, classes), strict=True)
+            for draft, (nodes, ranks) in zip(drafts, nodes_of_groups(groups, classes), strict=True)
         )
     )
 
 
-def nodes_of_parts(
-    parts: Sequence[tuple[Sequence[int], int]], classes: PodClasses
+def nodes_of_groups(
+    groups: Sequence[tuple[Sequence[int], int]], classes: PodClasses
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Rule S13: the nodes and ranks of each part, given its nodes in pick order and its number of pods."""
+    """Rule S13: the nodes and ranks of each group, given its nodes in pick order and its number of pods."""
     ranks = sorted(classes.of_rank)
-    chosen = assign_in_parts(
+    chosen = assign_in_groups(
         classes.of_ranks(ranks),
-        [Part(classes.masks(nodes), count) for nodes, count in parts],
+        [PickGroup(classes.masks(nodes), count) for nodes, count in groups],
         classes.spend,
     )
     if chosen is None:
-        raise ValueError("a part does not hold the pods that it was counted for")
-    found: list[tuple[list[int], list[int]]] = [([], []) for _ in parts]
+        raise ValueError("a group does not hold the pods that it was counted for")
+    found: list[tuple[list[int], list[int]]] = [([], []) for _ in groups]
     for rank, place in zip(ranks, chosen, strict=True):
         if place is not None:
-            part, position = place
-            found[part][0].append(parts[part][0][position])
-            found[part][1].append(rank)
+            group, position = place
+            found[group][0].append(groups[group][0][position])
+            found[group][1].append(rank)
     return [(tuple(nodes), tuple(members)) for nodes, members in found]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
 from ringwise.placement.matching import PodClasses
-from ringwise.placement.parts import Part, assign_in_parts, first_matching
+from ringwise.placement.node_groups import PickGroup, assign_in_groups, first_matching
 from ringwise.placement.reasons import (
     PEERS_OUTSIDE,
     PEERS_SWITCH_FULL,
@@ -226,10 +226,10 @@ def _entries(
         if classes is None:
             ranks = sorted(pod.rank for pod in waiting[: draft.count])
         else:
-            parts = [
-                Part(classes.masks(view.switches[one.switch].free), one.count) for one in drafts[number:]
+            groups = [
+                PickGroup(classes.masks(view.switches[one.switch].free), one.count) for one in drafts[number:]
             ]
-            chosen = assign_in_parts(classes.of_ranks(pod.rank for pod in waiting), parts, classes.spend)
+            chosen = assign_in_groups(classes.of_ranks(pod.rank for pod in waiting), groups, classes.spend)
             places = zip(waiting, chosen or (), strict=False)
             ranks = sorted(pod.rank for pod, place in places if place is not None and place[0] == 0)
             matched = first_matching(classes.of_ranks(ranks), classes.masks(nodes), classes.spend) or []

@@ -110,22 +110,9 @@ def index_nodes(resolved: ResolvedTopology, id_of: Mapping[str, int]) -> Indexed
 
 
 def make_view(
-    resolved: ResolvedTopology,
-    free: Mapping[str, int],
-    states: Sequence[SwitchFacts],
-    settings: SwitchSettings,
-) -> TopologyView:
-    """The current view; `free` maps the names of nodes that can take a pod to their ids."""
-    flags = bytearray(max(free.values(), default=-1) + 1)
-    for node in free.values():
-        flags[node] = 1
-    return make_indexed_view(index_nodes(resolved, free), flags, states, settings)
-
-
-def make_indexed_view(
     indexed: IndexedTopology, free: Sequence[int], states: Sequence[SwitchFacts], settings: SwitchSettings
 ) -> TopologyView:
-    """The same from node ids; `free[id]` is not 0 for nodes that can take a pod."""
+    """The current view; `free[id]` is not 0 for nodes that can take a pod."""
     topology = indexed.resolved.topology
     switches: list[SwitchView] = []
     for switch, ids, places, facts in zip(

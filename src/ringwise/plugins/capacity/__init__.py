@@ -19,9 +19,11 @@ from ringwise.framework.extension_points import (
     JOB_ENQUEUEABLE,
     PREEMPTIVE,
     QUEUE_ORDER,
+    QUEUE_SHARE,
     RECLAIM_PRECHECK,
     RECLAIMABLE,
     VICTIM_QUEUE_ORDER,
+    QueueShare,
     Vote,
 )
 from ringwise.framework.job import Job, job_key
@@ -68,6 +70,7 @@ class Capacity:
         session.register(PREEMPTIVE, self.preemptive)
         session.register(RECLAIMABLE, self.reclaimable)
         session.register(RECLAIM_PRECHECK, self.names_none)
+        session.register(QUEUE_SHARE, self.queue_share)
         if self._by_tree:
             session.register(VICTIM_QUEUE_ORDER, self.victim_queue_order)
 
@@ -89,6 +92,15 @@ class Capacity:
         """Queues nearer to the reclaiming one in the tree give pods first."""
         taker, giver = self._tree[queue.name], self._tree[victim.name]
         return self._tree.distance(taker, giver) if taker is not None and giver is not None else 0
+
+    def queue_share(self, queue: Queue) -> QueueShare | None:
+        node = self._tree[queue.name]
+        if node is None:
+            return None
+        promised: Amounts = {}
+        for name in node.below:
+            add(promised, self._promises.unused(name))
+        return QueueShare(node.deserved, node.limit, self._tree.share(node), promised, node.below)
 
     # -- limits --------------------------------------------------------------------------
 

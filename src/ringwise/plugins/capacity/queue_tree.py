@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from ringwise.framework.amounts import Amounts, add, share, smaller
+from ringwise.framework.amounts import Amount, Amounts, add, share, smaller
 from ringwise.framework.session import Session
 from ringwise.framework.shares.kept_share_limits import kept_against
 from ringwise.framework.shares.promises import Promises
@@ -30,7 +30,7 @@ class QueueNode:
     below: list[str] = field(default_factory=list)
     #: The most it may use; a resource that is not in it has no limit.
     limit: Amounts = field(default_factory=dict)
-    guarantee: Mapping[str, int] = field(default_factory=dict)
+    guarantee: Mapping[str, Amount] = field(default_factory=dict)
     deserved: Amounts = field(default_factory=dict)
     #: Why it has no place in the tree.
     problem: str = ""
@@ -122,7 +122,7 @@ class QueueTree:
 
     def _share_tree(self, root: QueueNode) -> None:
         """Limits from the root downwards; without a capability the root has none."""
-        root.limit = root.queue.limits
+        root.limit = {**root.queue.limits}
         self._share_below(root)
         guarantee: Amounts = {}
         for child in root.children:

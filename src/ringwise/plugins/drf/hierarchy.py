@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from ringwise.framework.amounts import Amounts, add, share
+from ringwise.framework.amounts import Amount, Amounts, add, share
 from ringwise.framework.session import Session
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
@@ -56,17 +56,17 @@ class Hierarchy:
             if depth <= len(weights):
                 node.weight = weights[depth - 1]
 
-    def _want(self, queue: str, amounts: Mapping[str, int]) -> None:
+    def _want(self, queue: str, amounts: Mapping[str, Amount]) -> None:
         for node in self._above(queue):
             add(node.wanted, amounts)
 
-    def add_pod(self, queue: str, amounts: Mapping[str, int], sign: int) -> None:
+    def add_pod(self, queue: str, amounts: Mapping[str, Amount], sign: int) -> None:
         """A pod was placed and waits no longer; with sign -1, its placement was undone."""
         for node in self._above(queue):
             add(node.used, amounts, sign)
             add(node.wanted, amounts, -sign)
 
-    def move(self, queue: str, amounts: Mapping[str, int], sign: int) -> None:
+    def move(self, queue: str, amounts: Mapping[str, Amount], sign: int) -> None:
         """The queue uses more, or with sign -1 less."""
         for node in self._above(queue):
             add(node.used, amounts, sign)
@@ -94,7 +94,7 @@ class Hierarchy:
         return _difference(self._session.usage.capacity, used)
 
 
-def _difference(whole: Mapping[str, int], part: Mapping[str, int]) -> Amounts:
+def _difference(whole: Mapping[str, Amount], part: Mapping[str, Amount]) -> Amounts:
     return {name: amount - part.get(name, 0) for name, amount in whole.items() if amount > part.get(name, 0)}
 
 

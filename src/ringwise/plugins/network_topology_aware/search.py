@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of
 from ringwise.framework.extension_points import DomainAttempt, DomainRequest
 from ringwise.framework.gangs.previous_node import prefers_previous_node
 from ringwise.framework.node_selection import NodeSelection
@@ -202,7 +202,7 @@ class DomainSearch:
         )
         return reason.with_cures([cure])
 
-    def _higher(self, allowed: Mapping[str, int]) -> Domain | None:
+    def _higher(self, allowed: Mapping[str, Amount]) -> Domain | None:
         """A domain on a higher tier that has room."""
         request = self._request
         if request.evicting:

@@ -22,8 +22,10 @@ from ringwise.framework.extension_points import (
     OVERUSED,
     PREEMPTIVE,
     QUEUE_ORDER,
+    QUEUE_SHARE,
     RECLAIM_PRECHECK,
     RECLAIMABLE,
+    QueueShare,
     Vote,
 )
 from ringwise.framework.job import Job, job_key
@@ -59,12 +61,22 @@ class Proportion:
         session.register(RECLAIMABLE, self.reclaimable)
         session.register(RECLAIM_PRECHECK, self.names_none)
         session.register(JOB_ENQUEUEABLE, self.enqueueable)
+        session.register(QUEUE_SHARE, self.queue_share)
 
     def queue_order(self, queue: Queue) -> tuple[int, float]:
         """Higher priority first, then the queue that uses the smaller fraction of its share."""
+        return -queue.priority, self._share(queue)
+
+    def _share(self, queue: Queue) -> float:
         deserved = self._accounts.deserved(queue.name)
         used = self._usage.used_by_queue(queue.name)
-        return -queue.priority, share({name: used.get(name, 0) for name in deserved}, deserved)
+        return share({name: used.get(name, 0) for name in deserved}, deserved)
+
+    def queue_share(self, queue: Queue) -> QueueShare:
+        accounts, name = self._accounts, queue.name
+        return QueueShare(
+            accounts.deserved(name), accounts.limit(queue), self._share(queue), accounts.unused(name), (name,)
+        )
 
     def overused(self, queue: Queue) -> bool:
         """Whether it uses at least its share of every resource."""

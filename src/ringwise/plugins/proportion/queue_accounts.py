@@ -43,7 +43,7 @@ class QueueAccounts:
     def capability(self, queue: Queue) -> Amounts:
         found = self._capabilities.get(queue.name)
         if found is None:
-            found = self._capabilities[queue.name] = queue.limits
+            found = self._capabilities[queue.name] = {**queue.limits}
         return found
 
     def limit(self, queue: Queue) -> Amounts:
@@ -187,6 +187,10 @@ class QueueAccounts:
         add(total, self._promises.unused(queue))
         add(total, self._promises.beyond(queue), -1)
         return total
+
+    def unused(self, queue: str) -> Amounts:
+        """What its admitted jobs were promised and do not use."""
+        return self._promises.unused(queue)
 
     def kept_beyond_promises(self, queue: str, job: Job) -> Amounts:
         """F6: what is kept in the queue for other jobs, and not promised to them anyway."""

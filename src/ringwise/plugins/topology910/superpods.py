@@ -20,11 +20,12 @@ from ringwise.placement.racks.levels import Level
 from ringwise.placement.reasons import BLOCK_CANNOT_REFILL, WAIT_FOR_OLD_NODES
 from ringwise.placement.superpods.blocks import Block, BlockPlan, blocks_by_rank
 from ringwise.placement.superpods.differing import BlockPods
-from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
+from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan_one_pod
 from ringwise.placement.superpods.packing import plan as pack
 from ringwise.placement.superpods.previous_blocks import BlockMember, previous_blocks
 from ringwise.placement.superpods.reschedule import (
     WAIT_SECONDS,
+    BlockFault,
     Release,
     Rescheduled,
     first_ranks,
@@ -111,32 +112,22 @@ class SuperPodPlanner:
         classes: PodClasses | None,
         least: int | None,
     ) -> BlockPlan | Reason:
-        settings = self._session.settings
-        packing = Packing(settings.superpod_packing)
         if not policy.multi_pod:
             fleet = self._session.state.fleets[policy.resource]
-            return plan_one_pod(
-                {
-                    superpod: [(node, fleet.free_mask[int(node)].bit_count()) for node in nodes]
-                    for superpod, nodes in free.items()
-                },
-                reserve=settings.reserve_nodes,
-                super_pod_size=settings.super_pod_size,
-                packing=packing,
-            )
+            idle = {
+                superpod: [(node, fleet.free_mask[int(node)].bit_count()) for node in nodes]
+                for superpod, nodes in free.items()
+            }
+            return plan_one_pod(idle, self._settings)
         block_nodes, blocks = policy.block_nodes or 1, policy.blocks or 1
-        return pack(
-            dict(free),
-            nodes_per_block=block_nodes,
-            blocks=blocks,
-            reserve=settings.reserve_nodes,
-            super_pod_size=settings.super_pod_size,
-            soft=policy.soft,
-            packing=packing,
-            chips_per_node=policy.board.chips_per_node,
-            pods=_block_pods(classes, {block: (block * block_nodes, block_nodes) for block in range(blocks)}),
-            minimum=least,
-        )
+        pods = _block_pods(classes, {block: (block * block_nodes, block_nodes) for block in range(blocks)})
+        return pack(dict(free), _request(policy, pods, least), self._settings)
+
+    @property
+    def _settings(self) -> SuperPodSettings:
+        settings = self._session.settings
+        packing = Packing(settings.superpod_packing)
+        return SuperPodSettings(settings.super_pod_size, settings.reserve_nodes, packing)
 
     # -- after a fault (P7) -------------------------------------------------------------------
 
@@ -154,9 +145,8 @@ class SuperPodPlanner:
         least: int | None,
     ) -> Rescheduled | Reason:
         session = self._session
-        state, settings = session.state, session.settings
-        block_nodes = policy.block_nodes or 1
-        old = previous_blocks(placed, nodes_per_block=block_nodes, pod_count=block_pod_count(job))
+        state = session.state
+        old = previous_blocks(placed, nodes_per_block=policy.block_nodes or 1, pod_count=block_pod_count(job))
         if isinstance(old, Reason):
             return old
         running = {
@@ -170,23 +160,16 @@ class SuperPodPlanner:
             if previous.faulty and previous.node in state.node_id
         } | cooling_nodes(session, job)
         first = first_ranks(old)
-        release = Release() if running else release_of(session, job)
-        answer = reschedule(
-            old,
-            free,
-            running=running,
-            faulty=faulty,
-            nodes_per_block=block_nodes,
-            soft=policy.soft,
-            settings=SuperPodSettings(
-                settings.super_pod_size, settings.reserve_nodes, Packing(settings.superpod_packing)
-            ),
-            release=release,
-            chips_per_node=policy.board.chips_per_node,
-            pods=_block_pods(classes, {one.logical: (first[one.logical], len(one.nodes)) for one in old}),
-            minimum=least,
-        )
+        pods = _block_pods(classes, {one.logical: (first[one.logical], len(one.nodes)) for one in old})
+        fault = BlockFault(running, faulty, Release() if running else release_of(session, job))
+        answer = reschedule(old, free, _request(policy, pods, least), fault, self._settings)
         return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
+
+
+def _request(policy: ChipPolicy, pods: BlockPods | None, least: int | None) -> BlockRequest:
+    return BlockRequest(
+        policy.block_nodes or 1, policy.blocks or 1, policy.soft, policy.board.chips_per_node, pods, least
+    )
 
 
 def naming_nodes(reason: Reason, state: ClusterState) -> Reason:

@@ -31,7 +31,7 @@ from ringwise.placement.switches.view import (
     SwitchSettings,
     TopologyView,
     index_nodes,
-    make_indexed_view,
+    make_view,
 )
 from ringwise.plugins.topology910.annotations import switch_annotations
 from ringwise.plugins.topology910.candidates import Candidates, candidates
@@ -123,7 +123,7 @@ class SwitchPlanner:
         for node in free:
             flags[int(node)] = 1
         settings = session.settings
-        return make_indexed_view(
+        return make_view(
             session.topology.indexed_switches(session.state) or index_nodes(resolved, session.state.node_id),
             flags,
             self.states(resolved),

@@ -161,8 +161,8 @@ class Accounting(Component):
 
     # -- what is told --------------------------------------------------------------------------------
 
-    def tell(self, commands: Sequence[Command], now: int) -> Sequence[Command]:
-        """At the end of a turn. Its other commands say who is evicted, and why."""
+    def account(self, commands: Sequence[Command], now: int) -> Sequence[Command]:
+        """Return records of what changed in the turn; its commands say which pods are evicted, and why."""
         if self._read is not None:
             read, self._read = self._read, None
             self._active = True

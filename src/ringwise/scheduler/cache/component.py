@@ -1,18 +1,19 @@
 """What the scheduler is made of, and how its components hear of each other.
 
 A component declares what it hears, by type: events of the cluster, and those that follow from them for jobs,
-pods and nodes (`internal_events`). It says when it wants to be asked again, and contributes to a turn: what
-time alone changes, and commands before and after the cycles. The scheduler holds a list of components; they
-hear and contribute in its order.
+pods and nodes (`internal_events`). It says when it wants to be asked again, and contributes to a turn by
+overriding hooks. The scheduler holds a list of components; they hear and contribute in its order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from ringwise.durations import earliest
+from ringwise.framework.job import Job
+from ringwise.framework.session import Session
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command
@@ -25,8 +26,11 @@ from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.deadlines import DeadlineTables
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.job_queue import JobQueue
+from ringwise.scheduler.cache.record_tables import RecordTables, RestoredRecord
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
+
+C = TypeVar("C", bound="Component")
 
 #: Announces an event to all components that hear it, with the time.
 Notify = Callable[[object, int], None]
@@ -44,6 +48,7 @@ class Context:
     topology: TopologyCache
     job_queue: JobQueue
     deadlines: DeadlineTables
+    record: RecordTables
     reservations: Reservations
     #: What happened that may help pending jobs.
     triggers: set[Trigger]
@@ -86,48 +91,111 @@ class Component(ContextUser):
         """When time alone changes something, beyond its tables of deadlines; None if only events can."""
         return None
 
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        """Take over the tables of the previous leader.
+
+        It is called in the reverse order of the list: previous placements follow the jobs that a fault hit.
+        """
+
+    # Hooks, in the order of a turn. A turn that decides only one cycle has no `act`, `publish`, `account` and
+    # `record`.
+
     def review(self, now: int) -> None:
-        """Before the cycles of every turn that decides anything."""
+        """Change what time alone changes, before the cycles."""
 
     def act(self, now: int) -> Sequence[Command]:
-        """Commands before the cycles, where everything is decided."""
+        """Return commands that come before the cycles."""
+        return ()
+
+    def wake(self) -> bool:
+        """Activate jobs that no trigger activates. True if a turn of one cycle needs another cycle."""
+        return False
+
+    def may_decide(self, job: Job, now: int) -> bool:
+        """Return whether an active job is decided in this cycle; it can update what it knows of the job."""
+        return True
+
+    def end_cycle(self, session: Session) -> None:
+        """Use the session of a cycle, after its actions."""
+
+    def after_cycle(self, now: int) -> Sequence[Command]:
+        """Return commands that follow from a cycle."""
+        return ()
+
+    def report(self, now: int) -> Sequence[Command]:
+        """Return commands that come after the cycles; jobs may still be activated for the next turn."""
         return ()
 
     def publish(self, now: int) -> Sequence[Command]:
-        """Commands after the cycles, where everything is decided."""
+        """Return commands that come after the cycles and all reports."""
+        return ()
+
+    def account(self, commands: Sequence[Command], now: int) -> Sequence[Command]:
+        """Return commands that follow from those of the turn."""
+        return ()
+
+    def record(self, now: int) -> Sequence[Command]:
+        """Return commands that must be executed before all others of the turn."""
         return ()
 
 
 class Components:
     """The list. Empty until `hold`: components are given `notify` before all of them exist."""
 
-    def __init__(self, deadlines: DeadlineTables) -> None:
+    def __init__(self, deadlines: DeadlineTables, state: ClusterState, book: JobBook) -> None:
         self._deadlines = deadlines
+        self._state = state
+        self._book = book
         self._handlers: dict[type, list[Callable[[Any, int], object]]] = {}
         self._all: Sequence[Component] = ()
-        self._timed: list[Component] = []
-        #: Those that contribute to a part of the turn.
-        self.reviewing: list[Component] = []
-        self.acting: list[Component] = []
-        self.publishing: list[Component] = []
+        self._overriding: dict[str, list[Component]] = {}
 
     def hold(self, components: Sequence[Component]) -> None:
         self._all = components
         for component in components:
-            kind = type(component)
             for heard, handler in component.hears().items():
                 self._handlers.setdefault(heard, []).append(handler)
-            if kind.deadline is not Component.deadline:
-                self._timed.append(component)
-            if kind.review is not Component.review:
-                self.reviewing.append(component)
-            if kind.act is not Component.act:
-                self.acting.append(component)
-            if kind.publish is not Component.publish:
-                self.publishing.append(component)
+        for hook, default in vars(Component).items():
+            own = [part for part in components if getattr(type(part), hook) is not default]
+            self._overriding[hook] = own
+
+    def overriding(self, hook: Callable[..., object]) -> Sequence[Component]:
+        """Return the components that have their own implementation of a hook, such as `Component.act`."""
+        return self._overriding[hook.__name__]
+
+    def call(self, hook: Callable[..., object], *arguments: object) -> list[Command]:
+        """Call a hook of all components, and return their commands."""
+        commands: list[Command] = []
+        name = hook.__name__
+        for component in self._overriding[name]:
+            commands += self.contained(component.name, getattr(component, name), *arguments, work=name)
+        return commands
+
+    def contained(
+        self, step: str, run: Callable[..., Sequence[Command] | None], *arguments: object, work: str = ""
+    ) -> Sequence[Command]:
+        """Run a step of the turn. A failure that no job accounts for costs this turn that step only."""
+        containment = self._book.containment
+        try:
+            commands = run(*arguments) or ()
+        except Exception as error:
+            if self._state.undo_open():
+                self._book.recount()
+            containment.failed("step", step, error, work=work)
+            return ()
+        containment.succeeded("step", step, work)
+        return commands
+
+    def of(self, kind: type[C]) -> C:
+        """Return the component of a class."""
+        return next(component for component in self._all if isinstance(component, kind))
 
     def known(self) -> Iterator[Event]:
         return chain.from_iterable(component.known() for component in self._all)
+
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        for component in reversed(self._overriding["restore"]):
+            self.contained(component.name, component.restore, record, now, work="restore")
 
     def notify(self, event: object, now: int) -> None:
         for handler in self._handlers.get(type(event), ()):
@@ -135,4 +203,5 @@ class Components:
 
     def deadline(self) -> int | None:
         """When the first of them wants to be asked again."""
-        return earliest(self._deadlines.first(), *(component.deadline() for component in self._timed))
+        timed = self.overriding(Component.deadline)
+        return earliest(self._deadlines.first(), *(component.deadline() for component in timed))

@@ -12,8 +12,8 @@ class ExpectedStarts:
         self.run_times = run_times
         #: By job, in the order in which the jobs of a queue are served.
         self.by_job: dict[str, ExpectedStart] = {}
-        #: Turns so far, and the number of the one that was told it. Several may be at the same time.
-        self.turns, self.told_in = 0, 0
+        #: The number of the turn that set it. Several turns may be at the same time.
+        self.told_in = 0
         #: What the conditions of PodGroups say: an earlier estimate that differs little.
         self.told: dict[str, ExpectedStart] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ringwise.durations import plain_duration
@@ -17,10 +17,12 @@ from ringwise.framework.reasons import (
     WAITING_LIMIT_REACHED,
 )
 from ringwise.framework.usage import ResourceUsage
+from ringwise.framework.users import unknown_user, user_of
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import needs_group, queue_without_group
 from ringwise.reasons import Reason, Stage
+from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
 from ringwise.scheduler.cache.priority_rights import PriorityRights
 from ringwise.scheduler.cache.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
@@ -44,6 +46,7 @@ class JobBook:
     def __init__(
         self,
         state: ClusterState,
+        configuration: ActiveConfiguration,
         scheduler_names: frozenset[str],
         containment: Containment,
         awaits_groups: bool = False,
@@ -52,6 +55,7 @@ class JobBook:
         self.awaits_groups = awaits_groups
         self.containment = containment
         self._state = state
+        self._configuration = configuration
         #: Of what is in use, by job and queue; it follows the pods of the book.
         self.usage = ResourceUsage()
         #: The jobs that others of their queue wait behind.
@@ -59,8 +63,6 @@ class JobBook:
         #: What is set, and what counts for it.
         self.limits = LimitTable(self.usage)
         self.limits.is_waiting = self._is_waiting
-        #: The verified user of a job; empty: not known.
-        self.user_of: Callable[[Job], str] = lambda job: ""
         #: When the first job with a verified user was created, in nanoseconds: admission was there by then.
         self.users_since: int | None = None
         self.scheduler_names = scheduler_names
@@ -77,8 +79,6 @@ class JobBook:
         self._invalid: dict[str, str] = {}
         #: Jobs whose objects changed since they were read.
         self._unread: dict[str, None] = {}
-        #: The setting `visible-devices`.
-        self.visible_devices = "refused"
         self._rights = PriorityRights()
         #: Jobs of which only what quotas count may have changed.
         self._uncounted: dict[str, None] = {}
@@ -150,7 +150,8 @@ class JobBook:
             if _is_refusable(pod) and (pod.uid not in self._state.pods or self._is_unplaced(pod)):
                 if pod.problem:
                     return MALFORMED_JOB(problem=f"pod {pod.name}: {pod.problem}")
-                reason = refused_choice(pod.visible_devices, pod.name, self.visible_devices)
+                setting = self._configuration.settings.visible_devices
+                reason = refused_choice(pod.visible_devices, pod.name, setting)
                 if reason is not None:
                     return reason
         return None
@@ -548,8 +549,19 @@ class JobBook:
         for job in self.jobs.values():
             self._set_user(job)
 
+    def _verified_user(self, job: Job) -> str:
+        """Return the user for limits; once admission is installed, the unknown user for jobs without one."""
+        settings, since = self._configuration.settings, self.users_since
+        user = user_of(job, settings)
+        if user.verified:
+            if job.created and (since is None or job.created < since):
+                self.users_since = job.created
+            return user.name
+        guarded = settings.user_annotation == "guarded"
+        return unknown_user(job.namespace) if guarded and since is not None and job.created >= since else ""
+
     def _set_user(self, job: Job) -> None:
-        user = self.user_of(job)
+        user = self._verified_user(job)
         if user != self.usage.holdings.users.get(job.key, ""):
             queues = {self.usage.queue_of(uid, job.queue): None for uid in job.pods} or (job.queue,)
             self.usage.holdings.set_user(job.key, queues, user)

@@ -6,31 +6,22 @@ also under the next leader: what is remembered is written whenever it changed.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ringwise.durations import ExponentialBackoff, time_text
-from ringwise.framework.evictions.lost_work import SECOND, chip_hours, lost_seconds
+from ringwise.durations import SECOND, ExponentialBackoff, time_text
+from ringwise.framework.evictions.lost_work import chip_hours, lost_seconds
 from ringwise.grammar import counted
-from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
+from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.events import Event, EvictFailed, QueueSeen, ReschedulingRead
+from ringwise.messages.events import EvictFailed, QueueSeen
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.versions import RECORD_VERSION, read_record
-from ringwise.wellknown import (
-    EVICTED,
-    LONGEST_COOLDOWN,
-    PREEMPTIONS_KEY,
-    RESCHEDULING_CONFIG_MAP,
-    VOLCANO_SYSTEM,
-)
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
+from ringwise.wellknown import EVICTED, LONGEST_COOLDOWN
 
-#: Jobs that are remembered, the last ones, and bytes that they are written in.
-MAX_JOBS, MAX_DOCUMENT = 512, 64 * 1024
 #: An eviction that was refused is requested again after this time.
 AFTER_REFUSAL = ExponentialBackoff(initial=30, limit=600)
 #: Characters of what the API server says about an eviction.
@@ -84,14 +75,13 @@ class Preemptions(Component):
         #: By queue: the longest cooldown, as it is written.
         self._allowed: dict[str, str | None] = {}
         #: By key of the job, the one that was evicted last comes last.
-        self.jobs: dict[str, Preemption] = {}
+        self.jobs = context.record.add(RecordTable("preemptions", Preemption, droppable=lambda one: True))
         #: Evicted pods that are not gone yet: their job, chips and lost work.
         self._leaving: dict[str, tuple[str, int, int]] = {}
         self._warnings: dict[str, list[Command]] = {}
+        self._evictions: list[Command] = []
         #: Warnings of evictions that failed are removed.
         self._taken_back: list[Command] = []
-        self.changed = False
-        self._written = ""
 
     def hears(self) -> Handlers:
         return {
@@ -101,17 +91,14 @@ class Preemptions(Component):
             ie.JobSeen: self._job_seen,
             EvictFailed: self._evict_failed,
             ie.JobGone: lambda event, now: self.refused.pop(event.job.key, None),
-            ReschedulingRead: self._read,
             QueueSeen: self._queue_seen,
         }
-
-    def known(self) -> Iterable[Event]:
-        return (ReschedulingRead(preemptions=self.document(), takes_over=False),) if self.jobs else ()
 
     # -- evictions ---------------------------------------------------------------------------------
 
     def _evicted(self, event: ie.PodEvicted, now: int) -> None:
-        job, taker = self._book.job_of(event.uid), self._book.jobs.get(event.by)
+        self._evictions.append(event.command)
+        job, taker = self._book.job_of(event.uid), self._book.jobs.get(event.command.by)
         if job is None or taker is None:
             return
         pod = job.pods[event.uid]
@@ -119,21 +106,20 @@ class Preemptions(Component):
         lost = lost_seconds(job, pod, self._book.queues.get(job.queue), now)
         before = self.jobs.pop(job.key, None)
         if before is None or (before.at, before.by) != (now, by):
-            before = Preemption(now, event.cause.value, by)
+            before = Preemption(now, event.command.cause.value, by)
         self.jobs[job.key] = replace(
             before, pods=before.pods + 1, chips=before.chips + pod.cls.chips, lost=before.lost + lost
         )
         job.preempted = now
         taker.given_room = now
         self._leaving[pod.uid] = job.key, pod.cls.chips, lost
-        text = f"{time_text(now)} {event.cause.value} for {by}"
+        text = f"{time_text(now)} {event.command.cause.value} for {by}"
         warning = AnnotatePod(pod.uid, pod.namespace, pod.name, {EVICTED: text})
         self._warnings.setdefault(job.key, []).append(warning)
-        self.changed = True
         self._forget(now)
 
-    def warnings(self) -> list[Command]:
-        """An annotation of each pod and an event of each job: they come before the evictions themselves."""
+    def after_cycle(self, now: int) -> list[Command]:
+        """Return evictions, after an annotation of each pod and an Event of each job."""
         found: list[Command] = []
         for key, written in self._warnings.items():
             job, known = self._book.jobs.get(key), self.jobs.get(key)
@@ -145,8 +131,9 @@ class Preemptions(Component):
                     f"{pods} {word} for {known.by}: {counted(known.chips, 'chip')}, {known.hours} are lost"
                 )
                 found.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message, warning=True))
+        evictions, self._evictions = self._evictions, []
         self._warnings.clear()
-        return found
+        return [*found, *evictions]
 
     def _evict_failed(self, event: EvictFailed, now: int) -> None:
         """The pod stays, and has lost nothing. Nobody waits for it: others may be found that can go."""
@@ -160,7 +147,6 @@ class Preemptions(Component):
             self._taken_back.append(AnnotatePod(pod.uid, pod.namespace, pod.name, {}, (EVICTED,)))
         if known is None:
             return
-        self.changed = True
         if known.pods > 1:
             self.jobs[key] = replace(
                 known, pods=known.pods - 1, chips=known.chips - chips, lost=known.lost - lost
@@ -199,7 +185,6 @@ class Preemptions(Component):
         known = self.jobs.get(event.job.key)
         if known is not None and not known.back:
             self.jobs[event.job.key] = replace(known, back=now)
-            self.changed = True
 
     def _job_seen(self, event: ie.JobSeen, now: int) -> None:
         job = event.job
@@ -222,7 +207,7 @@ class Preemptions(Component):
     def _forget(self, now: int) -> None:
         kept = max(KEPT, self._configuration.settings.preempt_again_after) * SECOND
         first = next(iter(self.jobs), None)
-        while first is not None and (len(self.jobs) > MAX_JOBS or self.jobs[first].at <= now - kept):
+        while first is not None and self.jobs[first].at <= now - kept:
             del self.jobs[first]
             first = next(iter(self.jobs), None)
 
@@ -230,50 +215,19 @@ class Preemptions(Component):
 
     def publish(self, now: int) -> Sequence[Command]:
         commands, self._taken_back = self._taken_back, []
-        text = self.document() if self.changed else self._written
-        self.changed = False
-        if text != self._written:
-            self._written = text
-            commands.append(Publish(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, {PREEMPTIONS_KEY: text}))
         return commands
 
-    def document(self) -> str:
-        """The last ones that fit."""
-        frame = f'{{"version":{RECORD_VERSION},"preempted":[]}}'
-        room, lines = MAX_DOCUMENT - len(frame), list[str]()
-        for key, one in reversed(self.jobs.items()):
-            plain = [key, one.at, one.cause, one.by, one.pods, one.chips, one.lost, one.back]
-            lines.append(json.dumps(plain, separators=(",", ":")))
-            room -= len(lines[-1]) + 1
-            if room < 0:
-                lines.pop()
-                break
-        return f"{frame[:-2]}{','.join(reversed(lines))}]}}"
-
-    def _read(self, event: ReschedulingRead, now: int) -> None:
-        """What the leader before wrote. What cannot be read is as if it were not there."""
-        found, _ = read_record(event.preemptions)
-        if not found:
-            return
-        for key, one in _each(found.get("preempted"), now):
-            self.jobs.setdefault(key, one)
-            self._read_takers[one.by] = max(one.at, self._read_takers.get(one.by, 0))
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        for key, one in record.of(self.jobs).items():
+            # No clock runs so far ahead that a job would be spared for ever.
+            known = replace(one, at=min(one.at, now))
+            if key not in self.jobs:
+                self.jobs[key] = known
+            self._read_takers[one.by] = max(known.at, self._read_takers.get(one.by, 0))
             job = self._book.jobs.get(key)
             if job is not None:
                 job.preempted = self.jobs[key].at
-        self._written = event.preemptions
         for job in self._book.jobs.values():
             if job.given_room is None:
                 job.given_room = self._read_takers.get(f"{job.namespace}/{job.name}")
         self._forget(now)
-
-
-def _each(given: object, now: int) -> Iterable[tuple[str, Preemption]]:
-    for one in given[-MAX_JOBS:] if isinstance(given, list) else ():
-        try:
-            key, at, cause, by, *numbers = one
-            pods, chips, lost, back = map(int, numbers)
-            # No clock runs so far ahead that a job would be spared for ever.
-            yield str(key), Preemption(min(int(at), now), str(cause), str(by), pods, chips, lost, back)
-        except (TypeError, ValueError, OverflowError):
-            continue

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.amounts import Amount, Amounts, add, amounts_of
 from ringwise.framework.job import Job, quota_names
 from ringwise.grammar import amount_text
 from ringwise.state.model import EMPTY, ResourceQuota
@@ -30,7 +30,7 @@ class _Claim(NamedTuple):
     #: That of its PodGroup, then that of its pods.
     classes: tuple[str, ...]
     #: In the names of quotas.
-    amounts: Mapping[str, int]
+    amounts: Mapping[str, Amount]
 
 
 class _Refusal(NamedTuple):
@@ -38,7 +38,7 @@ class _Refusal(NamedTuple):
 
     quota: ResourceQuota
     resource: str
-    asked: int
+    asked: Amount
 
     @property
     def why(self) -> str:
@@ -48,7 +48,7 @@ class _Refusal(NamedTuple):
             needs = f"of which older jobs of the namespace leave too little, {needs}"
         return f"ResourceQuota {self.quota.key} allows {self._text(limit)} of {self.resource} for it, {needs}"
 
-    def _text(self, amount: int) -> str:
+    def _text(self, amount: Amount) -> str:
         return amount_text(self.resource, amount)
 
 
@@ -230,7 +230,7 @@ def _claim(job: Job, classes: tuple[str, ...]) -> _Claim | None:
     return _Claim(job.created, job.key, classes, names)
 
 
-def _excess(quota: ResourceQuota, used: Mapping[str, int], claim: _Claim) -> _Refusal | None:
+def _excess(quota: ResourceQuota, used: Mapping[str, Amount], claim: _Claim) -> _Refusal | None:
     for name, limit in quota.hard.items():
         asked = claim.amounts.get(name, 0)
         if asked and used.get(name, 0) + asked > limit:

@@ -8,6 +8,7 @@ from ringwise.framework.amounts import Amounts
 from ringwise.framework.job import Job
 from ringwise.framework.registry import Registry
 from ringwise.framework.session import Session
+from ringwise.framework.step_timer import StepTimer, untimed
 from ringwise.scheduler.cache.component import Context, ContextUser
 from ringwise.scheduler.cache.inventory import Inventory, offered
 
@@ -25,6 +26,7 @@ class SessionFactory(ContextUser):
         now: int,
         pending: Iterable[Job] = (),
         observer: Callable[[Session, Job], None] | None = None,
+        timer: StepTimer = untimed,
     ) -> Session:
         self.capacity()
         session = Session(
@@ -42,6 +44,7 @@ class SessionFactory(ContextUser):
             observer=observer,
             heads=self._book.heads,
             limits=self._book.limits,
+            timer=timer,
         )
         return self.registry.open_plugins(session)
 

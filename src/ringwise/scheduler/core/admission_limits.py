@@ -13,9 +13,10 @@ when this scheduler saw the job admitted and without pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ringwise.framework.job import Job, is_awaiting_pods
+from ringwise.messages.commands import Command
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
@@ -47,13 +48,13 @@ class AdmissionLimits(Component):
 
     def hears(self) -> Handlers:
         return {
-            ie.JobSettled: lambda event, now: self.check(event.job, now),
+            ie.JobRefreshed: self._refreshed,
+            ie.JobSettled: lambda event, now: self._check(event.job, now),
             ie.JobGone: lambda event, now: self._since.drop(event.job.key),
             ConfigurationSeen: lambda event, now: self._configuration_seen(),
         }
 
-    def check(self, job: Job, now: int) -> None:
-        """The job was tried, or one of its objects changed."""
+    def _check(self, job: Job, now: int) -> None:
         if job.pods or job.group is None:
             self._forget(job.key)
         elif is_awaiting_pods(job):
@@ -63,8 +64,8 @@ class AdmissionLimits(Component):
         else:
             self._since.drop(job.key)
 
-    def touch(self, job: Job) -> None:
-        """One of the job's objects changed."""
+    def _refreshed(self, event: ie.JobRefreshed, now: int) -> None:
+        job = event.job
         if job.inqueue and job.group is not None:
             self._touched[job.key] = None
 
@@ -77,8 +78,8 @@ class AdmissionLimits(Component):
         self._since.drop(key)
         self._job_queue.end_backoff(key, BackoffCause.POD_CREATION)
 
-    def end_admissions(self, now: int) -> None:
-        """Of jobs that ran and have no pods any more."""
+    def act(self, now: int) -> Sequence[Command]:
+        """End the admission of jobs that ran and have no pods any more."""
         touched, self._touched = self._touched, {}
         for key in touched:
             job = self._book.jobs.get(key)
@@ -86,16 +87,27 @@ class AdmissionLimits(Component):
                 job.inqueue = False
                 self._to_vote[key] = None
                 self._notify(ie.AdmissionEnded(job), now)
+        return ()
 
-    def comes_later(self, job: Job) -> bool:
-        """Whether the job is tried when the admitted ones were, because another lost its admission."""
-        if job.inqueue or not self._to_vote:
+    def may_decide(self, job: Job, now: int) -> bool:
+        """Return False if the admitted jobs come first, because another lost its admission."""
+        if self._to_vote and not job.inqueue:
+            self._to_vote[job.key] = None
             return False
-        self._to_vote[job.key] = None
+        if job.pods or self._book.serves(job):
+            self._check(job, now)
         return True
 
-    def has_votes(self) -> bool:
-        """The admitted jobs were tried: whether there are others to vote on now."""
+    def wake(self) -> bool:
+        """Activate the jobs to vote on if the admitted ones were tried."""
+        return not self._job_queue.active and self._activate()
+
+    def report(self, now: int) -> Sequence[Command]:
+        """Activate the jobs to vote on: they must not wait until no admitted job is left."""
+        self._activate()
+        return ()
+
+    def _activate(self) -> bool:
         waiting, self._to_vote = self._to_vote, {}
         for key in waiting:
             self._job_queue.activate(key)

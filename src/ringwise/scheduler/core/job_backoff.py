@@ -80,8 +80,8 @@ class JobBackoff(Component):
         message = f"{reason.message}; it is tried again after {again}, or when it or the settings change"
         self._told.append(RecordJobEvent.about(job, EventReason.TOO_COSTLY, message, warning=True))
 
-    def events(self) -> list[RecordJobEvent]:
-        """About jobs that were set aside since the last call."""
+    def after_cycle(self, now: int) -> list[RecordJobEvent]:
+        """Return Events about jobs that were backed off since the last call."""
         told, self._told = self._told, []
         return told
 

@@ -9,7 +9,9 @@ are compared, so no decision counts all jobs, and a claim that fell wakes the jo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
@@ -33,9 +35,9 @@ class JobClaim:
     #: Pods that have a node or wait for one, and pods that are gated.
     pods: int
     gated: int
-    min_resources: Mapping[str, int]
+    min_resources: Mapping[str, Amount]
     #: What all its pods request.
-    asked: Mapping[str, int]
+    asked: Mapping[str, Amount]
 
 
 class JobClaims(Component):
@@ -45,13 +47,20 @@ class JobClaims(Component):
 
     def hears(self) -> Handlers:
         return {
-            ie.AdmissionEnded: lambda event, now: self.note(event.job),
+            **dict.fromkeys(
+                (ie.JobRefreshed, ie.JobSettled, ie.AdmissionEnded, ie.ReservationChanged), self._changed
+            ),
             # That is a trigger of its own.
             ie.JobGone: lambda event, now: self._known.pop(event.job.key, None),
         }
 
-    def note(self, job: Job) -> None:
-        """The job was decided about, or one of its objects changed."""
+    def _changed(
+        self, event: ie.JobRefreshed | ie.JobSettled | ie.AdmissionEnded | ie.ReservationChanged, now: int
+    ) -> None:
+        job = event.job
+        self._containment.attempt("job", job.key, partial(self._note, job), work="claim")
+
+    def _note(self, job: Job) -> None:
         claim = self._claim(job)
         before = self._known.get(job.key)
         if before == claim:
@@ -103,7 +112,7 @@ class JobClaims(Component):
         # A promise that was kept by placing the pods is in use now.
         return before.promised and not now.promised and self._exceeds_use(now.min_resources, job)
 
-    def _exceeds_use(self, promised: Mapping[str, int], job: Job) -> bool:
+    def _exceeds_use(self, promised: Mapping[str, Amount], job: Job) -> bool:
         used = self._usage.used_by_job(job.key)
         return any(
             used.get(name, 0) < amount
@@ -112,6 +121,6 @@ class JobClaims(Component):
         )
 
 
-def _less(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
+def _less(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> bool:
     """Whether `one` has less of anything."""
     return one != other and any(one.get(name, 0) < amount for name, amount in other.items())

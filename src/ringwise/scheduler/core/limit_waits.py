@@ -6,6 +6,7 @@ other job is to be tried: in a cycle of its own, to the jobs that it would let i
 
 from __future__ import annotations
 
+from ringwise.framework.amounts import Amount
 from ringwise.framework.holdings import Scope
 from ringwise.framework.job import Job
 from ringwise.framework.limits import lends, scope_of, waits_for_limit
@@ -26,7 +27,7 @@ class LimitWaits(Component):
         self._scope: dict[str, Scope] = {}
         self._waiting: dict[Scope, dict[str, None]] = {}
         #: Chips and running jobs when a job was last refused.
-        self._seen: dict[Scope, tuple[int, int]] = {}
+        self._seen: dict[Scope, tuple[Amount, int]] = {}
         #: Scopes of jobs that no longer wait, where some wait to be admitted.
         self._left: dict[Scope, None] = {}
         #: Jobs that a burst would let in.
@@ -84,8 +85,8 @@ class LimitWaits(Component):
                 del self._waiting[scope]
                 self._seen.pop(scope, None)
 
-    def wake(self) -> None:
-        """The jobs that wait for a limit which has room, or was changed, are tried in the next cycle."""
+    def wake(self) -> bool:
+        """Activate the jobs that wait for a limit which has room, or was changed; True if a burst is lent."""
         changed, self._table.changed = self._table.changed, False
         if changed:
             # A limit that was lowered is what a job waits for that waited for room: it says so then.
@@ -110,9 +111,6 @@ class LimitWaits(Component):
             self._table.may_burst = frozenset(self._for_burst)
             self._activate(self._for_burst)
             self._for_burst = {}
-
-    @property
-    def lends(self) -> bool:
         return bool(self._table.may_burst)
 
     def _activate(self, keys: dict[str, None]) -> None:

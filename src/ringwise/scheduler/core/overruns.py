@@ -11,27 +11,23 @@ The pods are recorded where tenants cannot write (F1).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ringwise.durations import duration_text, time_text
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.state.reservations import Borrowed, Reservation
-from ringwise.versions import RECORD_VERSION, read_record
 
 _SECOND = 1_000_000_000
 #: Interval of the check whether a pending job needs its chips, and of retries of rejected evictions.
 _AGAIN = 60 * _SECOND
 PREEMPT = frozenset({"preempt", "gangpreempt"})
-#: Pods of the document.
-MAX_WRITTEN = 300
 
 
 class Overruns(Component):
@@ -41,9 +37,16 @@ class Overruns(Component):
         super().__init__(context)
         #: By uid of a pod.
         self._due = context.deadlines.table()
-        self._written: dict[str, Borrowed] = {}
-        #: Whether what is written is out of date.
-        self.changed = False
+        self._followed: set[str] = set()
+        self._recorded = context.record.add(
+            RecordTable(
+                "overruns",
+                Borrowed,
+                subject=self._job_of,
+                forget=self._forget,
+                source=lambda: context.reservations.borrowed,
+            )
+        )
 
     def hears(self) -> Handlers:
         return {
@@ -52,9 +55,9 @@ class Overruns(Component):
             ie.BindingFailed: lambda event, now: self._forget(event.pod.uid),
         }
 
-    def known(self) -> Iterable[Event]:
-        if self._reservations.borrowed:
-            yield ReschedulingRead(overruns=self.document(), takes_over=False)
+    def _job_of(self, uid: str, borrowed: Borrowed) -> str:
+        job = self._book.job_of(uid)
+        return uid if job is None else job.key
 
     def _forget(self, uid: str) -> None:
         if self._reservations.borrowed.pop(uid, None) is not None:
@@ -148,29 +151,16 @@ class Overruns(Component):
 
     def publish(self, now: int) -> Sequence[Command]:
         borrowed = self._reservations.borrowed
-        if borrowed != self._written:
-            for uid in [uid for uid in borrowed if uid not in self._written]:
-                self._due.put(uid, borrowed[uid].until)
-            self._written = dict(borrowed)
-            self.changed = True
+        for uid in borrowed.keys() - self._followed:
+            self._due.put(uid, borrowed[uid].until)
+        self._followed = set(borrowed)
         return ()
 
-    def document(self) -> str:
-        """Return the document; pods with the earliest expected end come first."""
-        rows = sorted((one.until, uid, one) for uid, one in self._reservations.borrowed.items())
-        pods = [[uid, one.since, one.until, one.warned] for _, uid, one in rows[:MAX_WRITTEN]]
-        return json.dumps({"version": RECORD_VERSION, "pods": pods}, separators=(",", ":"))
-
-    def restore(self, text: str, now: int) -> None:
-        """Restore the records; those that cannot be read are ignored."""
-        rows = read_record(text)[0].get("pods")
-        for row in rows if isinstance(rows, list) else ():
-            try:
-                uid, since, until, warned = row
-                one = Borrowed(int(since), int(until), None if warned is None else min(int(warned), now))
-            except (TypeError, ValueError, OverflowError):
-                continue
-            record = self._state.pods.get(uid) if isinstance(uid, str) else None
-            if record is not None and record.node >= 0:
-                self._reservations.borrowed[record.pod.uid] = self._written[record.pod.uid] = one
-                self._due.put(record.pod.uid, one.until if one.warned is None else one.warned + self._grace)
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        for uid, one in record.of(self._recorded).items():
+            placed = self._state.pods.get(uid)
+            if placed is not None and placed.node >= 0:
+                known = one if one.warned is None else one._replace(warned=min(one.warned, now))
+                self._reservations.borrowed[uid] = known
+                self._followed.add(uid)
+                self._due.put(uid, known.until if known.warned is None else known.warned + self._grace)

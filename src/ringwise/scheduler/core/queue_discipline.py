@@ -44,12 +44,12 @@ class QueueDiscipline(Component):
 
     def hears(self) -> Handlers:
         return {
-            ie.JobGone: lambda event, now: self.drop(event.job.key),
+            # A job that is not tried in the next cycle blocks no other job.
+            **dict.fromkeys((ie.JobGone, ie.JobSkipped), lambda event, now: self._drop(event.job.key)),
             ConfigurationSeen: lambda event, now: self._heads.clear(),
         }
 
-    def drop(self, key: str) -> None:
-        """The job is not tried in the next cycle: it blocks nobody."""
+    def _drop(self, key: str) -> None:
         self._heads.to_test.pop(key, None)
         self._heads.unpark(key)
         self._heads.drop(key)
@@ -77,7 +77,7 @@ class QueueDiscipline(Component):
             self._test(session)
 
     def wake(self) -> bool:
-        """Let the next jobs behind one that started or is gone be tried in the next cycle; False: none."""
+        """Activate the next jobs behind one that started or is gone; False if there are none."""
         woken = False
         for line in list(self._heads.moved):
             for key in self._heads.to_try(line):

@@ -81,7 +81,6 @@ class QueueEvents(ContextUser):
         settings = event.configuration.settings
         self._state.prefer_aggregated(settings.use_cluster_info_manager)
         self._state.guarded_annotations = settings.owned_annotations == "guarded"
-        self._book.visible_devices = settings.visible_devices
         self._book.read_users()
         self._state.maintain_free_chips(settings.self_maintain_available_card)
         for name in self._state.node_id:

@@ -170,20 +170,22 @@ class StarvationGuard(Component):
 
     # -- reserving -----------------------------------------------------------------------------
 
-    def reserve(self, session: Session) -> bool:
-        """Called at the end of a cycle. True when reservations were lifted, so that others may fit."""
-        lifted = self._lift_unneeded(session)
+    def end_cycle(self, session: Session) -> None:
+        if not session.may_reserve:
+            return
+        if self._lift_unneeded(session):
+            # Others may fit now.
+            self._triggers.add(Trigger.CHIPS_FREED)
         if not self._due:
-            return lifted
+            return
         self._resumes = self._steps.resumes(_ALL, session.now)
         if self._resumes is not None:
-            return lifted
+            return
         self._spent = 0
         try:
             self._reserve_for_each_queue(session)
         finally:
             self._steps.take(_ALL, self._spent, session.now)
-        return lifted
 
     def _reserve_for_each_queue(self, session: Session) -> None:
         search = _Search(session, self._count)

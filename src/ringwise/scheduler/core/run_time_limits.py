@@ -6,7 +6,7 @@ ran, gives running jobs that time. When each job began and when it was warned is
 write (F1): another leader goes on with it. If a job has been in several queues since it began, the earliest
 end applies: a tenant may name another queue at any time.
 
-The same document says for which queue the pods of such jobs count (`ResourceUsage.bound_in`), and which pods
+The same record says for which queue the pods of such jobs count (`ResourceUsage.bound_in`), and which pods
 a burst let in (`ResourceUsage.lent`), and since when admission names the users of jobs.
 
 A vcjob is ended (TerminateJob) or requeued (RestartJob) with a Command, which its controller carries out:
@@ -15,9 +15,9 @@ Volcano's or ours. Pods of others are evicted: their owner, where they have one,
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import field
+from types import NoneType
 
 from ringwise.durations import duration_text, time_text
 from ringwise.framework.job import Job
@@ -33,25 +33,21 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import (
     AccountsRead,
     ConfigurationSeen,
-    Event,
     QueueGone,
     QueueSeen,
-    ReschedulingRead,
 )
-from ringwise.records import dataclass
+from ringwise.records import NOT_RECORDED, dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.state.limits import REQUEUE
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
-from ringwise.versions import RECORD_VERSION, read_record
 from ringwise.wellknown import RUN_TIME_ENDS
 
 _SECOND = 1_000_000_000
 #: A job that still runs after this time is asked for again: its controller was away, or a budget forbade it.
 _AGAIN = 60 * _SECOND
-#: Bytes of the document; a ConfigMap holds one MiB, and others share it.
-MAX_DOCUMENT = 128 * 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +63,7 @@ class LimitedRun:
     queues: tuple[str, ...]
     warned: int | None = None
     #: When its end was last asked for.
-    asked: int | None = None
+    asked: int | None = field(default=None, metadata=NOT_RECORDED)
 
 
 class RunTimeLimits(Component):
@@ -76,11 +72,19 @@ class RunTimeLimits(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._table = context.book.limits
-        self._runs: dict[str, LimitedRun] = {}
+        add = context.record.add
+        self._runs = add(RecordTable("run-times", LimitedRun))
+        #: By uid: the queues for which pods count, and pods that a burst let in; the objects do not say it.
+        self._bound_in = add(
+            RecordTable("pod-queues", str, subject=self._job_of, source=lambda: context.usage.bound_in)
+        )
+        self._lent = add(
+            RecordTable("borrowing-pods", NoneType, subject=self._job_of, source=lambda: context.usage.lent)
+        )
+        #: Since when admission names the users of jobs.
+        self._users = add(RecordTable("users", int, subject=lambda key, since: "", source=self._users_since))
         #: When something is due for a job.
         self._due = context.deadlines.table()
-        #: Whether what is written is out of date.
-        self.changed = False
         self._commands: list[Command] = []
         #: Jobs to look at; or all of them.
         self._touched: dict[str, None] = {}
@@ -92,8 +96,6 @@ class RunTimeLimits(Component):
             self.longest,
             self.ended_by,
         )
-        #: The queues of pods, those that were lent a burst, and since when users are known, as written last.
-        self._written: tuple[dict[str, str], dict[str, None], int | None] = {}, {}, None
 
     def hears(self) -> Handlers:
         return {
@@ -104,11 +106,6 @@ class RunTimeLimits(Component):
             ConfigurationSeen: lambda event, now: self._see_all(),
             AccountsRead: self._accounts_read,
         }
-
-    def known(self) -> Iterable[Event]:
-        usage = self._book.usage
-        if self._runs or usage.bound_in or usage.lent or self._book.users_since is not None:
-            yield ReschedulingRead(run_times=self.document(), takes_over=False)
 
     def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
         """It is looked at when it was read: which queue it is in may be another part of the same batch."""
@@ -155,7 +152,6 @@ class RunTimeLimits(Component):
         if run is None or (run.uid != uid and _started(job, self._placed(job), now) > run.started):
             started = _started(job, self._placed(job), now)
             run = self._runs[job.key] = LimitedRun(uid, started, queue, limit, queues)
-            self.changed = True
         elif (run.uid, run.queue, run.limit, run.queues) != (uid, queue, limit, queues):
             # A PodGroup that was created again is the same job: its pods went on.
             is_moved, sooner = not set(run.queues).issuperset(queues), limit < run.limit
@@ -166,7 +162,7 @@ class RunTimeLimits(Component):
             if is_moved and sooner and run.warned is not None and run.asked is None:
                 # A move alone causes no second warning, but the first warning announced a later time.
                 self._warn(job, run, now)
-            self.changed = True
+            self._runs.touch(job.key)
         elif run.warned is not None and run.asked is None:
             self._annotate(run, [pod for pod in self._placed(job) if RUN_TIME_ENDS not in pod.annotations])
         self._due.put(job.key, self._next(run))
@@ -196,9 +192,8 @@ class RunTimeLimits(Component):
         ]
 
     def _forget(self, key: str) -> None:
-        if self._runs.pop(key, None) is not None:
+        if self._runs.pop(key) is not None:
             self._due.drop(key)
-            self.changed = True
 
     # -- when ----------------------------------------------------------------------------------
 
@@ -249,7 +244,7 @@ class RunTimeLimits(Component):
             elif now >= self._end(run):
                 first, run.asked = run.asked is None, now
                 self._commands += self._end_job(job, run, placed, first)
-            self.changed = True
+            self._runs.touch(key)
             self._due.put(key, self._next(run))
         commands, self._commands = self._commands, []
         return commands
@@ -294,59 +289,28 @@ class RunTimeLimits(Component):
 
     # -- the next leader (F1) ------------------------------------------------------------------
 
-    def publish(self, now: int) -> Sequence[Command]:
-        usage = self._book.usage
-        if (usage.bound_in, usage.lent, self._book.users_since) != self._written:
-            self._written = dict(usage.bound_in), dict(usage.lent), self._book.users_since
-            self.changed = True
-        return ()
+    def _users_since(self) -> dict[str, int]:
+        since = self._book.users_since
+        return {} if since is None else {"since": since}
 
-    def document(self) -> str:
-        """Return the document: first the runs that were warned, because the others can be read from objects.
+    def _job_of(self, uid: str, entry: object) -> str:
+        job = self._book.job_of(uid)
+        return uid if job is None else job.key
 
-        Pods with most chips come first. The records of accounting cover the others.
-        """
-        runs = sorted(self._runs.items(), key=lambda item: (item[1].warned is None, item[0]))
-        texts = (_text([key, run.uid, run.started, run.limit, run.warned, *run.queues]) for key, run in runs)
-        usage, room = self._book.usage, MAX_DOCUMENT
-        bound = _that_fit(
-            (_text([uid, usage.bound_in[uid]]) for uid in self._in_order(usage.bound_in)), room // 4
-        )
-        lent = _that_fit(map(_text, self._in_order(usage.lent)), room // 4)
-        room -= sum(len(text) + 1 for text in (*bound, *lent))
-        parts = {"runs": _that_fit(texts, room), "bound": bound, "lent": lent}
-        lists = ",".join(f'"{name}":[{",".join(there)}]' for name, there in parts.items())
-        return f'{{"version":{RECORD_VERSION},"users":{_text(self._book.users_since)},{lists}}}'
-
-    def _in_order(self, uids: Iterable[str]) -> list[str]:
-        """Pods with most chips first."""
-        records = self._state.pods
-        return sorted(uids, key=lambda uid: (-records[uid].pod.cls.chips, uid))
-
-    def restore(self, text: str, now: int) -> None:
-        """What cannot be read is as if it were not there: such a job is warned again."""
-        found, _ = read_record(text)
-        if not found:
-            return
-        for one in _list(found.get("bound")):
-            if isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one):
-                self._book.bind_in(*one)
-        since, known = found.get("users"), self._book.users_since
-        if type(since) is int and since <= now and (known is None or since < known):
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        """A job whose entry cannot be read is warned again."""
+        for uid, queue in record.of(self._bound_in).items():
+            self._book.bind_in(uid, queue)
+        since, known = record.of(self._users).get("since"), self._book.users_since
+        if since is not None and since <= now and (known is None or since < known):
             self._book.users_since = since
             self._book.read_users()
-        for uid in _list(found.get("lent")):
-            if isinstance(uid, str) and uid in self._state.pods and self._state.pods[uid].node >= 0:
-                self._book.usage.lent[uid] = None
-        for one in _list(found.get("runs")):
-            try:
-                key, uid, started, limit, warned, *queues = one
-                told = None if warned is None else int(warned)
-                names = tuple(map(str, queues))
-                run = LimitedRun(str(uid), min(int(started), now), names[-1], int(limit), names, told)
-            except (TypeError, ValueError, OverflowError, IndexError):
-                continue
-            job = self._book.jobs.get(str(key))
+        for uid in record.of(self._lent):
+            if uid in self._state.pods and self._state.pods[uid].node >= 0:
+                self._usage.lent[uid] = None
+        for key, run in record.of(self._runs).items():
+            run.started = min(run.started, now)
+            job = self._book.jobs.get(key)
             if job is None or _uid(job) != run.uid or run.limit <= 0:
                 continue
             if run.warned is not None and not 0 <= run.warned <= now:
@@ -366,25 +330,6 @@ class RunTimeLimits(Component):
             if job is not None and held.pod in records and counts_for(held.pod, job)[1] != held.queue:
                 self._book.bind_in(held.pod, held.queue)
                 self._touched[job.key] = None
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _that_fit(texts: Iterable[str], room: int) -> list[str]:
-    """Return the first texts that fit, with a comma each."""
-    found = []
-    for text in texts:
-        room -= len(text) + 1
-        if room < 0:
-            break
-        found.append(text)
-    return found
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _is_of(pod: Pod, vcjob: VcJob) -> bool:

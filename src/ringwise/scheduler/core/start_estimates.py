@@ -11,14 +11,13 @@ tenth: a long queue that moves on would be written again with every end of a job
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
-from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
+from ringwise.scheduler.view import History
 
 #: Jobs of a queue whose PodGroups say when they are expected to start.
 MOST_TOLD = 100
@@ -27,13 +26,10 @@ MOST_TOLD = 100
 class StartEstimates(Component):
     name = "expected starts"
 
-    def __init__(
-        self, context: Context, starts: ExpectedStarts, job_changed: Callable[[Job], object]
-    ) -> None:
-        """`job_changed` is called for jobs whose condition changes."""
+    def __init__(self, context: Context, starts: ExpectedStarts, history: History) -> None:
         super().__init__(context)
         self._starts = starts
-        self._job_changed = job_changed
+        self._history = history
 
     def hears(self) -> Handlers:
         return {
@@ -51,7 +47,7 @@ class StartEstimates(Component):
         before, told = self._starts.by_job, self._starts.told
         jobs = self._book.jobs
         found = {one.job: one.start for one in event.starts if one.job in jobs}
-        self._starts.by_job, self._starts.told_in = found, self._starts.turns
+        self._starts.by_job, self._starts.told_in = found, self._history.turns
         self._state.changes.several_jobs(
             key for key in {**before, **found} if before.get(key) != found.get(key)
         )
@@ -65,4 +61,4 @@ class StartEstimates(Component):
         self._starts.told = tells
         for key in {**told, **tells}:
             if key in jobs and told.get(key) != tells.get(key):
-                self._job_changed(jobs[key])
+                self._notify(ie.JobStatusChanged(jobs[key]), now)

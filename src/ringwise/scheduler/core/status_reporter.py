@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from ringwise.framework.job import Job
@@ -49,14 +49,11 @@ class StatusReporter(Component):
         self._ungated: set[str] = set()
         self.queues = QueueStatusReporter(context.book.queues, context.usage)
 
-    def job_changed(self, job: Job) -> None:
-        """The job's status may differ from what was reported."""
-        self._changed[job.key] = None
-
     def hears(self) -> Handlers:
         return {
             **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.AdmissionEnded), self._job_changed),
             ie.JobSettled: lambda event, now: self._awaited.note(event.job, now),
+            ie.JobStatusChanged: self._status_changed,
             ie.JobGone: lambda event, now: self._forget(event.job.key),
             ie.PodRemoved: lambda event, now: self._forget_pod(event.uid),
             ev.QueueSeen: lambda event, now: self.queues.seen(event.queue.name),
@@ -64,7 +61,11 @@ class StatusReporter(Component):
         }
 
     def _job_changed(self, event: ie.JobSeen | ie.JobChanged | ie.AdmissionEnded, now: int) -> None:
-        self.job_changed(event.job)
+        self._changed[event.job.key] = None
+
+    def _status_changed(self, event: ie.JobStatusChanged, now: int) -> None:
+        self._awaited.note(event.job, now)
+        self._changed[event.job.key] = None
 
     def _forget(self, key: str) -> None:
         self._containment.forget(key)
@@ -82,18 +83,13 @@ class StatusReporter(Component):
         return self._awaited.deadline()
 
     def review(self, now: int) -> None:
-        for key in self._awaited.review(now):
-            job = self._book.jobs.get(key)
-            if job is not None:
-                self.job_changed(job)
+        self._changed.update(dict.fromkeys(self._awaited.review(now)))
 
-    def publish(self, now: int) -> list[Command]:
-        return self.changes()
+    def after_cycle(self, now: int) -> list[Command]:
+        return self.report(now)
 
-    def changes(self, jobs: Iterable[Job] = ()) -> list[Command]:
-        """Status that differs from what was reported: of these jobs and of those that changed."""
-        for job in jobs:
-            self._changed[job.key] = None
+    def report(self, now: int) -> list[Command]:
+        """Return the status of changed jobs that differs from what was reported."""
         commands: list[Command] = []
         changed, self._changed = self._changed, {}
         self._state.changes.several_jobs(changed)

@@ -78,7 +78,7 @@ class FairTurns(Component):
             return self._now + 1
         return min(self._throttled.values()) + WINDOW * _SECOND if self._throttled else None
 
-    def restore(self, throttled: Iterable[str], now: int) -> None:
+    def restore_throttled(self, throttled: Iterable[str], now: int) -> None:
         """Show namespaces that another scheduler throttles. Their processor time is unknown."""
         for namespace in throttled:
             self._throttled[namespace] = now
@@ -206,7 +206,7 @@ class FairTurns(Component):
         self._measure()
         return self._is_cut("")
 
-    def may_try(self, job: Job) -> bool:
+    def may_begin(self, job: Job) -> bool:
         """Whether the job is tried in this turn. If not, it is left for the next one."""
         if not self._decides:
             return True

@@ -77,8 +77,6 @@ class VolumeWaits(Component):
         self._nodes = context.topology.volume_nodes
         #: Takes the placement of a pod back.
         self._undo = undo
-        #: Called with every binding that is sent.
-        self.on_bound: Callable[[Job, Bind], None] = lambda job, bind: None
         #: By job; when the time of the first of them is over; and jobs of which one waits for no claim.
         self._batches: dict[str, list[_Batch]] = {}
         self._ends = context.deadlines.table()
@@ -275,8 +273,8 @@ class VolumeWaits(Component):
                 self._state.pods[uid].reserved = False
         self._take(key, batches)
 
-    def commands(self) -> list[Command]:
-        """What was chosen for claims since the last call, and not given up meanwhile."""
+    def report(self, now: int) -> list[Command]:
+        """Return what was chosen for claims, and not given up in a later action or cycle."""
         chosen, self._commands = self._commands, {}
         return list(chosen.values())
 
@@ -444,7 +442,7 @@ class VolumeWaits(Component):
                     # By it the device plugin orders the pods of a node: others may have been bound meanwhile.
                     bind = replace(bind, annotations={**bind.annotations, PREDICATE_TIME: str(now + sent)})
                 sent += 1
-                self.on_bound(job, bind)
+                self._notify(ie.PodBound(job, bind.node, bind.chips), now)
                 yield bind
         self._failures.pop(job.key, None)
         job.evicts_nobody = False

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ringwise.durations import duration_text
 from ringwise.framework.evictions.eviction import awaited_pods
@@ -25,14 +24,17 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.move_plan import MovePlan, PlannedPod
+from ringwise.messages.move_plan import MovePlan, PlannedPod, plain_plan, read_plan
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.defragment.live_plan import (
     DONE,
+    ENDED_MOVES,
     FAILED,
-    MAX_PLANS_DOCUMENT,
+    MAX_PLAN,
+    MOVES,
     REFUSED,
     EndedPlan,
     LivePlan,
@@ -41,12 +43,8 @@ from ringwise.scheduler.defragment.live_plan import (
     MovingJob,
     MovingPod,
     place_of,
-    plain_ended,
-    plain_live,
-    read_ended,
-    read_live,
+    plan_size,
 )
-from ringwise.scheduler.faults.bounded_texts import check_writable, compact
 from ringwise.scheduler.faults.detection import is_unfit
 from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_of_pod
@@ -55,7 +53,6 @@ from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
-from ringwise.versions import RECORD_VERSION, read_record
 
 WHY = "moved by a plan"
 _SECOND = 1_000_000_000
@@ -66,15 +63,10 @@ _HOUR = 3600 * _SECOND
 MAX_AGE = 600 * _SECOND
 #: After this nobody waits for an answer any more, and the record may have forgotten how it ended.
 FORGOTTEN = 24 * _HOUR
-#: Bytes: what the other documents of its ConfigMap leave of 1 MiB. A record that is too large is never
-#: written, and pods are deleted only after it is.
-MAX_DOCUMENT = 120 * 1024
-#: Bytes that ended plans leave to the moved jobs: the last ones count for the limits of automatic moves.
-_FOR_MOVED = 10 * 1024
 #: Characters of what the API server says about an eviction.
 _LONGEST_WHY = 1000
-#: Plans at a time, ended plans and moved jobs that are remembered.
-MAX_PLANS, MAX_ENDED, MAX_MOVED = 4, 50, 1000
+#: Plans at a time, and ended plans that are remembered.
+MAX_PLANS, MAX_ENDED = 4, 50
 #: Names in one sentence.
 _NAMED = 3
 
@@ -86,12 +78,17 @@ class Moves(Component):
         super().__init__(context)
         #: Why a job must not be moved; set by who has the view.
         self.not_movable: Callable[[Job, int], Reason | None] = lambda job, now: None
+        add = context.record.add
+        self.plans = add(
+            RecordTable(MOVES, LivePlan, subject=lambda key, live: live.plan.job, is_valid=_is_valid)
+        )
+        self.ended = add(
+            RecordTable(ENDED_MOVES, EndedPlan, subject=lambda key, one: one.job, droppable=lambda one: True)
+        )
+        self.moved = add(RecordTable("moved-jobs", MovedJob, subject=lambda key, one: one.owner))
         #: What the view shows.
-        self.records = records = MoveRecords()
-        self.plans, self.ended, self.moved = records.plans, records.ended, records.moved
-        self.counts = records.counts
-        #: Whether anything changed that survives a restart (F1).
-        self.changed = False
+        self.records = MoveRecords(self.plans, self.ended, self.moved)
+        self.counts = self.records.counts
         #: By id: seen since the last turn that decided. A replica that stands by sees many.
         self._asked: dict[str, MovePlan] = {}
         #: Pods without a PodGroup that are going or gone, and whose place no new pod has.
@@ -108,11 +105,6 @@ class Moves(Component):
             ie.PodRemoved: lambda event, now: self._gone(event.uid, now),
             ie.JobSeen: lambda event, now: self._attach(event.job),
         }
-
-    def known(self) -> Iterable[ev.Event]:
-        if not self.plans and not self.ended:
-            return ()
-        return (ev.ReschedulingRead(moves=self.document(), takes_over=False),)
 
     def _ask(self, plan: MovePlan) -> None:
         self._asked[plan.id] = plan
@@ -146,7 +138,7 @@ class Moves(Component):
         if not pod.gone:
             pod.gone = True
             live.last_gone = now
-            self.changed = True
+            self.plans.touch(live.plan.id)
             self._show(live)
             if job.job == job.owner or not job.pods_owner:
                 # Else a new pod has its place already.
@@ -166,7 +158,7 @@ class Moves(Component):
                 if moving.owner == owner and moving.job != job.key and _is_new(job, moving):
                     self._lift(moving.job)
                     moving.job = job.key
-                    self.changed = True
+                    self.plans.touch(live.plan.id)
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -223,13 +215,16 @@ class Moves(Component):
             return
         self.plans[plan.id] = live
         self.counts.accepted += 1
-        self.changed = True
         self._show(live)
         for job in live.jobs:
             chips = sum(pod.target.chips.bit_count() for pod in job.pods.values())
-            self.moved.append(MovedJob(job.pods_owner or job.owner, now, chips))
+            owner = job.pods_owner or job.owner
+            before = self.moved.get(f"{owner}@{now}")
+            chips += 0 if before is None else before.chips
+            self.moved[f"{owner}@{now}"] = MovedJob(owner, now, chips)
         kept = max(_HOUR, self._configuration.settings.move_again_after * _SECOND)
-        self.moved[:] = [one for one in self.moved if one.at > now - kept][-MAX_MOVED:]
+        for key in [key for key, one in self.moved.items() if one.at <= now - kept]:
+            del self.moved[key]
         self._reserve_all(live)
         for moving in live.jobs:
             message = f"{_moves_text(moving)}, so that {self._name(plan.job)} can start"
@@ -275,8 +270,8 @@ class Moves(Component):
             (why for move in plan.moves if (why := self._add(live, move.job, move.pods, move.old, now))), ""
         )
         why = why or self._why_not_free(live)
-        if not why and sum(map(_size, map(_text, (*self.plans.values(), live)))) > MAX_PLANS_DOCUMENT:
-            why = "it is too large for the record that the next leader reads, beside the other plans"
+        if not why and plan_size(plan) > MAX_PLAN:
+            why = "it is too large for the record that the next leader reads"
         return (None, why) if why else (live, "")
 
     def _add(
@@ -474,6 +469,7 @@ class Moves(Component):
 
     def _fail(self, live: LivePlan, why: str, now: int) -> None:
         live.failed = why
+        self.plans.touch(live.plan.id)
         self._lift(live.plan.job)
         self._end(live, FAILED, why, now)
 
@@ -528,11 +524,9 @@ class Moves(Component):
         )
         while len(self.ended) > MAX_ENDED:
             del self.ended[next(iter(self.ended))]
-        self.changed = True
 
     def _forget(self, live: LivePlan) -> None:
         del self.plans[live.plan.id]
-        self.changed = True
         self._lift(live.plan.job)
         for moving in live.jobs:
             self._lift(moving.job)
@@ -607,44 +601,29 @@ class Moves(Component):
 
     # -- the next leader (F1) --------------------------------------------------------------------------
 
-    def document(self) -> str:
-        """All plans, and of the others the last ones that fit."""
-        plans = [_text(live) for live in self.plans.values()]
-        frame = '{{"version":{},"plans":[{}],"ended":[{}],"moved":[{}]}}'
-        room = MAX_DOCUMENT - len(frame) - sum(map(_size, plans))
-        ended = _last([compact(plain_ended(one)) for one in self.ended.values()], room - _FOR_MOVED)
-        room -= sum(map(_size, ended))
-        moved = _last([compact([one.owner, one.at, one.chips]) for one in self.moved], room)
-        return frame.format(RECORD_VERSION, *map(",".join, (plans, ended, moved)))
-
-    def restore(self, text: str, now: int) -> None:
-        """What the leader before wrote. What cannot be read is as if it were not there."""
-        found, _ = read_record(text)
-        if not found:
-            return
-        for live in _each(found.get("plans"), read_live):
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        """What the previous leader knew."""
+        for key, live in record.of(self.plans).items():
             # No clock runs so far ahead that what is reserved could last longer than its limit.
             live.since = min(live.since, now)
-            if len(self.plans) < MAX_PLANS:
-                self.plans.setdefault(live.plan.id, live)
-        for ended in _each(found.get("ended"), read_ended):
-            self.ended.setdefault(ended.id, ended)
-        for moved in _each(found.get("moved"), lambda one: MovedJob(str(one[0]), int(one[1]), int(one[2]))):
+            if len(self.plans) < MAX_PLANS and key not in self.plans:
+                self.plans[key] = live
+        self.ended.update({key: one for key, one in record.of(self.ended).items() if key not in self.ended})
+        for key, moved in record.of(self.moved).items():
             # Nor so far ahead that automatic moves would rest for ever; and no move gives chips back.
-            self.moved.append(replace(moved, at=min(moved.at, now), chips=max(0, moved.chips)))
-        del self.moved[:-MAX_MOVED]
+            self.moved[key] = replace(moved, at=min(moved.at, now), chips=max(0, moved.chips))
         for live in self.plans.values():
             for moving, uid, pod in live.moving_pods():
-                record = self._state.pods.get(uid)
-                if record is None and not pod.gone:
+                placed = self._state.pods.get(uid)
+                if placed is None and not pod.gone:
                     # It went between the two leaders; how long ago is not known.
                     pod.gone = True
                     live.last_gone = now
-                if (record is None or record.pod.deleting) and moving.job == moving.owner:
+                    self.plans.touch(live.plan.id)
+                if (placed is None or placed.pod.deleting) and moving.job == moving.owner:
                     self._successors.leave(moving.pods_owner, moving.owner)
         for job in list(self._book.jobs.values()) if self.plans else ():
             self._attach(job)
-        self.changed = self.changed or bool(self.plans)
 
 
 def moved_as(job: Job) -> str:
@@ -654,33 +633,8 @@ def moved_as(job: Job) -> str:
     return alone or owner_key(job, pod)
 
 
-def _each(given: object, read: Callable[..., Any]) -> Iterator[Any]:
-    for one in given if isinstance(given, list) else ():
-        try:
-            check_writable(one)
-            yield read(one)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-            continue
-
-
-def _text(live: LivePlan) -> str:
-    return compact(plain_live(live))
-
-
-def _size(text: str) -> int:
-    """In a list, in bytes."""
-    return len(text.encode()) + 1
-
-
-def _last(texts: Sequence[str], room: int) -> list[str]:
-    """Those of the end that fit; one that is too large costs no other."""
-    taken: list[str] = []
-    for text in reversed(texts):
-        size = _size(text)
-        if size <= room:
-            room -= size
-            taken.append(text)
-    return taken[::-1]
+def _is_valid(live: LivePlan) -> bool:
+    return read_plan(plain_plan(live.plan)) == live.plan
 
 
 def _is_new(job: Job, moving: MovingJob) -> bool:

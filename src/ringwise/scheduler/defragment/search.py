@@ -40,7 +40,7 @@ from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.records import dataclass
-from ringwise.scheduler.defragment.live_plan import MAX_PLANS_DOCUMENT, most_bytes
+from ringwise.scheduler.defragment.live_plan import MAX_PLAN, plan_size
 from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone, name_of
 from ringwise.scheduler.defragment.reasons import (
     MOVE_IS_HIGHER,
@@ -55,7 +55,6 @@ from ringwise.scheduler.defragment.reasons import (
 from ringwise.scheduler.defragment.units import NOTHING, Cost, Unit, Units, plus
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.loads import load_of
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import node_set
 from ringwise.topology.chips import chips_of, mask_of
@@ -327,8 +326,8 @@ class _Search:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
         plan = self._plan(found)
-        pods = [one.pod for one in (*found.room, *found.targets.values())]
-        if most_bytes(plan, {pod.uid: load_of((pod.cls,)) for pod in pods}) > MAX_PLANS_DOCUMENT:
+        if plan_size(plan) > MAX_PLAN:
+            pods = len(found.room) + len(found.targets)
             text = f"a plan with {counted(pods, 'pod')} is too large for the record of the scheduler"
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text))
         return plan

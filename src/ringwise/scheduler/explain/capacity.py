@@ -43,17 +43,17 @@ _GANGS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 @dataclass(frozen=True, slots=True)
 class JobShape:
-    """Jobs of one form. `jobs` would start now; no arrangement of running jobs allows more than `most`."""
+    """Jobs of one form. `jobs` would start now, at most `upper_bound` if running jobs were moved."""
 
     form: str
     #: one-pod, gang, block, switches
     kind: str
-    chips: int
+    chips_per_pod: int
     pods: int
     jobs: int
-    most: int
+    upper_bound: int
     #: Free chips that no job of this shape can use.
-    stranded: int
+    stranded_chips: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class ChipCounts:
 class BoardCapacity:
     board: str
     resource: str
-    #: The accelerator-type that selects these nodes; empty: all nodes of the resource.
-    selector: str
+    #: That selects these nodes; None: all nodes of the resource.
+    accelerator_type: str | None
     chips: ChipCounts
     #: Whole nodes that one gang could have.
     largest_gang: int
@@ -167,7 +167,7 @@ class _Counting:
         return BoardCapacity(
             self._board.name,
             self._resource,
-            self._selector,
+            self._selector or None,
             chips,
             largest,
             tuple(shapes),

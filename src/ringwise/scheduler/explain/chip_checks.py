@@ -11,6 +11,7 @@ from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_S
 from ringwise.grammar import agrees, counted
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.node_states import stale_reports
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reasons import SHARES_WITHOUT_SOFT_LABEL, SOFT_SHARING_NODE, UNSTABLE_NODE
@@ -18,8 +19,6 @@ from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import ASCEND_REAL, KUBE_SYSTEM, RESERVATION_CONFIG_MAP
 
-#: A report older than this, beside the newest one, is stale. Nanoseconds.
-STALE_AFTER = 10 * 60 * 1_000_000_000
 REPORT_STALE = "report-stale"
 #: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
 _BEHIND_AFTER = 60 * 1_000_000_000
@@ -430,6 +429,7 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
     state = view.cluster
     reports = [report for kinds in state.reports.values() for report in kinds.values()]
     newest = max((report.update_time for report in reports), default=0)
+    stale = {(report.node, report.resource): report for _, report in stale_reports(state, newest)}
     for report in sorted(
         reports, key=lambda report: (natural_key(report.node), report.resource, report.aggregated)
     ):
@@ -442,9 +442,7 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
                 f"reports chips of {report.resource} on {report.node}, which is no node of the cluster",
                 "delete the ConfigMap, or join the node",
             )
-        elif report.aggregated and False in state.reports[report.node, report.resource]:
-            continue  # `_behind` compares the two.
-        elif report.update_time and newest - report.update_time > STALE_AFTER:
+        elif stale.get((report.node, report.resource)) is report:
             yield Finding(
                 WARNING,
                 REPORT_STALE,

@@ -17,15 +17,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import REPORT_STALE, chip_findings
-from ringwise.scheduler.explain.findings import (
-    ERROR,
-    NOTE,
-    WARNING,
-    Finding,
-    folded,
-    named,
-    throttled_text,
-)
+from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, folded, named, throttled_text
 from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
@@ -43,7 +35,9 @@ from ringwise.wellknown import (
     HOST_ARCH_ARM,
     HOST_ARCH_X86,
     SCHEDULER_CONFIG_KEY,
+    UNREAD_RECORD_CONFIG_MAP,
     USER,
+    VOLCANO_SYSTEM,
 )
 
 
@@ -99,6 +93,14 @@ class Diagnosis:
     def errors(self) -> int:
         return self.count(ERROR)
 
+    @property
+    def warnings(self) -> int:
+        return self.count(WARNING)
+
+    @property
+    def notes(self) -> int:
+        return self.count(NOTE)
+
     def count(self, severity: str) -> int:
         return sum(1 for finding in self.findings if finding.severity == severity)
 
@@ -130,6 +132,7 @@ def diagnose(
         _configuration,
         _incidents,
         _set_aside,
+        _unread_record,
         _throttled,
     )
     for check in checks:
@@ -219,6 +222,22 @@ def _set_aside(view: SchedulerView) -> Iterator[Finding]:
             f"an internal error occurred while it was handled ({problem}); its last good version is in force",
             "report this with the journal",
         )
+
+
+def _unread_record(view: SchedulerView) -> Iterator[Finding]:
+    for key, problem in view.unread_record.items():
+        yield unread_finding(key, problem)
+
+
+def unread_finding(key: str, problem: str) -> Finding:
+    return Finding(
+        WARNING,
+        "record-unread",
+        f"leader record {key}",
+        f"{problem}; the scheduler started without it and decides from the objects of the cluster",
+        f"ConfigMap {VOLCANO_SYSTEM}/{UNREAD_RECORD_CONFIG_MAP} has a copy: delete it, or go back to the "
+        "version that wrote it",
+    )
 
 
 def _throttled(view: SchedulerView) -> Iterator[Finding]:
@@ -367,7 +386,7 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
 
 
 _HYPER_NODE_CURES = {
-    ProblemKind.CIRCLE: "remove one of the members that make the circle",
+    ProblemKind.CIRCLE: "remove the member",
     ProblemKind.TWO_PARENTS: "let one HyperNode alone have this member",
     ProblemKind.MISSING_MEMBER: "create it, or remove the member",
     ProblemKind.MEMBER_SELECTOR: "name each HyperNode with exactMatch",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from math import ceil
 
 from ringwise.durations import duration_text
 from ringwise.framework.limits import waits_for_limit
@@ -344,7 +345,7 @@ def queue_cures(search: CureSearch) -> Iterator[Cure]:
             text = f"if {reason.details['jobs']} gave up what is kept there{latest}"
             yield from search.attempt("wait", text, view.what_if.shares_given_up)
         needed = {
-            name: max(limit, used.get(name, 0) + kept.get(name, 0) + job.min_asked().get(name, 0))
+            name: max(limit, ceil(used.get(name, 0) + kept.get(name, 0) + job.min_asked().get(name, 0)))
             for name, limit in queue.capability.items()
         }
         raised = [name for name in needed if needed[name] > queue.capability[name]]

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ringwise.durations import duration_text, time_text
+from ringwise.framework.amounts import Amount
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.holdings import NAMESPACE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
@@ -37,7 +38,7 @@ _NAMED = 5
 _TRIED = 8
 
 
-def _users(view: SchedulerView, scope: Scope) -> list[tuple[Job, int]]:
+def _users(view: SchedulerView, scope: Scope) -> list[tuple[Job, Amount]]:
     """The running jobs that count for it, with their chips."""
     holdings = view.holdings
     found = [
@@ -68,7 +69,7 @@ def _waiters(view: SchedulerView, scope: Scope) -> list[Job]:
 
 def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterator[str]:
     """Who uses the limit that the job waits for, as a sentence."""
-    users: list[tuple[Job, int]] = []
+    users: list[tuple[Job, Amount]] = []
     if reason is not None and reason.code in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
         users = _users(view, scope_of(reason))
     elif reason is not None and reason.code == WAITING_LIMIT_REACHED.code:
@@ -77,7 +78,7 @@ def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterato
     if reason is None or not users:
         return
     own = [(one, chips) for one, chips in users if one.namespace == job.namespace]
-    others = [chips for one, chips in users if one.namespace != job.namespace]
+    others: list[Amount] = [chips for one, chips in users if one.namespace != job.namespace]
     parts = [f"{one.name}{_of_chips(chips)}" for one, chips in own[:_NAMED]]
     if len(own) > _NAMED:
         more = own[_NAMED:]
@@ -87,7 +88,7 @@ def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterato
     yield f"the limit of {scope_of(reason)} is used by {', '.join(parts)}"
 
 
-def _of_chips(chips: int) -> str:
+def _of_chips(chips: Amount) -> str:
     """Jobs that wait, and some that run, have none."""
     return f" ({counted(chips, 'chip')})" if chips else ""
 

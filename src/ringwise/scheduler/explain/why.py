@@ -593,7 +593,7 @@ def _moved_for(view: SchedulerView, job: Job) -> str:
         for moving in live.jobs:
             if moving.job == job.key and not live.failed and not any(uid in moving.pods for uid in job.pods):
                 return _name_of(view, live.plan.job)
-    for ended in reversed(view.moves.ended.values()):
+    for ended in reversed([*view.moves.ended.values()]):
         # Pods that were created later were placed without the plan.
         if ended.outcome == DONE and job.key in ended.moved:
             lasting = all(pod.created <= ended.at for pod in job.pods.values())

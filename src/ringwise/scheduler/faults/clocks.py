@@ -7,18 +7,16 @@ job could be complete: the pods that it lacks exist and wait for nodes, and none
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from ringwise.framework.gangs.gang_count import is_complete, needed_pods, placed_pods, waiting_pods
 from ringwise.framework.job import Job
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.grammar import agrees, counted
 from ringwise.placement.racks.levels import Level
-from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
+from ringwise.scheduler.cache.component import Context
+from ringwise.scheduler.cache.record_tables import RecordTable
 from ringwise.scheduler.faults.fault_job import owner_of
 from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery
 from ringwise.scheduler.faults.scope import LostParts, level_now, level_times, next_level
-from ringwise.state.cluster import ClusterState
 from ringwise.wellknown import PROCESS_RECOVER_ENABLE
 
 _SECOND = 1_000_000_000
@@ -26,24 +24,19 @@ _NEED_CLUSTERD = frozenset({ProcessRecovery.ON.value, ProcessRecovery.PAUSE.valu
 
 
 class Clocks:
-    def __init__(
-        self, state: ClusterState, configuration: ActiveConfiguration, activate: Callable[[str], None]
-    ) -> None:
-        self._state = state
-        self._configuration = configuration
+    def __init__(self, context: Context) -> None:
+        self._state = context.state
+        self._configuration = context.configuration
         #: A job whose level changes is placed by other rules: it is tried again.
-        self._activate = activate
+        self._activate = context.job_queue.activate
         #: By job.
-        self.by_job: dict[str, RescheduleClock] = {}
-        #: Whether anything changed that survives a restart (F1).
-        self.changed = False
+        self.by_job = context.record.add(RecordTable("clocks", RescheduleClock))
 
     def begin(self, job: Job, now: int) -> RescheduleClock:
         """Pods of the job are lost. A clock that it has already goes on."""
         clock = self.by_job.get(job.key)
         if clock is None:
             clock = self.by_job[job.key] = RescheduleClock(owner_of(job), now)
-            self.changed = True
         job.clock = clock
         return clock
 
@@ -54,8 +47,7 @@ class Clocks:
 
     def end(self, key: str, job: Job | None) -> None:
         """It is complete, or gone: seconds and level are forgotten."""
-        if self.by_job.pop(key, None) is not None:
-            self.changed = True
+        self.by_job.pop(key)
         if job is not None and job.clock is not None:
             job.clock = None
             self._activate(key)
@@ -67,14 +59,14 @@ class Clocks:
             clock.counted, clock.level, clock.since = 0, Level.POD, now
             if clock.running is not None:
                 clock.running = now
-            self.changed = True
+            self.by_job.touch(job.key)
 
     def set_level(self, job: Job, level: Level) -> None:
         """It grows: the rules of placement allow more."""
         clock = job.clock
         if clock is not None and level > clock.level:
             clock.level = level
-            self.changed = True
+            self.by_job.touch(job.key)
             self._activate(job.key)
 
     def tick(self, job: Job, policy: FaultPolicy, lost: LostParts, now: int) -> Level:
@@ -87,7 +79,7 @@ class Clocks:
         counts = not is_complete(self._state, job) and self.stands(job, now) is None
         if counts != (clock.running is not None):
             clock.running = now if counts else None
-            self.changed = True
+            self.by_job.touch(job.key)
         times = level_times(self._configuration.settings)
         level = clock.level
         if counts:
@@ -111,15 +103,11 @@ class Clocks:
                 # Once for each change of the label, also where another scheduler leads by then.
                 self.restart(job, now)
             clock.recovery = recovery.value
-            self.changed = True
+            self.by_job.touch(job.key)
 
     def waiting_beyond(self, job: Job) -> int:
         """Pods that wait for nodes although minAvailable are placed."""
         return waiting_pods(self._state, job) if is_complete(self._state, job) else 0
-
-    def restore(self, clocks: Iterable[tuple[str, RescheduleClock]]) -> None:
-        """F1: as the previous leader wrote them. They stand until their job is looked at."""
-        self.by_job.update(clocks)
 
     def stands(self, job: Job, now: int) -> str | None:
         """Why the clock of a job that is not complete stands; None where it counts."""

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown, Job
-from ringwise.scheduler.faults.bounded_texts import BoundedTexts, check_writable
-from ringwise.versions import RECORD_VERSION, read_record
-
-#: Bytes of the document; beyond it the oldest faults go first.
-MAX_DOCUMENT = 150 * 1024
+from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables, RestoredRecord
 
 
 class CoolDowns:
     """By owner of the job: a new job of the same name has none. Oldest first."""
 
-    def __init__(self) -> None:
-        self._chips: dict[str, dict[BrokenChip, CoolDown]] = {}
-        self._texts = BoundedTexts(MAX_DOCUMENT - 2)
-        #: Whether there are entries that were not written yet.
-        self.changed = False
+    def __init__(self, record: RecordTables) -> None:
+        kind = dict[BrokenChip, CoolDown]
+        self._chips: RecordTable[dict[BrokenChip, CoolDown]]
+        self._chips = record.add(RecordTable("cool-downs", kind, droppable=lambda chips: True))
 
     def add(
         self, owner: str, broken: Iterable[BrokenChip], now: int, until: int
@@ -41,11 +35,8 @@ class CoolDowns:
             job.cooling = self._chips[owner]
 
     def _put(self, owner: str, chips: dict[BrokenChip, CoolDown]) -> None:
-        self._chips.pop(owner, None)
+        self._chips.pop(owner)
         self._chips[owner] = chips
-        self.changed = True
-        # What is too much for the document is still avoided until the next restart.
-        self._texts.put(owner, [[*chip, *one] for chip, one in chips.items()])
 
     def _forget_old(self, now: int) -> None:
         while self._chips:
@@ -53,7 +44,6 @@ class CoolDowns:
             if max(one.until for one in self._chips[oldest].values()) > now:
                 return
             del self._chips[oldest]
-            self._texts.drop(oldest)
 
     def attach(self, job: Job, owner: str) -> None:
         """The job was seen, perhaps made anew: it still avoids the chips that broke it."""
@@ -63,18 +53,9 @@ class CoolDowns:
     def __len__(self) -> int:
         return len(self._chips)
 
-    def document(self) -> str:
-        return f'{{"version":{RECORD_VERSION},"owners":{self._texts.document()}}}'
-
-    def read(self, text: str, now: int, latest: int) -> None:
-        """What the previous leader wrote. No clock runs so far ahead that it could last longer than set."""
-        owners = read_record(text)[0].get("owners")
-        for owner, written in owners.items() if isinstance(owners, dict) else ():
-            try:
-                check_writable([owner, written])
-            except ValueError:
-                continue
-            chips = _chips(written)
+    def restore(self, record: RestoredRecord, now: int, latest: int) -> None:
+        """Take over what the previous leader wrote; nothing lasts longer than set, whatever its clock was."""
+        for owner, chips in record.of(self._chips).items():
             kept = {
                 chip: one._replace(until=min(one.until, latest))
                 for chip, one in chips.items()
@@ -82,16 +63,6 @@ class CoolDowns:
             }
             if kept:
                 self._put(owner, kept)
-        self.changed = False
-
-
-def _chips(written: Any) -> dict[BrokenChip, CoolDown]:
-    found: dict[BrokenChip, CoolDown] = {}
-    for entry in written if isinstance(written, list) else ():
-        match entry:
-            case [str(node), int(chip), int(until), int(times), bool(used)]:
-                found[BrokenChip(node, chip)] = CoolDown(until, times, used)
-    return found
 
 
 def covering(cooling: Mapping[BrokenChip, CoolDown], broken: BrokenChip, now: int) -> int:

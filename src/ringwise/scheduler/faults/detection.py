@@ -7,11 +7,11 @@ index of the pods on a node, so nothing here grows with the cluster.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from ringwise.durations import earliest
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables, RestoredRecord
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import is_made_again
@@ -79,14 +79,15 @@ class Tolerated:
 
 
 class FaultDetector:
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, record: RecordTables) -> None:
         self._state = state
         #: When a fault code of a chip was first seen: node -> (chip, code) -> nanoseconds.
         self._first_seen: dict[str, dict[tuple[int, str], int]] = {}
         #: Of those, nodes with faults that a job tolerates: their times survive a restart (F1).
-        self._tolerated: set[str] = set()
-        #: Whether these changed since they were written.
-        self.changed = False
+        self._tolerated: RecordTable[dict[tuple[int, str], int]]
+        self._tolerated = record.add(
+            RecordTable("tolerated-faults", dict[tuple[int, str], int], subject=lambda node, faults: "")
+        )
         #: Nodes that pods name and that were never seen, with the time of the first look.
         self._unknown: dict[str, int] = {}
         #: Nodes that were seen and are gone.
@@ -110,9 +111,7 @@ class FaultDetector:
 
     def _forget_faults(self, node: str) -> None:
         self._first_seen.pop(node, None)
-        if node in self._tolerated:
-            self._tolerated.discard(node)
-            self.changed = True
+        self._tolerated.pop(node)
 
     def report_seen(self, node: str, now: int) -> None:
         """Fault codes of the node begin or end; their windows count from now (masks)."""
@@ -124,21 +123,15 @@ class FaultDetector:
         self._first_seen[node] = seen = {
             (fault.chip, fault.code): before.get((fault.chip, fault.code), now) for fault in faults
         }
-        self.changed |= node in self._tolerated and seen != before
+        if node in self._tolerated and seen != before:
+            self._tolerated[node] = seen
 
-    def plain_tolerated(self) -> dict[str, list[list[Any]]]:
-        """F1: when the faults that jobs tolerate were first seen, as values of JSON."""
-        return {
-            node: [[chip, code, seen] for (chip, code), seen in self._first_seen[node].items()]
-            for node in sorted(self._tolerated)
-        }
-
-    def restore(self, tolerated: Mapping[str, Mapping[tuple[int, str], int]], now: int) -> None:
+    def restore(self, record: RestoredRecord, now: int) -> None:
         """Windows go on; a report that does not name a fault any more has ended it."""
-        for node, faults in tolerated.items():
+        for node, faults in record.of(self._tolerated).items():
             number = self._state.node_id.get(node)
             if number is None or self._state.nodes[number] is None:
-                self.changed = True  # It was deleted between the two leaders.
+                # It was deleted between the two leaders.
                 continue
             known = self._first_seen.get(node)
             for fault, seen in faults.items():
@@ -147,7 +140,7 @@ class FaultDetector:
             if known is None and not self._is_reported(node):
                 self._first_seen[node] = {fault: min(seen, now) for fault, seen in faults.items()}
             if node in self._first_seen:
-                self._tolerated.add(node)
+                self._tolerated[node] = self._first_seen[node]
 
     def _is_reported(self, node: str) -> bool:
         return any(self._state.report_of(node, resource) is not None for resource in self._state.fleets)
@@ -297,8 +290,7 @@ class FaultDetector:
         for one in self._windows(node, faults, bad, policy, now):
             counted &= ~(1 << one.fault.chip)
             if node not in self._tolerated and node in self._first_seen:
-                self._tolerated.add(node)
-                self.changed = True
+                self._tolerated[node] = self._first_seen[node]
             again = earliest(again, one.end)
         return counted, again
 

@@ -9,7 +9,7 @@ from ringwise.framework.gangs.gang_count import GangCount
 from ringwise.framework.gangs.ranks import ranks_of_existing
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.placement.racks.levels import Level
-from ringwise.records import dataclass
+from ringwise.records import NOT_RECORDED, dataclass
 from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
 from ringwise.scheduler.faults.scope import LostParts, Position, is_in_scope
@@ -43,7 +43,7 @@ class Deletion:
     #: Its node cannot terminate it.
     unreachable: bool = False
     #: After a refusal: not before this time, in nanoseconds.
-    not_before: int = 0
+    not_before: int = field(default=0, metadata=NOT_RECORDED)
     #: F4: through the Eviction API, with all others, and never by force.
     evict: bool = False
 
@@ -76,13 +76,13 @@ class FaultJob:
     #: A pod of it failed after that, which used no retry.
     excused: bool = False
     #: Which disruption budget holds its evictions back.
-    held_back: str = ""
+    held_back: str = field(default="", metadata=NOT_RECORDED)
     #: Uid of the failed pod that was told why it is not restarted (F5). Not written: the pod has it.
-    refused_on: str = ""
+    refused_on: str = field(default="", metadata=NOT_RECORDED)
     #: Its processes were told to end by themselves (`reset-config-<job>`).
     told_to_exit: bool = False
     #: By uid: names of pods that do not end although they were deleted by force.
-    given_up: dict[str, str] = field(default_factory=dict)
+    given_up: dict[str, str] = field(default_factory=dict, metadata=NOT_RECORDED)
 
     def happened(self, what: Happened) -> None:
         self.state = next_state(self.state, what)

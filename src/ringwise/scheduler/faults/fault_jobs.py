@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from ringwise.framework.job import Job
-from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.component import Context
+from ringwise.scheduler.cache.record_tables import RecordTable
 from ringwise.scheduler.faults.detection import FaultType
 from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.policy import Mode, read_fault_policy
+from ringwise.scheduler.faults.states import ENDED, State
 
 
-class FaultJobs(dict[str, FaultJob]):
+class FaultJobs(RecordTable[FaultJob]):
     """By key, while they are handled. Only the fault handler changes it."""
 
-    def __init__(self, book: JobBook, gangs: PartialGangs) -> None:
-        super().__init__()
-        self._book = book
+    def __init__(self, context: Context, gangs: PartialGangs) -> None:
+        super().__init__("fault-jobs", FaultJob, is_valid=_is_handled)
+        context.record.add(self)
+        self._book = context.book
         self._gangs = gangs
 
     def was_complete(self, job: Job) -> bool:
@@ -41,3 +44,7 @@ class FaultJobs(dict[str, FaultJob]):
             return self._book.serves(job)
         # F5: where all have ended, its controller waits for an answer, whatever this scheduler saw of it.
         return self.was_complete(job) or not any(pod.live for pod in job.pods.values())
+
+
+def _is_handled(job: FaultJob) -> bool:
+    return job.state is not State.HEALTHY and job.state not in ENDED

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ringwise.scheduler.cache.leader_record import LeaderRecord
 from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.scheduler.faults.times import FaultTimes
 
@@ -18,11 +18,11 @@ class FaultView:
         self,
         faults: FaultHandler,
         previous: PreviousPlacements,
-        publisher: ReschedulingPublisher,
+        record: LeaderRecord,
         times: FaultTimes,
     ) -> None:
         self._previous = previous
-        self._publisher = publisher
+        self._record = record
         #: Jobs that a fault hit, while they are handled.
         self.jobs: Mapping[str, FaultJob] = MappingProxyType(faults.jobs)
         #: By job: faulty pods that are not restarted yet because of the restarts before.
@@ -43,4 +43,8 @@ class FaultView:
 
     @property
     def left_out(self) -> int:
-        return self._publisher.left_out
+        return self._record.omitted
+
+    @property
+    def unread(self) -> Mapping[str, str]:
+        return self._record.unread

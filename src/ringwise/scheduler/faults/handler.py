@@ -19,12 +19,12 @@ from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.record_tables import RestoredRecord
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
-from ringwise.scheduler.faults.document import ReadDocument
 from ringwise.scheduler.faults.fault_job import (
     FaultJob,
     FaultyPod,
@@ -64,23 +64,21 @@ class FaultHandler(Component):
     def __init__(self, context: Context, jobs: FaultJobs) -> None:
         super().__init__(context)
         self.jobs = jobs
-        self.detector = FaultDetector(context.state)
+        self.detector = FaultDetector(context.state, context.record)
         #: F2.
-        self.clocks = Clocks(context.state, context.configuration, context.job_queue.activate)
-        self.retries = RetryBudgets()
-        self.restarts = Restarts()
+        self.clocks = Clocks(context)
+        self.retries = RetryBudgets(context.record)
+        self.restarts = Restarts(context.record)
         self.records = RescheduleRecords()
-        #: Whether anything changed that survives a restart (F1).
-        self.changed = False
         self.clusterd = ClusterDPresence()
         #: F3.
-        self.cool_downs = CoolDowns()
+        self.cool_downs = CoolDowns(context.record)
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due = context.deadlines.table()
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
-        self.rejected = RejectedPods(context.book.job_of, context.book.is_ours)
+        self.rejected = RejectedPods(context)
         self.detector.is_rejected_for_good = self.rejected.is_failed
         #: What this review has to say about jobs.
         self._told: list[RecordJobEvent] = []
@@ -174,7 +172,7 @@ class FaultHandler(Component):
         if LOGICAL_RACK in pod.annotations and self.jobs.was_complete(job) and not job.places:
             self._begin(job, now)
 
-    def find_lost_pods(self, now: int) -> None:
+    def _find_lost_pods(self, now: int) -> None:
         """The next leader: jobs for racks may have lost pods while none looked."""
         for job in self._book.jobs.values():
             if job.clock is None and self._book.has_pending(job):
@@ -205,7 +203,6 @@ class FaultHandler(Component):
         handled.drain(positions(job, self._forest)[pod.uid])
         self.jobs[job.key] = handled
         self._dirty[job.key] = None
-        self.changed = True
 
     def _deletion_failed(self, event: ev.EvictFailed, now: int) -> None:
         """The API server refused it: the pod stays, and is tried again a little later."""
@@ -254,7 +251,8 @@ class FaultHandler(Component):
             self._job_changed(event.job.key)
 
     def _owner_gone(self, owner: str) -> None:
-        self.changed |= self.retries.forget(owner) | self.restarts.forget_owner(owner)
+        self.retries.owners.pop(owner)
+        self.restarts.owners.pop(owner)
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -281,11 +279,12 @@ class FaultHandler(Component):
                 self._containment.failed("job", key, error, work=self.name)
                 if isinstance(error, UndefinedTransition):
                     # No event leads out of it. Faults that still exist are found again.
-                    self.jobs.pop(key, None)
-                    self.changed = True
+                    self.jobs.pop(key)
                 self._due.put(key, now + REVIEW_AGAIN_AFTER * _SECOND)
             else:
                 self._containment.succeeded("job", key, self.name)
+            if key in self.jobs:
+                self.jobs.touch(key)
             commands += self._told
             self._told.clear()
         return commands
@@ -339,8 +338,8 @@ class FaultHandler(Component):
         return replace(policy, only_pods=True) if job.has_independent_pods else policy
 
     def _look_for_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
-        self.changed |= handled.account(job, partial(is_placed, self._state))
-        self.changed |= handled.give_up(lambda uid: self.clocks.is_given_up(job, uid, now))
+        handled.account(job, partial(is_placed, self._state))
+        handled.give_up(lambda uid: self.clocks.is_given_up(job, uid, now))
         self._find_late_hardware(handled, job, policy, now)
         again = self._find_faults(handled, job, policy, now)
         if handled.state is not State.HEALTHY:
@@ -371,9 +370,8 @@ class FaultHandler(Component):
         return vcjob is not None and policies_come_first(vcjob, job.pods.values())
 
     def _end(self, handled: FaultJob) -> None:
-        self.jobs.pop(handled.key, None)
+        self.jobs.pop(handled.key)
         self._due.drop(handled.key)
-        self.changed = True
 
     @property
     def _grace(self) -> int:
@@ -425,7 +423,6 @@ class FaultHandler(Component):
                 if lost.fault.type is FaultType.RELATION:
                     self._notify(ie.RelationFault(lost.node), now)
             handled.add_faults(found, now)
-            self.changed = True
         elif handled.state is State.BLOCKED and found != handled.faulty:
             # Also where the same pods are faulty for another reason: it may need no retries.
             before = broken_hardware(handled.faulty.values())
@@ -433,7 +430,6 @@ class FaultHandler(Component):
             for uid in handled.faulty.keys() - found.keys():
                 self._runs_on(job, job.pods[uid])
             handled.faulty = found
-            self.changed = True
         return again
 
     def _find_late_hardware(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:
@@ -445,7 +441,6 @@ class FaultHandler(Component):
             return
         self._told.append(job_events.fault_found(job, late))
         self._cool_down(job, late, now)
-        self.changed = True
         if handled.used_retry:
             self.retries.give_back(handled.owner)
             handled.used_retry = False
@@ -524,7 +519,6 @@ class FaultHandler(Component):
             if handled.blocked != refusal:
                 handled.blocked = refusal
                 self._told.append(job_events.blocked(job, handled))
-            self.changed = True
             return []
         handled.blocked = ""
         if self._needs_retry(handled):
@@ -545,7 +539,6 @@ class FaultHandler(Component):
         level = first = Level.POD
         if handled.external:
             external_marks.plan(handled)
-            self.changed = True
         else:
             if not handled.staying(job, partial(is_placed, self._state)).is_enough:
                 # F2: at or above minAvailable nothing healthy is deleted.
@@ -567,26 +560,22 @@ class FaultHandler(Component):
                 commands.append(external_marks.unmark(handled, job, uid))
                 self._unmarked.sent(uid)
                 self._runs_on(job, pod)
-                self.changed = True
         if commands and not handled.deletions and not handled.missing:
             handled.happened(Happened.FAULT_GONE)
             self._told.append(job_events.fault_gone(job))
         return commands
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
-        added = handled.plan_deletions(job, level, now, self._book.is_ours, self._forest)
-        self.changed |= added
-        return added
+        return handled.plan_deletions(job, level, now, self._book.is_ours, self._forest)
 
     def _delete_rest(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         """Ask for the deletions that were not asked for yet; by force where the grace is over."""
         commands: list[Command] = []
         for pod in handled.drop_needless(job, lambda pod: not self.detector.look(pod, policy, now).fault):
             self._runs_on(job, pod)
-            self.changed = True
         if handled.drained and is_complete(self._state, job):
             # F2: at or above minAvailable nothing healthy is deleted.
-            self.changed |= handled.drop_evictions()
+            handled.drop_evictions()
         by_force = not handled.external and handled.by_force(policy)
         over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
         left = [one.name for one in handled.deletions.values() if not one.forced and not one.evict]
@@ -597,7 +586,7 @@ class FaultHandler(Component):
             pod = job.pods[uid]
             if one.evict:
                 if not one.sent and now >= one.not_before:
-                    one.sent = self.changed = True
+                    one.sent = True
                     if not pod.deleting:
                         why = handled.why(uid, part_name(job, self._level(job)))
                         self._notify(ie.DeletingPod(uid), now)
@@ -618,10 +607,8 @@ class FaultHandler(Component):
                 why = handled.why(uid, part_name(job, self._level(job)))
                 self._notify(ie.DeletingPod(uid), now)
                 commands.append(self._assumed.delete(job, uid, why, 0 if force else None))
-            self.changed = True
         if not handled.deletions:
             handled.happened(Happened.PODS_GONE)
-            self.changed = True
         return commands
 
     @property
@@ -705,22 +692,22 @@ class FaultHandler(Component):
 
     # -- F1 --------------------------------------------------------------------------------------------
 
-    def read_records(self, records: str) -> None:
-        self.records.read(records, self._book.jobs)
-
-    def restore(self, found: ReadDocument, cool_downs: str, now: int) -> None:
+    def restore(self, record: RestoredRecord, now: int) -> None:
         """Jobs, used retries, tolerated faults and chips to avoid as the previous leader left them."""
-        self.retries.owners.update(found.retries)
-        self.restarts.owners.update(found.restarts)
-        self.detector.restore(found.tolerated, now)
-        self.rejected.counts.update(found.rejections)
-        self.cool_downs.read(cool_downs, now, now + self._configuration.settings.fault_cool_down * _SECOND)
-        self.clocks.restore(found.clocks)
+        self.retries.owners.update(record.of(self.retries.owners))
+        self.restarts.owners.update(record.of(self.restarts.owners))
+        self.detector.restore(record, now)
+        self.rejected.counts.update(record.of(self.rejected.counts))
+        self.cool_downs.restore(record, now, now + self._configuration.settings.fault_cool_down * _SECOND)
+        # They stand until their job is looked at.
+        self.clocks.by_job.update(record.of(self.clocks.by_job))
         self._dirty.update(dict.fromkeys(self.clocks.by_job))
         for job in self._book.jobs.values():
             self._attach(job)
-        for handled in found.jobs:
+        for handled in record.of(self.jobs).values():
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None
-            known = ((uid, self._state.pods.get(uid)) for uid in handled.deletions)
-            handled.taken_over({uid: record.pod for uid, record in known if record is not None})
+            placed = ((uid, self._state.pods.get(uid)) for uid in handled.deletions)
+            handled.taken_over({uid: one.pod for uid, one in placed if one is not None})
+        if record.takes_over:
+            self._find_lost_pods(now)

@@ -14,7 +14,7 @@ pods that is gone.
 
 A job that was suspended, or that somebody let start over, gives its chips back at once: nothing is reserved
 for it. Where its old nodes are free when it comes back, it returns to them. They are kept for 72 hours, also
-over a restart of the scheduler (F1), and there is a bound (`suspended_jobs.py`).
+over a restart of the scheduler (F1).
 
 Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
 previous node is preferred, and may be taken meanwhile. They are kept by the pods'
@@ -23,9 +23,7 @@ owner and by rank, for 72 hours after the owner lost its last pod, or until all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import AwaitedNode, Job, PreviousNode, TerminatingPod
@@ -34,6 +32,7 @@ from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
@@ -44,11 +43,9 @@ from ringwise.scheduler.faults.rescheduling import (
     Rescheduling,
     owner_key,
     placed_as_a_whole,
-    plain_job,
-    read_plain,
 )
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_id, owner_of_pod
-from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, LatelyLost, SuspendedJobs
+from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, LatelyLost
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
@@ -106,26 +103,33 @@ class PreviousPlacements(Component):
         self._held: HeldPlacement | None = None
         self._has_failed = False
         #: Jobs placed as a whole, by owner.
-        self._rescheduling: dict[str, Rescheduling] = {}
+        self._rescheduling = context.record.add(
+            RecordTable(
+                "previous-placements",
+                Rescheduling,
+                # Nothing is held for a suspended job, and it is kept for days.
+                droppable=lambda entry: entry.suspended,
+                forget=self._end,
+                is_valid=lambda entry: entry.nodes.keys() == entry.chips.keys() == entry.loads.keys(),
+            )
+        )
         #: Pods of such jobs that are being deleted, by uid.
-        self._leaving: dict[str, LeavingPod] = {}
+        self._leaving = context.record.add(
+            RecordTable("leaving-pods", LeavingPod, subject=lambda uid, pod: pod.owner, forget=self._stays)
+        )
         self._failed = FailedPods()
         #: Of those, pods without a PodGroup that are gone and were not created again yet.
         self._successors = Successors()
-        #: Of those, the suspended ones.
-        self._suspended = SuspendedJobs()
         self._lately = LatelyLost()
         #: Other jobs.
         self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
         self._ended: set[str] = set()
-        #: Whether anything changed that survives a restart (F1).
-        self.changed = False
 
     @property
     def rescheduling(self) -> int:
         """How many jobs placed as a whole are being rescheduled."""
-        return len(self._rescheduling) - len(self._suspended)
+        return sum(not kept.suspended for kept in self._rescheduling.values())
 
     @property
     def preferred(self) -> int:
@@ -307,7 +311,7 @@ class PreviousPlacements(Component):
         kept.loads[pod.rank] = pod.load
         kept.until = now + self._hold
         kept.stale = True
-        self.changed = True
+        self._rescheduling.touch(pod.owner)
         return kept
 
     @property
@@ -322,7 +326,6 @@ class PreviousPlacements(Component):
             return
         if held.given_back or self.continues(held.job, held.pod):
             self._leaving[uid] = pod = self._leaving_pod(held, False, now)
-            self.changed = True
             self._await(uid, pod)
 
     def _terminates(self, uid: str, now: int) -> None:
@@ -362,9 +365,8 @@ class PreviousPlacements(Component):
         job = self._book.job_of(uid)
         if job is not None and not terminates:
             job.terminating.pop(uid, None)
-        pod = self._leaving.pop(uid, None)
+        pod = self._leaving.pop(uid)
         if pod is not None:
-            self.changed = True
             self._await_no_more(uid, pod)
 
     def _await_no_more(self, uid: str, pod: LeavingPod) -> None:
@@ -393,7 +395,6 @@ class PreviousPlacements(Component):
             if pod.owner == owner and not pod.node.suspended:
                 self._leaving[uid] = replace(pod, node=replace(pod.node, held=False, suspended=True))
                 self._await_no_more(uid, pod)
-                self.changed = True
         for pod in self._lately.take(owner, now):
             self._remember_suspended(replace(pod, node=replace(pod.node, held=False, suspended=True)), now)
         kept = self._rescheduling.get(owner)
@@ -424,12 +425,9 @@ class PreviousPlacements(Component):
                 elif not node.suspended:
                     kept.nodes[rank] = replace(node, held=False, suspended=True)
         kept.until = now + KEPT_FOR
-        self.changed = True
-        self._suspended.keep(owner, len(kept.nodes))
+        self._rescheduling.touch(owner)
         if not kept.nodes:
             self._end(owner)
-        while (surplus := self._suspended.too_many()) is not None:
-            self._end(surplus)
 
     def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
         owner = owner_of_pod(held.pod)
@@ -467,7 +465,7 @@ class PreviousPlacements(Component):
             if kept.job != job.key:
                 self._lift(kept.job)
                 kept.job = job.key
-                self.changed = True
+                self._rescheduling.touch(owner)
             kept.stale = True
             job.previous_nodes = kept.nodes
 
@@ -478,7 +476,7 @@ class PreviousPlacements(Component):
             return
         taken = self._successors.take(owner_of_pod(pod), owner)
         if taken is not None:
-            self._rescheduling[owner] = self._rescheduling.pop(taken)
+            self._rescheduling.rename(taken, owner)
 
     def _forget(self, owner: str) -> None:
         """The job has ended: nothing of it comes back."""
@@ -489,11 +487,9 @@ class PreviousPlacements(Component):
 
     def _end(self, owner: str) -> None:
         """The lost pods are placed again, or the time is over. Pods that are being deleted now are others."""
-        kept = self._rescheduling.pop(owner, None)
+        kept = self._rescheduling.pop(owner)
         if kept is None:
             return
-        self._suspended.forget(owner)
-        self.changed = True
         self._successors.forget(kept.pods_owner, owner)
         self._lift(kept.job)
         self._failed.forget(kept.job)
@@ -546,7 +542,7 @@ class PreviousPlacements(Component):
                 if not node.faulty and is_unfit(self._state, kept.resource, node.node, kept.chips[rank]):
                     kept.nodes[rank] = replace(node, faulty=True)
                     kept.stale = True
-                    self.changed = True
+                    self._rescheduling.touch(owner)
             if kept.stale:
                 self._reserve(kept)
         for uid, pod in self._leaving.items():
@@ -556,7 +552,6 @@ class PreviousPlacements(Component):
                 job = self._book.jobs.get(pod.job)
                 if job is not None and uid in job.terminating:
                     job.terminating[uid] = job.terminating[uid]._replace(faulty=True)
-                self.changed = True
 
     def _job_settled(self, event: ie.JobSettled, now: int) -> None:
         if event.job.previous_nodes:
@@ -593,56 +588,35 @@ class PreviousPlacements(Component):
 
     # -- a restart of the scheduler (F1) --------------------------------------------------------
 
-    def plain(self) -> Iterator[dict[str, Any]]:
-        """Every job that is being rescheduled or loses pods, as values of JSON."""
-        leaving: dict[str, dict[str, LeavingPod]] = {}
-        for uid, pod in self._leaving.items():
-            leaving.setdefault(pod.owner, {})[uid] = pod
-        for owner in dict.fromkeys((*self._rescheduling, *leaving)):
-            going = leaving.get(owner, {})
-            kept = self._rescheduling.get(owner)
-            if kept is None:
-                first = next(iter(going.values()))
-                suspended = first.node.suspended
-                until = first.node.lost + (KEPT_FOR if suspended else self._hold)
-                kept = Rescheduling(first.job, first.resource, until=until, suspended=suspended)
-                kept.pods_owner = first.pods_owner
-            yield plain_job(owner, kept, going)
-
-    def restore(self, placements: Iterable[Mapping[str, Any]], now: int) -> None:
-        """What the previous leader knew. One entry that cannot be read costs no other."""
-        for given in placements:
-            try:
-                owner, kept, leaving = read_plain(given)
-            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-                continue
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        """What the previous leader knew."""
+        for owner, kept in record.of(self._rescheduling).items():
             # No clock runs so far ahead that a hold could last longer than its setting.
             kept.until = min(kept.until, now + (KEPT_FOR if kept.suspended else self._hold))
             if kept.nodes and kept.until > now and owner not in self._rescheduling:
                 self._rescheduling[owner] = kept
-                if kept.suspended:
-                    self._suspended.keep(owner, len(kept.nodes))
                 if kept.job not in self._book.jobs:
                     self._successors.leave(kept.pods_owner, owner)
-            for uid, pod in leaving.items():
-                placed = self._state.pods.get(uid)
-                if placed is not None and placed.node >= 0:
-                    self._leaving[uid] = pod
-                    self._await(uid, pod)
-                    going = self._book.job_of(uid)
-                    if going is not None:
-                        # It terminates for longer than this leader knows.
-                        since = min(pod.node.lost, now)
-                        going.terminating[uid] = TerminatingPod(pod.node.node, since, pod.node.faulty)
-                elif self._may_go_on(pod):
-                    # It went between the two leaders; how long ago is not known.
-                    if pod.node.suspended:
-                        self._remember_suspended(pod, now)
-                    else:
-                        self._remember(pod, now)
+        for uid, pod in record.of(self._leaving).items():
+            placed = self._state.pods.get(uid)
+            if placed is not None and placed.node >= 0:
+                self._leaving[uid] = pod
+                self._await(uid, pod)
+                going = self._book.job_of(uid)
+                if going is not None:
+                    # It terminates for longer than this leader knows.
+                    since = min(pod.node.lost, now)
+                    going.terminating[uid] = TerminatingPod(pod.node.node, since, pod.node.faulty)
+            elif self._may_go_on(pod):
+                # It went between the two leaders; how long ago is not known.
+                if pod.node.suspended:
+                    self._remember_suspended(pod, now)
+                else:
+                    self._remember(pod, now)
+        for kept in self._rescheduling.values():
             job = self._book.jobs.get(kept.job)
-            if job is not None and not job.previous_nodes and owner in self._rescheduling:
-                job.previous_nodes = self._rescheduling[owner].nodes
+            if job is not None and not job.previous_nodes:
+                job.previous_nodes = kept.nodes
                 self._job_queue.activate(job.key)
         if self._successors:
             for job in self._book.jobs.values():

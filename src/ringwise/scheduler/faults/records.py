@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ringwise.records import dataclass
-from ringwise.scheduler.faults.bounded_texts import BoundedTexts, compact
+from ringwise.scheduler.cache.entries import compact
+from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables
+from ringwise.scheduler.faults.bounded_texts import BoundedTexts
 from ringwise.scheduler.faults.fault_job import FaultJob
 
 #: Records of one job, and reasons of one record.
@@ -16,8 +18,6 @@ MAX_RECORDS = 10
 MAX_REASONS = 10
 #: Bytes of the document; beyond it the oldest records go first.
 MAX_DOCUMENT = 950 * 1024
-#: Owners whose used retries are kept; the one that used none for longest goes first.
-MAX_BUDGETS = 4096
 #: Bytes of `remain-retry-times`, which is beside `fault-node` in its ConfigMap. It is only shown.
 MAX_RETRIES = 150 * 1024
 _SECOND = 1_000_000_000
@@ -116,10 +116,8 @@ class RetryBudget:
 class RetryBudgets:
     """Restarts after failed pods (`fault-retry-times`), by the owner: a new job has its own."""
 
-    def __init__(self) -> None:
-        self.owners: dict[str, RetryBudget] = {}
-        #: Whether the document changed since it was written.
-        self.changed = False
+    def __init__(self, record: RecordTables) -> None:
+        self.owners = record.add(RecordTable("retries", RetryBudget))
 
     def left(self, owner: str, allowed: int) -> int:
         budget = self.owners.get(owner)
@@ -129,24 +127,16 @@ class RetryBudgets:
         budget = self.owners.pop(owner, None) or RetryBudget(job, 0, allowed)
         budget.used += 1
         budget.job, budget.allowed = job, allowed
-        self.changed = True
         self.owners[owner] = budget
-        while len(self.owners) > MAX_BUDGETS:
-            del self.owners[next(iter(self.owners))]
 
     def give_back(self, owner: str) -> None:
         """The restart that used one had another reason than the failed pods."""
         budget = self.owners.get(owner)
         if budget is not None:
             budget.used -= 1
-            self.changed = True
+            self.owners.touch(owner)
             if budget.used <= 0:
                 del self.owners[owner]
-
-    def forget(self, owner: str) -> bool:
-        known = self.owners.pop(owner, None) is not None
-        self.changed |= known
-        return known
 
     def document(self) -> str:
         """The value of `remain-retry-times`: job to owner and restarts that are left; those used last."""

@@ -7,39 +7,46 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from ringwise.durations import duration_text
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, DeletePod, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
+from ringwise.scheduler.cache.component import Context
+from ringwise.scheduler.cache.record_tables import RecordTable
 from ringwise.scheduler.faults.successors import owner_of_pod
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner, Pod
 from ringwise.wellknown import JOB_CONTROLLER
 
-#: Pods of which the number of rejections is kept; the one that was rejected first goes first.
-MAX_COUNTED = 4096
+
+class Rejections(NamedTuple):
+    """How often pods were rejected one after the other, and the uid of the last one."""
+
+    times: int
+    last: str
 
 
 class RejectedPods:
-    def __init__(self, job_of: Callable[[str], Job | None], is_ours: Callable[[Pod], bool]) -> None:
-        self._job_of = job_of
-        self._is_ours = is_ours
+    def __init__(self, context: Context) -> None:
+        self._job_of = context.book.job_of
+        self._is_ours = context.book.is_ours
         #: By uid: when it is deleted; None: it is not, or was.
         self._due: dict[str, int | None] = {}
         self._new: dict[str, None] = {}
-        #: By owner and name: how often pods were rejected one after the other, and the uid of the last one.
-        self.counts: dict[str, tuple[int, str]] = {}
-        #: Whether that changed since it was written.
-        self.changed = False
+        #: By owner and name.
+        self.counts = context.record.add(
+            RecordTable("rejected-pods", Rejections, subject=lambda place, one: place.rpartition("/")[0])
+        )
 
     def pod_seen(self, pod: Pod) -> None:
         if pod.rejected:
             if pod.uid not in self._due and not pod.deleting and pod.node is not None and self._is_ours(pod):
                 self._new[pod.uid] = None
         elif self.counts and pod.phase in ("Running", "Succeeded"):
-            self.changed |= self.counts.pop(_place(pod), None) is not None
+            self.counts.pop(_place(pod))
 
     def pod_gone(self, uid: str) -> None:
         self._due.pop(uid, None)
@@ -47,7 +54,7 @@ class RejectedPods:
 
     def is_failed(self, pod: Pod) -> bool:
         """Whether it was rejected so often that it is not made again, and counts as failed."""
-        times, last = self.counts.get(_place(pod), (0, ""))
+        times, last = self.counts.get(_place(pod), _NONE)
         return last == pod.uid and times > MAX_REJECTIONS
 
     def refused(self, uid: str, again: int) -> None:
@@ -90,23 +97,23 @@ class RejectedPods:
             )
         elif not _is_of_our_controller(job, owner):
             place = _place(pod)
-            before, last = self.counts.pop(place, (0, ""))
+            before, last = self.counts.pop(place) or _NONE
             # The leader before this one may have counted it.
             times = before + (last != pod.uid)
-            self.counts[place] = (times, pod.uid)
-            self.changed = True
+            self.counts[place] = Rejections(times, pod.uid)
             if times > MAX_REJECTIONS:
                 left = f"this happened {times} times, and it is left as failed"
                 yield _tell(
                     pod, f"{what}; {left}. What helps: look at the events of the node, then delete the pod"
                 )
                 return
-            while len(self.counts) > MAX_COUNTED:
-                del self.counts[next(iter(self.counts))]
             pause = pause_after(times)
             self._due[pod.uid] = now + pause
             again = f"it is deleted in {duration_text(pause)}, so that its owner makes it again"
             yield _tell(pod, f"{what}; {again} ({times} of {MAX_REJECTIONS})")
+
+
+_NONE = Rejections(0, "")
 
 
 def _place(pod: Pod) -> str:

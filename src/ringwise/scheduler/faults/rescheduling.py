@@ -1,21 +1,15 @@
-"""What is known of a job that is being rescheduled: where its lost and leaving pods were (F1).
-
-Also as values of JSON: the next leader reads them.
-"""
+"""What is known of a job that is being rescheduled: where its lost and leaving pods were (F1)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.placement.switches.classes import asks_for_switches
-from ringwise.records import dataclass
+from ringwise.records import NOT_RECORDED, dataclass
 from ringwise.scheduler.faults.successors import owner_id
 from ringwise.state.loads import Load
 from ringwise.state.model import Pod
-from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import LOGICAL_RACK, SP_BLOCK, TOR_AFFINITY
 
 
@@ -34,7 +28,7 @@ class Rescheduling:
     #: rank -> what else its pod asks for
     loads: dict[int, Load] = field(default_factory=dict)
     until: int = 0
-    stale: bool = True
+    stale: bool = field(default=True, metadata=NOT_RECORDED)
     #: It was suspended: its nodes are preferred when it is resumed, and nothing is reserved.
     suspended: bool = False
 
@@ -66,66 +60,6 @@ class LeavingPod:
     chips: int
     load: Load
     pods_owner: str = ""
-
-
-def plain_job(owner: str, kept: Rescheduling, leaving: Mapping[str, LeavingPod]) -> dict[str, Any]:
-    """F1: a job that is being rescheduled or loses pods, as values of JSON."""
-    return {
-        "owner": owner,
-        "job": kept.job,
-        "resource": kept.resource,
-        "podsOwner": kept.pods_owner,
-        "until": kept.until,
-        "suspended": kept.suspended,
-        "ranks": {
-            str(rank): plain_rank(one, kept.chips[rank], kept.loads[rank]) for rank, one in kept.nodes.items()
-        },
-        "leaving": {
-            uid: [pod.rank, *plain_rank(pod.node, pod.chips, pod.load)] for uid, pod in leaving.items()
-        },
-    }
-
-
-def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
-    return [node.node, dict(node.annotations), node.faulty, node.lost, chips, plain_load(load)]
-
-
-def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, LeavingPod]]:
-    kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
-    kept.pods_owner = str(given["podsOwner"])
-    suspended = kept.suspended = given["suspended"] is True
-    for text, written in given["ranks"].items():
-        rank = int(text)
-        kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written, suspended)
-    owner = str(given["owner"])
-    leaving = {
-        str(uid): LeavingPod(
-            owner, kept.job, kept.resource, int(rank), *_read_rank(written, suspended), kept.pods_owner
-        )
-        for uid, (rank, *written) in given["leaving"].items()
-    }
-    return owner, kept, leaving
-
-
-def _read_rank(given: list[Any], suspended: bool) -> tuple[PreviousNode, int, Load]:
-    node, marks, faulty, lost, chips, load = given
-    written = {str(key): str(value) for key, value in marks.items()}
-    if not isinstance(chips, int) or not 0 <= chips < 1 << MAX_NODE_CHIPS:
-        raise ValueError("chips are no mask")
-    read = PreviousNode(str(node), written, bool(faulty), int(lost), held=not suspended, suspended=suspended)
-    return read, chips, read_load(load)
-
-
-def plain_load(load: Load) -> list[Any]:
-    return [load.cpu_milli, load.memory, load.pods, dict(load.extended)]
-
-
-def read_load(given: list[Any]) -> Load:
-    cpu, memory, pods, extended = given
-    amounts = (cpu, memory, pods, *extended.values())
-    if not all(type(amount) is int and amount >= 0 for amount in amounts):
-        raise ValueError("an amount is no number from 0")
-    return Load(cpu, memory, pods, tuple((str(name), amount) for name, amount in extended.items()))
 
 
 def placed_as_a_whole(job: Job, pod: Pod) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from ringwise.durations import ExponentialBackoff, duration_text, seconds_text
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables
 from ringwise.state.model import Pod
 
 _SECOND = 1_000_000_000
@@ -20,8 +21,6 @@ _SECOND = 1_000_000_000
 BACKOFF = ExponentialBackoff(initial=1, limit=32)
 #: An owner without restarts for so many seconds begins anew.
 FORGOTTEN_AFTER = 600
-#: Owners that are kept; the one that was restarted last longest ago goes first.
-MAX_OWNERS = 4096
 
 
 @dataclass(slots=True)
@@ -69,8 +68,8 @@ class WaitingRestart:
 class Restarts:
     """By owner: restarts because of faults that follow each other."""
 
-    def __init__(self) -> None:
-        self.owners: dict[str, Restarted] = {}
+    def __init__(self, record: RecordTables) -> None:
+        self.owners = record.add(RecordTable("restarts", Restarted))
         #: By job: what waits now.
         self.waiting: dict[str, WaitingRestart] = {}
 
@@ -83,7 +82,7 @@ class Restarts:
             known.last, known.again = now, known.again + 1
         self.owners[owner] = known
         # Those that were restarted longest ago come first.
-        while len(self.owners) > MAX_OWNERS or next(iter(self.owners.values())).is_over(now):
+        while next(iter(self.owners.values())).is_over(now):
             del self.owners[next(iter(self.owners))]
 
     def not_before(self, owner: str, pod: Pod, now: int) -> int | None:
@@ -109,6 +108,3 @@ class Restarts:
 
     def forget(self, job: str) -> None:
         self.waiting.pop(job, None)
-
-    def forget_owner(self, owner: str) -> bool:
-        return self.owners.pop(owner, None) is not None

@@ -8,10 +8,8 @@ held. It ends when minAvailable pods are placed (F2) or the job is over, and sur
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection
 
-from ringwise.framework.amounts import Amounts
 from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, pod_order
@@ -21,6 +19,7 @@ from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.rescheduling import owner_key
@@ -37,8 +36,6 @@ from ringwise.state.model import Pod
 from ringwise.state.node_health import NodeStatus
 
 _SECOND = 1_000_000_000
-#: More ranks than any job has.
-_MAX_RANK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class ShareRecords(Component):
         #: The pod that is about to end or to begin to, if its share may be kept.
         self._ending_pod: EndingPod | None = None
         #: By owner: the vcjob, whatever its PodGroup is called; for other jobs their key.
-        self._shares: dict[str, KeptShare] = {}
+        self._shares = context.record.add(RecordTable("reserved-quota", KeptShare, forget=self._forget))
         #: Records of pods without a PodGroup that no new pod has taken yet.
         self._successors = Successors()
         self._early = EarlySuccessors()
@@ -71,8 +68,6 @@ class ShareRecords(Component):
         self._given_up: set[str] = set()
         #: Owners of jobs that changed since the last review.
         self._touched: dict[str, None] = {}
-        #: Whether anything changed that survives a restart (F1).
-        self.changed = False
         context.usage.kept.held_ranks = self._held_ranks
 
     def __len__(self) -> int:
@@ -88,13 +83,17 @@ class ShareRecords(Component):
             ie.PodRemoved: self._pod_removed,
             ie.DeletingPod: lambda event, now: self._leaves(self._before_gone(event.uid)),
             # The other job is to have its share.
-            ie.PodEvicted: lambda event, now: self._given_up.add(event.uid),
+            ie.PodEvicted: self._pod_evicted,
             ev.EvictFailed: lambda event, now: self._stays(event.uid),
             ie.GroupSeen: self._group_seen,
             ev.PodGroupGone: lambda event, now: self._forget(event.key),
             ie.VcJobOver: self._vcjob_ended,
             ie.VcJobRemoved: self._vcjob_ended,
         }
+
+    def _pod_evicted(self, event: ie.PodEvicted, now: int) -> None:
+        if event.command.by:
+            self._given_up.add(event.uid)
 
     def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
         if event.job.group is not None and event.job.group.suspended:
@@ -200,7 +199,7 @@ class ShareRecords(Component):
             if share.leaving.pop(uid, None) is not None:
                 self._early.gone(share.pods_owner, uid)
                 self._touched[owner] = None
-                self.changed = True
+                self._shares.touch(owner)
 
     def _gone(self, ending: EndingPod | None, now: int) -> None:
         """The pod is gone, or failed, and uses nothing any more."""
@@ -213,7 +212,7 @@ class ShareRecords(Component):
         owner = owner_key(ending.job, ending.pod)
         early = self._early.gone(share.pods_owner, ending.pod.uid)
         if early is not None and early in self._book.jobs and early not in self._shares:
-            self._shares[early] = self._shares.pop(owner)
+            self._shares.rename(owner, early)
             self._hand_over(share, self._book.jobs[early])
         else:
             self._successors.leave(share.pods_owner, owner)
@@ -222,7 +221,6 @@ class ShareRecords(Component):
         """The record of the job, with this rank in it."""
         job, pod = ending.job, ending.pod
         owner = owner_key(job, pod)
-        self.changed = True
         self._touched[owner] = None
         share = self._shares.get(owner)
         amounts = self._usage.amounts(pod.cls)
@@ -238,6 +236,7 @@ class ShareRecords(Component):
         share.ranks[ending.rank] = amounts
         if len(share.ranks) > share.most:
             del share.ranks[next(iter(share.ranks))]
+        self._shares.touch(owner)
         self._usage.kept.touch(share.job)
         return share
 
@@ -300,8 +299,7 @@ class ShareRecords(Component):
         if pod is not None and pod.node is None:
             taken = self._successors.take(owner_of_pod(pod), owner)
             if taken is not None and taken in self._shares:
-                self._shares[owner] = self._shares.pop(taken)
-                self.changed = True
+                self._shares.rename(taken, owner)
             elif taken is None:
                 self._early.comes(pod, job.key)
         share = self._shares.get(owner)
@@ -317,16 +315,16 @@ class ShareRecords(Component):
             self._usage.kept.drop(share.job)
             share.job = job.key
             self._usage.kept.put(share)
-            self.changed = True
-        self._touched[owner_key(job, next(iter(job.pods.values()), None))] = None
+        owner = owner_key(job, next(iter(job.pods.values()), None))
+        self._touched[owner] = None
+        self._shares.touch(owner)
 
     def _forget(self, owner: str) -> None:
         """The job is complete or over."""
-        share = self._shares.pop(owner, None)
+        share = self._shares.pop(owner)
         self._touched.pop(owner, None)
         if share is None:
             return
-        self.changed = True
         self._successors.forget(share.pods_owner, owner)
         if self._usage.kept.of(share.job):
             self._triggers.add(Trigger.CLAIM_FELL)
@@ -348,7 +346,7 @@ class ShareRecords(Component):
             if share is None:
                 continue
             job = self._book.jobs.get(share.job)
-            if job is not None and self._is_complete(share, job):
+            if job is not None and self._is_complete(owner, share, job):
                 self._forget(owner)
         for owner, share in list(self._shares.items()):
             if share.counts and share.until is not None and share.until <= now:
@@ -358,10 +356,10 @@ class ShareRecords(Component):
                 if self._usage.kept.of(share.job):
                     self._triggers.add(Trigger.CLAIM_FELL)
                 share.counts = False
-                self.changed = True
+                self._shares.touch(owner)
                 self._usage.kept.touch(share.job)
 
-    def _is_complete(self, share: KeptShare, job: Job) -> bool:
+    def _is_complete(self, owner: str, share: KeptShare, job: Job) -> bool:
         """F2; a binding that is not confirmed may still fail."""
         placed = confirmed_pods(self._state, job)
         if len(placed) >= needed_pods(job):
@@ -369,37 +367,15 @@ class ShareRecords(Component):
         for pod in placed:
             # Should the rank be lost again, that is noted again.
             if share.ranks.pop(self._rank(share, job, pod), None) is not None:
-                self.changed = True
+                self._shares.touch(owner)
         return False
 
     # -- a restart of the scheduler (F1) -----------------------------------------------------------
 
-    def plain(self) -> Iterator[dict[str, Any]]:
-        """Every record as values of JSON; ranks that asked for the same are written together."""
-        for owner, share in self._shares.items():
-            groups: dict[tuple[tuple[str, int], ...], list[int]] = {}
-            for rank, amounts in share.ranks.items():
-                groups.setdefault(tuple(sorted(amounts.items())), []).append(rank)
-            yield {
-                "owner": owner,
-                "job": share.job,
-                "queue": share.queue,
-                "until": share.until,
-                "podsOwner": share.pods_owner,
-                "ranks": [[dict(amounts), sorted(ranks)] for amounts, ranks in groups.items()],
-                "leaving": share.leaving,
-                "most": share.most,
-                "lent": share.lent,
-            }
-
-    def restore(self, records: Iterable[Mapping[str, Any]], now: int) -> None:
-        """What the previous leader knew. One entry that cannot be read costs no other."""
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        """What the previous leader knew."""
         vcjobs = {owner_id(vcjob.namespace, vcjob.uid): vcjob for vcjob in self._book.vcjobs.values()}
-        for given in records:
-            try:
-                owner, share = _read(given)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                continue
+        for owner, share in record.of(self._shares).items():
             vcjob = vcjobs.get(owner)
             if vcjob is not None and vcjob.over:
                 continue
@@ -434,30 +410,3 @@ class ShareRecords(Component):
         if self._shares:
             for job in list(self._book.jobs.values()):
                 self._job_seen(job)
-
-
-def _read(given: Mapping[str, Any]) -> tuple[str, KeptShare]:
-    job = _text(given["job"])
-    share = KeptShare(job, _text(given["queue"]))
-    until = given["until"]
-    share.until = None if until is None else _number(until, 1 << 63)
-    share.pods_owner = _text(given["podsOwner"])
-    for written, ranks in given["ranks"]:
-        amounts: Amounts = {_text(name): _number(amount, 1 << 63) for name, amount in written.items()}
-        share.ranks.update((_number(rank, _MAX_RANK), amounts) for rank in ranks)
-    share.leaving = {_text(uid): _number(rank, _MAX_RANK) for uid, rank in given["leaving"].items()}
-    share.most = _number(given["most"], _MAX_RANK + 1)
-    share.lent = given["lent"] is True
-    return _text(given["owner"]), share
-
-
-def _text(given: Any) -> str:
-    if not isinstance(given, str):
-        raise TypeError("must be a text")
-    return given
-
-
-def _number(given: Any, most: int) -> int:
-    if type(given) is not int or not 0 <= given < most:
-        raise ValueError("must be a whole number from 0")
-    return given

@@ -91,19 +91,3 @@ class AdvanceDocument(TypedDict):
 
     schema: Literal["ringwise.io/advance/v1"]
     now: Nanoseconds
-
-
-class InstalledFields(TypedDict):
-    """What happened to one object."""
-
-    kind: str
-    name: str
-    outcome: Annotated[str, Meta(description="created, configured, unchanged, kept, deleted or not there.")]
-    note: str
-
-
-class InstallDocument(TypedDict):
-    """What was installed on a cluster, or removed from it."""
-
-    schema: Literal["ringwise.io/install/v1"]
-    objects: list[InstalledFields]

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
+from types import SimpleNamespace
+from typing import Annotated, Any, Self, TypedDict
 
+import msgspec
 from msgspec import Meta
 
-Amounts = Annotated[dict[str, int], Meta(description="Resource name -> amount; cpu in thousandths.")]
+
+class Fields(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A part of a document. A field with a default is absent where it has that value."""
+
+    @classmethod
+    def of(cls, value: object, **others: object) -> Self:
+        """Return the part that shows a value: its attributes, and theirs, by the names of the fields.
+
+        `others` are fields that the value has no attribute for.
+        """
+        if others:
+            own = {name: getattr(value, name) for name in cls.__struct_fields__ if name not in others}
+            value = SimpleNamespace(**own, **others)
+        return msgspec.convert(value, cls, from_attributes=True)
+
+
+class Document(Fields, tag_field="schema"):
+    """A document; its tag is the value of the field `schema`."""
+
+
+Amounts = Annotated[dict[str, int | float], Meta(description="Resource name -> amount; cpu in thousandths.")]
 Nanoseconds = Annotated[int, Meta(description="Nanoseconds since 1970.")]
 Stored = Annotated[
     dict[str, Any] | None, Meta(description="The object as it is stored. Its fields have no version.")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import ExpectedStartFields, LeftOut, Nanoseconds, WithClass
+from ringwise.views.documents.common import (
+    Document,
+    ExpectedStartFields,
+    Fields,
+    LeftOut,
+    Nanoseconds,
+    WithClass,
+)
 from ringwise.views.documents.topology import PicturesFields
 
 
@@ -137,7 +144,7 @@ class StoryDocument(TypedDict):
     entries: list[StoryEntryFields]
 
 
-class ChipCountFields(TypedDict):
+class ChipCountFields(Fields):
     """Where the chips of one board are."""
 
     nodes: int
@@ -158,7 +165,7 @@ class ChipCountFields(TypedDict):
     ]
 
 
-class ShapeFields(TypedDict):
+class ShapeFields(Fields):
     """Jobs of one form."""
 
     form: str
@@ -170,16 +177,16 @@ class ShapeFields(TypedDict):
     stranded_chips: int
 
 
-class BeforeDrainFields(TypedDict):
+class BeforeDrainFields(Fields):
     """Free chips of a node that is drained, or reserved, later."""
 
-    node: str
+    name: str = field(name="node")
     start: Nanoseconds
     chips: int
     what: Annotated[str, Meta(description="drained or reserved: what happens to the node then.")]
 
 
-class BoardCapacityFields(TypedDict):
+class BoardCapacityFields(Fields):
     """The capacity of the nodes with one board."""
 
     board: str
@@ -188,20 +195,19 @@ class BoardCapacityFields(TypedDict):
     chips: ChipCountFields
     largest_gang: int
     shapes: list[ShapeFields]
-    drains: NotRequired[
-        Annotated[list[BeforeDrainFields], Meta(description="Where the `before_drain` chips are.")]
-    ]
-    left_out: NotRequired[LeftOut]
+    drains: Annotated[list[BeforeDrainFields], Meta(description="Where the `before_drain` chips are.")] = (
+        field(default_factory=list)
+    )
+    left_out: LeftOut = field(default_factory=list)
 
 
-class CapacityDocument(TypedDict):
+class CapacityDocument(Document, tag="ringwise.io/capacity/v1"):
     """How many more jobs of each shape would start now."""
 
-    schema: Literal["ringwise.io/capacity/v1"]
     boards: list[BoardCapacityFields]
 
 
-class FindingFields(TypedDict):
+class FindingFields(Fields):
     """A problem of a cluster, with its place and its cure."""
 
     severity: Annotated[str, Meta(description="error, warning or note.")]
@@ -211,10 +217,9 @@ class FindingFields(TypedDict):
     cure: str
 
 
-class DoctorDocument(TypedDict):
+class DoctorDocument(Document, tag="ringwise.io/doctor/v1"):
     """What is wrong with a cluster."""
 
-    schema: Literal["ringwise.io/doctor/v1"]
     nodes: int
     jobs: int
     errors: int

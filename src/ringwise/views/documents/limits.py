@@ -12,7 +12,7 @@ from ringwise.views.documents.common import Nanoseconds
 class LimitUseFields(TypedDict):
     """What is used of one limit."""
 
-    used: int
+    used: int | float
     limit: Annotated[int | None, Meta(description="None: unlimited.")]
 
 
@@ -24,7 +24,7 @@ class LimitFields(TypedDict):
     user: str | None
     chips: LimitUseFields
     burst: Annotated[int, Meta(description="Chips beyond the limit that may be lent.")]
-    lent: Annotated[int, Meta(description="Chips beyond the limit that are in use.")]
+    lent: Annotated[int | float, Meta(description="Chips beyond the limit that are in use.")]
     running: LimitUseFields
     waiting: LimitUseFields
     waits: Annotated[int, Meta(description="Jobs that wait for one of these limits.")]

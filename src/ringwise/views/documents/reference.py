@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta
 
-from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.common import Document, Fields, Nanoseconds
 
 
-class RequestFields(TypedDict):
+class RequestFields(Fields):
     """How many chips a pod may ask for."""
 
     one_pod: list[int]
@@ -17,7 +17,7 @@ class RequestFields(TypedDict):
     multi_pod_vendor: Annotated[list[int], Meta(description="As the documents of the vendor have it.")]
 
 
-class RuleFields(TypedDict):
+class RuleFields(Fields):
     """The rule that chooses the chips of a node."""
 
     name: str
@@ -27,7 +27,7 @@ class RuleFields(TypedDict):
     parameters: dict[str, Any]
 
 
-class TableFields(TypedDict):
+class TableFields(Fields):
     """Scores by request (the rows) and free chips (the columns)."""
 
     title: str
@@ -36,7 +36,7 @@ class TableFields(TypedDict):
     rows: dict[str, list[int]]
 
 
-class BoardFields(TypedDict):
+class BoardFields(Fields):
     """A board: its chips, rings, valid requests and rule."""
 
     name: str
@@ -58,20 +58,17 @@ class BoardFields(TypedDict):
     tables: list[TableFields]
 
 
-class BoardDocument(BoardFields):
+class BoardDocument(BoardFields, tag_field="schema", tag="ringwise.io/board/v1"):
     """One board."""
 
-    schema: Literal["ringwise.io/board/v1"]
 
-
-class BoardsDocument(TypedDict):
+class BoardsDocument(Document, tag="ringwise.io/boards/v1"):
     """All known boards."""
 
-    schema: Literal["ringwise.io/boards/v1"]
     boards: list[BoardFields]
 
 
-class ConfigurationLineFields(TypedDict):
+class ConfigurationLineFields(Fields):
     """What one line of the file does."""
 
     line: int
@@ -80,10 +77,9 @@ class ConfigurationLineFields(TypedDict):
     effect: str
 
 
-class ConfigurationDocument(TypedDict):
+class ConfigurationDocument(Document, tag="ringwise.io/configuration/v1"):
     """What each line of a volcano-scheduler.conf does."""
 
-    schema: Literal["ringwise.io/configuration/v1"]
     file: str
     loads: bool
     warnings: int

@@ -1,9 +1,8 @@
-"""The JSON schemas of all documents: made from their types, shipped as files, printed by a command."""
+"""The JSON schemas of all documents, made from their types; wheels have them as files."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from importlib.resources import files
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -15,7 +14,6 @@ from ringwise.views.documents import (
     cluster,
     dashboard,
     explain,
-    hyper_nodes,
     limits,
     maintenance,
     place,
@@ -24,6 +22,8 @@ from ringwise.views.documents import (
     simulation,
     topology,
 )
+from ringwise.views.documents.common import Fields
+from ringwise.views.kinds import KINDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -39,6 +39,8 @@ class DocumentKind:
     @cached_property
     def schema(self) -> str:
         """The value of the field `schema`: `ringwise.io/NAME/VERSION`."""
+        if issubclass(self.fields, Fields):
+            return str(self.fields.__struct_config__.tag)
         (schema,) = get_args(get_type_hints(self.fields)["schema"])
         return str(schema)
 
@@ -52,20 +54,19 @@ class DocumentKind:
 
     @property
     def file(self) -> str:
-        """The name of the file in this folder."""
+        """The name of its file, in this folder of a wheel."""
         return self.schema.partition("/")[2].replace("/", "-") + ".json"
 
 
 #: Commands that print Kubernetes objects instead, which say with `apiVersion` and `kind` what they are.
-PRINT_KUBERNETES_OBJECTS = ("ringwise install --print", "ringwise topology import")
+PRINT_KUBERNETES_OBJECTS = ("ringwise topology import",)
 
-DOCUMENTS = (
+_DOCUMENTS = (
     DocumentKind(changes.AdvanceDocument, "ringwise advance"),
     DocumentKind(reference.BenchDocument, "ringwise bench"),
     DocumentKind(reference.BoardDocument, "ringwise boards show"),
     DocumentKind(reference.BoardsDocument, "ringwise boards", "ringwise boards list"),
     DocumentKind(explain.CapacityDocument, "ringwise capacity"),
-    DocumentKind(cluster.ChipsDocument, "ringwise get chips"),
     DocumentKind(reference.ConfigurationDocument, "ringwise config check"),
     DocumentKind(dashboard.DashboardDocument, requests=("GET /api/v1/snapshot",)),
     DocumentKind(dashboard.DashboardChangeDocument, requests=("GET /api/v1/stream",)),
@@ -79,33 +80,21 @@ DOCUMENTS = (
     DocumentKind(dashboard.ErrorDocument, requests=("refused requests",)),
     DocumentKind(maintenance.FaultChangeDocument, "ringwise fault inject", "ringwise fault clear"),
     DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),
-    DocumentKind(hyper_nodes.HyperNodeDocument, "ringwise describe hypernode"),
-    DocumentKind(hyper_nodes.HyperNodesDocument, "ringwise get hypernodes"),
     DocumentKind(accounting.IdleDocument, "ringwise report --idle"),
-    DocumentKind(changes.InstallDocument, "ringwise install", "ringwise uninstall"),
-    DocumentKind(cluster.JobDocument, "ringwise describe job"),
     DocumentKind(changes.JobChangeDocument, "ringwise requeue", "ringwise resume", "ringwise suspend"),
-    DocumentKind(cluster.JobsDocument, "ringwise get jobs"),
     DocumentKind(limits.LimitsDocument, "ringwise limits"),
     DocumentKind(changes.MovesDocument, "ringwise defrag --apply"),
-    DocumentKind(cluster.NodeDocument, "ringwise describe node"),
     DocumentKind(
         changes.NodeChangeDocument,
         "ringwise cordon",
         "ringwise drain",
         "ringwise uncordon",
     ),
-    DocumentKind(cluster.NodesDocument, "ringwise get nodes"),
     DocumentKind(place.PlaceDocument, "ringwise place", requests=("POST /api/v1/what-if",)),
-    DocumentKind(cluster.PodDocument, "ringwise describe pod"),
-    DocumentKind(cluster.PodsDocument, "ringwise get pods"),
-    DocumentKind(cluster.QueueDocument, "ringwise describe queue"),
-    DocumentKind(cluster.QueuesDocument, "ringwise get queues"),
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
     DocumentKind(accounting.ReportDocument, "ringwise report"),
     DocumentKind(reservations.ReservationChangeDocument, "ringwise reserve", "ringwise unreserve"),
     DocumentKind(reservations.ReservationPlanDocument, "ringwise reserve --plan"),
-    DocumentKind(reservations.ReservationsDocument, "ringwise get reservations"),
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
     DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
     DocumentKind(
@@ -120,7 +109,14 @@ DOCUMENTS = (
         "ringwise why",
         requests=("GET /api/v1/jobs/{namespace}/{name}/why",),
     ),
+    *(DocumentKind(kind.list_type, f"ringwise get {kind.plural}") for kind in KINDS),
+    *(
+        DocumentKind(kind.object_type, f"ringwise describe {kind.name}")
+        for kind in KINDS
+        if kind.is_described
+    ),
 )
+DOCUMENTS = tuple(sorted(_DOCUMENTS, key=lambda kind: kind.name))
 
 
 def json_schema(kind: DocumentKind) -> dict[str, Any]:
@@ -132,11 +128,6 @@ def json_schema(kind: DocumentKind) -> dict[str, Any]:
 def schema_text(kind: DocumentKind) -> str:
     """What the file of the schema contains."""
     return msgspec.json.format(msgspec.json.encode(json_schema(kind)), indent=2).decode() + "\n"
-
-
-def shipped_text(kind: DocumentKind) -> str:
-    """The file of the schema, as it was installed."""
-    return files(__name__).joinpath(kind.file).read_text(encoding="utf-8")
 
 
 def find_kind(name: str) -> DocumentKind:

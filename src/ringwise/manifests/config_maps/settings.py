@@ -1,0 +1,42 @@
+"""ConfigMaps with a text that people write: limits of namespaces, HyperNodes from labels of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from ringwise.manifests.text.errors import DocumentError, Findings
+from ringwise.state.limits import NamespaceLimits
+from ringwise.state.topology_discovery import NO_DISCOVERY, TopologyDiscovery
+from ringwise.wellknown import CONTROLLER_CONFIG_KEY, LIMITS_KEY
+
+Value = TypeVar("Value")
+
+
+def limits_from_data(data: Mapping[str, str], found: Findings) -> NamespaceLimits:
+    """`ringwise-limits`."""
+    # Imported here, as below: most clusters have no such ConfigMap, and then need no YAML.
+    from ringwise.manifests.settings.limits import read_limits
+
+    return _read(data, LIMITS_KEY, read_limits, found) or NamespaceLimits()
+
+
+def discovery_from_data(data: Mapping[str, str], found: Findings) -> TopologyDiscovery:
+    """`networkTopologyDiscovery` in the ConfigMap of the controller."""
+    from ringwise.manifests.settings.discovery import read_discovery
+
+    return _read(data, CONTROLLER_CONFIG_KEY, read_discovery, found) or NO_DISCOVERY
+
+
+def _read(
+    data: Mapping[str, str], key: str, read: Callable[[str, str], Value], found: Findings
+) -> Value | None:
+    """What is under a key; None, with all errors, where it cannot be read."""
+    try:
+        if key in data:
+            return read(data[key], "")
+        found.add_error(f"data.{key}", "Required value")
+    except DocumentError as error:
+        for problem in error.errors:
+            found.add_error(f"data.{key}", str(problem))
+    return None
