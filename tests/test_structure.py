@@ -482,7 +482,7 @@ def test_every_rule_is_found_in_the_name_of_a_test() -> None:
 
 
 def test_every_rule_is_found_on_a_page() -> None:
-    pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
     assert [rule for rule in RULES if not re.search(rf"\b{rule}\b", pages)] == []
 
 

@@ -1,4 +1,4 @@
-"""Writes the example files of docs/racks.md, or nodes of your own choice.
+"""Writes the example files of docs/concepts/racks.md, or nodes of your own choice.
 
 python examples/racks/make.py                          rewrites the files beside it
 python examples/racks/make.py --free 0:2,4,6 1:8     prints Nodes, SuperPoD 0 with racks of 2, 4 and 6

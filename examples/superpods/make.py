@@ -1,4 +1,4 @@
-"""Writes the example files of docs/superpods.md, or nodes of your own choice.
+"""Writes the example files of docs/concepts/superpods.md, or nodes of your own choice.
 
 python examples/superpods/make.py                    rewrites the files beside it
 python examples/superpods/make.py --free 34,35,48    prints Nodes of SuperPoDs with so many free nodes

@@ -1,4 +1,4 @@
-"""Writes the example files of docs/switches.md from drawings.
+"""Writes the example files of docs/concepts/switches.md from drawings.
 
 python examples/switches/make.py        rewrites the files beside it
 

@@ -84,7 +84,7 @@ class ReasonKind:
 
 
 class ReasonFields(TypedDict):
-    """A reason in a document. docs/reasons.md lists the codes; the details are its numbers and names."""
+    """A reason in a document. docs/reference/reasons.md lists the codes; details: numbers and names."""
 
     code: str
     message: str

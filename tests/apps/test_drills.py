@@ -36,7 +36,7 @@ def test_a_drill_is_the_same_each_time_and_looks_as_kept(monkeypatch: pytest.Mon
     assert ran.exit_code == 0, ran.output
     assert ran.output == invoke("examples/drills/rank-0.yaml").output
     same_as_golden("80/drill", f"$ ringwise drill examples/drills/rank-0.yaml\n{ran.output}")
-    page = ROOT / "docs" / "drills.md"
+    page = ROOT / "docs" / "guides" / "drills.md"
     assert f"```\n{ran.output}```" in page.read_text(encoding="utf-8")
 
 

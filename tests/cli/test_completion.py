@@ -136,7 +136,7 @@ def test_the_script_works_in_its_shell(
 
 
 def test_the_page_shows_how_to_turn_it_on() -> None:
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     for shell in SHELLS:
         assert f"ringwise completion {shell}" in page
         script = CliRunner().invoke(cli, ["completion", shell]).stdout

@@ -28,25 +28,29 @@ def test_the_pages_are_up_to_date() -> None:
 
 def test_every_command_and_every_reason_has_its_place() -> None:
     made = made_pages()
-    commands = [line[4:-1] for line in made["commands.md"].splitlines() if line.startswith("## `ringwise")]
+    commands = [
+        line[4:-1] for line in made["reference/commands.md"].splitlines() if line.startswith("## `ringwise")
+    ]
     assert sorted(commands) == sorted(command_paths())
-    assert [kind.code for kind in all_kinds() if f"### `{kind.code}`" not in made["reasons.md"]] == []
+    assert [
+        kind.code for kind in all_kinds() if f"### `{kind.code}`" not in made["reference/reasons.md"]
+    ] == []
 
 
 def test_pages_are_written_where_one_says_and_what_is_written_by_hand_stays(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
-    (folder / "develop").mkdir(parents=True)
     made = made_pages()
     for name, page in made.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(page, encoding="utf-8")
-    (folder / "switches.md").write_text("no drawings\n", encoding="utf-8")
-    boards = made["boards.md"]
+    (folder / "concepts/switches.md").write_text("no drawings\n", encoding="utf-8")
+    boards = made["reference/boards.md"]
     row = next(line for line in boards.splitlines() if line.startswith("| [910-x8]"))
-    (folder / "boards.md").write_text(f"by hand\n{boards.replace(row, 'old')}", encoding="utf-8")
+    (folder / "reference/boards.md").write_text(f"by hand\n{boards.replace(row, 'old')}", encoding="utf-8")
     write_pages(folder)
     assert {str(file.relative_to(folder)) for file in folder.rglob("*.md")} == set(made)
-    assert (folder / "switches.md").read_text(encoding="utf-8") == "no drawings\n"
-    assert (folder / "boards.md").read_text(encoding="utf-8") == f"by hand\n{boards}"
+    assert (folder / "concepts/switches.md").read_text(encoding="utf-8") == "no drawings\n"
+    assert (folder / "reference/boards.md").read_text(encoding="utf-8") == f"by hand\n{boards}"
 
 
 def test_a_page_that_lost_a_part_is_not_written() -> None:
@@ -56,4 +60,4 @@ def test_a_page_that_lost_a_part_is_not_written() -> None:
 
 def test_the_board_of_the_page_is_the_example_that_its_commands_run() -> None:
     text = (DOCS.parent / "examples" / "boards" / "pair-x4.toml").read_text(encoding="utf-8")
-    assert f"```toml\n{text}```" in (DOCS / "boards.md").read_text(encoding="utf-8")
+    assert f"```toml\n{text}```" in (DOCS / "reference/boards.md").read_text(encoding="utf-8")

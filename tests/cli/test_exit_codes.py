@@ -54,6 +54,6 @@ def test_every_exit_code_is_in_the_table() -> None:
 
 
 def test_the_page_has_the_table() -> None:
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     for code, meaning in MEANINGS.items():
         assert f"| {int(code)} | {meaning} |" in page

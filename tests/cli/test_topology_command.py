@@ -92,7 +92,7 @@ def test_show_without_a_topology(tmp_path: Path) -> None:
 
 def test_the_drawings_of_the_page_are_what_the_examples_give() -> None:
     """After a change: make docs"""
-    page = (ROOT / "docs" / "switches.md").read_text()
+    page = (ROOT / "docs" / "concepts" / "switches.md").read_text()
     assert page.count("drawn from") == len(list((ROOT / "examples/switches").glob("*.yaml")))
     assert drawn_page(page, ROOT) == page
     assert "leaf-3  exclusive  a a . .  ->  a a 4 5  shared" in page

@@ -1,4 +1,4 @@
-"""Permissions of users, as docs/rbac.md names them."""
+"""Permissions of users, as docs/reference/rbac.md names them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cluster.cluster import Cluster
 from tests.cluster.objects import Object
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "rbac.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "rbac.md"
 #: Name of the bindings, and the user, in the page.
 _NAME, _USER = "ringwise-ana", "--user=ana"
 OPERATOR = "operator"
@@ -31,7 +31,7 @@ def grant_reading(cluster: Cluster, subject: str = _USER) -> None:
 
 
 def operator_config(cluster: Cluster) -> Path:
-    """The kubeconfig of an account with what docs/rbac.md names beside reading; it may not evict."""
+    """The kubeconfig of an account with what docs/reference/rbac.md adds to reading, without eviction."""
     account, api = {"name": OPERATOR, "namespace": cluster.namespace}, "rbac.authorization.k8s.io/v1"
     metadata = {"name": "test-operator", "namespace": "kube-system"}
     isolating = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}

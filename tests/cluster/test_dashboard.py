@@ -94,7 +94,7 @@ class Account:
         return self._cluster.plane.account_token(self._cluster.namespace, self.name)
 
     def allow(self) -> None:
-        """As docs/dashboard.md says."""
+        """As docs/guides/dashboard.md says."""
         self._cluster.kubectl(
             "create", "clusterrolebinding", f"web-{self.name}", "--clusterrole=ringwise-reader", self.who
         )
@@ -312,7 +312,7 @@ def test_web_beside_a_cluster_shows_it_with_the_rights_of_a_reader(
     process.stop()
     stranger.forbid()
 
-    # With the steps of docs/rbac.md nothing is missing, and it follows what happens.
+    # With the steps of docs/reference/rbac.md nothing is missing, and it follows what happens.
     grant_reading(cluster, stranger.who)
     process, web = run_web(cluster, "web", "stranger")
     document = cluster.wait(partial(snapshot, process, web), "the dashboard has read everything")

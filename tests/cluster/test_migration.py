@@ -1,4 +1,4 @@
-"""From Volcano with the vendor's plugin to Ringwise and back, as in docs/migration.md, with running jobs.
+"""From Volcano with the vendor's plugin to Ringwise and back with running jobs (docs/guides/migration.md).
 
 The vendor's programs are not here; what they leave in the API is: objects in Volcano's formats, pods with the
 annotations of the vendor's scheduler plugin and device plugin.

@@ -24,7 +24,7 @@ def account() -> Object:
 
 
 def role(namespace: str, name: str, *rules: tuple[str, str, list[str]]) -> list[Object]:
-    """What docs/suspend.md names for a tenant: group, resource, verbs."""
+    """What docs/guides/suspend.md names for a tenant: group, resource, verbs."""
     metadata = {"name": name}
     return [
         {

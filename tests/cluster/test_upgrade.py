@@ -1,4 +1,4 @@
-"""Ringwise itself is upgraded and rolled back while jobs run, as in docs/upgrade.md.
+"""Ringwise itself is upgraded and rolled back while jobs run, as in docs/guides/upgrade.md.
 
 The earlier version is that of a commit: its sources run beside the present ones, with its own definitions and
 rules. Nothing is lost, nothing is restarted, and no chip has two pods.

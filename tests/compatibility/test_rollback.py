@@ -1,4 +1,4 @@
-"""What this version writes is read by an earlier one: the way back of docs/upgrade.md."""
+"""What this version writes is read by an earlier one: the way back of docs/guides/upgrade.md."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _NOTES = """kind: Notes
 metadata: {name: printed by helm install}
 text: {{ include "notes" . | trim | quote }}
 """
-#: The board of docs/boards.md.
+#: The board of docs/reference/boards.md.
 BOARD = (CHART.parents[2] / "examples/boards/pair-x4.toml").read_text(encoding="utf-8")
 
 _PLACED: dict[str, Any] = {

@@ -89,7 +89,7 @@ async def test_missing_permissions_and_kinds_are_reported_and_the_rest_is_read()
         needed = "you need the verb list on configmaps in namespace mindx-dl"
         assert live.missing == [
             *(
-                f"{kind}: not allowed; {needed} (ClusterRole ringwise-reader and docs/rbac.md)"
+                f"{kind}: not allowed; {needed} (ClusterRole ringwise-reader and docs/reference/rbac.md)"
                 for kind in ("node-health", "cluster-reports")
             ),
             "jobs: the API server does not serve this kind; install the Helm chart",

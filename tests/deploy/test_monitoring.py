@@ -41,7 +41,7 @@ def metrics() -> dict[str, tuple[str, frozenset[str]]]:
     """Metric -> its type and its labels, from the reference page that is made from the code."""
     rows = re.findall(
         r"^\| `([a-z0-9_]+)` \| (\w+) \| (.*?) \|",
-        (ROOT / "docs/metrics.md").read_text(encoding="utf-8"),
+        (ROOT / "docs/reference/metrics.md").read_text(encoding="utf-8"),
         re.M,
     )
     return {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}

@@ -85,7 +85,7 @@ def gangs_start_whole(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]:
 
 
 def evictions_leave_whole_gangs(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]:
-    """docs/preemption.md: of a gang that loses pods to another job, minMember pods stay, or none."""
+    """docs/guides/preemption.md: of a gang that loses pods to another job, minMember pods stay, or none."""
     evicted = {
         command.uid
         for command in ledger.commands

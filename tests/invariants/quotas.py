@@ -153,7 +153,7 @@ def _requests(pod: Pod) -> dict[str, int]:
 
 
 def limits_hold_when_a_job_starts(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]:
-    """docs/limits.md: a job starts only within the limits of its namespace, its queue and its user.
+    """docs/guides/limits.md: a job starts only within the limits of its namespace, its queue and its user.
 
     Chips are those of pods with a node, jobs those with such a pod. A job that lost pods may have as many
     again, also where the limit is lower by now. A burst goes to jobs whose pods are all preemptable, if

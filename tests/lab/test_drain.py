@@ -198,7 +198,7 @@ def test_the_table_of_a_plan_at_80_columns(tmp_path: Path, monkeypatch: pytest.M
         terminal.ok("advance 1m")
         printed = terminal.ok("drain switch/172.0.0.0 --plan")
     same_as_golden("80/drain-plan", f"$ ringwise drain switch/172.0.0.0 --plan\n{printed}")
-    page = Path(__file__).parents[2] / "docs" / "maintenance.md"
+    page = Path(__file__).parents[2] / "docs" / "guides" / "maintenance.md"
     assert f"```\n{printed}```" in page.read_text(encoding="utf-8")
 
 

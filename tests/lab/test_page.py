@@ -1,4 +1,4 @@
-"""docs/lab.md shows what the commands print in a terminal of 80 columns.
+"""docs/tutorials/lab.md shows what the commands print in a terminal of 80 columns.
 
 After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/lab/test_page.py
 """
@@ -25,7 +25,7 @@ from tests.lab.rig import Terminal, running
 from tests.tour.pages import COLUMNS
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "lab.md"
+PAGE = ROOT / "docs" / "tutorials" / "lab.md"
 START = 1_768_032_000 * SECOND
 #: A block that starts a lab, and one that shows commands with their output.
 LAB = re.compile(r"^```\nringwise lab (.*)\n```\n", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The files and pictures of docs/racks.md are what `ringwise place` prints."""
+"""The files and pictures of docs/concepts/racks.md are what `ringwise place` prints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ringwise.views.topology import superpod_documents
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples" / "racks"
-PAGE = (ROOT / "docs" / "racks.md").read_text()
+PAGE = (ROOT / "docs" / "concepts" / "racks.md").read_text()
 SHOWN = re.findall(
     r"ringwise place -f examples/racks/(\S+) -f examples/racks/(\S+)\n\.\.\.\n(.*?)\.\.\.\n```", PAGE, re.S
 )

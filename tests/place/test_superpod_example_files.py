@@ -1,4 +1,4 @@
-"""The files and pictures of docs/superpods.md match what the code does."""
+"""The files and pictures of docs/concepts/superpods.md match what the code does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.placement.superpods.plans import per_superpod
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples" / "superpods"
-PAGE = (ROOT / "docs" / "superpods.md").read_text()
+PAGE = (ROOT / "docs" / "concepts" / "superpods.md").read_text()
 
 
 def maker() -> ModuleType:

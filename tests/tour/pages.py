@@ -41,8 +41,7 @@ class ShownCommand:
 def pages() -> list[Path]:
     return [
         ROOT / "README.md",
-        *sorted((ROOT / "docs").glob("*.md")),
-        *sorted((ROOT / "docs/develop").glob("*.md")),
+        *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "decisions"),
     ]
 
 

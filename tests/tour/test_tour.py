@@ -23,7 +23,7 @@ from tests.tour.pages import (
     shown_commands,
 )
 
-#: docs/lab.md needs a lab: tests/lab/test_page.py runs it.
+#: docs/tutorials/lab.md needs a lab: tests/lab/test_page.py runs it.
 ELSEWHERE = {"lab.md"}
 #: Made from the code, with usage lines instead of commands.
 USAGE = {"commands.md"}

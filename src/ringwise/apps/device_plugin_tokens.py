@@ -34,5 +34,6 @@ def token_findings(minor: int | None, pods: Iterable[Pod]) -> Iterator[Finding]:
             f"device plugin on {counted(len(nodes), 'node')}",
             f"tokens of this API server (Kubernetes 1.{minor}) do not name the node of their pod, so no "
             f"admission policy limits them to it: {TOKEN_RISK}",
-            f"upgrade to Kubernetes 1.{NODE_IN_TOKENS_SINCE} or newer; see docs/device-plugin.md#rights",
+            f"upgrade to Kubernetes 1.{NODE_IN_TOKENS_SINCE} or newer; "
+            "see docs/guides/device-plugin.md#rights",
         )

@@ -1,4 +1,4 @@
-"""The exit codes of all commands. `docs/commands.md` shows this table."""
+"""The exit codes of all commands. `docs/reference/commands.md` shows this table."""
 
 from __future__ import annotations
 

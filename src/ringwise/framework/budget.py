@@ -17,7 +17,7 @@ from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.reasons import Reason
 
 #: A job may take so many steps, and so many more for each of its pods: on 10,000 nodes that is enough for
-#: selectors and preferences of any size within docs/object-limits.md.
+#: selectors and preferences of any size within docs/reference/object-limits.md.
 JOB_STEPS, POD_STEPS = 1_000_000, 4_000
 #: What all jobs of a namespace may take at once, and how much of it they get back in a second. A job that
 #: begins while some of it is left may go on.

@@ -33,7 +33,7 @@ _PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
 
 class VolcanoMetrics(MetricSet):
-    """The metrics of Volcano that mean something here. `docs/volcano-metrics.md` lists all of them."""
+    """The metrics of Volcano that are exported; `docs/reference/volcano-metrics.md` lists all of them."""
 
     def __init__(self) -> None:
         # -- cycles

@@ -240,5 +240,5 @@ class TestBoundedJobs:
 
 
 def test_as_many_jobs_have_series_as_the_page_says() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "volcano-metrics.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/reference/volcano-metrics.md").read_text(encoding="utf-8")
     assert f"at most {MAX_JOBS:,} jobs" in page

@@ -1,4 +1,4 @@
-"""Random storms of faults in virtual time, with the real controller: the promises of docs/faults.md hold.
+"""Random storms of faults in virtual time, with the real controller: what docs/guides/faults.md promises.
 
 Chips, nodes and the switches of nodes break and heal, the API server refuses bindings and deletions, and the
 scheduler dies between two commands. `RINGWISE_STORMS` runs more storms than the few of `make test`.

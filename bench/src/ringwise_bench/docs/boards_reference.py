@@ -1,4 +1,4 @@
-"""`docs/boards.md`: the boards and their rules, from their files."""
+"""`docs/reference/boards.md`: the boards and their rules, from their files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ringwise_bench.docs.parts import table
 
 
 def boards_parts() -> dict[str, str]:
-    """Those of `docs/boards.md`."""
+    """Those of `docs/reference/boards.md`."""
     boards = list(shipped_boards().values())
     rows = (
         (

@@ -1,4 +1,4 @@
-"""`docs/commands.md`: every command and option, from the commands themselves."""
+"""`docs/reference/commands.md`: every command and option, from the commands themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH = 100
 
 
 def commands_parts(root: click.Group, exit_codes: Mapping[int, str]) -> dict[str, str]:
-    """Those of `docs/commands.md`."""
+    """Those of `docs/reference/commands.md`."""
     lists = ((kind.plural, _words(state_words(kind)), _words(kind.keys)) for kind in KINDS)
     return {
         "exit codes": table(("code", "meaning"), ((str(code), text) for code, text in exit_codes.items())),

@@ -1,4 +1,4 @@
-"""`docs/reasons.md`: every reason Ringwise can give, from the code that gives it."""
+"""`docs/reference/reasons.md`: every reason Ringwise can give, from the code that gives it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _walk() -> Iterator[ReasonKind]:
 
 
 def reasons_parts() -> dict[str, str]:
-    """Those of `docs/reasons.md`."""
+    """Those of `docs/reference/reasons.md`."""
     lines: list[str] = []
     for stage in Stage:
         kinds = [kind for kind in all_kinds() if kind.stage is stage]

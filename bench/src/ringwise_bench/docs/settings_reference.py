@@ -1,4 +1,4 @@
-"""`docs/settings.md`: the reference of the configuration file, from the declarations that check it."""
+"""`docs/reference/settings.md`: the configuration file, from the declarations that check it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringwise_bench.docs.parts import table
 
 
 def settings_parts() -> dict[str, str]:
-    """Those of `docs/settings.md`."""
+    """Those of `docs/reference/settings.md`."""
     flags = sorted(ENABLE_FLAGS.values(), key=lambda flag: flag.key)
     actions = BUILT_IN.actions.values()
     return {

@@ -1,4 +1,4 @@
-"""Draws the examples into `docs/switches.md`.
+"""Draws the examples into `docs/concepts/switches.md`.
 
 Every file that the page names runs through the same code as `ringwise place`, and
 the result is drawn below its name. The text of the page is written by hand and stays.

@@ -1,4 +1,4 @@
-"""`docs/volcano-metrics.md`: every metric of Volcano, and what became of it."""
+"""`docs/reference/volcano-metrics.md`: every metric of Volcano, and what became of it."""
 
 from __future__ import annotations
 

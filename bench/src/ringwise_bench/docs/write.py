@@ -34,23 +34,27 @@ from ringwise_bench.docs.volcano_metrics import volcano_metrics_table
 def pages(folder: Path) -> dict[str, str]:
     """The pages of this folder with what is made from the code; the rest of them is written by hand."""
     made = {
-        "boards.md": boards_parts(),
-        "commands.md": commands_parts(cli, {int(code): text for code, text in MEANINGS.items()}),
+        "reference/boards.md": boards_parts(),
+        "reference/commands.md": commands_parts(cli, {int(code): text for code, text in MEANINGS.items()}),
         "develop/public-names.md": names_parts(),
-        "metrics.md": {"scheduler": _metrics(Metrics()), "device plugin": _metrics(DeviceMetrics())},
-        "licenses.md": {"licenses": _licenses()},
-        "migration.md": {
+        "reference/metrics.md": {
+            "scheduler": _metrics(Metrics()),
+            "device plugin": _metrics(DeviceMetrics()),
+        },
+        "reference/licenses.md": {"licenses": _licenses()},
+        "guides/migration.md": {
             "plugins": _volcano("plugin", BUILT_IN.plugins, VOLCANO_PLUGINS),
             "actions": _volcano("action", BUILT_IN.actions, VOLCANO_ACTIONS),
         },
-        "object-limits.md": _limits(),
-        "reasons.md": reasons_parts(),
-        "schemas.md": _schemas(),
-        "settings.md": settings_parts(),
-        "volcano-metrics.md": {"metrics": volcano_metrics_table()},
+        "reference/object-limits.md": _limits(),
+        "reference/reasons.md": reasons_parts(),
+        "reference/schemas.md": _schemas(),
+        "reference/settings.md": settings_parts(),
+        "reference/volcano-metrics.md": {"metrics": volcano_metrics_table()},
     }
     found = {name: filled(_read(folder / name), parts) for name, parts in made.items()}
-    return {**found, "switches.md": drawn_page(_read(folder / "switches.md"), folder.resolve().parent)}
+    switches = "concepts/switches.md"
+    return {**found, switches: drawn_page(_read(folder / switches), folder.resolve().parent)}
 
 
 def _read(path: Path) -> str:

@@ -171,7 +171,7 @@ _STEPS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 def judge_sizes(
     kind: tuple[str, str], raw: msgspec.Raw, cluster: KnownCluster, old: msgspec.Raw | None = None
 ) -> Verdict:
-    """The limits of docs/object-limits.md alone; of a change, only in the fields that it changes.
+    """The limits of docs/reference/object-limits.md alone; of a change, only in the fields that it changes.
 
     An object that exceeds one already must be scaled, labelled and freed of its finalizers as before, or its
     chips would stay held.

@@ -185,7 +185,7 @@ def _of_cluster(options: dict[str, Any], question: _Question) -> ReportDocument:
     from ringwise.apps.live_accounts import read_accounts
 
     namespace = options.get("accounting_namespace") or VOLCANO_SYSTEM
-    hint = "docs/rbac.md says how a user gets the right to read them"
+    hint = "docs/reference/rbac.md says how a user gets the right to read them"
     with talking_to_cluster(hint):
         return question.answer(lambda: read_accounts(find_cluster(options), namespace))
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 #: Words of the drawings that are no signs.
-CLASS_LEGEND = "in parentheses: the class by the label tor-affinity and the number of pods (docs/switches.md)"
+CLASS_LEGEND = (
+    "in parentheses: the class by the label tor-affinity and the number of pods (docs/concepts/switches.md)"
+)
 SCORE_LEGEND = "score: the board's own score of the node, the highest is taken (ringwise boards show BOARD)"
 GROUP_LEGEND = (
     "group: how well the free chips of the rings fit the request, A is best (ringwise boards show BOARD)"

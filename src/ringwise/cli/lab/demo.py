@@ -62,7 +62,7 @@ def demo() -> None:
     table = Table([Column(""), Column("", wraps=True)], indent=2, gap=2, headings=False)
     program = command_of_this_program()
     table.add(f"{program} lab", "a cluster of your own, live, in this terminal")
-    table.add(f"{program} submit FILE, top", "in another one; docs/lab.md is a tour of five minutes")
+    table.add(f"{program} submit FILE, top", "in another one; see docs/tutorials/lab.md")
     table.add(f"{program} place -f FILE...", "what would be placed where, from manifests alone")
     console.print("Next:")
     table.print(console)

@@ -84,7 +84,8 @@ class WatchTarget:
         group = self.resource.group
         resource = f"{self.resource.plural}.{group}" if group else self.resource.plural
         where = f" in namespace {self.namespace}" if self.namespace else " in the whole cluster"
-        return f"you need the verb {verb} on {resource}{where} (ClusterRole ringwise-reader and docs/rbac.md)"
+        roles = "ClusterRole ringwise-reader and docs/reference/rbac.md"
+        return f"you need the verb {verb} on {resource}{where} ({roles})"
 
 
 class Reader(Protocol):

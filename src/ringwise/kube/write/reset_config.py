@@ -62,7 +62,7 @@ class ResetConfigs:
             self._refused.add(namespace)
             _LOG.warning(
                 "no right to change reset configurations in this namespace: processes are not told that "
-                "their job is rescheduled (docs/faults.md, reset-config)",
+                "their job is rescheduled (docs/guides/faults.md, reset-config)",
                 namespace=namespace,
                 name=where,
             )

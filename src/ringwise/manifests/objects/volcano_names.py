@@ -2,7 +2,7 @@
 
 A configuration that names one of them is read. It is a warning where the cluster works without
 it, and an error where pods would be placed wrongly: what depends on that is in the plugin's
-arguments. The table of `docs/migration.md` is printed from here.
+arguments. The table of `docs/guides/migration.md` is printed from here.
 """
 
 from __future__ import annotations

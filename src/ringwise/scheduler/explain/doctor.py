@@ -51,7 +51,7 @@ def fault_findings(view: SchedulerView) -> Iterator[Finding]:
         if FAULT_SCHEDULING in job.labels:
             for note in read_fault_policy(job.labels, job.annotations).notes:
                 yield Finding(
-                    NOTE, "fault-policy", _where(job), note, "correct the value, see docs/faults.md"
+                    NOTE, "fault-policy", _where(job), note, "correct the value, see docs/guides/faults.md"
                 )
     for key, handled in view.fault_jobs.items():
         found = view.jobs.get(key)
@@ -158,7 +158,7 @@ def _priority_classes(view: SchedulerView) -> Iterator[Finding]:
                 "priority-class-ignored",
                 f"job {job.namespace}/{job.name}",
                 why,
-                "name a class that the namespace may use, see docs/scheduling.md",
+                "name a class that the namespace may use, see docs/concepts/scheduling.md",
             )
 
 
@@ -208,8 +208,8 @@ def _users(view: SchedulerView) -> Iterator[Finding]:
             "configuration",
             f"user-annotation is guarded, and of {counted(len(ours), 'job')} none has the annotation {USER}: "
             "accounting knows no users, and limits per user hold for nobody",
-            "install admission, see docs/admission.md, or set user-annotation: open; jobs that are older "
-            "than admission get none",
+            "install admission, see docs/guides/admission.md, or set user-annotation: open; jobs that are "
+            "older than admission get none",
         )
 
 

@@ -1,4 +1,4 @@
-// The documents of the API as the page reads them; see docs/dashboard.md and the OpenAPI document of the server.
+// The documents of the API as the page reads them; see docs/guides/dashboard.md and the OpenAPI document of the server.
 
 /**
  * `ring_word` is what its rings are called: ring, mesh or card.
