@@ -14,7 +14,7 @@ from typing import Any
 
 from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
 from ringwise.apps.moves import with_saving
-from ringwise.durations import duration_text
+from ringwise.durations import SECOND, duration_text
 from ringwise.framework.job import Job
 from ringwise.log import Logger
 from ringwise.messages.events import MovePlanSeen
@@ -34,8 +34,7 @@ from ringwise.scheduler.defragment.search import planning
 from ringwise.scheduler.view import SchedulerView
 
 _LOG = Logger()
-_SECOND = 1_000_000_000
-_HOUR = 3600 * _SECOND
+_HOUR = 3600 * SECOND
 #: Seconds between two searches.
 INTERVAL = 60
 
@@ -66,7 +65,7 @@ def automatic_plan(
 
 def automatic_permit(view: SchedulerView, now: int) -> Permit:
     """Who is moved without a question: jobs that say so, within the limits."""
-    left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
+    left, again = chips_left(view, now), view.settings.move_again_after * SECOND
     lately = {one.owner for one in view.moves.moved.values() if one.at > now - again}
 
     def permit(job: Job) -> Reason | None:
@@ -95,7 +94,7 @@ def plans_for_heads(
         heads: dict[str, Job] = {}
         for job in planner.waiting(waits_for_room):
             heads.setdefault(job.queue, job)
-        first = now // (INTERVAL * _SECOND) % max(1, len(heads))
+        first = now // (INTERVAL * SECOND) % max(1, len(heads))
         for queue in (*sorted(heads)[first:], *sorted(heads)[:first]):
             plan = planner.find(heads[queue])
             if isinstance(plan, MovePlan) and 0 < plan.moved_chips <= left:

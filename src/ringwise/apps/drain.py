@@ -17,7 +17,7 @@ from ringwise.apps.lab.maintenance import (
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import Target, find_target
-from ringwise.durations import seconds_text
+from ringwise.durations import SECOND, seconds_text
 from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import TIMELINE, key_of
@@ -37,7 +37,6 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import ClusterObjects, JobView
 
-_SECOND = 1_000_000_000
 #: Seconds between two looks at the pods of a job that was evicted.
 POLL_SECONDS = 2.0
 #: Answers after which the eviction of a pod is over: it is gone, or another has its name.
@@ -153,7 +152,7 @@ async def drain_jobs(
     tell: Callable[[str], object] = lambda line: None,
 ) -> Drained:
     done, wanted = Drained(), set(nodes)
-    eviction = _Eviction(client, clock or RealClock(), timeout / _SECOND, done)
+    eviction = _Eviction(client, clock or RealClock(), timeout / SECOND, done)
     for view in jobs:
         leaving = [pod for pod in view.pods if pod.node in wanted and goes_in_cluster(pod)]
         tell(f"evicting {view.key}")

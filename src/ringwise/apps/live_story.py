@@ -15,6 +15,7 @@ import msgspec
 
 from ringwise.apps.live import NothingReadableError, read_cluster
 from ringwise.apps.story import ToldStory, find_story
+from ringwise.durations import SECOND
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.event_recorder import COMPONENT
 from ringwise.kubeclient.client import PAGE_SIZE, Client, IgnoredStatus
@@ -37,7 +38,6 @@ from ringwise.scheduler.explain.story import (
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 
-_SECOND = 1_000_000_000
 NOTE = (
     "from the Events of the cluster, which the API server keeps for a limited time (usually 1h); "
     "--journal FILE shows everything that a journal of the scheduler contains"
@@ -138,7 +138,7 @@ def _exactly(name: str, at: int) -> int:
         found = int(digits, 16)
     except ValueError:
         return at
-    return found if 0 <= found - at < _SECOND else at
+    return found if 0 <= found - at < SECOND else at
 
 
 def tell(
@@ -187,7 +187,7 @@ class _Telling:
             took = vcjob.since - story.placed_at
             running = sum(pod.phase == "Running" for pod in pods)
             text = f"the vcjob is Running; {running} of its pods run"
-            if took > -_SECOND:
+            if took > -SECOND:
                 story.add(vcjob.since, RUNS, text, max(0, took))
         elif vcjob is not None and vcjob.phase in OVER:
             told = f": {vcjob.message}" if vcjob.suspended and vcjob.message else ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringwise.apps.targets import find_target, moment
-from ringwise.durations import time_text
+from ringwise.durations import SECOND, time_text
 from ringwise.manifests.config_maps.node_reservations import (
     MAX_NAME,
     MAX_NODES,
@@ -26,7 +26,6 @@ from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import whole_number
 from ringwise.views.cluster import ClusterObjects
 
-_SECOND = 1_000_000_000
 #: Reservations that are named where another one is asked for.
 _NAMED = 8
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -49,7 +48,7 @@ class ReservationWish:
 def reservation_of(objects: ClusterObjects, wish: ReservationWish, now: int) -> NodeReservation:
     """The entry that a wish makes. Raises NotReservableError, UnknownTargetError."""
     try:
-        start = now - now % _SECOND if wish.start == "now" else moment(wish.start, now)
+        start = now - now % SECOND if wish.start == "now" else moment(wish.start, now)
         end = moment(wish.end, now)
     except ValueError as problem:
         raise NotReservableError(str(problem)) from None

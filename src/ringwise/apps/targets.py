@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from ringwise.durations import go_duration, plain_duration, time_text
+from ringwise.durations import SECOND, go_duration, plain_duration, time_text
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
@@ -15,7 +15,6 @@ from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import whole_number
 
 NODE, SWITCH, SUPERPOD = "node", "switch", "superpod"
-_SECOND = 1_000_000_000
 #: How a target is written.
 FORMS = "NODE, switch/ADDRESS or superpod/ID"
 
@@ -70,7 +69,7 @@ def moment(text: str, now: int) -> int:
             "+2h or 7d"
         ) from None
     # Entries have whole seconds.
-    found -= found % _SECOND
+    found -= found % SECOND
     if found <= now:
         raise ValueError(f"{text!r} does not lie ahead: it is {time_text(now)}")
     return found

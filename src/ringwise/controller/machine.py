@@ -49,6 +49,7 @@ from ringwise.controller.restarts import (
     restart_answer,
 )
 from ringwise.controller.timers import Timers
+from ringwise.durations import SECOND
 from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
@@ -72,7 +73,6 @@ from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
 from ringwise.state.vcjob import COMMAND_ISSUED, NOT_CREATED, OVER, VcJob
 from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
-_SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
 _MAX_DELETED = 100_000
 #: Characters of the cause of an action: whoever requests one may say anything.
@@ -531,7 +531,7 @@ class Controller:
         ttl = record.job.ttl_seconds
         if ttl is None or record.phase not in EXPIRING:
             return
-        due = record.since + ttl * _SECOND
+        due = record.since + ttl * SECOND
         if due <= now:
             commands.append(DeleteJob(record.job.key))
             record.wake_at(now + RETRY_AFTER)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ringwise.controller.job_record import FAILED, JobRecord
-from ringwise.durations import duration_text, seconds_text
+from ringwise.durations import SECOND, duration_text, seconds_text
 from ringwise.framework.job import pod_order
 from ringwise.messages.commands import RecordVcJobEvent
 from ringwise.messages.event_reasons import EventReason
@@ -27,7 +27,6 @@ from ringwise.state.failures import (
 from ringwise.state.model import EMPTY, Pod, PodGroup
 from ringwise.wellknown import KUBELET_REJECTIONS, RESTART_REFUSED
 
-_SECOND = 1_000_000_000
 #: Seconds of its own running for which the controller waits for the scheduler.
 WAIT = 60
 #: Reasons in the status: it waits, and it ended although retries are set.
@@ -69,7 +68,7 @@ def restart_answer(
         return RestartAnswer(refusal=refused[:_MAX_REFUSAL])
     if record.restart_awaited is None:
         record.restart_awaited = now
-    due = record.restart_awaited + WAIT * _SECOND
+    due = record.restart_awaited + WAIT * SECOND
     if now >= due:
         wait = seconds_text(WAIT)
         return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {wait}")

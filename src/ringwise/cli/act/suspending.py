@@ -18,8 +18,7 @@ from ringwise.cli.ask.queries import (
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.output import output_option, spinner, stop, with_options
-
-_SECOND = 1_000_000_000
+from ringwise.durations import SECOND
 
 _about_a_job = with_options(
     (
@@ -104,7 +103,7 @@ def _change(action: str, job: str, output: str, options: dict[str, Any]) -> None
                 job,
                 Wish(action, queue, priority),
                 message_of(options["by"], options["reason"]),
-                options["timeout"] / _SECOND,
+                options["timeout"] / SECOND,
                 namespace=options["namespace"],
                 everywhere=options["all_namespaces"],
             )

@@ -9,13 +9,12 @@ from rich.markup import escape
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.story import story_table
-from ringwise.durations import seconds_text
+from ringwise.durations import SECOND, seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.maintenance import DrillDocument, DrillFields
 
 #: Kinds of entries that a drill adds to what happened to its jobs.
 _STYLES = {"step": "bold", "holds": "green", "FAILS": "bold red"}
-_SECOND = 1_000_000_000
 
 
 def print_drills(console: Console, document: DrillDocument, quiet: bool) -> None:
@@ -39,7 +38,7 @@ def _timeline(console: Console, drill: DrillFields) -> None:
     jobs = {entry["job"] for entry in entries if entry["job"]}
     rows = [
         (
-            entry["nanoseconds"] - round(entry["after_seconds"] * _SECOND),
+            entry["nanoseconds"] - round(entry["after_seconds"] * SECOND),
             (entry["job"] or "").partition("/")[2] if len(jobs) > 1 else "",
             entry,
         )

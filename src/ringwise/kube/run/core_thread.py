@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from ringwise.controller.machine import Controller
-from ringwise.durations import earliest
+from ringwise.durations import SECOND, earliest
 from ringwise.kube.run.volcano_counts import VolcanoCounts
 from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
@@ -33,7 +33,6 @@ _LOG = Logger()
 COUNT_INTERVAL = 5.0
 #: Seconds until a deadline that has passed without effect is handled again.
 _PAST_DEADLINE_PAUSE = 1.0
-_SECOND = 1_000_000_000
 #: Bindings that are sent together during a long cycle.
 _EARLY_BATCH = 64
 #: Seconds for which a batch of bindings, or of events, waits at most for the event loop to become idle.
@@ -164,7 +163,7 @@ class SchedulerAdapter:
             if times > self._set_aside.get(reason, 0):
                 observer.jobs_set_aside(reason, times - self._set_aside.get(reason, 0))
                 self._set_aside[reason] = times
-        observer.throttled({name: used / _SECOND for name, used in view.throttled_namespaces.items()})
+        observer.throttled({name: used / SECOND for name, used in view.throttled_namespaces.items()})
         observer.rescheduling_left_out(view.rescheduling_left_out)
         if view.rescheduling_left_out and not self._left_out:
             _LOG.warning(
@@ -194,10 +193,10 @@ class SchedulerAdapter:
             before = self._accounts.get(queue, QueueTotal())
             observer.accounts(
                 queue,
-                (now.held - before.held) / _SECOND,
-                {cause: (work - before.lost.get(cause, 0)) / _SECOND for cause, work in now.lost.items()},
+                (now.held - before.held) / SECOND,
+                {cause: (work - before.lost.get(cause, 0)) / SECOND for cause, work in now.lost.items()},
                 {cause: pods - before.evicted.get(cause, 0) for cause, pods in now.evicted.items()},
-                (now.waited - before.waited) / _SECOND,
+                (now.waited - before.waited) / SECOND,
                 now.starts - before.starts,
                 now.failures - before.failures,
             )
@@ -430,7 +429,7 @@ class CoreThread:
         ended = time.perf_counter()
         worked = ended - started - self._waited
         self._rests_until = 0.0 if self._advances else ended + min(worked * _REST, _MAX_REST)
-        self._observer.cycle(worked, len(events), written, now / _SECOND)
+        self._observer.cycle(worked, len(events), written, now / SECOND)
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_INTERVAL:
             self._counted = moment
@@ -473,7 +472,7 @@ class CoreThread:
         if not due:
             return COUNT_INTERVAL
         now = self._time.now()
-        pause = (min(due) - now) / _SECOND
+        pause = (min(due) - now) / SECOND
         if min(due) <= self._last_wake:
             pause = _PAST_DEADLINE_PAUSE
         return min(max(pause, 0.0), COUNT_INTERVAL)

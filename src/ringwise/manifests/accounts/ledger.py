@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 
+from ringwise.durations import SECOND
 from ringwise.manifests.accounts.document import (
     FORMAT,
     MAX_BYTES,
@@ -40,7 +41,6 @@ from ringwise.messages.accounting import (
 from ringwise.messages.events import AccountsRead
 from ringwise.records import dataclass
 
-_SECOND = 1_000_000_000
 _DAY = 86_400
 #: ConfigMaps in all; parts of a day there, and in a folder.
 CONFIG_MAPS, PARTS_OF_CONFIG_MAPS, PARTS_OF_FOLDER = 64, 8, 128
@@ -166,7 +166,7 @@ class AccountLedger:
 
     def read(self, documents: Iterable[tuple[str, str]], now: int) -> None:
         """What was written before: names and texts."""
-        seconds = now // _SECOND
+        seconds = now // SECOND
         by_day: dict[str, list[tuple[str, AccountDocument]]] = {}
         for name, text in documents:
             try:
@@ -208,7 +208,7 @@ class AccountLedger:
             tuple(job.waits for job in jobs if job.waits is not None),
             tuple(uid for job in jobs for uid in job.ended),
             tuple(job.who for job in jobs if job.ran),
-            self._written * _SECOND,
+            self._written * SECOND,
         )
 
     def _restored(
@@ -234,7 +234,7 @@ class AccountLedger:
                 job = _Job(who, lines, ran=one.ran, ended=dict.fromkeys(one.ended, document.written))
                 job.failed = {(line.queue, line.board): line for line in one.failed}
                 if one.waits is not None:
-                    job.waits = JobWaits(who, one.waits.queue, one.waits.since * _SECOND)
+                    job.waits = JobWaits(who, one.waits.queue, one.waits.since * SECOND)
                 for held in one.holds:
                     for pod in held.pods:
                         job.holds[pod] = PodHeld(
@@ -243,9 +243,9 @@ class AccountLedger:
                             held.board,
                             held.chips,
                             pod,
-                            held.since * _SECOND,
+                            held.since * SECOND,
                             held.cause,
-                            held.lost_since * _SECOND,
+                            held.lost_since * SECOND,
                         )
                 part.jobs[who] = job
                 day.jobs[who] = (part, job)
@@ -265,14 +265,14 @@ class AccountLedger:
                 part.changed = True
                 following = after.jobs.get(job.who)
                 for uid, held in job.holds.items():
-                    begin = max(held.since // _SECOND, day.start)
+                    begin = max(held.since // SECOND, day.start)
                     goes_on = following is not None and uid in following[1].holds
                     line = job.line(held.queue, held.board)
                     line.held += held.chips * max(midnight - begin, 0)
                     if not goes_on:
                         line.uncertain += held.chips * max(midnight - max(begin, day.written), 0)
                 if job.waits is not None:
-                    begin = max(job.waits.since // _SECOND, day.start)
+                    begin = max(job.waits.since // SECOND, day.start)
                     job.line(job.waits.queue, "").waited += max(midnight - begin, 0)
                 job.holds, job.waits, job.text = {}, None, ""
         if self._days:
@@ -282,7 +282,7 @@ class AccountLedger:
     # -- what the scheduler tells ----------------------------------------------------------------------
 
     def apply(self, command: AccountCommand, now: int) -> None:
-        self._roll(now // _SECOND)
+        self._roll(now // SECOND)
         match command:
             case PodHeld():
                 self._held(command)
@@ -308,7 +308,7 @@ class AccountLedger:
             job.line(command.queue, command.board).clamped += command.clamped
             # It may have begun before today: the days before count it until their ends. They did already if
             # it is one that was not named.
-            for day, span in self._spread(command.since, self._days[-1].start * _SECOND, counted=False):
+            for day, span in self._spread(command.since, self._days[-1].start * SECOND, counted=False):
                 if day is not self._days[-1] and self._names_all:
                     self._on(day, job.who).line(command.queue, command.board).held += command.chips * span
         self._holds[command.pod] = job
@@ -321,33 +321,33 @@ class AccountLedger:
         if job is None or held is None:
             return
         self._job(job.who)
-        since, until = held.since // _SECOND, command.until // _SECOND
+        since, until = held.since // SECOND, command.until // SECOND
         for day, span in self._spread(held.since, command.until, counted=True):
             self._on(day, job.who).line(held.queue, held.board).held += held.chips * span
         line = job.line(held.queue, held.board)
-        line.uncertain += held.chips * (until - min(command.sure // _SECOND, until))
+        line.uncertain += held.chips * (until - min(command.sure // SECOND, until))
         line.clamped += command.clamped
         if command.cause:
-            work = held.chips * max(until - command.lost_since // _SECOND, 0)
+            work = held.chips * max(until - command.lost_since // SECOND, 0)
             line.lost[command.cause] = line.lost.get(command.cause, 0) + work
         if command.failed:
             if not job.failed:
                 line.failures += 1
             failed = job.failed.setdefault((held.queue, held.board), AccountLine(held.queue, held.board))
-            failed.held += held.chips * max(until - (command.lost_since // _SECOND or since), 0)
-        job.ended[command.pod] = max(command.told // _SECOND, until)
+            failed.held += held.chips * max(until - (command.lost_since // SECOND or since), 0)
+        job.ended[command.pod] = max(command.told // SECOND, until)
 
     def _wait_ended(self, command: WaitEnded) -> None:
         job = self._job(command.job)
         counted, job.waits = job.waits is not None, None
         line = job.line(command.queue, command.board)
-        until = command.until // _SECOND
+        until = command.until // SECOND
         for day, span in self._spread(command.since, command.until, counted=counted):
             if day is self._days[-1]:
                 line.waited += span
             else:
                 self._on(day, job.who).line(command.queue, "").waited += span
-        line.waited_uncertain += until - min(command.sure // _SECOND, until)
+        line.waited_uncertain += until - min(command.sure // SECOND, until)
         if command.started:
             line.starts += 1
             job.ran = True
@@ -355,7 +355,7 @@ class AccountLedger:
 
     def _spread(self, since: int, until: int, *, counted: bool) -> Iterator[tuple[_Day, int]]:
         """The seconds of an interval on each day; `counted`: the days before count it until their ends."""
-        begin, end = since // _SECOND, max(since, until) // _SECOND
+        begin, end = since // SECOND, max(since, until) // SECOND
         today = self._days[-1]
         for day in self._days:
             first, midnight = max(begin, day.start), day.start + _DAY
@@ -415,12 +415,12 @@ class AccountLedger:
             new = self._on(day, job.who)
             new.ran, new.waits, new.ended, new.failed = job.ran, job.waits, job.ended, job.failed
             for held in job.holds.values():
-                begin = max(held.since // _SECOND, former.start)
+                begin = max(held.since // SECOND, former.start)
                 job.line(held.queue, held.board).held += held.chips * max(midnight - begin, 0)
                 new.holds[held.pod] = held
                 self._holds[held.pod] = new
             if job.waits is not None:
-                begin = max(job.waits.since // _SECOND, former.start)
+                begin = max(job.waits.since // SECOND, former.start)
                 job.line(job.waits.queue, "").waited += max(midnight - begin, 0)
             job.holds, job.waits, job.ran, job.ended, job.failed, job.text = {}, None, False, {}, {}, ""
 
@@ -444,7 +444,7 @@ class AccountLedger:
 
     def due(self, now: int) -> list[tuple[str, str]]:
         """Names and texts of the documents that changed."""
-        seconds = now // _SECOND
+        seconds = now // SECOND
         self._roll(seconds)
         today = self._days[-1]
         if seconds - self._written >= HEARTBEAT and self._holds:
@@ -575,9 +575,9 @@ def _account(job: _Job) -> JobAccount:
             held.queue,
             held.board,
             held.chips,
-            held.since // _SECOND,
+            held.since // SECOND,
             held.cause,
-            held.lost_since // _SECOND,
+            held.lost_since // SECOND,
         )
         groups.setdefault(key, []).append(held.pod)
     waits = job.waits
@@ -589,7 +589,7 @@ def _account(job: _Job) -> JobAccount:
         who.verified,
         list(job.lines.values()),
         [OpenHold(*key[:4], pods, *key[4:]) for key, pods in groups.items()],
-        None if waits is None else OpenWait(waits.queue, waits.since // _SECOND),
+        None if waits is None else OpenWait(waits.queue, waits.since // SECOND),
         list(job.ended),
         job.ran,
         list(job.failed.values()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from functools import partial
 
+from ringwise.durations import SECOND
 from ringwise.framework.extension_points import NodeFilter, NodeSet, Vote
 from ringwise.framework.job import Job
 from ringwise.framework.selectors import written_terms
@@ -45,7 +46,6 @@ from ringwise.state.volumes import (
 )
 from ringwise.wellknown import OLD_REGION, OLD_ZONE, REGION, ZONE
 
-_SECOND = 1_000_000_000
 #: With so few nodes a volume is looked at by itself.
 _FEW = 16
 
@@ -61,7 +61,7 @@ class PodVolumes:
         self._binding = binding
         self._zones = zones
         self._limits = limits
-        self.bind_timeout = timeout * _SECOND
+        self.bind_timeout = timeout * SECOND
         #: By namespace, claims and owner of ephemeral claims.
         self._sets: dict[tuple[str, tuple[str, ...]], tuple[Hashable, Sequence[NodeSet]]] = {}
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
+from ringwise.durations import SECOND
 from ringwise.framework.evictions.cool_down import cooling_nodes, may_use_all
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gangs.gang_count import needed_pods, placed_pods
@@ -43,7 +44,6 @@ from ringwise.topology.reasons import SUPERPOD_NONE
 from ringwise.topology.superpods import NodeId, SuperPodId, SuperPods
 from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
 
-_SECOND = 1_000_000_000
 #: Nodes that one reason names.
 _NAMED = 4
 
@@ -230,7 +230,7 @@ def level_of(session: Session, job: Job) -> tuple[Level, str]:
 
 def release_of(session: Session, job: Job) -> Release:
     """P7: how far the healthy old nodes of the job are released; it is tried again when that changes."""
-    now, grace = session.now, session.settings.grace_over_time * _SECOND
+    now, grace = session.now, session.settings.grace_over_time * SECOND
     going = [
         pod
         for uid, pod in job.terminating.items()
@@ -245,10 +245,10 @@ def release_of(session: Session, job: Job) -> Release:
     lost = max((one.lost for one in job.previous_nodes.values() if not one.faulty), default=None)
     if lost is None:
         return Release(given_up=given_up)
-    end = lost + WAIT_SECONDS * _SECOND + 1
+    end = lost + WAIT_SECONDS * SECOND + 1
     if end > now:
         session.retry_at(job, end)
-    return Release((now - lost) / _SECOND, given_up)
+    return Release((now - lost) / SECOND, given_up)
 
 
 def fewest_pods(session: Session, job: Job, waiting: Sequence[Pod]) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ringwise.durations import SECOND
 from ringwise.framework.evictions.lost_work import believed_checkpoint
 from ringwise.framework.job import Job
 from ringwise.framework.users import user_of, user_of_pod
@@ -33,11 +34,10 @@ from ringwise.state.model import Pod
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import ACCELERATOR_TYPE
 
-_SECOND = 1_000_000_000
 #: A leader knows all that ended so long before it wrote, however late or wrong the clocks of nodes are.
-SURELY_COUNTED = 600 * _SECOND
+SURELY_COUNTED = 600 * SECOND
 #: So far a node's clock may be ahead without being marked.
-_AHEAD = 60 * _SECOND
+_AHEAD = 60 * SECOND
 #: Ends of pods that a standby replica remembers: it may be the next leader.
 _KEPT_ENDS = 10_000
 #: Answers about boards that are kept: nodes of a cluster have a few labels and sizes.

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from itertools import takewhile
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import WAITS_BEHIND
 from ringwise.reasons import CAPACITY, Trigger
 from ringwise.scheduler.cache.deadlines import DeadlineTables
 
-_SECOND = 1_000_000_000
 #: The longest time for which an unschedulable job is not tried. Jobs are tried together, every half minute.
-_RETRY_AFTER = 300 * _SECOND
-_RETRY_PERIOD = 30 * _SECOND
+_RETRY_AFTER = 300 * SECOND
+_RETRY_PERIOD = 30 * SECOND
 
 
 class BackoffCause(Enum):
@@ -117,10 +117,10 @@ class JobQueue:
     def back_off(self, key: str, cause: BackoffCause, now: int, seconds: int) -> int:
         """Do not try the job for at least so many seconds. Return for how many it is not tried."""
         table = self._backoff[cause]
-        until = max(table.of(key) or now, now + seconds * _SECOND)
+        until = max(table.of(key) or now, now + seconds * SECOND)
         if until > now:
             table.put(key, until)
-        return (until - now) // _SECOND
+        return (until - now) // SECOND
 
     def end_backoff(self, key: str, *causes: BackoffCause) -> None:
         for cause in causes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.messages.commands import Command
 from ringwise.messages.events import ConfigurationSeen
@@ -23,8 +24,6 @@ from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.job_queue import BackoffCause
 from ringwise.scheduler.reasons import PODS_NEVER_CREATED
-
-_SECOND = 1_000_000_000
 
 
 class AdmissionLimits(Component):
@@ -125,12 +124,12 @@ class AdmissionLimits(Component):
             if job is None or not is_awaiting_pods(job):
                 continue
             job.inqueue = False
-            job.reason = PODS_NEVER_CREATED(needed=job.min_available, seconds=limit // _SECOND)
+            job.reason = PODS_NEVER_CREATED(needed=job.min_available, seconds=limit // SECOND)
             job.waiting_since = now
-            self._job_queue.back_off(key, BackoffCause.POD_CREATION, now, limit // _SECOND)
+            self._job_queue.back_off(key, BackoffCause.POD_CREATION, now, limit // SECOND)
             self._job_queue.activate(key)
             self._notify(ie.AdmissionEnded(job), now)
 
     @property
     def _limit(self) -> int:
-        return self._configuration.settings.pod_creation_timeout * _SECOND
+        return self._configuration.settings.pod_creation_timeout * SECOND

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ringwise.durations import duration_text, time_text
+from ringwise.durations import SECOND, duration_text, time_text
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
@@ -24,9 +24,8 @@ from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.state.reservations import Borrowed, Reservation
 
-_SECOND = 1_000_000_000
 #: Interval of the check whether a pending job needs its chips, and of retries of rejected evictions.
-_AGAIN = 60 * _SECOND
+_AGAIN = 60 * SECOND
 PREEMPT = frozenset({"preempt", "gangpreempt"})
 
 
@@ -67,7 +66,7 @@ class Overruns(Component):
 
     @property
     def _grace(self) -> int:
-        return self._configuration.settings.expected_duration_grace * _SECOND
+        return self._configuration.settings.expected_duration_grace * SECOND
 
     @property
     def _evicts(self) -> bool:

@@ -18,7 +18,7 @@ from itertools import chain, islice, zip_longest
 from operator import attrgetter
 from typing import Any
 
-from ringwise.durations import earliest
+from ringwise.durations import SECOND, earliest
 from ringwise.framework.budget import NamespaceSteps, TooCostly
 from ringwise.framework.evictions.cool_down import set_aside
 from ringwise.framework.evictions.eviction import awaited_pods
@@ -44,7 +44,6 @@ from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
 
 WHY = "waited long"
-_SECOND = 1_000_000_000
 #: To suppose that a running pod has ended, and to restore it, costs as much as so many steps; and so does an
 #: attempt to place a job, besides the steps that it counts itself.
 ENDED_STEPS, TRIED_STEPS = 200, 2_000
@@ -149,7 +148,7 @@ class StarvationGuard(Component):
 
     @property
     def _limit(self) -> int:
-        return self._configuration.settings.reservation_after * _SECOND
+        return self._configuration.settings.reservation_after * SECOND
 
     def review(self, now: int) -> None:
         """Activate jobs whose wait has reached the limit."""
@@ -218,7 +217,7 @@ class StarvationGuard(Component):
                 count += 1
         most = max(1, self._steps.left(_ALL, session.now) // TRIED_STEPS)
         if count > most:
-            self._resumes = session.now + _SECOND
+            self._resumes = session.now + SECOND
         in_turn = chain.from_iterable(zip_longest(*namespaces.values()))
         found: dict[str, list[Job]] = {}
         for job in islice((job for job in in_turn if job is not None), most):
@@ -247,7 +246,7 @@ class StarvationGuard(Component):
                 while len(waiting) > 1:
                     job = heappop(waiting)[1]
                     if not session.may_go_on(job):
-                        self._resumes = session.now + _SECOND
+                        self._resumes = session.now + SECOND
                         waiting.clear()
                         return None
                     if self._is_tried(session, job, lambda job: self._may_fit(session, job, search)):

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from types import NoneType
 
-from ringwise.durations import duration_text, time_text
+from ringwise.durations import SECOND, duration_text, time_text
 from ringwise.framework.job import Job
 from ringwise.framework.limits import at_run_time_end
 from ringwise.messages.commands import (
@@ -45,9 +45,8 @@ from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import RUN_TIME_ENDS
 
-_SECOND = 1_000_000_000
 #: A job that still runs after this time is asked for again: its controller was away, or a budget forbade it.
-_AGAIN = 60 * _SECOND
+_AGAIN = 60 * SECOND
 
 
 @dataclass(slots=True, eq=False)
@@ -199,7 +198,7 @@ class RunTimeLimits(Component):
 
     @property
     def _warning(self) -> int:
-        return self._configuration.settings.run_time_warning * _SECOND
+        return self._configuration.settings.run_time_warning * SECOND
 
     def _next(self, run: LimitedRun) -> int:
         if run.warned is None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import Job
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.journal import TurnMark
 
-_SECOND = 1_000_000_000
 #: The limit of a turn grows by so much for each pod of the job that was tried last.
 POD_TIME = 4_000_000
 #: The time for which the processor time of a namespace counts, in seconds.
@@ -76,7 +76,7 @@ class FairTurns(Component):
         """Return the next turn: immediately if jobs are left, or when a throttled namespace expires."""
         if self._left:
             return self._now + 1
-        return min(self._throttled.values()) + WINDOW * _SECOND if self._throttled else None
+        return min(self._throttled.values()) + WINDOW * SECOND if self._throttled else None
 
     def restore_throttled(self, throttled: Iterable[str], now: int) -> None:
         """Show namespaces that another scheduler throttles. Their processor time is unknown."""
@@ -85,10 +85,10 @@ class FairTurns(Component):
             self.throttled[namespace] = 0
 
     def begin(self, now: int, recorded: Iterable[TurnMark]) -> None:
-        if now // _SECOND // WINDOW != self._now // _SECOND // WINDOW:
+        if now // SECOND // WINDOW != self._now // SECOND // WINDOW:
             for namespace in list(self._used):
                 self._used_by(namespace)
-            after = now - WINDOW * _SECOND
+            after = now - WINDOW * SECOND
             self._tried_alone = {name: when for name, when in self._tried_alone.items() if when > after}
         self._now = now
         self.untried = {}
@@ -121,7 +121,7 @@ class FairTurns(Component):
         """`left`: whether jobs are left for the next turn."""
         self._left = left
         if self._throttled:
-            after = self._now - WINDOW * _SECOND
+            after = self._now - WINDOW * SECOND
             self._throttled = {name: when for name, when in self._throttled.items() if when > after}
             self.throttled.clear()
             self.throttled.update((name, self._used_by(name)) for name in sorted(self._throttled))
@@ -175,7 +175,7 @@ class FairTurns(Component):
         used = {namespace: self._used_by(namespace) for namespace in list(self._used)}
         # What others used before is not a credit against a namespace that has used nothing.
         least = min(used.get(namespace, 0) for namespace in namespaces)
-        turn = self._configuration.settings.turn_limit * _SECOND
+        turn = self._configuration.settings.turn_limit * SECOND
         fair = min(sum(used.values()) / len(namespaces), least + turn)
         found: list[Job] = []
         for namespace, theirs in namespaces.items():
@@ -189,7 +189,7 @@ class FairTurns(Component):
 
     def _used_by(self, namespace: str) -> int:
         """Nanoseconds of processor time during the last minute."""
-        first = self._now // _SECOND - WINDOW
+        first = self._now // SECOND - WINDOW
         seconds = self._used.get(namespace, {})
         for second in [second for second in seconds if second <= first]:
             del seconds[second]
@@ -235,7 +235,7 @@ class FairTurns(Component):
     @property
     def _limit(self) -> int:
         pods = 0 if self._job is None else len(self._job.pods)
-        return self._configuration.settings.turn_limit * _SECOND + pods * POD_TIME
+        return self._configuration.settings.turn_limit * SECOND + pods * POD_TIME
 
     def _measure(self) -> None:
         """Count the time since the last call for the job that is being tried."""
@@ -246,7 +246,7 @@ class FairTurns(Component):
             self._attempt += spent
             if job is not None and spent:
                 seconds = self._used.setdefault(job.namespace, {})
-                second = self._now // _SECOND
+                second = self._now // SECOND
                 seconds[second] = seconds.get(second, 0) + spent
         if job is None or job.key in self._alone:
             return

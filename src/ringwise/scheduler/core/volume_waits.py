@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
 
-from ringwise.durations import ExponentialBackoff
+from ringwise.durations import SECOND, ExponentialBackoff
 from ringwise.framework.gangs.gang_count import GangCount, is_placed
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import VOLUME_BINDING_FAILED, VOLUMES_AWAITED, VOLUMES_TIMED_OUT
@@ -35,7 +35,6 @@ from ringwise.wellknown import PREDICATE_TIME
 
 K = TypeVar("K")
 
-_SECOND = 1_000_000_000
 #: A job that gave its nodes back waits, so that others are tried first.
 BACKOFF = ExponentialBackoff(initial=1, limit=60)
 #: So many seconds a claim avoids a node for which its provisioner made no volume.
@@ -287,7 +286,7 @@ class VolumeWaits(Component):
             claims=sum(len(one.claims) for one in batches),
             claim=claim,
             node=node,
-            seconds=batch.limit // _SECOND,
+            seconds=batch.limit // SECOND,
         )
 
     def review(self, now: int) -> None:
@@ -395,7 +394,7 @@ class VolumeWaits(Component):
             awaited.confirmed = True
         elif awaited.confirmed and not claim.selected_node:
             refused = table.refused.setdefault(key, {})
-            refused[awaited.node] = now + REFUSED_SECONDS * _SECOND
+            refused[awaited.node] = now + REFUSED_SECONDS * SECOND
             self._refusals.put(key, min(refused.values()))
             return f"the provisioner made no volume of the claim {key} for {awaited.node}"
         elif claim.selected_node not in ("", awaited.before):
@@ -532,7 +531,7 @@ def _timed_out(batch: _Batch) -> Callable[[int], Reason]:
         claims=len(batch.claims),
         claim=claim,
         node=node,
-        limit=batch.limit // _SECOND,
+        limit=batch.limit // SECOND,
         seconds=seconds,
     )
 

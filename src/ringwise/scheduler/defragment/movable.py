@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ringwise.durations import plain_duration
+from ringwise.durations import SECOND, plain_duration
 from ringwise.framework.evictions.lost_work import (
     FALSE,
     NO_COST,
@@ -41,7 +41,6 @@ from ringwise.state.model import Pod, Queue, Requirement
 from ringwise.state.vcjob import Policy, Task, VcJob
 from ringwise.wellknown import COOLDOWN_TIME, MOVABLE, PREEMPTABLE, RESTART_COST
 
-_SECOND = 1_000_000_000
 #: Owners that keep their pods on their nodes.
 _TIED = frozenset({"DaemonSet", "Node"})
 #: Actions of a policy after which the job does not run again.
@@ -98,7 +97,7 @@ def restart_cost(view: SchedulerView, job: Job) -> int:
     written = plain_duration(job.annotations.get(RESTART_COST, ""))
     if written is None and job.annotations.get(RESTART_COST, "").strip() in NO_COST:
         return 0
-    return view.settings.restart_cost * _SECOND if written is None else written
+    return view.settings.restart_cost * SECOND if written is None else written
 
 
 def not_movable(
@@ -276,7 +275,7 @@ def _cooling(job: Job, placed: Sequence[Pod], queue: Queue | None, now: int) -> 
             until, why = end, f"it has {COOLDOWN_TIME}: {written_cooldown(job, pod)}"
     if not why:
         return None
-    return COOLS_DOWN(job=name_of(job), seconds=-((now - until) // _SECOND), why=why)
+    return COOLS_DOWN(job=name_of(job), seconds=-((now - until) // SECOND), why=why)
 
 
 def _over_budget(job: Job, pods: Sequence[Pod], budgets: Sequence[DisruptionBudget]) -> Reason | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ringwise.durations import duration_text
+from ringwise.durations import SECOND, duration_text
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.job import Job, PlannedPlace
@@ -55,12 +55,11 @@ from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
 
 WHY = "moved by a plan"
-_SECOND = 1_000_000_000
 #: M1: after the last evicted pod is gone.
-LIMIT = 120 * _SECOND
-_HOUR = 3600 * _SECOND
+LIMIT = 120 * SECOND
+_HOUR = 3600 * SECOND
 #: After this a plan that was sent has no effect.
-MAX_AGE = 600 * _SECOND
+MAX_AGE = 600 * SECOND
 #: After this nobody waits for an answer any more, and the record may have forgotten how it ended.
 FORGOTTEN = 24 * _HOUR
 #: Characters of what the API server says about an eviction.
@@ -167,7 +166,7 @@ class Moves(Component):
 
     def _limit(self, live: LivePlan) -> int:
         """When what is reserved ends."""
-        whole = live.since + LIMIT + self._configuration.settings.grace_over_time * _SECOND
+        whole = live.since + LIMIT + self._configuration.settings.grace_over_time * SECOND
         if live.is_leaving:
             return whole
         return min(whole, (live.since if live.last_gone is None else live.last_gone) + LIMIT)
@@ -222,7 +221,7 @@ class Moves(Component):
             before = self.moved.get(f"{owner}@{now}")
             chips += 0 if before is None else before.chips
             self.moved[f"{owner}@{now}"] = MovedJob(owner, now, chips)
-        kept = max(_HOUR, self._configuration.settings.move_again_after * _SECOND)
+        kept = max(_HOUR, self._configuration.settings.move_again_after * SECOND)
         for key in [key for key, one in self.moved.items() if one.at <= now - kept]:
             del self.moved[key]
         self._reserve_all(live)

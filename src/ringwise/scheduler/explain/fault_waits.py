@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.durations import duration_text, seconds_text
+from ringwise.durations import SECOND, duration_text, seconds_text
 from ringwise.framework.gangs.gang_count import needed_pods
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, amount_text, counted
@@ -30,7 +30,6 @@ from ringwise.wellknown import (
     SUB_HEALTHY_STRATEGY,
 )
 
-_SECOND = 1_000_000_000
 #: Names in one sentence.
 _NAMED = 3
 
@@ -162,7 +161,7 @@ def _deletion(handled: FaultJob, one: Deletion, now: int, grace: int) -> str:
         return f"{{are}} to be deleted: the API server refused it, again in {_left(one.not_before, now)}"
     if one.forced:
         return "{are} deleted by force; replacements start when nothing of this is left (N6)"
-    end = handled.deleting_since + grace * _SECOND
+    end = handled.deleting_since + grace * SECOND
     return f"{{are}} ending; what is left in {_left(end, now)} is deleted by force (grace-over-time)"
 
 

@@ -19,6 +19,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple
 
+from ringwise.durations import SECOND
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
 from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
@@ -65,7 +66,6 @@ _JOBS_A_STEP = 200
 _GROUPS_A_STEP = 10
 #: Ends that an answer names.
 _NAMED = 5
-_SECOND = 1_000_000_000
 #: Codes of reasons that depend on the pods of other nodes.
 _OF_NEIGHBOURS = tuple(kind.code for kind in (POD_AFFINITY_UNMET, POD_ANTI_AFFINITY, ANTI_AFFINITY_OF_OTHERS))
 _MOVED = "jobs are moved so that it can start"
@@ -118,7 +118,7 @@ def _start_by_plan(view: SchedulerView, live: LivePlan, now: int) -> ExpectedSta
     for _, uid, pod in live.moving_pods():
         record = pods.get(uid)
         if not pod.gone and record is not None:
-            gone = max(gone, live.since + record.pod.grace * _SECOND)
+            gone = max(gone, live.since + record.pod.grace * SECOND)
     if not live.is_leaving:
         return ExpectedStart(StartKind.KNOWN, now, now, why=_MOVED)
     if gone <= now:
@@ -210,7 +210,7 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
             continue
         uids = tuple(job.pods)
         if all(pod.deleting for pod in placed) and job.key not in began:
-            found.append(JobRun(job, uids, now, now + view.settings.grace_over_time * _SECOND, False))
+            found.append(JobRun(job, uids, now, now + view.settings.grace_over_time * SECOND, False))
             continue
         # For a job that another scheduler placed: when it was created. Who waits for claims begins now.
         started = job.created if job.started is None else job.started

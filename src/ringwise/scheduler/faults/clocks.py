@@ -7,6 +7,7 @@ job could be complete: the pods that it lacks exist and wait for nodes, and none
 
 from __future__ import annotations
 
+from ringwise.durations import SECOND
 from ringwise.framework.gangs.gang_count import is_complete, needed_pods, placed_pods, waiting_pods
 from ringwise.framework.job import Job
 from ringwise.framework.reschedule_clock import RescheduleClock
@@ -19,7 +20,6 @@ from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery
 from ringwise.scheduler.faults.scope import LostParts, level_now, level_times, next_level
 from ringwise.wellknown import PROCESS_RECOVER_ENABLE
 
-_SECOND = 1_000_000_000
 _NEED_CLUSTERD = frozenset({ProcessRecovery.ON.value, ProcessRecovery.PAUSE.value})
 
 
@@ -94,7 +94,7 @@ class Clocks:
         held = recovery is ProcessRecovery.ON
         block = level_times(self._configuration.settings).block
         # Held below block level.
-        clock.most = max(0, int(block * _SECOND) - 1) if held else None
+        clock.most = max(0, int(block * SECOND) - 1) if held else None
         if recovery is ProcessRecovery.OFF and job.labels.get(PROCESS_RECOVER_ENABLE) in _NEED_CLUSTERD:
             # ClusterD does not run. When it does again, the label has not changed by that.
             return
@@ -140,13 +140,13 @@ class Clocks:
         if clock.running is not None:
             if clock.next_after is None:
                 return None
-            return now + max(1, int(clock.next_after * _SECOND) - clock.counted)
+            return now + max(1, int(clock.next_after * SECOND) - clock.counted)
         since = (job.terminating[uid].since for uid in self.terminating(job, now) if uid in job.terminating)
         return min((time + self._grace for time in since), default=None)
 
     @property
     def _grace(self) -> int:
-        return self._configuration.settings.grace_over_time * _SECOND
+        return self._configuration.settings.grace_over_time * SECOND
 
 
 def _stays(level: Level, policy: FaultPolicy) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_SECOND = 1_000_000_000
+from ringwise.durations import SECOND
+
 #: Seconds without any report of it after which it does not run. It writes every 5 s, changes or not; while it
 #: starts, or another replica takes over, its ConfigMaps may be empty.
 ABSENT_AFTER = 60
@@ -25,10 +26,10 @@ class ClusterDPresence:
             self._gone = None if self._nodes else now
 
     def runs(self, now: int) -> bool:
-        return bool(self._nodes) or (self._gone is not None and now < self._gone + ABSENT_AFTER * _SECOND)
+        return bool(self._nodes) or (self._gone is not None and now < self._gone + ABSENT_AFTER * SECOND)
 
     def deadline(self) -> int | None:
-        return None if self._gone is None else self._gone + ABSENT_AFTER * _SECOND
+        return None if self._gone is None else self._gone + ABSENT_AFTER * SECOND
 
     def ended(self, now: int) -> bool:
         """Whether it has become certain that it does not run any more; told once."""

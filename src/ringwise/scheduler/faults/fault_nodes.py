@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ringwise.durations import SECOND
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.fleet import HOSTS
@@ -14,7 +15,6 @@ from ringwise.topology.natural import natural_key
 
 #: Bytes of the document. The ConfigMap has another key; it holds 1 MiB.
 MAX_DOCUMENT = 800 * 1024
-_SECOND = 1_000_000_000
 
 
 class FaultNodes(Component):
@@ -38,9 +38,9 @@ class FaultNodes(Component):
                 del self._entries[name]
                 self.changed = True
             return
-        entry["UpdateTime"] = before["UpdateTime"] if before is not None else now // _SECOND
+        entry["UpdateTime"] = before["UpdateTime"] if before is not None else now // SECOND
         if entry != before:
-            entry["UpdateTime"] = now // _SECOND
+            entry["UpdateTime"] = now // SECOND
             self._entries[name] = entry
             self.changed = True
 

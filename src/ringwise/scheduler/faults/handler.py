@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
-from ringwise.durations import earliest
+from ringwise.durations import SECOND, earliest
 from ringwise.framework.gangs.gang_count import is_complete, is_complete_and_confirmed, is_placed, placed_pods
 from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.network_topology import PLUGIN
@@ -49,7 +49,6 @@ from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.wellknown import LOGICAL_RACK
 
-_SECOND = 1_000_000_000
 #: Seconds before a refused deletion is tried again.
 DELETE_AGAIN_AFTER = 5
 #: Seconds of its clock after which the replacement of a drained pod has found no place.
@@ -212,7 +211,7 @@ class FaultHandler(Component):
             return
         handled = self.jobs.get(job.key)
         deletion = None if handled is None else handled.deletions.get(uid)
-        again = now + DELETE_AGAIN_AFTER * _SECOND
+        again = now + DELETE_AGAIN_AFTER * SECOND
         if handled is not None and handled.refused_on == uid:
             handled.refused_on = ""
             self._wake_at(job.key, (self._due.of(job.key), again))
@@ -280,7 +279,7 @@ class FaultHandler(Component):
                 if isinstance(error, UndefinedTransition):
                     # No event leads out of it. Faults that still exist are found again.
                     self.jobs.pop(key)
-                self._due.put(key, now + REVIEW_AGAIN_AFTER * _SECOND)
+                self._due.put(key, now + REVIEW_AGAIN_AFTER * SECOND)
             else:
                 self._containment.succeeded("job", key, self.name)
             if key in self.jobs:
@@ -455,7 +454,7 @@ class FaultHandler(Component):
         broken = [chip for chip in broken_hardware(faulty) if chip not in known]
         if not broken:
             return
-        until = now + self._configuration.settings.fault_cool_down * _SECOND
+        until = now + self._configuration.settings.fault_cool_down * SECOND
         job.cooling = self.cool_downs.add(owner_of(job), broken, now, until)
 
     def _broke_before(self, job: Job, now: int, pod: FaultyPod) -> bool:
@@ -577,7 +576,7 @@ class FaultHandler(Component):
             # F2: at or above minAvailable nothing healthy is deleted.
             handled.drop_evictions()
         by_force = not handled.external and handled.by_force(policy)
-        over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
+        over = not handled.external and now >= handled.deleting_since + self._grace * SECOND
         left = [one.name for one in handled.deletions.values() if not one.forced and not one.evict]
         if over and not by_force and left:
             handled.happened(Happened.GRACE_OVER)
@@ -625,7 +624,7 @@ class FaultHandler(Component):
             return []
         handled.happened(Happened.PLACED)
         placed = placed_pods(self._state, job)
-        seconds = round((now - handled.since) / _SECOND, 1)
+        seconds = round((now - handled.since) / SECOND, 1)
         self._told.append(job_events.recovered(job, placed, seconds, drained=handled.drained))
         return [*reset_config.at_the_end(handled, job, policy, now, self._level(job))]
 
@@ -674,7 +673,7 @@ class FaultHandler(Component):
         """When replacements of drained pods have been tried; None: they have, and found no place."""
         counted = 0.0 if job.clock is None else job.clock.seconds(now)
         return (
-            None if counted >= FOUND_NO_PLACE_AFTER else now + int((FOUND_NO_PLACE_AFTER - counted) * _SECOND)
+            None if counted >= FOUND_NO_PLACE_AFTER else now + int((FOUND_NO_PLACE_AFTER - counted) * SECOND)
         )
 
     def _times(self, handled: FaultJob, job: Job, now: int) -> list[int | None]:
@@ -687,7 +686,7 @@ class FaultHandler(Component):
         times: list[int | None] = [one.not_before for one in handled.deletions.values() if not one.sent]
         plain = (one for one in handled.deletions.values() if not one.evict)
         if not handled.external and any(not one.forced for one in plain):
-            times.append(handled.deleting_since + self._grace * _SECOND)
+            times.append(handled.deleting_since + self._grace * SECOND)
         return [time for time in times if time is not None and time > now]
 
     # -- F1 --------------------------------------------------------------------------------------------
@@ -698,7 +697,7 @@ class FaultHandler(Component):
         self.restarts.owners.update(record.of(self.restarts.owners))
         self.detector.restore(record, now)
         self.rejected.counts.update(record.of(self.rejected.counts))
-        self.cool_downs.restore(record, now, now + self._configuration.settings.fault_cool_down * _SECOND)
+        self.cool_downs.restore(record, now, now + self._configuration.settings.fault_cool_down * SECOND)
         # They stand until their job is looked at.
         self.clocks.by_job.update(record.of(self.clocks.by_job))
         self._dirty.update(dict.fromkeys(self.clocks.by_job))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ringwise.durations import SECOND
 from ringwise.framework.gangs.gang_count import is_placed
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict, EvictionCause
@@ -13,7 +14,6 @@ from ringwise.topology.numbers import UINT64, whole_number
 from ringwise.wellknown import PREDICATE_TIME
 
 WHY = "the gang could not be completed"
-_SECOND = 1_000_000_000
 #: Seconds that a scheduler has after it first saw a partly bound gang, however long the gang has been so:
 #: by then its own attempt to complete it has failed, and bindings that succeeded meanwhile are reported.
 GRACE = 2
@@ -105,7 +105,7 @@ class PartialGangs(Component):
         if len(self._bound(job)) >= job.min_available:
             # No limit is so short that bindings under way have no time to be confirmed.
             limit, grace = max(limit, GRACE_WHILE_BINDING), GRACE_WHILE_BINDING
-        return max(partial.since + limit * _SECOND, partial.noticed + grace * _SECOND)
+        return max(partial.since + limit * SECOND, partial.noticed + grace * SECOND)
 
     def _bound_before_start(self, job: Job, confirmed: list[str]) -> int | None:
         """When the first of its pods was bound, where that was before this scheduler started."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeVar
 
+from ringwise.durations import SECOND
 from ringwise.grammar import agrees
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
@@ -47,7 +48,6 @@ LEVELS = (
     MANUALLY_SEPARATE_KEY,
 )
 _LEVELS = frozenset(level.lower() for level in LEVELS)
-_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class FaultMasks:
 
     def masked_until(self, code: str, level: str, seen: int) -> int:
         """When a fault that was first seen at `seen` begins to count, in nanoseconds."""
-        return seen + self.window(code, level) * _SECOND
+        return seen + self.window(code, level) * SECOND
 
 
 NO_MASKS = FaultMasks()

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ringwise.durations import SECOND
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import AwaitedNode, Job, PreviousNode, TerminatingPod
 from ringwise.messages import events as ev
@@ -89,7 +90,6 @@ class FailedPods:
 
 WHY = "being rescheduled"
 _BATCH_JOB = (KUBERNETES_JOB_API, "Job")
-_SECOND = 1_000_000_000
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
 
 
@@ -316,7 +316,7 @@ class PreviousPlacements(Component):
 
     @property
     def _hold(self) -> int:
-        return self._configuration.settings.hold_healthy_nodes * _SECOND
+        return self._configuration.settings.hold_healthy_nodes * SECOND
 
     def _leaves(self, uid: str, now: int) -> None:
         """F1: the pod is being deleted: its placement is known should the scheduler end before the pod."""

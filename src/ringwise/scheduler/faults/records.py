@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ringwise.durations import SECOND
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.entries import compact
 from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables
@@ -20,7 +21,6 @@ MAX_REASONS = 10
 MAX_DOCUMENT = 950 * 1024
 #: Bytes of `remain-retry-times`, which is beside `fault-node` in its ConfigMap. It is only shown.
 MAX_RETRIES = 150 * 1024
-_SECOND = 1_000_000_000
 
 
 class RescheduleRecords:
@@ -46,7 +46,7 @@ class RescheduleRecords:
             "RescheduleRecords": [],
         }
         pods = sorted(handled.faulty.values(), key=lambda pod: pod.position.rank)[:MAX_REASONS]
-        seconds, rest = divmod(now, _SECOND)
+        seconds, rest = divmod(now, SECOND)
         moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
         record = {
             "LogFileFormatTime": moment.strftime("I%m%d %H:%M:%S.%f"),

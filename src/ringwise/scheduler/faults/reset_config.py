@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import Job
 from ringwise.messages.commands import SetResetConfig
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.detection import FaultType
 from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery, SubHealth
-
-_SECOND = 1_000_000_000
 
 
 def before_deletion(handled: FaultJob, job: Job, policy: FaultPolicy) -> list[SetResetConfig]:
@@ -38,7 +37,7 @@ def at_the_end(
             _name(job),
             graceful_exit=False if handled.told_to_exit else None,
             whole_job_restarted=level is Level.JOB if pods_restarted else None,
-            seconds=now // _SECOND,
+            seconds=now // SECOND,
         )
     ]
 

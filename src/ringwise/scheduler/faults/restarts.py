@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringwise.durations import ExponentialBackoff, duration_text, seconds_text
+from ringwise.durations import SECOND, ExponentialBackoff, duration_text, seconds_text
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables
 from ringwise.state.model import Pod
 
-_SECOND = 1_000_000_000
 #: The restarts after the first wait. The limit is less than the time for which the controller waits for an
 #: answer about failed pods (F5).
 BACKOFF = ExponentialBackoff(initial=1, limit=32)
@@ -35,14 +34,14 @@ class Restarted:
     @property
     def next(self) -> int:
         """Before this time new pods are not restarted."""
-        return self.last + BACKOFF.seconds(self.again + 1) * _SECOND
+        return self.last + BACKOFF.seconds(self.again + 1) * SECOND
 
     def is_over(self, now: int) -> bool:
-        return now >= self.last + FORGOTTEN_AFTER * _SECOND
+        return now >= self.last + FORGOTTEN_AFTER * SECOND
 
     def is_new(self, pod: Pod) -> bool:
         """Whether the pod was created since the first restart; the API server counts whole seconds."""
-        return pod.created // _SECOND >= self.first // _SECOND
+        return pod.created // SECOND >= self.first // SECOND
 
 
 @dataclass(frozen=True, slots=True)

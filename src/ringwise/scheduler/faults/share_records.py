@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ringwise.durations import SECOND
 from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, pod_order
@@ -34,8 +35,6 @@ from ringwise.scheduler.faults.successors import (
 from ringwise.state.cluster import PodRecord
 from ringwise.state.model import Pod
 from ringwise.state.node_health import NodeStatus
-
-_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +270,7 @@ class ShareRecords(Component):
 
     @property
     def _hold(self) -> int:
-        return self._configuration.settings.hold_healthy_nodes * _SECOND
+        return self._configuration.settings.hold_healthy_nodes * SECOND
 
     # -- what is held ------------------------------------------------------------------------
 
