@@ -17,12 +17,18 @@ from ringwise.state.model import EMPTY, HyperNode, Pod, PodGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
-    """D1: bind a pod to a node; the chips travel in the annotations of the same request."""
+class PodCommand:
+    """A command about a pod: its uid, namespace and name."""
 
     uid: str
     namespace: str
     pod: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bind(PodCommand):
+    """D1: bind a pod to a node; the chips travel in the annotations of the same request."""
+
     node: str
     chips: tuple[int, ...] = ()
     annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
@@ -82,12 +88,9 @@ class EvictionCause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(PodCommand):
     """Evict a running pod."""
 
-    uid: str
-    namespace: str
-    pod: str
     why: str
     cause: EvictionCause = EvictionCause.OTHER
     #: Key of the job that it makes room for; empty: none. With all that make room for the same job here, and
@@ -119,24 +122,16 @@ class AnnotateGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class SetPodCondition:
+class SetPodCondition(PodCommand):
     """A pod's condition: the reason why it has no node. Sent only when it changed."""
 
-    uid: str
-    namespace: str
-    pod: str
     reason: Reason
     #: The node on which others are evicted for it; empty: no longer; None: as it was.
     nominated: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveQueueGate:
+class RemoveQueueGate(PodCommand):
     """The job of the pod is admitted to its queue: remove the scheduling gate that waits for this."""
-
-    uid: str
-    namespace: str
-    pod: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +314,7 @@ class CreatePod:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePod:
-    uid: str
-    namespace: str
-    pod: str
+class DeletePod(PodCommand):
     why: str = ""
     #: Seconds that the pod has to end; None: its own. 0 deletes it by force.
     grace: int | None = None
@@ -339,12 +331,9 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotatePod:
+class AnnotatePod(PodCommand):
     """Write annotations of a pod, or remove some; a pod that was recreated meanwhile is left alone."""
 
-    uid: str
-    namespace: str
-    pod: str
     annotations: Mapping[str, str] = field(hash=False)
     remove: tuple[str, ...] = ()
 

@@ -75,15 +75,33 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedObjectGone(Event):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedObjectGone(Event):
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacedObjectGone(Event):
+    namespace: str
+    name: str
+
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSeen(Event):
     kind = "Node"
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NodeGone(Event):
+class NodeGone(NamedObjectGone):
     kind = "Node"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +122,8 @@ class PodGroupSeen(Event):
     group: PodGroup
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupGone(Event):
+class PodGroupGone(KeyedObjectGone):
     kind = "PodGroup"
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +132,8 @@ class QueueSeen(Event):
     queue: Queue
 
 
-@dataclass(frozen=True, slots=True)
-class QueueGone(Event):
+class QueueGone(NamedObjectGone):
     kind = "Queue"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +142,8 @@ class NamespaceSeen(Event):
     namespace: Namespace
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceGone(Event):
+class NamespaceGone(NamedObjectGone):
     kind = "Namespace"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +152,8 @@ class HyperNodeSeen(Event):
     hyper_node: HyperNode
 
 
-@dataclass(frozen=True, slots=True)
-class HyperNodeGone(Event):
+class HyperNodeGone(NamedObjectGone):
     kind = "HyperNode"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +162,8 @@ class StorageClassSeen(Event):
     storage_class: StorageClass
 
 
-@dataclass(frozen=True, slots=True)
-class StorageClassGone(Event):
+class StorageClassGone(NamedObjectGone):
     kind = "StorageClass"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +172,8 @@ class CsiNodeSeen(Event):
     csi_node: CsiNode
 
 
-@dataclass(frozen=True, slots=True)
-class CsiNodeGone(Event):
+class CsiNodeGone(NamedObjectGone):
     kind = "CSINode"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +182,8 @@ class CsiDriverSeen(Event):
     driver: CsiDriver
 
 
-@dataclass(frozen=True, slots=True)
-class CsiDriverGone(Event):
+class CsiDriverGone(NamedObjectGone):
     kind = "CSIDriver"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +192,8 @@ class StorageCapacitySeen(Event):
     capacity: StorageCapacity
 
 
-@dataclass(frozen=True, slots=True)
-class StorageCapacityGone(Event):
+class StorageCapacityGone(NamespacedObjectGone):
     kind = "CSIStorageCapacity"
-    namespace: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +202,8 @@ class VolumeSeen(Event):
     volume: PersistentVolume
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeGone(Event):
+class VolumeGone(NamedObjectGone):
     kind = "PersistentVolume"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +212,8 @@ class ClaimSeen(Event):
     claim: PersistentVolumeClaim
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimGone(Event):
+class ClaimGone(KeyedObjectGone):
     kind = "PersistentVolumeClaim"
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +222,8 @@ class PriorityClassSeen(Event):
     priority_class: PriorityClass
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityClassGone(Event):
+class PriorityClassGone(NamedObjectGone):
     kind = "PriorityClass"
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +232,8 @@ class QuotaSeen(Event):
     quota: ResourceQuota
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaGone(Event):
+class QuotaGone(NamespacedObjectGone):
     kind = "ResourceQuota"
-    namespace: str
-    name: str
-
-    @property
-    def about(self) -> tuple[str, str]:
-        return self.kind, f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +242,8 @@ class VcJobSeen(Event):
     job: VcJob
 
 
-@dataclass(frozen=True, slots=True)
-class VcJobGone(Event):
+class VcJobGone(KeyedObjectGone):
     kind = "Job"
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,10 +313,6 @@ class LeaderRecordRead(Event):
     #: Whether the reader takes over from the writer.
     takes_over: bool = True
 
-    @property
-    def about(self) -> tuple[str, str]:
-        return self.kind, type(self).__name__
-
 
 @dataclass(frozen=True, slots=True)
 class AccountsRead(Event):
@@ -345,10 +327,6 @@ class AccountsRead(Event):
     ran: tuple[AccountedJob, ...] = ()
     #: When it was written, in nanoseconds; 0: nothing was written before.
     written: int = 0
-
-    @property
-    def about(self) -> tuple[str, str]:
-        return self.kind, type(self).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,10 +345,6 @@ class StartsEstimated(Event):
     """
 
     starts: tuple[EstimatedStart, ...]
-
-    @property
-    def about(self) -> tuple[str, str]:
-        return self.kind, type(self).__name__
 
 
 @dataclass(frozen=True, slots=True)

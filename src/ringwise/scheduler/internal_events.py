@@ -17,17 +17,16 @@ from ringwise.state.vcjob import VcJob
 
 
 @dataclass(slots=True)
-class JobSeen:
+class JobEvent:
+    job: Job
+
+
+class JobSeen(JobEvent):
     """One of its objects was seen, and it is there."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class JobChanged:
+class JobChanged(JobEvent):
     """Its pods came, went or got other nodes, or it lost an object."""
-
-    job: Job
 
 
 @dataclass(slots=True)
@@ -37,60 +36,36 @@ class JobSpecChanged:
     key: str
 
 
-@dataclass(slots=True)
-class JobSettled:
+class JobSettled(JobEvent):
     """A cycle decided about it."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class JobRefreshed:
+class JobRefreshed(JobEvent):
     """It was read again, because one of its objects changed."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class JobSkipped:
+class JobSkipped(JobEvent):
     """It was active, but is not tried in this cycle."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class JobStatusChanged:
+class JobStatusChanged(JobEvent):
     """Its reason, its priority or its expected start is different."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class ReservationChanged:
+class ReservationChanged(JobEvent):
     """Something was reserved for it, or is not any more."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class JobGone:
+class JobGone(JobEvent):
     """It has no objects left."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class AdmissionEnded:
+class AdmissionEnded(JobEvent):
     """It was admitted and is Pending again: what it was promised is free."""
 
-    job: Job
 
-
-@dataclass(slots=True)
-class HardwareBroke:
+class HardwareBroke(JobEvent):
     """Hardware, not the job itself, is why pods of it failed."""
-
-    job: Job
 
 
 @dataclass(slots=True)
