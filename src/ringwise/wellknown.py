@@ -264,6 +264,13 @@ POD_STATUS = "huawei.com/pod-status"
 RESTART_REFUSED = "ringwise.io/restart-refused"
 #: How many pods before this one kubelet rejected at admission, one after the other (F5). Controller.
 KUBELET_REJECTIONS = "ringwise.io/kubelet-rejections"
+#: What a pod has of its shared chip: percent of the cores, megabytes of the memory, and the policy. As labels
+#: the user's request; as annotations what the scheduler granted (rule V4).
+AICORE_QUOTA = "huawei.com/scheduler.softShareDev.aicoreQuota"
+HBM_QUOTA = "huawei.com/scheduler.softShareDev.hbmQuota"
+SHARE_POLICY = "huawei.com/scheduler.softShareDev.policy"
+#: Values of the last, with their numbers in the file that a container reads.
+SHARE_POLICIES = {"fixed-share": 1, "elastic": 2, "best-effort": 3}
 #: Prefix of the annotations with the pod's blocks.
 SUPER_POD_PREFIX = "super-pod-"
 
@@ -389,6 +396,9 @@ UPGRADE_REASON_KEY = "UpgradeFaultReason"
 DESCRIPTION_KEY = "Description"
 #: Its data key with the chips that each pod has, by the pod's uid (rule N8). Ringwise's device plugin.
 MOUNTED_CHIPS_KEY = "RingwiseMountedChips"
+#: Its data key with the shares of chips that pods have, by the pod's uid: chip, percent, megabytes and policy
+#: (rule V4). The same.
+MOUNTED_SHARES_KEY = "RingwiseMountedShares"
 #: Its data key with the chips that each pod may have whose mount the device plugin has no record of, by the
 #: pod's uid (rule N8). The same.
 DOUBTFUL_CHIPS_KEY = "RingwiseDoubtfulChips"

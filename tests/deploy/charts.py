@@ -104,6 +104,9 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "no-pod-groups": {"podGroups": {"enabled": False}},
     "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
     "labeled-nodes": {"devicePlugin": {"nodes": "labeled"}},
+    "soft-shares": {
+        "devicePlugin": {"softShares": {"directory": "/var/lib/ringwise-shares", "singleDieMode": True}}
+    },
     "device-plugin-with-cdi": {
         "devicePlugin": {
             "mountBy": "cdi",

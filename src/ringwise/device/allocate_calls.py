@@ -16,6 +16,7 @@ from ringwise.device.control_groups import ControlGroups
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod
 from ringwise.device.rpc import KubeletError, PodResources
+from ringwise.device.soft_shares import ShareFiles
 from ringwise.kubeclient.client import API_ERRORS, ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import name_of, version_number
@@ -65,6 +66,7 @@ class AllocateCalls:
         why_not: Callable[[str], str | None],
         read_pods: Callable[[], Any],
         groups: ControlGroups,
+        shares: ShareFiles | None = None,
         containers: ContainerSpecs | None = None,
     ) -> None:
         self._allocator = allocator
@@ -77,6 +79,7 @@ class AllocateCalls:
         self._read_pods = read_pods
         self._containers = containers
         self._groups = groups
+        self._shares = shares
         self._serving = asyncio.Lock()
         #: What kubelet listed last; None: it did not answer.
         self.listing: Listing | None = None
@@ -129,6 +132,7 @@ class AllocateCalls:
         if pod is None:
             self.save()
             return True
+        self._prepare(allocation)
         # The file is written while the server works; kubelet gets the answer when both have it.
         loop = asyncio.get_running_loop()
         writing = loop.call_later(AFTER_SENDING, self.save)
@@ -157,6 +161,25 @@ class AllocateCalls:
         loop.call_later(AFTER_ANSWER, _log_allocation, allocation)
         return True
 
+    def _prepare(self, allocation: AllocateResult) -> None:
+        """Record a share and write its files before the pod is marked (rule V19). Raises AllocationError."""
+        if self._shares is None:
+            return
+        problem = ""
+        if not self.save():
+            problem = "the record was not written"
+        else:
+            try:
+                self._shares.write(allocation.mount)
+            except OSError as error:
+                problem = str(error)
+        if problem:
+            self._allocator.abort(allocation)
+            self.save()
+            raise AllocationError(
+                f"the share of pod {allocation.mount.chosen_key} was not created: {problem}"
+            )
+
     async def _mark(self, pod: NodePod, annotations: Mapping[str, str]) -> NodePod | None:
         unknown: UnreachableError | None = None
         for attempt in range(1, PATCH_ATTEMPTS + 1):
@@ -184,9 +207,12 @@ class AllocateCalls:
         version = _version_in(answer)
         return replace(pod.annotated(annotations), version=version) if version else None
 
-    def save(self) -> None:
-        """The file has what the book has, or a failure is counted."""
-        self._file.save(self._allocator.ledger)
+    def save(self) -> bool:
+        """Write the records; return whether the file has all of them."""
+        # Files of shares are removed first, so that none outlives its record.
+        if self._shares is not None:
+            self._shares.keep(self._allocator.ledger.mounts)
+        return self._file.save(self._allocator.ledger)
 
     async def read_listing(self, *, during_call: bool = False) -> bool:
         """Compare the mounts with kubelet's pod-resources API; whether it answered."""

@@ -64,9 +64,8 @@ def is_candidate(pod: NodePod, resource: str) -> bool:
     )
 
 
-def first_waiting(pods: Iterable[NodePod], resource: str, count: int) -> NodePod | None:
-    """Of candidates with that many chips the one placed first; ties by creation time, then by name (D2)."""
-    matching = [pod for pod in pods if len(listed_chips(pod.annotations.get(resource), resource)) == count]
+def first_placed(matching: Sequence[NodePod]) -> NodePod | None:
+    """The pod that the scheduler placed first; ties by creation time, then by name (D2)."""
     if not matching:
         return None
     places = list(map(_placed, matching))
@@ -133,8 +132,8 @@ def preferred_ids(
     return chosen
 
 
-def check_request(requests: Sequence[Sequence[str]], known: Collection[str]) -> None:
-    """What Allocate refuses before it looks at any pod."""
+def check_request(requests: Sequence[Sequence[str]], known: Collection[str], *, shares: bool = False) -> None:
+    """Raise AllocationError for a request that no pod can have made; `shares`: ids are percents of chips."""
     if not requests:
         raise AllocationError("the request names no container")
     if len(requests) > MAX_CONTAINERS:
@@ -149,7 +148,7 @@ def check_request(requests: Sequence[Sequence[str]], known: Collection[str]) -> 
         if len(set(ids)) != len(ids):
             raise AllocationError("a container names an id twice")
         virtual = [identity for identity in ids if identity.count("-") > 1]
-        if len(virtual) > 1:
+        if len(virtual) > 1 and not shares:
             raise AllocationError("a container may have one vNPU only")
         for identity in ids:
             if len(identity) > MAX_ID:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ringwise.device.allocation import (
     CONSUMED,
     AllocationError,
-    first_waiting,
+    first_placed,
     is_candidate,
     listed_chips,
     named_chips,
@@ -39,6 +39,8 @@ MAX_END = 3600
 
 #: Of pods that an Allocate call passed over so many are named.
 MAX_NAMED = 3
+
+NOT_HERE = "is not on this node"
 
 #: Pod (namespace/name) to the ids of each of its containers, as kubelet's pod-resources API lists them.
 Listing = Mapping[str, Sequence[Sequence[str]]]
@@ -77,6 +79,8 @@ SameRankTable = Callable[[str, str], bool]
 
 class Allocator:
     """One resource of one node."""
+
+    _DISAGREES = "the chip list and the request differ"
 
     def __init__(
         self,
@@ -181,9 +185,13 @@ class Allocator:
         return (
             is_candidate(pod, self.resource)
             and pod.asking_containers(self.resource) == 1
-            and len(listed_chips(pod.annotations.get(self.resource), self.resource))
-            == pod.asks_for(self.resource)
+            and self._agrees(pod)
         )
+
+    def _agrees(self, pod: NodePod) -> bool:
+        """Return whether the annotations name as much as the pod asks for."""
+        chips = listed_chips(pod.annotations.get(self.resource), self.resource)
+        return len(chips) == pod.asks_for(self.resource)
 
     def _unserved_pods(self) -> list[NodePod]:
         served = self._mounted_pods().union(self._unrecorded)
@@ -213,16 +221,8 @@ class Allocator:
             return AllocateResult(mount, None, {})
         pod, passed_over = self._served_next(len(ids), why_not, ids, fresh)
         if pod is None:
-            raise AllocationError(_few(passed_over) if passed_over else self._nothing_waits(len(ids)))
-        mount = Mount(
-            self.resource,
-            tuple(ids),
-            listed_chips(pod.annotations.get(self.resource), self.resource),
-            pod.uid,
-            pod.key,
-            time=pod.annotations.get(PREDICATE_TIME),
-            at=now,
-        )
+            raise AllocationError(self._failure(passed_over, len(ids)))
+        mount = self._mount(pod, ids, now)
         annotations = self._annotations(self.pods[pod.uid], mount)
         annotations[PREDICATE_TIME] = CONSUMED
         claim = self.ledger.claims.get(pod.uid)
@@ -233,26 +233,44 @@ class Allocator:
         self.ledger.unclaim(pod.uid)
         return AllocateResult(mount, pod, annotations, claim, tuple(passed_over))
 
+    def _mount(self, pod: NodePod, ids: Sequence[str], now: int) -> Mount:
+        return Mount(
+            self.resource,
+            tuple(ids),
+            listed_chips(pod.annotations.get(self.resource), self.resource),
+            pod.uid,
+            pod.key,
+            time=pod.annotations.get(PREDICATE_TIME),
+            at=now,
+        )
+
     def _served_next(
         self, count: int, why_not: Callable[[str], str | None], ids: Sequence[str], fresh: bool
     ) -> tuple[NodePod | None, list[str]]:
         """The pod that a call for so many chips serves, and why those before it are passed over (rule D2)."""
         waiting, passed_over = self.waiting(), list[str]()
-        while (pod := first_waiting(waiting, self.resource, count)) is not None:
+        while True:
+            pod = first_placed([one for one in waiting if one.asks_for(self.resource) == count])
+            if pod is None:
+                break
             chips = listed_chips(pod.annotations.get(self.resource), self.resource)
             of_pod = f" of pod {pod.key}"
             problem = next(filter(None, (self._unusable(chip, of_pod, why_not) for chip in chips)), None)
             if problem is None:
-                held = self._held_by_others(pod.uid, ids, fresh)
-                chip = next((chip for chip in chips if chip in held), None)
-                if chip is None:
+                problem = self._occupied(pod, chips, ids, fresh)
+                if problem is None:
                     break
-                problem = f"chip {chip}{of_pod} is held by {held[chip]}"
                 if not fresh:
                     raise AllocationError(problem)
             passed_over.append(problem)
             waiting = [one for one in waiting if one is not pod]
         return pod, passed_over
+
+    def _occupied(self, pod: NodePod, chips: Sequence[str], ids: Sequence[str], fresh: bool) -> str | None:
+        """Return why containers of other pods leave no room for the pod on its chips."""
+        held = self._held_by_others(pod.uid, ids, fresh)
+        chip = next((chip for chip in chips if chip in held), None)
+        return None if chip is None else f"chip {chip} of pod {pod.key} is held by {held[chip]}"
 
     def commit(self, allocation: AllocateResult, patched: NodePod | None = None) -> None:
         """The pod was patched: the watch will show it later."""
@@ -274,7 +292,7 @@ class Allocator:
 
     def _unusable(self, chip: str, of_pod: str, why_not: Callable[[str], str | None]) -> str | None:
         if chip not in self.chips:
-            return f"chip {chip}{of_pod} is not on this node"
+            return f"chip {chip}{of_pod} {NOT_HERE}"
         problem = why_not(chip)
         return None if problem is None else f"chip {chip}{of_pod} cannot be used: {problem}"
 
@@ -341,7 +359,11 @@ class Allocator:
         """The chips that count for a live pod without a record."""
         if not self._is_doubtful(pod):
             return self._limited(self.as_claimed(pod))
-        return self.doubts.chips(pod, self._unrecorded.get(pod.uid, ()), self.ledger.mapped(self.resource))
+        ids, mapped = self._unrecorded.get(pod.uid, ()), self.ledger.mapped(self.resource)
+        return self.doubts.chips(pod, ids, mapped, pod.asks_for(self.resource))
+
+    def _failure(self, passed_over: Sequence[str], count: int) -> str:
+        return _few(passed_over) if passed_over else self._nothing_waits(count)
 
     def _nothing_waits(self, count: int) -> str:
         others = sorted(
@@ -361,10 +383,14 @@ class Allocator:
         known = {pod.uid for pod in self.waiting()}
         changed = sorted(pod.key for pod in unserved if pod.uid not in known and pod.key not in refused)
         if changed:
-            waiting += f"; {self.resource} lists not as many chips as asked for in {', '.join(changed)}"
+            waiting += f"; {self._DISAGREES} in {', '.join(changed)}"
         return f"no pod of this node waits for {counted(count, 'chip')} of {self.resource}{waiting}"
 
     # -- ids -------------------------------------------------------------------------------------------
+
+    def device_ids(self) -> dict[str, tuple[str, ...]]:
+        """Return the ids under which each chip is reported to kubelet."""
+        return {chip: (identity,) for chip, identity in self.reported().items()}
 
     def reported(self) -> dict[str, str]:
         """Under which id each chip is reported to kubelet."""
@@ -640,6 +666,10 @@ class Allocator:
             if uid in self.pods and uid not in known:
                 known[uid] = claim.chips
         return known
+
+    def shares_of_pods(self) -> dict[str, Mount] | None:
+        """Return mounts of shares by the uid of the pod; None if chips are not shared here."""
+        return None
 
     def doubtful_chips(self) -> dict[str, tuple[str, ...]]:
         """Pod uid to the chips that it may have, of pods without a record (rule N8)."""

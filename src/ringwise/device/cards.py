@@ -34,6 +34,9 @@ ASCEND310P = "Ascend310P"
 ASCEND310B = "Ascend310B"
 ASCEND310 = "Ascend310"
 
+#: Cards whose chips a library in containers can share.
+SHARED_CARDS = (ASCEND910B, ASCEND910A3, ASCEND910A5)
+
 _A3_BOARDS = frozenset({0xB0, 0xB1, 0xB2, 0xB3, 0xB4, 0x81, 0x83, 0xD1, 0xD3})
 #: 910B cards for inference.
 _INFERENCE_BOARDS = frozenset({0x28, 0x29})
@@ -117,6 +120,8 @@ class Chip:
     pcie: str = ""
     vdie: str = ""
     numa: int | None = None
+    #: Whether the driver lets containers share the chip; None if it does not say.
+    sharing: bool | None = None
     #: A5: the entity ids of each of its network devices.
     network_ids: tuple[tuple[str, ...], ...] = ()
 

@@ -79,10 +79,19 @@ class DeviceNode:
 
 
 @dataclass(frozen=True, slots=True)
+class HostMount:
+    """A file or folder of the host: its path in the container and on the host."""
+
+    container: str
+    host: str
+    read_only: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerResponse:
     envs: Mapping[str, str] = field(default_factory=dict)
     devices: Sequence[DeviceNode] = ()
-    mounts: Sequence[str] = ()
+    mounts: Sequence[HostMount] = ()
     cdi_devices: Sequence[str] = ()
 
 
@@ -215,7 +224,8 @@ class ContainerResponses:
             return ContainerResponse(self._always, cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
         chips = [self._chips[name] for name in names]
         nodes = (*self._common, *chip_nodes(self._card, chips), *self._ub)
-        return ContainerResponse(self._always, nodes, self._mounts if self._mount_driver else ())
+        mounts = tuple(HostMount(path, path) for path in self._mounts) if self._mount_driver else ()
+        return ContainerResponse(self._always, nodes, mounts)
 
     def _environment(self, names: Sequence[str]) -> ContainerResponse:
         chips = [self._chips[name] for name in names]

@@ -26,10 +26,12 @@ class Doubts:
         #: Pod uid to the name of a list and its chips.
         self._lists: dict[str, dict[str, tuple[str, ...]]] = {}
 
-    def chips(self, pod: NodePod, ids: Sequence[str], mapped: Mapping[str, str]) -> set[str]:
-        """The chips that a pod may have; `ids` as kubelet lists them, `mapped` the chips behind known ids."""
+    def chips(self, pod: NodePod, ids: Sequence[str], mapped: Mapping[str, str], most: int) -> set[str]:
+        """Return the chips that a pod may have, of each list at most so many.
+
+        `ids` as kubelet lists them, `mapped` the chips behind known ids.
+        """
         lists = self._lists.setdefault(pod.uid, {})
-        most = pod.asks_for(self._resource)
         if ids and _KUBELET not in lists:
             lists[_KUBELET] = tuple(mapped.get(one, one) for one in ids[:most])
         for key in (self._resource, ASCEND_REAL):

@@ -15,8 +15,22 @@ from ringwise.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What a container has of the chip of its mount."""
+
+    percent: int
+    #: Megabytes of the chip's memory.
+    memory: int
+    policy: str
+    #: Folder of the job below /etc/enpu, which pods of the job share.
+    folder: str
+    #: Number among the shares of the chip.
+    virtual: int
+
+
+@dataclass(frozen=True, slots=True)
 class Mount:
-    """One container's chips. `ids` and `chips` have the same order."""
+    """One container's chips. `ids` and `chips` have the same order, except of a share: it has one chip."""
 
     resource: str
     ids: tuple[str, ...]
@@ -32,6 +46,8 @@ class Mount:
     #: Where the pod is gone and its container may still run: until when at most, where that cannot be seen.
     #: Kubelet has the ids back then, so there are none here.
     until: int = 0
+    #: None if the container has all of its chips.
+    share: Share | None = None
 
     @property
     def pod(self) -> str:

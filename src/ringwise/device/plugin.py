@@ -14,11 +14,22 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from ringwise.device.allocate_calls import AllocateCalls, Observer
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
-from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
+from ringwise.device.cards import (
+    ASCEND910A3,
+    ASCEND910A5,
+    SHARED_CARDS,
+    Chip,
+    card_type,
+    device_type,
+    lead,
+    name_of,
+    resource_of,
+)
 from ringwise.device.container_response import (
     BY_CDI,
     BY_RUNTIME,
@@ -37,6 +48,7 @@ from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.levels import MANUALLY_SEPARATE
 from ringwise.device.health.monitor import HealthMonitor, Seen
+from ringwise.device.ledger import Ledger, Mount
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePodWire, pod_from_wire
 from ringwise.device.rank_levels import level_lists, read_links
@@ -60,6 +72,8 @@ from ringwise.device.reporter import (
 )
 from ringwise.device.rpc import PodResources, PodResourcesClient
 from ringwise.device.settings import PluginSettings
+from ringwise.device.share_allocator import ShareAllocator
+from ringwise.device.soft_shares import ShareFiles
 from ringwise.device.utilization import Utilization
 from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import API_ERRORS, Client
@@ -119,15 +133,8 @@ class NodePlugin:
         self._client = client
         self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.jsonl")
         self._rank_tables = RankTables(self.card)
-        self.allocator = Allocator(
-            self.resource,
-            tuple(self.names.values()),
-            self._file.load(),
-            rank_table=self._rank_tables.of,
-            same_rank_table=same_devices,
-            mounts_by_environment=settings.mount_by == BY_RUNTIME,
-            match_pods=settings.match_pods,
-        )
+        self._shares: ShareFiles | None = None
+        self.allocator = self._allocator(self._file.load())
         self.monitor = HealthMonitor(self.names, chips, shipped_configuration())
         self.answers = ContainerResponses(
             settings.mount_by,
@@ -140,7 +147,7 @@ class NodePlugin:
         self._containers: ContainerSpecs | None = None
         if settings.container_specs is not None:
             self._containers = ContainerSpecs(settings.container_specs)
-        self._know_nodes()
+        self._know_chips()
         self._pod_resources: PodResources = pod_resources or PodResourcesClient(
             settings.pod_resources, self.resource
         )
@@ -167,6 +174,7 @@ class NodePlugin:
             read_pods=self._pods.read,
             containers=self._containers,
             groups=ControlGroups(settings.control_groups),
+            shares=self._shares,
         )
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
         self._looks = DriverPoll(self.discovery, self.answers.look)
@@ -250,7 +258,8 @@ class NodePlugin:
     async def allocate(self, requests: Sequence[Sequence[str]]) -> list[ContainerResponse]:
         """The answers for the containers of one call (rule D2). Raises AllocationError."""
         try:
-            check_request(requests, frozenset(self.names.values()))
+            ids = self.allocator.device_ids().values()
+            check_request(requests, frozenset(chain.from_iterable(ids)), shares=self._shares is not None)
         except AllocationError:
             self._observer.allocation_failed()
             raise
@@ -258,7 +267,11 @@ class NodePlugin:
         served = await self._calls.allocate(requests)
         # What follows from it is computed after the answer: kubelet waits.
         self._news.set()
-        return [self.answers.answer(one.chips) for one in served]
+        return [self._answer(one.mount) for one in served]
+
+    def _answer(self, mount: Mount) -> ContainerResponse:
+        answer = self.answers.answer(mount.chips)
+        return answer if self._shares is None else self._shares.response(mount, answer)
 
     async def _informed(self) -> None:
         """After a start: until it is known which chips are taken out of use; not for long."""
@@ -276,8 +289,40 @@ class NodePlugin:
         """Why a chip must not be mounted; None for a healthy one."""
         return self.monitor.why_not(chip, self._clock.now() // 1_000_000)
 
-    def _know_nodes(self) -> None:
-        """Which chips device nodes and foreign names stand for."""
+    def _allocator(self, ledger: Ledger) -> Allocator:
+        chips, settings = tuple(self.names.values()), self.settings
+        if settings.soft_share_folder is not None:
+            if self.card not in SHARED_CARDS:
+                raise DriverError(
+                    f"-softShareDevConfigDir: chips of type {self.card} cannot be shared; "
+                    f"must be one of {', '.join(SHARED_CARDS)}"
+                )
+            if self.card == ASCEND910A3 and not settings.single_die:
+                raise DriverError("-softShareDevConfigDir: on A3 nodes requires -useSingleDieMode=true")
+            self._shares = ShareFiles(settings.soft_share_folder, settings.host_root, ledger.mounts)
+            return ShareAllocator(self.resource, chips, ledger)
+        return Allocator(
+            self.resource,
+            chips,
+            ledger,
+            rank_table=self._rank_tables.of,
+            same_rank_table=same_devices,
+            mounts_by_environment=settings.mount_by == BY_RUNTIME,
+            match_pods=settings.match_pods,
+        )
+
+    def _know_chips(self) -> None:
+        """Take from the chips what device nodes, names of others and shares need."""
+        if self._shares is not None and isinstance(self.allocator, ShareAllocator):
+            self._shares.watch(self.card, self.chips)
+            self.allocator.memory = {self.names[chip.physical]: chip.memory for chip in self.chips}
+            unshared = [self.names[chip.physical] for chip in self.chips if chip.sharing is False]
+            if unshared:
+                self._notices.problem(
+                    "sharing", "sharing mode is off", "enable it: npu-smi set -t device-share", chips=unshared
+                )
+            else:
+                self._notices.works("sharing", "sharing mode is on")
         if self._containers is not None:
             nodes = chip_nodes(self.card, self.chips)
             self._containers.nodes = {
@@ -332,7 +377,7 @@ class NodePlugin:
         for physical in seen.codes:
             _LOG.info("chip found", chip=self.names[physical])
         self.allocator.chips = tuple(self.names.values())
-        self._know_nodes()
+        self._know_chips()
         self.answers.watch(chips)
         self.monitor.watch(self.names, chips)
         self._events.watch(self.names, chips)
@@ -346,8 +391,8 @@ class NodePlugin:
         """Compute what kubelet and the cluster are told, and wake whoever must tell it."""
         now = self._clock.now() // 1_000_000
         reports = self.monitor.reports(self.allocator.used(), now)
-        reported = self.allocator.reported()
-        devices = tuple((reported[chip.name], chip.healthy) for chip in reports)
+        ids = self.allocator.device_ids()
+        devices = tuple((identity, chip.healthy) for chip in reports for identity in ids[chip.name])
         if reports != self.reports:
             self.reports = reports
             self._news.set()
@@ -479,6 +524,7 @@ class NodePlugin:
             mounted=self.allocator.chips_of_pods(),
             doubtful=self.allocator.doubtful_chips(),
             listed=self._calls.listing,
+            shares=self.allocator.shares_of_pods(),
             utilization=self._utilization.means(),
         )
 

@@ -28,6 +28,9 @@ class NodePod:
     #: RFC 3339, as the API server writes it: as text it sorts by time.
     created: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: Name of the object that controls the pod.
+    controller: str = ""
     limits: tuple[Mapping[str, int], ...] = ()
     #: Names of the same containers.
     containers: tuple[str, ...] = ()
@@ -93,11 +96,18 @@ class NodePod:
         return replace(self, annotations=kept)
 
 
+class _Owner(WireStruct):
+    name: str = ""
+    controller: bool | None = None
+
+
 class _Meta(ObjectName):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     annotations: Texts | None = None
+    labels: Texts | None = None
+    owner_references: list[_Owner] | None = None
 
 
 class _Container(WireStruct):
@@ -164,6 +174,8 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
         version=version_number(meta.resource_version),
         created=meta.creation_timestamp or "",
         annotations={key: value or "" for key, value in (meta.annotations or {}).items()},
+        labels={key: value or "" for key, value in (meta.labels or {}).items()},
+        controller=next((one.name for one in meta.owner_references or () if one.controller), ""),
         limits=tuple(_limits(one.resources) for one in containers),
         containers=tuple(one.name for one in containers),
         ending_limits=tuple(_limits(one.resources) for one in ending),

@@ -18,6 +18,7 @@ from ringwise.device.cards import (
 )
 from ringwise.device.health.levels import LEVELS
 from ringwise.device.health.tracker import BY_AUTOFILL, Escalation
+from ringwise.device.ledger import Mount
 from ringwise.device.rank_levels import Levels
 from ringwise.device.report import (
     DESCRIPTION,
@@ -46,6 +47,7 @@ from ringwise.wellknown import (
     KUBELET_LISTING_KEY,
     MANUALLY_SEPARATE_KEY,
     MOUNTED_CHIPS_KEY,
+    MOUNTED_SHARES_KEY,
     NODE_REPORT_LABEL,
     SWITCH_INFO_KEY,
     UPGRADE_REASON_KEY,
@@ -73,6 +75,7 @@ class Content:
         mounted: Mapping[str, Sequence[str]],
         doubtful: Mapping[str, Sequence[str]],
         listed: Listing | None,
+        shares: Mapping[str, Mount] | None = None,
         utilization: Mapping[str, tuple[float, int]] = EMPTY_MEANS,
     ) -> None:
         self.lists = lists
@@ -91,6 +94,8 @@ class Content:
         }
         if switch_info is not None:
             self._rest[SWITCH_INFO_KEY] = switch_info
+        if shares is not None:
+            self._rest[MOUNTED_SHARES_KEY] = _shares_text(shares)
 
     def same_as(self, other: Content | None) -> bool:
         return (
@@ -117,6 +122,21 @@ class Content:
 
 def _chips_text(chips_of_pods: Mapping[str, Sequence[str]]) -> str:
     return compact({uid: ",".join(chips) for uid, chips in sorted(chips_of_pods.items())})
+
+
+def _shares_text(mounts: Mapping[str, Mount]) -> str:
+    return compact(
+        {
+            uid: {
+                "chip": mount.chips[0],
+                "mb": share.memory,
+                "percent": share.percent,
+                "policy": share.policy,
+            }
+            for uid, mount in sorted(mounts.items())
+            if (share := mount.share) is not None
+        }
+    )
 
 
 def _listing_text(listed: Listing | None) -> str:

@@ -59,11 +59,12 @@ class ResourceService:
             self.streams -= 1
 
     def _devices(self) -> messages.ListAndWatchResponse:
-        reported = self._plugin.allocator.reported()
+        ids = self._plugin.allocator.device_ids()
         numa = {
-            reported[name]: chip.numa
+            identity: chip.numa
             for chip in self._plugin.chips
-            if chip.numa is not None and (name := self._plugin.names[chip.physical]) in reported
+            if chip.numa is not None
+            for identity in ids.get(self._plugin.names[chip.physical], ())
         }
         answer = messages.ListAndWatchResponse()
         for identity, healthy in self._plugin.devices:
@@ -108,8 +109,8 @@ def _fill(response: messages.ContainerAllocateResponse, answer: ContainerRespons
     response.envs.update(answer.envs)
     for node in answer.devices:
         response.devices.add(container_path=node.container, host_path=node.host, permissions=node.permissions)
-    for path in answer.mounts:
-        response.mounts.add(container_path=path, host_path=path, read_only=True)
+    for mount in answer.mounts:
+        response.mounts.add(container_path=mount.container, host_path=mount.host, read_only=mount.read_only)
     for name in answer.cdi_devices:
         response.cdi_devices.add(name=name)
 

@@ -35,6 +35,10 @@ class PluginSettings:
     container_specs: Path | None = None
     #: Match calls with pods by their annotations (rule D2); without it kubelet's ids are the chips.
     match_pods: bool = True
+    #: Folder on the host with the memory that containers of a chip share; None: chips are given whole.
+    soft_share_folder: Path | None = None
+    #: Whether the dies of A3 chips are devices of their own, as an administrator has set it.
+    single_die: bool = False
     #: Seconds between two looks at the chips.
     period: float = 5.0
     #: Set labels of the Node that are missing.

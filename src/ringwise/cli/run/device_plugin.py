@@ -29,6 +29,8 @@ _LOG = Logger()
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NODE_NAME = 230
 _PORTS = (1025, 65535)
+#: Ids of a chip that is shared.
+_SHARES = 100
 
 
 def _flag(name: str, default: bool, help: str, **more: Any) -> Callable[[Command], Command]:
@@ -84,14 +86,10 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
 
 #: Options of Huawei's plugin that are accepted in one value only, with what the others would mean.
 _ONE_VALUE: dict[str, tuple[Any, str]] = {
-    "presetVirtualDevice": (True, "dynamic vNPU"),
-    "shareDevCount": (1, "sharing a chip among containers"),
-    "softShareDevConfigDir": ("", "soft sharing of chips"),
     "use310PMixedInsert": (False, "resources for each 310P card model"),
     "hotReset": (-1, "resetting chips"),
     "fdFlag": (False, "FusionDirector's edge mode"),
     "enableSlowNode": (False, "slow node detection"),
-    "useSingleDieMode": (False, "changing the die policy of A3 chips"),
 }
 
 #: Options of Huawei's plugin that are accepted in all their values and change nothing, with the reason.
@@ -182,14 +180,21 @@ _options = with_options(
         ),
         _text("tls-cert-file", "Serve them by HTTPS with this certificate (PEM)."),
         _text("tls-private-key-file", "The key of that certificate (PEM)."),
-        _flag("presetVirtualDevice", True, "Only true: whole chips."),
-        _number("shareDevCount", 1, 1, 100, "Only 1."),
-        _text("softShareDevConfigDir", "Only empty."),
+        _flag("presetVirtualDevice", True, "Only true: the plugin does not create vNPUs."),
+        _number("shareDevCount", 1, 1, 100, "Ids of a chip: 1, or 100 with -softShareDevConfigDir."),
+        _text(
+            "softShareDevConfigDir",
+            "Share chips by percent; absolute path on the host of the memory of shared chips.",
+        ),
         _flag("use310PMixedInsert", False, "Only false."),
         _number("hotReset", -1, -1, 2, "Only -1."),
         _flag("fdFlag", False, "Only false."),
         _flag("enableSlowNode", False, "Only false."),
-        _flag("useSingleDieMode", False, "Only false."),
+        _flag(
+            "useSingleDieMode",
+            False,
+            "Required for shares on A3 nodes, whose dies the administrator has made devices of their own.",
+        ),
         _flag("getPodFromKubelet", False, _no_effect("getPodFromKubelet")),
         _number("linkdownTimeout", 30, 1, 30, _no_effect("linkdownTimeout")),
         _number("thirdPartyScanDelay", 300, 0, None, _no_effect("thirdPartyScanDelay")),
@@ -224,6 +229,7 @@ def device_plugin(**given: Any) -> None:
     _check(given)
     health_address, health_tls = _health_address(given), _health_tls(given)
     folder: Path = given["kubelet_dir"]
+    shares = bool(given["soft_share_dev_config_dir"])
     try:
         log_to(given["log_file"], given["log_level"], given["max_age"], given["max_backups"])
     except OSError as problem:
@@ -244,6 +250,8 @@ def device_plugin(**given: Any) -> None:
         mount_by=_mounting(given["mount_by"]),
         mount_driver=given["mount_driver"],
         match_pods=given["volcano_type"],
+        soft_share_folder=Path(given["soft_share_dev_config_dir"]) if shares else None,
+        single_die=given["use_single_die_mode"],
         period=float(given["list_watch_period"]),
         set_labels=given["set_labels"],
     )
@@ -273,6 +281,7 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError(
             f"--node-name: must be a node's name of at most {_MAX_NODE_NAME} characters, got {name!r}"
         )
+    _check_shares(given)
     for option, (allowed, meaning) in _ONE_VALUE.items():
         value = given[_variable(option)]
         if value != allowed:
@@ -282,6 +291,30 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("-autoStowing: must be true: isolate chips with `ringwise isolate` instead")
     if given["driver"] == "simulated" and given["simulated_chips"] is None:
         raise click.UsageError("--driver simulated needs --simulated-chips FILE")
+
+
+def _check_shares(given: dict[str, Any]) -> None:
+    """Raise UsageError for the first flag of shares that is invalid (rule V21); the card is checked later."""
+    folder, count = given["soft_share_dev_config_dir"], given["share_dev_count"]
+    if not given["preset_virtual_device"]:
+        raise click.UsageError("-presetVirtualDevice: must be true: creating vNPUs is not supported")
+    if not folder:
+        if count > 1:
+            raise click.UsageError(
+                f"-shareDevCount: Invalid value: {count}: must be 1 without -softShareDevConfigDir; "
+                "sharing chips without limits is not supported"
+            )
+        if given["use_single_die_mode"]:
+            raise click.UsageError("-useSingleDieMode: requires -softShareDevConfigDir")
+        return
+    if count != _SHARES:
+        raise click.UsageError(
+            f"-shareDevCount: Invalid value: {count}: must be {_SHARES} with -softShareDevConfigDir"
+        )
+    if not Path(folder).is_absolute():
+        raise click.UsageError(f"-softShareDevConfigDir: Invalid value: {folder!r}: must be an absolute path")
+    if not given["volcano_type"]:
+        raise click.UsageError("-softShareDevConfigDir: requires -volcanoType=true")
 
 
 def _mounting(chosen: str) -> str:

@@ -297,6 +297,7 @@ class Dcmi:
             pcie=pcie,
             vdie=self._die(place),
             numa=self._numa(place, pcie),
+            sharing=_truth(self._figure("get_device_share_enable", place)),
             network_ids=self._network_ids(place) if self._generation.by_logic_id else (),
         )
 
@@ -455,6 +456,10 @@ class Dcmi:
 
 def _scaled(value: float | None, divisor: int) -> float | None:
     return None if value is None else value / divisor
+
+
+def _truth(value: float | None) -> bool | None:
+    return None if value is None else value == 1
 
 
 def _signed(value: int) -> int:

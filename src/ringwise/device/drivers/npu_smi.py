@@ -28,6 +28,8 @@ _TABLE_SECONDS = 10.0
 _PAIR = re.compile(r"^\s*([^:|]+?)\s*:\s*(.*?)\s*$")
 _CODE = re.compile(r"\b(?:0x)?([0-9A-Fa-f]{8,9})\b")
 _NO_CODES = frozenset({"", "NA", "N/A", "0", "None"})
+#: What `npu-smi info -t device-share` prints, as a value.
+_SHARING = {"True": True, "False": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,15 @@ class NpuSmi:
             memory=int(row.memory[1]) if row.memory else 0,
             pcie=board.get("PCIe Bus Info") or row.bus,
             vdie=board.get("VDie ID", "").replace(" ", "-"),
+            sharing=self._sharing(row),
         )
+
+    def _sharing(self, row: Row) -> bool | None:
+        try:
+            answer = self._ask("-t", "device-share", "-i", str(row.card), "-c", str(row.chip))
+        except DriverError:
+            return None
+        return _SHARING.get(dict(pairs(answer)).get("Device-share Status", ""))
 
     def _address(self, physical: int) -> str:
         try:

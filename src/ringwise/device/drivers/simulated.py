@@ -55,6 +55,7 @@ class _Facts(msgspec.Struct, forbid_unknown_fields=True):
     superpod_type: int | None = None
     memory: int | None = None
     ai_cores: int | None = None
+    sharing: bool | None = None
 
     def given(self) -> dict[str, Any]:
         facts = _Chip.__struct_fields__
