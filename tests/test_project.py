@@ -223,6 +223,26 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == []
 
 
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def test_links_to_headings_lead_to_a_heading() -> None:
+    broken = []
+    for page in (path for path in project_files() if path.suffix == ".md"):
+        text = page.read_text(encoding="utf-8")
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            of = (page.parent / target) if target else page
+            if of.suffix == ".md" and anchor not in anchors(of.read_text(encoding="utf-8")):
+                broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
+    assert broken == []
+
+
 #: Pages for developers name files from one of these.
 NAMED_FROM = (ROOT, PACKAGE.parent, PACKAGE, BENCH.parent)
 #: Files that a page lets its reader write.

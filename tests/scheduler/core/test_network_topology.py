@@ -121,7 +121,7 @@ def test_without_the_plugin_nothing_is_written() -> None:
 # -- waiting ----------------------------------------------------------------------------------------
 
 
-def test_a_waiting_job_starts_when_its_domain_has_room_or_a_domain_comes() -> None:
+def test_a_pending_job_starts_when_its_domain_has_room_or_a_domain_is_added_M2() -> None:
     rig = rig_of()
     rig.submit("a", chips=8, expected="1h")
     rig.run()

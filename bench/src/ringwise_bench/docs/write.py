@@ -26,6 +26,7 @@ from ringwise_bench.docs.commands_reference import commands_parts
 from ringwise_bench.docs.parts import filled, table
 from ringwise_bench.docs.public_names import names_parts
 from ringwise_bench.docs.reasons_reference import reasons_parts
+from ringwise_bench.docs.rules_reference import rules_table
 from ringwise_bench.docs.settings_reference import settings_parts
 from ringwise_bench.docs.switches_page import drawn_page
 from ringwise_bench.docs.volcano_metrics import volcano_metrics_table
@@ -37,6 +38,7 @@ def pages(folder: Path) -> dict[str, str]:
         "reference/boards.md": boards_parts(),
         "reference/commands.md": commands_parts(cli, {int(code): text for code, text in MEANINGS.items()}),
         "develop/public-names.md": names_parts(),
+        "develop/rules.md": {"rules": rules_table()},
         "reference/metrics.md": {
             "scheduler": _metrics(Metrics()),
             "device plugin": _metrics(DeviceMetrics()),
