@@ -43,13 +43,13 @@ def _named(text: str) -> Iterator[str]:
 
 @cache
 def rule_tests() -> dict[str, list[str]]:
-    """Return the test files with a test whose name has the rule, from `tests`."""
+    """Return the test files with a test whose name has the rule."""
     found: dict[str, list[str]] = {rule: [] for rule in RULES}
     tests = ROOT / "tests"
     for path in sorted(tests.rglob("test_*.py")):
         names = re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
         for rule in {part for name in names for part in name.split("_")} & set(RULES):
-            found[rule].append(str(path.relative_to(tests)))
+            found[rule].append(str(path.relative_to(ROOT)))
     return found
 
 
@@ -59,7 +59,7 @@ def rules_table() -> str:
         for rule, text in RULES.items()
         if rule_files()[rule] or rule_tests()[rule]
     )
-    return table(("rule", "what it says", "implemented in `src/ringwise`", "tests in `tests`"), rows)
+    return table(("rule", "what it says", "implemented in `src/ringwise`", "tests"), rows)
 
 
 def _list(paths: list[str]) -> str:
