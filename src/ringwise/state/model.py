@@ -389,6 +389,23 @@ class ReportedFault:
 
 
 @dataclass(frozen=True, slots=True)
+class MountedShare:
+    """A share of one chip: percent of its cores, memory in MB (2^20 bytes) and policy (part V)."""
+
+    chip: int
+    percent: int
+    mb: int
+    policy: str
+
+
+class _NoShares(dict[str, MountedShare]):
+    """An empty map of shares by pod uid that can be a shared default."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceReport:
     """One node's chips of one resource, from a device-info ConfigMap. Chip sets are bit masks."""
 
@@ -408,6 +425,8 @@ class DeviceReport:
     rack: int | None = None
     #: What our own device plugin mounted: pod uid to chips (N8).
     mounted: Mapping[str, int] = EMPTY_CHIPS
+    #: The same for shares of chips: pod uid to its share.
+    mounted_shares: Mapping[str, MountedShare] = _NoShares()
     #: Chips that pods may have whose mount it has no record of, by uid: nobody gets them until the pod ends.
     doubtful: Mapping[str, int] = EMPTY_CHIPS
     #: Device ids that kubelet lists for its pods, by namespace/name, as our own device plugin read them;
@@ -420,6 +439,15 @@ class DeviceReport:
     #: How much chips were used while their pod had them: chip, mean in percent, seconds that it is about. No
     #: decision depends on it, so a report that differs in it alone is no news.
     utilization: tuple[tuple[int, float, int], ...] = field(default=(), compare=False)
+
+    @property
+    def own_plugin(self) -> bool:
+        """Whether our device plugin wrote it, so that a pod that it does not name is not mounted.
+
+        It always lists kubelet's device ids, or says that kubelet did not answer.
+        """
+        named = self.mounted or self.mounted_shares
+        return bool(named) or self.kubelet_ids is not None or self.kubelet_silent
 
     @property
     def pre_separated(self) -> int:

@@ -14,7 +14,7 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import NANOSECONDS
 from ringwise.manifests.text.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, ReportedFault
+from ringwise.state.model import DeviceReport, MountedShare, ReportedFault
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number
@@ -31,6 +31,7 @@ from ringwise.wellknown import (
     KUBELET_LISTING_KEY,
     MINDX_DL,
     MOUNTED_CHIPS_KEY,
+    MOUNTED_SHARES_KEY,
     NETWORK_UNHEALTHY_SUFFIX,
     NODE_INFO_PREFIX,
     RECOVERING_SUFFIX,
@@ -46,6 +47,9 @@ NETWORK_FAULT_TYPE = "CardNetworkUnhealthy"
 MAX_FAULTS = 10_000
 #: Seconds that a mean of the use of a chip can be about.
 _LONGEST_SPAN = 86_400
+#: Percent of a whole chip, and the most MB of memory that a share can have (9 digits).
+WHOLE_CHIP = 100
+MAX_SHARE_MB = 999_999_999
 #: Resources of chips of one node: most have one.
 MAX_RESOURCES = 16
 _AGGREGATES = (CLUSTER_INFO_PREFIX, CLUSTER_NODE_INFO, CLUSTER_SWITCH_INFO_PREFIX)
@@ -93,6 +97,15 @@ class _Info(WireStruct, rename=None):
     RackID: int | None = None
 
 
+class _ShareEntry(WireStruct, rename=None):
+    """One pod in `RingwiseMountedShares`."""
+
+    chip: str = ""
+    percent: int = 0
+    mb: int = 0
+    policy: str = ""
+
+
 #: What the entries of aggregates said last: name of the ConfigMap -> entry -> its text, and its reports.
 KnownEntries = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
 
@@ -128,11 +141,13 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
     reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
     mounted = _chips_of_pods(data, MOUNTED_CHIPS_KEY, found)
     doubtful = _chips_of_pods(data, DOUBTFUL_CHIPS_KEY, found)
-    if mounted or doubtful:
+    shares = _shares_of_pods(data, found)
+    if mounted or doubtful or shares:
         reports = [
             replace(
                 report,
                 mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, found),
+                mounted_shares=_shares_of_resource(shares, report.resource, found),
                 doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, found),
             )
             for report in reports
@@ -183,6 +198,31 @@ def _of_resource(written: Mapping[str, str], resource: str, key: str, found: Fin
         for uid, names in written.items()
         if names.strip().startswith(prefix)
     }
+
+
+def _shares_of_pods(data: Mapping[str, str], found: Findings) -> Mapping[str, _ShareEntry]:
+    written = data.get(MOUNTED_SHARES_KEY)
+    path = keyed("data", MOUNTED_SHARES_KEY)
+    return decoded(written, dict[str, _ShareEntry], path, found) or {} if written else {}
+
+
+def _shares_of_resource(
+    entries: Mapping[str, _ShareEntry], resource: str, found: Findings
+) -> dict[str, MountedShare]:
+    prefix = chip_prefix(resource)
+    shares: dict[str, MountedShare] = {}
+    for uid, entry in entries.items():
+        if not entry.chip.startswith(prefix):
+            continue
+        path = keyed(keyed("data", MOUNTED_SHARES_KEY), uid)
+        chips = chips_in(entry.chip, resource, f"{path}.chip", found)
+        percent = found.count(f"{path}.percent", entry.percent, 0, 1, WHOLE_CHIP)
+        mb = found.count(f"{path}.mb", entry.mb, 0, 1, MAX_SHARE_MB)
+        if len(chips) > 1:
+            found.add_error(f"{path}.chip", f"must name one chip, got {len(chips)}")
+        elif chips:
+            shares[uid] = MountedShare(chips[0], percent, mb, entry.policy)
+    return shares
 
 
 def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
