@@ -93,6 +93,10 @@ def names(document: dict[str, Any]) -> list[str]:
 
 LISTS = {
     "jobs --state pending": ["gang"],
+    "job runs default/gang runs": ["runs", "gang"],
+    "po gang-3": ["gang-3"],
+    "no node-3 node-1": ["node-3", "node-1"],
+    "chips node-2/Ascend910-3": ["node-2 Ascend910-3"],
     "jobs --state refused --state placed --sort-by name": ["bad", "runs"],
     "jobs --queue team": ["bad"],
     "jobs -l team=a": ["gang"],
@@ -173,6 +177,7 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
         ("queues -l a=b", "-l goes with jobs, nodes, pods, chips and hypernodes, not with queues"),
         ("nodes --queue team", "--queue goes with jobs and pods, not with nodes"),
         ("jobs --queue tam", "there is no queue tam (did you mean 'team'?)"),
+        ("no node-77", "there is no node node-77 (did you mean 'node-7'?)"),
         ("jobs --limit 3 -o json", "--limit goes with tables; json is never cut"),
         ("nodes --node node-1", "--node goes with chips, not with nodes"),
     ],
@@ -182,6 +187,14 @@ def test_what_cannot_be_listed_gets_one_line_with_what_can(words: str, message: 
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"ringwise: {message}")
     assert len(ran.stderr.splitlines()) == 1
+
+
+def test_names_and_more_columns(manifests: Path) -> None:
+    assert get("q -o name", manifests).stdout == "default\nteam\n"
+    assert get("jobs runs -o name", manifests).stdout == "default/runs\n"
+    for kind, heading in (("no", "rack"), ("jobs", "priority"), ("q", "reclaimable"), ("po", "exit code")):
+        narrow, wide = (get(f"{kind}{more}", manifests).stdout for more in ("", " -o wide"))
+        assert (heading in narrow, heading in wide) == (False, True), kind
 
 
 def test_a_list_without_rows_says_whether_others_were_left_out(manifests: Path) -> None:

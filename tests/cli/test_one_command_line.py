@@ -194,10 +194,11 @@ def test_a_name_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
         for namespace in ("t", "u"):
             api.put(PODS, {**pod("f1", 1), "metadata": {"name": "f1", "namespace": namespace}})
 
-    (one, both, listed, all_of, outside), _ = on_cluster(
+    (one, both, near, listed, all_of, outside), _ = on_cluster(
         tmp_path,
         prepare,
         "why f1 -n t -o json",
+        "why f1 -A",
         "why f1",
         "get jobs -n t -o json",
         "get jobs -A -o json",
@@ -206,9 +207,32 @@ def test_a_name_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
     assert (one.exit_code, json.loads(one.stdout)["namespace"]) == (0, "t")
     assert both.exit_code == 2
     assert "2 jobs are called f1; say which: t/f1, u/f1" in both.stderr
+    assert "there is no job default/f1; did you mean u/f1 or t/f1?" in near.stderr
     assert [job["namespace"] for job in json.loads(listed.stdout)["jobs"]] == ["t"]
     assert len(json.loads(all_of.stdout)["jobs"]) == 2
     assert outside.exit_code == 2
+
+
+def test_a_cluster_is_asked_about_the_namespace_of_the_context(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        for namespace in ("default", "u"):
+            api.put(PODS, {**pod("f1", 1), "metadata": {"name": "f1", "namespace": namespace}})
+
+    (jobs, po, one, described, everywhere, none), _ = on_cluster(
+        tmp_path,
+        prepare,
+        "get -o name",
+        "get po -o name",
+        "get po u/f1 -o name",
+        "describe po f1 -o json",
+        "get po f1 -A",
+        "get po f2",
+    )
+    assert [jobs.stdout, po.stdout, one.stdout] == ["default/f1\n", "default/f1\n", "u/f1\n"]
+    assert json.loads(described.stdout)["namespace"] == "default"
+    assert "say which: default/f1, u/f1" in everywhere.stderr
+    assert (none.exit_code, none.stdout) == (2, "")
+    assert "there is no pod default/f2 (did you mean 'default/f1'?)" in none.stderr
 
 
 def test_place_is_a_what_if_on_a_lab(tmp_path: Path) -> None:

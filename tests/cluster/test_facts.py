@@ -30,7 +30,7 @@ def why(cluster: Cluster, job: str) -> tuple[str, str, list[str]]:
 
 
 def job_row(cluster: Cluster, name: str) -> Any:
-    (row,) = [one for one in answer(cluster, "get", "jobs")["jobs"] if one["name"] == name]
+    (row,) = [one for one in answer(cluster, "get", "jobs", "-A")["jobs"] if one["name"] == name]
     return row
 
 
@@ -134,7 +134,7 @@ def check_facts(cluster: Cluster) -> None:
     assert scheduler_errors(cluster) == {}
     listed = answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"]
     assert {one["name"]: one["node"] for one in listed if one["node"]} == placed
-    jobs = answer(cluster, "get", "jobs")["jobs"]
+    jobs = answer(cluster, "get", "jobs", "-A")["jobs"]
     assert {one["name"] for one in jobs if one["placed"]} == set(placed)
     top = answer(cluster, "top", "--once")["status"]
     assert (top["placed"], top["waiting"]) == (len(placed), len(listed) - len(placed))

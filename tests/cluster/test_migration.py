@@ -149,7 +149,7 @@ def test_migration_and_rollback_with_running_jobs(cluster: Cluster) -> None:
     nodes_before = {one["metadata"]["name"]: one["metadata"] for one in cluster.api.items("/api/v1/nodes")}
 
     # -- switch: Ringwise schedules, Volcano's controller stays ---------------------------------------
-    assert "old" in kubectl_ringwise(cluster, "get")
+    assert "old" in kubectl_ringwise(cluster, "get", "-A")
     scheduler = cluster.run("scheduler")
     new = cluster.api.create(JOBS, vcjob("new", 1, 8))
     group = as_volcanos_controller(cluster, new, "")["metadata"]["name"]

@@ -103,7 +103,9 @@ def test_events_tell_what_moved_where_and_how_long_it_took(tmp_path: Path) -> No
 def test_a_job_that_is_not_there_and_events_that_may_not_be_read(tmp_path: Path) -> None:
     (answered,), _ = on_cluster(tmp_path, moved, "why trian --story")
     assert answered.exit_code == 2
-    assert answered.stderr == "ringwise: the cluster has no job trian (did you mean 'train'?)\n"
+    assert (
+        answered.stderr == "ringwise: the cluster has no job default/trian (did you mean 'default/train'?)\n"
+    )
 
     def forbidden(api: FakeApiServer) -> None:
         moved(api)

@@ -42,8 +42,10 @@ class LabName(_Text):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        kind = self._kind or str(ctx.params.get("kind") or "").removesuffix("s")
-        names = _names(kind, ctx.params) if kind else []
+        from ringwise.views.kinds import BY_WORD
+
+        kind = self._kind or str(ctx.params.get("kind") or "")
+        names = _names(BY_WORD[kind].name, ctx.params) if kind in BY_WORD else []
         # A name without its namespace is enough where it is typed that way.
         short = [] if "/" in incomplete else [name.rpartition("/")[2] for name in names]
         found = dict.fromkeys([*short, *names])

@@ -31,15 +31,18 @@ _SILENT_SECONDS = 2
 FILES = click.Path(allow_dash=True)
 
 
-def output_option(command: Command) -> Command:
+def output_choice(*formats: str) -> Callable[[Command], Command]:
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(["table", "json", "yaml"]),
+        type=click.Choice(formats),
         default="table",
         show_default=True,
         help="Output format.",
-    )(command)
+    )
+
+
+output_option = output_choice("table", "json", "yaml")
 
 
 def exit_code_option(command: Command) -> Command:

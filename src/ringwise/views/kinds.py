@@ -38,6 +38,8 @@ class ShownKind:
     is_described: bool = True
     #: A user can delete it from a lab.
     is_deletable: bool = False
+    #: As in Kubernetes and Volcano.
+    short_names: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -52,6 +54,15 @@ class ShownKind:
     @property
     def plural(self) -> str:
         return f"{self.name}s"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that a command takes for it."""
+        return (self.plural, self.name, *self.short_names)
+
+    def key(self, row: Row) -> str:
+        """The name of a row as it is typed: `NAMESPACE/NAME` or `NAME`."""
+        return "/".join(str(row[name]) for name in self.key_fields)
 
     @property
     def list_type(self) -> type:
@@ -137,6 +148,7 @@ KINDS = (
             **_fields("pods", "switch", "superpod"),
         },
         is_deletable=True,
+        short_names=("no",),
     ),
     ShownKind(
         "Queue",
@@ -147,6 +159,7 @@ KINDS = (
         # They are not read.
         has_labels=False,
         is_deletable=True,
+        short_names=("q",),
     ),
     ShownKind(
         "Pod",
@@ -158,6 +171,7 @@ KINDS = (
         has_queue=True,
         has_reasons=True,
         is_deletable=True,
+        short_names=("po",),
     ),
     ShownKind(
         "Chip",
@@ -183,9 +197,12 @@ KINDS = (
         lambda: ("valid", "partial", "ignored"),
         _state,
         {**_fields("name", "tier", "parent", "nodes"), "tier-name": _field("tier_name")},
+        short_names=("hn",),
     ),
 )
 #: By the word for several of them.
 BY_PLURAL = {kind.plural: kind for kind in KINDS}
 #: By the word for one of them.
 BY_NAME = {kind.name: kind for kind in KINDS}
+#: By every word that a command takes.
+BY_WORD = {word: kind for kind in KINDS for word in kind.words}

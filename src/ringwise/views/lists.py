@@ -15,6 +15,7 @@ from ringwise.state.model import Requirement
 from ringwise.topology.natural import natural_key
 from ringwise.topology.nearest import did_you_mean
 from ringwise.views.kinds import BY_PLURAL, KINDS, Row, ShownKind
+from ringwise.views.names import find_key
 
 Fields = TypeVar("Fields", bound=Row)
 
@@ -40,6 +41,8 @@ class Listing:
     #: Only objects of this namespace, or chips of this node.
     namespace: str | None = None
     node: str | None = None
+    #: `NAME` or `NAMESPACE/NAME`; empty: all.
+    names: tuple[str, ...] = ()
 
 
 EVERYTHING = Listing()
@@ -128,6 +131,10 @@ class Choice:
     def of(self, rows: Iterable[Fields]) -> tuple[list[Fields], int]:
         """Those of its states, in its order, up to its limit; and how many more there are."""
         found = list(rows)
+        if self.listing.names:
+            by_key = {self.kind.key(row): row for row in found}
+            keys = [find_key(self.kind, by_key, name, None) for name in self.listing.names]
+            found = [by_key[key] for key in dict.fromkeys(keys)]
         if self._states:
             found = [row for row in found if self._states.intersection(map(_word, self.kind.states_of(row)))]
         if self.listing.hurt:

@@ -37,7 +37,6 @@ from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, ti
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.moves import progress_of, result_of
 from ringwise.apps.sources.documents import all_names, find_name
-from ringwise.apps.sources.names import UnknownNameError
 from ringwise.apps.suspension import ACTIONS, NotPossibleError, Wish, job_change_document, message_of
 from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
 from ringwise.embed.objects import ConflictError
@@ -67,6 +66,7 @@ from ringwise.views.documents.changes import (
 from ringwise.views.documents.maintenance import FaultChangeDocument
 from ringwise.views.documents.reservations import ReservationChangeDocument, ReservationFields
 from ringwise.views.kinds import BY_PLURAL, KINDS
+from ringwise.views.names import UnknownNameError
 from ringwise.views.reservations import reservation_documents, reservation_of_fields
 
 #: A submission of fifty thousand pods is some sixty megabytes.

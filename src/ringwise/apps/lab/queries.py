@@ -23,7 +23,6 @@ from ringwise.apps.lab.submission import Submission
 from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, what_if
 from ringwise.apps.reservations import ReservationWish
 from ringwise.apps.sources.documents import ClusterAnswers, all_names, plain
-from ringwise.apps.sources.names import UnknownNameError, qualified
 from ringwise.apps.story import story_of
 from ringwise.apps.support.objects import lines_of_events
 from ringwise.apps.targets import find_target, moment
@@ -41,6 +40,7 @@ from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.lists import Listing
+from ringwise.views.names import UnknownNameError, qualified
 from ringwise.views.place import place_document
 from ringwise.views.report import period_asked, report_document
 from ringwise.views.story import story_document

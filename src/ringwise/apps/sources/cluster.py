@@ -14,7 +14,6 @@ from ringwise.apps.live_story import read_story
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.scheduler_health import binding_findings, lease_findings, read_leases
-from ringwise.apps.sources.names import qualified
 from ringwise.apps.sources.objects import ObjectAnswers, Tell
 from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.framework.configuration import Configuration
@@ -37,6 +36,7 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.lists import EVERYTHING, Listing
+from ringwise.views.names import qualified
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
 from ringwise.wellknown import RECORD_CONFIG_MAPS, UNREAD_RECORD_CONFIG_MAP, VOLCANO_SYSTEM

@@ -14,7 +14,6 @@ import msgspec
 from ringwise.apps.moves import with_saving
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
 from ringwise.apps.reservations import ReservationWish, reservation_of
-from ringwise.apps.sources.names import UnknownNameError, qualified
 from ringwise.framework.amounts import request_text
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
@@ -27,7 +26,6 @@ from ringwise.scheduler.job_states import JobState
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of
 from ringwise.topology.natural import natural_key
-from ringwise.topology.nearest import did_you_mean
 from ringwise.versions import DOCUMENT_VERSION
 from ringwise.views.chips import chip_documents
 from ringwise.views.cluster import (
@@ -56,6 +54,7 @@ from ringwise.views.idle import idle_document
 from ringwise.views.kinds import BY_NAME, KINDS
 from ringwise.views.limits import limits_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
+from ringwise.views.names import UnknownNameError, find_key, qualified
 from ringwise.views.place import job_class, pods_of_job, sub_group_fields
 from ringwise.views.reservations import reservation_documents
 from ringwise.views.topology import topology_document
@@ -301,20 +300,8 @@ def all_names(objects: ClusterObjects, kind: str, namespace: str | None = None) 
 
 
 def find_name(objects: ClusterObjects, kind: str, name: str, namespace: str | None = None) -> str:
-    """The key of the object with this name; `namespace/name` and a bare name both do."""
-    keys = list(FINDERS[kind].keys(objects))
-    name = qualified(name, namespace)
-    if name in keys:
-        return name
-    matches = sorted(key for key in keys if key.partition("/")[2] == name)
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise UnknownNameError(
-            f"{len(matches)} {kind}s are called {name}; say which: {', '.join(matches[:5])}"
-        )
-    known = [*keys, *(bare for key in keys if (bare := key.partition("/")[2]))]
-    raise UnknownNameError(f"there is no {BY_NAME[kind].word} {name}{did_you_mean(name, known)}")
+    """The key of the object with this name. Raises UnknownNameError."""
+    return find_key(BY_NAME[kind], FINDERS[kind].keys(objects), name, namespace)
 
 
 def _nodes(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:

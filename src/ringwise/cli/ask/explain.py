@@ -66,8 +66,8 @@ def _story_of_journals(
     job: str, namespace: str | None, journals: Sequence[Path], options: dict[str, Any]
 ) -> StoryDocument:
     from ringwise.apps.journal.format import JournalError
-    from ringwise.apps.sources.names import qualified
     from ringwise.apps.story import story_of
+    from ringwise.views.names import qualified
     from ringwise.views.story import story_document
 
     if options["lab"] is not None:

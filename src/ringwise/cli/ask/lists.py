@@ -14,6 +14,7 @@ from ringwise.cli.ask.queries import FROM_CLUSTER, FROM_LAB, asking, namespace_o
 from ringwise.cli.completion import LabName
 from ringwise.cli.output import stop, until_ctrl_c, with_options
 from ringwise.views.kinds import BY_PLURAL
+from ringwise.views.names import qualified
 
 if TYPE_CHECKING:
     from ringwise.apps.sources.protocol import QuerySource
@@ -24,6 +25,7 @@ _PASSING = frozenset({"expected_start", "cures", "details"})
 _DURATION = re.compile(r"\b(?:[0-9]+[dhms])+\b", re.ASCII)
 #: Rows of a table in a terminal, without `--limit`.
 ROWS = 100
+_TABLES = ("table", "wide")
 #: Between two looks at what is watched. States and reasons are computed from all objects for each.
 SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 5.0}
 
@@ -65,20 +67,24 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
         word for state in options.pop("states") for part in state.split(",") if (word := part.strip())
     )
     limit: int | None = options.pop("limit")
-    if limit is not None and output != "table":
+    if limit is not None and output not in _TABLES:
         raise stop(f"ringwise: --limit goes with tables; {output} is never cut")
     if limit is None:
-        limit = ROWS if output == "table" and _in_terminal() else 0
+        limit = ROWS if output in _TABLES and _in_terminal() else 0
     watch: bool = options.pop("watch")
-    if watch and output != "table":
+    if watch and output not in _TABLES:
         raise stop(f"ringwise: --watch goes with tables; for {output} ask again")
     if watch and options["files"]:
         raise stop("ringwise: --watch goes with a lab or a cluster; files do not change")
+    namespace = namespace_of(options) if "namespace" in BY_PLURAL[kind].key_fields else None
+    # A name may say its namespace itself.
+    names = tuple(qualified(name, namespace) for name in options.pop("names"))
     listing = Listing(
         **{name: options.pop(name) for name in ("selector", "queue", "sort_by", "hurt", "node")},
         states=states,
         limit=0 if watch else limit,
-        namespace=namespace_of(options),
+        namespace=None if names else namespace,
+        names=names,
     )
     try:
         Choice(kind, listing)

@@ -11,8 +11,8 @@ from ringwise.cli.ask.lists import SECONDS, list_options, take_listing, watch_li
 from ringwise.cli.ask.queries import ask, asking, namespace_of, show, source_of, source_options
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import output_option, stdout_console, until_ctrl_c
-from ringwise.views.kinds import BY_NAME, BY_PLURAL, KINDS
+from ringwise.cli.output import output_choice, output_option, stdout_console, until_ctrl_c
+from ringwise.views.kinds import BY_PLURAL, BY_WORD, KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,17 +23,21 @@ if TYPE_CHECKING:
 @click.command("get")
 @click.argument(
     "kind",
-    type=click.Choice([*BY_PLURAL, *BY_NAME]),
+    type=click.Choice([*BY_WORD]),
     default="jobs",
     metavar=f"[{'|'.join(BY_PLURAL)}]",
 )
+@click.argument("names", nargs=-1, type=LabName(), metavar="[NAME]...")
 @click.option("--node", help="With chips: only those of this node.")
 @list_options
 @source_options()
-@output_option
+@output_choice("table", "wide", "name", "json", "yaml")
 def get_command(kind: str, output: str, **options: Any) -> None:
-    """List jobs, nodes, queues, pods or other objects."""
-    kind = BY_NAME[kind].plural if kind in BY_NAME else kind
+    """List jobs, nodes, queues, pods or other objects, or those with the given names.
+
+    Kinds have the short names po, no, q and hn. -o name prints names as other commands take them.
+    """
+    kind = BY_WORD[kind].plural
     listing, watch = take_listing(kind, output, options)
     unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
     none = ""
@@ -48,17 +52,27 @@ def get_command(kind: str, output: str, **options: Any) -> None:
         return source.get(kind, listing)
 
     def draw(document: Any, only: Collection[int] | None = None) -> None:
-        _list(stdout_console(), kind, document, only, none)
+        _list(stdout_console(), kind, document, only, none, wide=output == "wide")
 
     document = ask(options, question, unreachable=unreachable)
+    if output == "name":
+        for row in document[kind]:
+            click.echo(BY_PLURAL[kind].key(row))
+        return
     if watch is None:
-        show(document, output, lambda _console: draw(document))
+        show(document, "table" if output == "wide" else output, lambda _console: draw(document))
         return
     watch_list(kind, options, question, document, draw, limit=watch)
 
 
 def _list(
-    console: Console, kind: str, document: Any, only: Collection[int] | None = None, none: str = ""
+    console: Console,
+    kind: str,
+    document: Any,
+    only: Collection[int] | None = None,
+    none: str = "",
+    *,
+    wide: bool = False,
 ) -> None:
     """A table of objects; where there is none, a line that says so. `none`: that line, of a part of them."""
     from ringwise.cli.drawing.kinds import DRAWINGS
@@ -67,21 +81,27 @@ def _list(
     if not rows and (none or kind != "chips"):
         console.print(none or f"there are no {kind}")
     else:
-        DRAWINGS[BY_PLURAL[kind].name].draw(console, rows, document.get("now", 0), only)
+        drawing = DRAWINGS[BY_PLURAL[kind].name]
+        drawing.draw(console, rows, document.get("now", 0), only, *([drawing.wide] if wide else []))
     if "more" in document:
         console.print(f"and {document['more']:,} more; --limit 0 shows all")
 
 
-_DESCRIBED = [kind.name for kind in KINDS if kind.is_described]
+_DESCRIBED = [kind for kind in KINDS if kind.is_described]
 
 
 @click.command("describe")
-@click.argument("kind", type=click.Choice(_DESCRIBED), metavar="|".join(_DESCRIBED))
+@click.argument(
+    "kind",
+    type=click.Choice([word for kind in _DESCRIBED for word in kind.words]),
+    metavar="|".join(kind.name for kind in _DESCRIBED),
+)
 @click.argument("name", type=LabName(), metavar="[NAMESPACE/]NAME")
 @source_options()
 @output_option
 def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
     """Show all fields of one object."""
+    kind = BY_WORD[kind].name
     namespace = namespace_of(options)
     document = ask(options, lambda source: source.describe(kind, name, namespace))
 

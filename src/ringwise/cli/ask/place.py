@@ -14,7 +14,6 @@ from ringwise.cli.ask.queries import (
     cluster_options,
     files_source,
     lab_option,
-    namespace_of,
     namespace_options,
     now_option,
     reading_objects,
@@ -79,7 +78,7 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         manifests = load_bundle(files, keep_going=False, may_skip=False)
         document = ask(where, lambda asked: asked.place(manifests, scores=scores, pictures=output == "table"))
         source = None
-    document = _of_namespace(document, namespace_of(options))
+    document = _of_namespace(document, None if options["all_namespaces"] else options["namespace"])
     if output == "table":
         from ringwise.cli.drawing.place import print_placements
 

@@ -60,7 +60,11 @@ cluster_options = (
 )
 #: As kubectl has them.
 namespace_options = (
-    click.option("-n", "--namespace", help="Only this namespace.  [default: all]"),
+    click.option(
+        "-n",
+        "--namespace",
+        help="Only this namespace.  [default: on a cluster, that of the kubeconfig's context; else all]",
+    ),
     click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces."),
 )
 #: Where a command changes something.
@@ -98,7 +102,13 @@ def source_options(*, keep_going: bool = True) -> Callable[[Command], Command]:
 
 
 def namespace_of(options: dict[str, Any]) -> str | None:
-    return None if options.get("all_namespaces") else options.get("namespace")
+    """Return the namespace that a query is about; None: all."""
+    if options.get("all_namespaces"):
+        return None
+    if options.get("namespace") or source_of(options) != FROM_CLUSTER:
+        return options.get("namespace")
+    with talking_to_cluster():
+        return find_cluster(options).namespace
 
 
 def asks_clusters() -> bool:

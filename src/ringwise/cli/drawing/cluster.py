@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.columns import Columns
@@ -65,6 +65,17 @@ _BELOW_NODES = 3
 
 #: Numbers of the rows that are drawn, without headings, as they stand in the whole table; None: the table.
 Only = Collection[int] | None
+#: Columns that `-o wide` adds: the heading, and the cell of a row.
+Extra = Mapping[str, Callable[[Any], str]]
+_NONE: Extra = {}
+
+
+def _columns(extra: Extra) -> list[Column]:
+    return [Column(name, moves=True) for name in extra]
+
+
+def _cells(extra: Extra, row: Any) -> list[str]:
+    return [cell(row) for cell in extra.values()]
 
 
 def node_state(node: NodeFields) -> str:
@@ -86,7 +97,9 @@ def _window_note(node: NodeFields) -> str:
     return node_state(node) + ("; takes jobs that end before" if node["open"] else "")
 
 
-def draw_nodes(console: Console, shown: Sequence[NodeFields], _now: int = 0, only: Only = None) -> None:
+def draw_nodes(
+    console: Console, shown: Sequence[NodeFields], _now: int = 0, only: Only = None, extra: Extra = _NONE
+) -> None:
     columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
     columns += [Column("board", moves=True), Column("pods")]
     isolated = any(one["isolated"] for node in shown for one in node["chips"])
@@ -95,7 +108,7 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], _now: int = 0, onl
     superpods = any(node["superpod"] is not None for node in shown)
     columns += [Column("switch", moves=True)] if switches else []
     columns += [Column("SuperPoD", moves=True)] if superpods else []
-    table = Table(columns)
+    table = Table([*columns, *_columns(extra)])
     for node in shown:
         chips = node["chips"]
         row = [
@@ -111,17 +124,20 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], _now: int = 0, onl
         row += [away] if isolated else []
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        table.add(*row, note=_window_note(node))
+        table.add(*row, *_cells(extra, node), note=_window_note(node))
     table.print(console, only)
 
 
-def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int, only: Only = None) -> None:
+def draw_jobs(
+    console: Console, jobs: Sequence[JobFields], now: int, only: Only = None, extra: Extra = _NONE
+) -> None:
     """With a column for the faults that hurt jobs, and one for when they start, where there are any."""
     hurt = [Column("hurt by")] if any(job["hurt"] for job in jobs) else []
     starts = [Column("starts in")] if any(job.get("expected_start") for job in jobs) else []
     columns = [Column("job"), Column("queue", moves=True), Column("phase"), *hurt]
     note = "why it waits, or what hurts it" if hurt else "why it waits"
-    table = Table([*columns, Column("pods"), Column("chips"), Column("age"), *starts], note=note)
+    columns += [Column("pods"), Column("chips"), Column("age"), *starts, *_columns(extra)]
+    table = Table(columns, note=note)
     for job in jobs:
         faults = [counted(job["hurt"], "fault") if job["hurt"] else ""] if hurt else []
         table.add(
@@ -133,6 +149,7 @@ def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int, only: Only 
             str(job["chips"]),
             duration_text(now - job["created"]),
             *([_starts_in(job, now)] if starts else []),
+            *_cells(extra, job),
             note="; ".join(_notes(job, now)),
         )
     table.print(console, only)
@@ -215,12 +232,15 @@ def _reserved(one: ReservationFields, now: int) -> str:
     return f"begins in {duration_text(one['start'] - now)}"
 
 
-def draw_queues(console: Console, queues: Iterable[QueueFields], _now: int = 0, only: Only = None) -> None:
+def draw_queues(
+    console: Console, queues: Iterable[QueueFields], _now: int = 0, only: Only = None, extra: Extra = _NONE
+) -> None:
     table = Table(
         [
             *(Column(name) for name in ("queue", "state", "weight")),
             *(Column(name, wraps=True) for name in ("used", "share", "at most")),
             *(Column(name) for name in ("jobs", "waiting")),
+            *_columns(extra),
         ]
     )
     for queue in queues:
@@ -233,6 +253,7 @@ def draw_queues(console: Console, queues: Iterable[QueueFields], _now: int = 0, 
             limit_text(queue),
             str(queue["jobs"]),
             str(queue["waiting"]),
+            *_cells(extra, queue),
         )
     table.print(console, only)
 
@@ -258,10 +279,12 @@ def draw_hyper_nodes(
     table.print(console, only)
 
 
-def draw_pods(console: Console, pods: Iterable[PodFields], now: int, only: Only = None) -> None:
+def draw_pods(
+    console: Console, pods: Iterable[PodFields], now: int, only: Only = None, extra: Extra = _NONE
+) -> None:
     moving = ("asks", "chips", "rank")
     names = ("pod", "phase", "node", *moving, "age")
-    table = Table([Column(name, moves=name in moving) for name in names])
+    table = Table([*(Column(name, moves=name in moving) for name in names), *_columns(extra)])
     for pod in pods:
         table.add(
             f"{pod['namespace']}/{pod['name']}",
@@ -271,6 +294,7 @@ def draw_pods(console: Console, pods: Iterable[PodFields], now: int, only: Only 
             chip_list(pod["chips"]),
             "-" if pod["rank"] is None else str(pod["rank"]),
             duration_text(now - pod["created"]),
+            *_cells(extra, pod),
         )
     table.print(console, only)
 
