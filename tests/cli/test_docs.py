@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from ringwise_bench.docs.parts import filled
+from ringwise_bench.docs.public_names import public_names, read_decided
 from ringwise_bench.docs.reasons_reference import all_kinds
 from ringwise_bench.docs.write import pages, write_pages
 from tests.cli.command_tree import command_paths
@@ -35,6 +37,62 @@ def test_every_command_and_every_reason_has_its_place() -> None:
     assert [
         kind.code for kind in all_kinds() if f"### `{kind.code}`" not in made["reference/reasons.md"]
     ] == []
+
+
+#: Options of kubectl, helm, pip, git, Huawei's programs and other tools that pages show.
+FOREIGN_OPTIONS = set((Path(__file__).with_name("foreign_options.txt")).read_text(encoding="utf-8").split())
+
+
+@cache
+def all_pages() -> dict[str, str]:
+    pages = (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
+    return {
+        str(page.relative_to(DOCS.parent)): page.read_text(encoding="utf-8")
+        for page in pages
+        if page.name != "public-names.md" and page.parent.name != "decisions"
+    }
+
+
+@cache
+def existing_names() -> dict[str, set[str]]:
+    names = public_names(read_decided())
+    return {group: set().union(*scopes.values()) for group, scopes in names.items()}
+
+
+@pytest.mark.parametrize(
+    ("group", "pattern"),
+    [
+        ("metrics", r"\bringwise_(?!bench|reserved_nodes)[a-z_]+[a-z]\b(?![./])"),
+        ("annotations and labels", r"(?<!//)\bringwise\.io/[a-z][a-z-]*[a-z]\b(?![/-])"),
+        ("flags", r"(?<![\w-])--[a-z][a-z-]*[a-z]\b"),
+    ],
+)
+def test_names_on_pages_exist(group: str, pattern: str) -> None:
+    existing = existing_names()[group]
+    unknown = {
+        (name, word)
+        for name, text in all_pages().items()
+        for word in re.findall(pattern, text)
+        if word not in existing | FOREIGN_OPTIONS and re.sub("_(bucket|sum|count)$", "", word) not in existing
+    }
+    assert unknown == set()
+
+
+@pytest.mark.parametrize(
+    ("group", "page"),
+    [
+        ("commands", "docs/reference/commands.md"),
+        ("flags", "docs/reference/commands.md"),
+        ("metrics", "docs/reference/metrics.md"),
+        ("annotations and labels", "docs/reference/labels.md"),
+        ("settings", "docs/reference/settings.md"),
+        ("reasons of pending jobs", "docs/reference/reasons.md"),
+        ("documents", "docs/reference/schemas.md"),
+    ],
+)
+def test_names_that_exist_are_on_their_page(group: str, page: str) -> None:
+    text = all_pages()[page]
+    assert {name for name in existing_names()[group] if name not in text} == set()
 
 
 def test_pages_are_written_where_one_says_and_what_is_written_by_hand_stays(tmp_path: Path) -> None:

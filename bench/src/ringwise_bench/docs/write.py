@@ -23,6 +23,7 @@ from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kind, schema_text
 from ringwise_bench.docs.boards_reference import boards_parts
 from ringwise_bench.docs.commands_reference import commands_parts
+from ringwise_bench.docs.labels_reference import labels_parts
 from ringwise_bench.docs.parts import filled, table
 from ringwise_bench.docs.public_names import names_parts
 from ringwise_bench.docs.reasons_reference import reasons_parts
@@ -43,6 +44,7 @@ def pages(folder: Path) -> dict[str, str]:
             "scheduler": _metrics(Metrics()),
             "device plugin": _metrics(DeviceMetrics()),
         },
+        "reference/labels.md": labels_parts(),
         "reference/licenses.md": {"licenses": _licenses()},
         "guides/migration.md": {
             "plugins": _volcano("plugin", BUILT_IN.plugins, VOLCANO_PLUGINS),
