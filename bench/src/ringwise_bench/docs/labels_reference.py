@@ -1,4 +1,4 @@
-"""`docs/reference/labels.md`: labels, annotations and ConfigMaps, from the comments in `ringwise/wellknown.py`."""
+"""`docs/reference/labels.md`: labels, annotations and ConfigMaps, from `ringwise/wellknown.py`."""
 
 from __future__ import annotations
 
