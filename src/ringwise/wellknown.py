@@ -420,7 +420,7 @@ LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
 #: Nodes that are reserved for queues and namespaces, by name of the reservation (in kube-system).
 #: `ringwise reserve`.
 RESERVATION_CONFIG_MAP = "ringwise-reservations"
-#: The last plan of moves that was to be carried out (in kube-system; rule M1), and its data key.
+#: The last plan of moves that was to be carried out (in kube-system), and its data key.
 #: `ringwise defrag --apply`.
 MOVE_PLAN_CONFIG_MAP = "ringwise-move-plan"
 MOVE_PLAN_KEY = "plan.json"
