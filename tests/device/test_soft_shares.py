@@ -298,6 +298,14 @@ async def soft_rig_allocate(node: Rig, pod: str, percent: int) -> None:
     await node.kubelet.admit(f"default/{pod}", CHIP, percent)
 
 
+async def started_again(node: Rig) -> None:
+    await node.stop()
+    before = node.kubelet.registrations
+    await node.start()
+    await node.until(lambda: node.kubelet.registrations > before)
+    await node.devices(200)
+
+
 SOFT = {"chip_name": "910B3", "memory": 65536, "count": 2}
 
 
@@ -307,9 +315,7 @@ async def test_V20_a_restarted_plugin_keeps_records_and_gives_no_number_twice() 
         await node.devices(200)
         await soft_rig_allocate(node, "a", 30)
         await node.until(lambda: json.loads(node.report()["RingwiseMountedShares"]))
-        await node.stop()
-        await node.start()
-        await node.devices(200)
+        await started_again(node)
         await soft_rig_allocate(node, "b", 20)
         files = sorted((node.folder / "host/etc/enpu").rglob("npu_info.config"))
         assert [path.parent.name for path in files] == ["0_0", "0_1"]
@@ -329,12 +335,37 @@ async def test_V20_a_lost_record_makes_the_chip_doubtful() -> None:
         await node.stop()
         for path in node.settings.state_folder.glob("*.jsonl"):
             path.unlink()
-        await node.start()
-        await node.devices(200)
+        await started_again(node)
         await node.until(lambda: json.loads(node.report()["RingwiseDoubtfulChips"]))
         with pytest.raises(AdmissionError, match="there is no record"):
             await soft_rig_allocate(node, "b", 20)
         assert node.device_list()[CHIP] == "Ascend910-1"
+
+
+async def test_V20_pods_that_exchange_their_chips_are_reported_with_the_chips_that_they_have() -> None:
+    labels = {"volcano.sh/job-name": "job"}
+    async with rig(SOFT, started=False, soft_share_folder=Path("/share")) as node:
+        await node.start()
+        await node.devices(200)
+        for chip, pod in enumerate(("first", "second")):
+            node.api.put(
+                PODS,
+                _object(
+                    pod, "default", CHIP, 30, annotated(30, 1000, chip, str(chip)), uid=pod, labels=labels
+                ),
+            )
+        await node.kubelet.admit("default/second", CHIP, 30)
+
+        def reported() -> dict[str, str]:
+            entries = json.loads(node.report()["RingwiseMountedShares"])
+            return {uid: entry["chip"] for uid, entry in entries.items()}
+
+        await node.until(lambda: reported() == {"first": "Ascend910-1", "second": "Ascend910-0"})
+        assert json.loads(node.report()["RingwiseMountedChips"]) == {}
+        await node.kubelet.admit("default/first", CHIP, 30)
+        await node.until(lambda: node.annotations("first").get("huawei.com/AscendReal") == "Ascend910-1")
+        files = sorted((node.folder / "host/etc/enpu/default.job").rglob("npu_info.config"))
+        assert [path.parent.name for path in files] == ["0_0", "1_0"]
 
 
 async def test_V21_a_broken_chip_has_a_hundred_unhealthy_ids() -> None:

@@ -21,7 +21,7 @@ from ringwise.device.allocation import (
     updated_map,
 )
 from ringwise.device.doubts import Doubts
-from ringwise.device.ledger import Claim, Ledger, Mount
+from ringwise.device.ledger import Claim, Ledger, Mount, Share
 from ringwise.device.pods import DEFAULT_GRACE, NodePod
 from ringwise.grammar import counted
 from ringwise.records import dataclass
@@ -667,8 +667,8 @@ class Allocator:
                 known[uid] = claim.chips
         return known
 
-    def shares_of_pods(self) -> dict[str, Mount] | None:
-        """Return mounts of shares by the uid of the pod; None if chips are not shared here."""
+    def shares_of_pods(self) -> dict[str, tuple[str, Share]] | None:
+        """Return the shares of pods and their chips by uid; None if chips are not shared here."""
         return None
 
     def doubtful_chips(self) -> dict[str, tuple[str, ...]]:

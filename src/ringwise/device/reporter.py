@@ -18,7 +18,7 @@ from ringwise.device.cards import (
 )
 from ringwise.device.health.levels import LEVELS
 from ringwise.device.health.tracker import BY_AUTOFILL, Escalation
-from ringwise.device.ledger import Mount
+from ringwise.device.ledger import Share
 from ringwise.device.rank_levels import Levels
 from ringwise.device.report import (
     DESCRIPTION,
@@ -75,7 +75,7 @@ class Content:
         mounted: Mapping[str, Sequence[str]],
         doubtful: Mapping[str, Sequence[str]],
         listed: Listing | None,
-        shares: Mapping[str, Mount] | None = None,
+        shares: Mapping[str, tuple[str, Share]] | None = None,
         utilization: Mapping[str, tuple[float, int]] = EMPTY_MEANS,
     ) -> None:
         self.lists = lists
@@ -124,17 +124,11 @@ def _chips_text(chips_of_pods: Mapping[str, Sequence[str]]) -> str:
     return compact({uid: ",".join(chips) for uid, chips in sorted(chips_of_pods.items())})
 
 
-def _shares_text(mounts: Mapping[str, Mount]) -> str:
+def _shares_text(shares: Mapping[str, tuple[str, Share]]) -> str:
     return compact(
         {
-            uid: {
-                "chip": mount.chips[0],
-                "mb": share.memory,
-                "percent": share.percent,
-                "policy": share.policy,
-            }
-            for uid, mount in sorted(mounts.items())
-            if (share := mount.share) is not None
+            uid: {"chip": chip, "mb": share.memory, "percent": share.percent, "policy": share.policy}
+            for uid, (chip, share) in sorted(shares.items())
         }
     )
 

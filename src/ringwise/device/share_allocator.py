@@ -136,15 +136,21 @@ class ShareAllocator(Allocator):
                 found.add(chip)
         return found
 
-    def shares_of_pods(self) -> dict[str, Mount]:
-        # The pods that `chips_of_pods` names.
-        return {
-            mount.owner: mount
-            for mount in self._mounts()
-            if mount.share is not None
-            and mount.owner == mount.chosen
-            and (mount.owner in self.pods or self._is_left(mount))
-        }
+    def chips_of_pods(self) -> dict[str, tuple[str, ...]]:
+        """Return the chips of pods that have all of them; shares are reported in a key of their own."""
+        whole = {mount.pod for mount in self._mounts() if mount.share is None}
+        return {uid: chips for uid, chips in super().chips_of_pods().items() if uid in whole}
+
+    def shares_of_pods(self) -> dict[str, tuple[str, Share]]:
+        found: dict[str, tuple[str, Share]] = {}
+        mounts = {mount.pod: mount for mount in self._mounts()}
+        for uid, chips in super().chips_of_pods().items():
+            mount, pod = mounts.get(uid), self.pods.get(uid)
+            # A pod that waits with the chip of another one after an exchange has no mount yet.
+            share = mount.share if mount is not None else share_of(pod) if pod is not None else None
+            if share is not None:
+                found[uid] = (chips[0], share)
+        return found
 
     def pod_of(self, chip: str) -> NodePod | None:
         """Return the pod that has the chip for itself: figures of a chip that several share are of none."""
