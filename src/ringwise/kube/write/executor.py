@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
@@ -224,39 +224,12 @@ class Executor:
                     resets.append(command)
                 case Evict() if command.by:
                     making_room.setdefault(command.by, []).append(command)
-                case SetGroupStatus():
-                    self._status.group(command)
-                case AnnotateGroup():
-                    key = f"annotations of PodGroup {command.key}"
-                    self._status.updates.put(key, partial(self._annotate_group, command))
-                case SetPodCondition():
-                    self._status.pod(command)
-                case RecordJobEvent():
-                    self._status.job(command)
-                case SetQueueStatus():
-                    self._status.queues.put(command)
-                case SetHyperNodeStatus():
-                    self._status.hyper_node(command)
-                case SetAside():
-                    self._on_set_aside(command)
-                case RecordVcJobEvent():
-                    self._tell_job(command)
-                case RecordQueueEvent():
-                    self._record_queue_event(command)
-                case RecordHyperNodeEvent():
-                    self._record_hyper_node_event(command)
-                case RecordNodeEvent():
-                    self._record_node_event(command)
-                case CreateJobResources():
-                    self._job_resources.want(command)
-                case _ if isinstance(command, AccountCommand):
-                    self._on_account(command)
                 case CreateGroup() if _is_of_lone_pod(command.group):
-                    key = f"create PodGroup {command.group.key}"
-                    self._status.updates.put(key, partial(self._create_group, command.group))
+                    self._update(f"create PodGroup {command.group.key}", self._create_group, command.group)
                 case AnnotatePod() if command.annotations.get(GROUP_NAME) == ordinary_group_name(command.uid):
-                    key = f"PodGroup of {command.uid}"
-                    self._status.updates.put(key, partial(self._patch_annotations, command))
+                    self._update(f"PodGroup of {command.uid}", self._patch_annotations, command)
+                case _ if (row := self._rows[type(command)]).step == _AT_ONCE:
+                    row.execute(command)
                 case _:
                     rest.append(command)
         if binds:
@@ -364,10 +337,15 @@ class Executor:
         action = partial(self._execute, command)
         self._ordered_work.add(command.key, [action], kind=f"status {command.phase}", patient=known)
 
+    def _update(self, key: str, write: Callable[[Any], Awaitable[None]], what: Any) -> None:
+        """Write what nobody waits for after the bindings."""
+        self._status.updates.put(key, partial(write, what))
+
     def _table(self) -> dict[type[Command], _Row]:
-        """Return how each command that is executed in order is executed."""
+        """Return how each command is executed."""
         retry, delete = self._retrier.run, self._delete
         return {
+            **{kind: _Row(handler, step=_AT_ONCE) for kind, handler in self._written_at_once().items()},
             # Without a limit of attempts: pods are deleted only after it is written.
             SetJobStatus: _Row(lambda one: retry(partial(self._set_job_status, one)), _key_of, "status"),
             CreatePod: _Row(self._create_pod, lambda one: one.job),
@@ -394,6 +372,28 @@ class Executor:
             Publish: _Row(self._publish, _queue_of_config_map),
             SelectNode: _Row(self._claims.select_node, _queue_of_claim),
             BindVolume: _Row(self._claims.bind_volume, _queue_of_claim),
+        }
+
+    def _written_at_once(self) -> dict[type[Command], Callable[[Any], object]]:
+        status = self._status
+
+        def annotate(command: AnnotateGroup) -> None:
+            self._update(f"annotations of PodGroup {command.key}", self._annotate_group, command)
+
+        return {
+            SetGroupStatus: status.group,
+            AnnotateGroup: annotate,
+            SetPodCondition: status.pod,
+            RecordJobEvent: status.job,
+            SetQueueStatus: status.queues.put,
+            SetHyperNodeStatus: status.hyper_node,
+            SetAside: self._on_set_aside,
+            RecordVcJobEvent: self._tell_job,
+            RecordQueueEvent: self._record_queue_event,
+            RecordHyperNodeEvent: self._record_hyper_node_event,
+            RecordNodeEvent: self._record_node_event,
+            CreateJobResources: self._job_resources.want,
+            **dict.fromkeys(get_args(AccountCommand), self._on_account),
         }
 
     async def _execute(self, command: Command) -> None:
@@ -691,10 +691,15 @@ def _is_of_lone_pod(group: PodGroup) -> bool:
     return group.ordinary and lone and group.topology is None
 
 
+#: The step of commands that are handed on when they come, and not executed in order.
+_AT_ONCE = "at once"
+
+
 class _Row(NamedTuple):
     """How a command is executed: by what, in which queue, and in which step of its job."""
 
-    execute: Callable[[Any], Awaitable[None]]
+    #: Returns something to await, unless the step is `_AT_ONCE`.
+    execute: Callable[[Any], Any]
     #: Empty: that of the command before it, which is about the same job.
     queue: Callable[[Any], str] = lambda command: ""
     step: str = "create"
