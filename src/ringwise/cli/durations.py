@@ -7,7 +7,7 @@ import click
 
 def duration_argument(text: str) -> int:
     """`90`, `90s`, `1h30m`, `2d`, in nanoseconds."""
-    from ringwise.apps.lab.api import MAX_TIME
+    from ringwise.apps.lab.requests import MAX_TIME
     from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 
     try:

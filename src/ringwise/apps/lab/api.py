@@ -13,7 +13,7 @@ import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -34,6 +34,22 @@ from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
+from ringwise.apps.lab.requests import (
+    AdvanceRequest,
+    DeleteRequest,
+    DrainRequest,
+    FaultRequest,
+    FollowRequest,
+    IsolateRequest,
+    JobRequest,
+    MoveRequest,
+    NodeRequest,
+    PassRequest,
+    ReserveRequest,
+    SettleRequest,
+    UnreserveRequest,
+    WaitRequest,
+)
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.moves import progress_of, result_of
 from ringwise.apps.sources.documents import all_names, find_name
@@ -64,7 +80,7 @@ from ringwise.views.documents.changes import (
     SubmitDocument,
 )
 from ringwise.views.documents.maintenance import FaultChangeDocument
-from ringwise.views.documents.reservations import ReservationChangeDocument, ReservationFields
+from ringwise.views.documents.reservations import ReservationChangeDocument
 from ringwise.views.kinds import BY_PLURAL, KINDS
 from ringwise.views.names import UnknownNameError
 from ringwise.views.reservations import reservation_documents, reservation_of_fields
@@ -75,58 +91,6 @@ MAX_BYTES = 1 << 30
 EXPLAINED = 10
 #: Seconds between two looks at when waiting jobs start, for the dashboard.
 ESTIMATE_INTERVAL = 10.0
-#: A century in nanoseconds.
-MAX_TIME = 100 * 366 * 86400 * 1_000_000_000
-Time = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TIME)]
-
-
-class ChangeRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What the actions take; each names some of it.
-
-    Other fields are refused: `clear` with a misspelt `kind` would clear everything.
-    """
-
-    target: str | None = None
-    node: str | None = None
-    job: str | None = None
-    jobs: list[str] = []
-    #: Pairs of kind and name, or all objects of a kind.
-    objects: list[tuple[str, str]] = []
-    all: str | None = None
-    namespace: str | None = None
-    ignore_not_found: bool = False
-    chip: str | None = None
-    by: str | None = None
-    reason: str | None = None
-    at: str | None = None
-    until: Time | None = None
-    nanoseconds: Time | None = None
-    #: Of a fault; None: all faults of all kinds (`clear`).
-    kind: str | None = None
-    chips: list[int] = []
-    level: str | None = None
-    code: str | None = None
-    status: str | None = None
-    #: Another queue or priority class of a job.
-    queue: str | None = None
-    priority: str | None = None
-    #: Of moves, as values of JSON; and the id of one that is followed.
-    plan: dict[str, Any] | None = None
-    id: str | None = None
-    #: Of nodes, as values of JSON; or the name of one that is cancelled.
-    reservation: dict[str, Any] | None = None
-    name: str | None = None
-
-    def word(self, name: str) -> str:
-        """Raises ObjectRefusedError where the request does not name it."""
-        value: str | None = getattr(self, name)
-        if value is None:
-            raise ObjectRefusedError(f"the request names no {name}")
-        return value
-
-
-NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
-
 #: Questions that try placements, or read a whole journal.
 LONG_QUERIES = frozenset(
     {"capacity", "defrag-plan", "describe", "doctor", "drain", "drain-plan", "moves", "place", "story", "why"}
@@ -353,14 +317,34 @@ class LabServer:
 
     def _do(self, request: web.Request, body: bytes, _told: _Told) -> Any:
         action = request.match_info["action"]
-        wanted = msgspec.json.decode(body or b"{}", type=ChangeRequest)
-        document = self._guarded(lambda: self._done(action, wanted))
+        if action not in _CHANGES:
+            raise ObjectRefusedError(f"the lab does not know how to {action}")
+        kind, change = _CHANGES[action]
+        wanted = msgspec.json.decode(body or b"{}", type=kind)
+        document = self._guarded(lambda: change(self, action, wanted))
         self._wake.set()
         return document
 
-    def _wait(self, request: ChangeRequest) -> Any:
+    def _change_node(self, action: str, request: NodeRequest) -> Any:
+        node = find_name(self.live.objects, "node", request.node)
+        self.live.change_node(node, action)
+        return NodeChangeDocument(
+            schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[], at=None
+        )
+
+    def _delete(self, _action: str, request: DeleteRequest) -> Any:
+        chosen = _chosen(self.live, request)
+        self.live.delete(chosen)
+        deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
+        return DeleteDocument(schema="ringwise.io/delete/v1", deleted=deleted)
+
+    def _advance(self, _action: str, request: AdvanceRequest) -> Any:
+        self.live.advance(request.nanoseconds)
+        return AdvanceDocument(schema="ringwise.io/advance/v1", now=self.live.cluster.now)
+
+    def _wait(self, _action: str, request: WaitRequest) -> Any:
         """The jobs that were asked for. In virtual time, after the events until they have started."""
-        live, limit = self.live, request.until or 0
+        live, limit = self.live, request.until
 
         def jobs() -> list[JobView]:
             return _jobs_of(live.objects, request.jobs)
@@ -381,10 +365,10 @@ class LabServer:
             return answer(with_reasons(live.objects, jobs()))
         return self._copied(lambda: answer(self._explained(live.objects, jobs())))
 
-    def _drain(self, request: ChangeRequest) -> Any:
+    def _drain(self, _action: str, request: DrainRequest) -> Any:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""
         live, job = self.live, request.job
-        target = find_target(live.view, request.word("target"))
+        target = find_target(live.view, request.target)
         views = [view for view in affected_jobs(live.objects, target.nodes) if job in (None, view.key)]
         leaving = [pod.key for view in views for pod in view.pods if pod.node in target.nodes and pod.live]
         for node in target.nodes:
@@ -394,13 +378,13 @@ class LabServer:
             schema="ringwise.io/node-change/v1", node=target.name, action="drain", leaving=leaving, at=None
         )
 
-    def _settle(self, request: ChangeRequest) -> Any:
+    def _settle(self, _action: str, request: SettleRequest) -> Any:
         """Whether a job has left the nodes of a target and runs again; virtual time passes until then."""
-        live, limit = self.live, request.until or 0
-        key, target = request.word("job"), find_target(live.view, request.word("target"))
+        live, limit = self.live, request.until
+        target = find_target(live.view, request.target)
 
         def settled() -> bool:
-            found = _jobs_of(live.objects, [key])
+            found = _jobs_of(live.objects, [request.job])
             return all(
                 view.started and not any(pod.deleting or pod.node in target.nodes for pod in view.pods)
                 for view in found
@@ -414,7 +398,7 @@ class LabServer:
             "over": not done and (live.settings.speed is None or live.now >= limit),
         }
 
-    def _move(self, request: ChangeRequest) -> Any:
+    def _move(self, _action: str, request: MoveRequest) -> Any:
         """M1: have a plan of moves carried out."""
         try:
             plan = read_plan(request.plan)
@@ -423,9 +407,9 @@ class LabServer:
         self.live.move(plan)
         return {"now": self.live.now}
 
-    def _follow(self, request: ChangeRequest) -> Any:
+    def _follow(self, _action: str, request: FollowRequest) -> Any:
         """How a plan of moves ended, if it has; virtual time passes until then."""
-        live, limit, plan = self.live, request.until or 0, request.word("id")
+        live, limit, plan = self.live, request.until, request.id
         moves = live.view.moves
         live.advance_until(lambda: plan in moves.ended, limit)
         moves = live.view.moves
@@ -437,17 +421,16 @@ class LabServer:
             "progress": progress_of(running),
         }
 
-    def _isolate(self, action: str, request: ChangeRequest) -> Any:
-        live, text = self.live, request.word("target")
-        by, reason, chip = (request.word(name) for name in ("by", "reason", "chip"))
+    def _isolate(self, action: str, request: IsolateRequest) -> Any:
+        live, text, chip = self.live, request.target, request.chip
         kind, name = named(text)
         if action == "isolate" or all(one.target != text for one in live.isolations):
             target = find_target(live.view, text)
             kind, name = target.kind, target.name
         if chip and kind != NODE:
             raise ObjectRefusedError(f"a chip needs a node, and {text} is a {kind}")
-        start = _time_of(live, request)
-        wanted = isolation_of(kind, name, chip, by=by, reason=reason, start=start)
+        start = None if request.at is None else time_ahead(live, request.at)
+        wanted = isolation_of(kind, name, chip, by=request.by, reason=request.reason, start=start)
         changed = live.isolate(wanted, on=action == "isolate")
         return {
             "target": wanted.target,
@@ -459,42 +442,39 @@ class LabServer:
             "start": start,
         }
 
-    def _reserve(self, action: str, request: ChangeRequest) -> Any:
-        """Nodes for a queue or a namespace, as a plan has them; or cancel that by its name."""
+    def _unreserve(self, action: str, request: UnreserveRequest) -> Any:
+        self.live.unreserve(request.name)
+        return ReservationChangeDocument(
+            schema="ringwise.io/reservation-change/v1", action=action, name=request.name, reservation=None
+        )
+
+    def _reserve(self, action: str, request: ReserveRequest) -> Any:
+        """Nodes for a queue or a namespace, as a plan has them."""
         live = self.live
-        if action == "unreserve":
-            name = request.word("name")
-            live.unreserve(name)
-            return ReservationChangeDocument(
-                schema="ringwise.io/reservation-change/v1", action=action, name=name, reservation=None
-            )
-        try:
-            made = reservation_of_fields(msgspec.convert(request.reservation, ReservationFields))
-        except msgspec.ValidationError:
-            raise ObjectRefusedError("the request has no reservation") from None
+        made = reservation_of_fields(request.reservation)
         live.reserve(made)
         (fields,) = reservation_documents(live.view, live.now, [made])
         return ReservationChangeDocument(
             schema="ringwise.io/reservation-change/v1", action=action, name=made.name, reservation=fields
         )
 
-    def _change_job(self, action: str, request: ChangeRequest) -> Any:
+    def _change_job(self, action: str, request: JobRequest) -> Any:
         """Suspend, resume or requeue."""
         live = self.live
-        key = find_name(live.objects, "job", request.word("job"), request.namespace)
+        key = find_name(live.objects, "job", request.job, request.namespace)
         wish = Wish(action, request.queue, request.priority)
-        change = live.change_job(key, wish, message_of(request.word("by"), request.reason))
+        change = live.change_job(key, wish, message_of(request.by, request.reason))
         namespace, _, name = key.partition("/")
         return job_change_document(namespace, name, "vcjob", action, change)
 
-    def _pass(self, request: ChangeRequest) -> Any:
+    def _pass(self, _action: str, request: PassRequest) -> Any:
         """Let virtual time pass until a moment; real time passes by itself."""
-        live, until = self.live, request.until or 0
+        live, until = self.live, request.until
         if live.settings.speed is None and until > live.now:
             live.advance(until - live.now)
         return {"now": live.now, "over": live.now >= until}
 
-    def _fault(self, action: str, request: ChangeRequest) -> Any:
+    def _fault(self, action: str, request: FaultRequest) -> Any:
         """Inject or clear faults of one kind on a target; `clear` without a kind clears all."""
         live = self.live
         before = faults_now(live.cluster)
@@ -522,43 +502,24 @@ class LabServer:
             cleared=[row for row in before if row not in now],
         )
 
-    def _done(self, action: str, request: ChangeRequest) -> Any:
-        live = self.live
-        if action in NODE_ACTIONS:
-            node = find_name(live.objects, "node", request.word("node"))
-            live.change_node(node, action)
-            return NodeChangeDocument(
-                schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[], at=None
-            )
-        if action in ("isolate", "release"):
-            return self._isolate(action, request)
-        if action in ("reserve", "unreserve"):
-            return self._reserve(action, request)
-        if action in ACTIONS:
-            return self._change_job(action, request)
-        if action == "delete":
-            chosen = _chosen(live, request)
-            live.delete(chosen)
-            deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
-            return DeleteDocument(schema="ringwise.io/delete/v1", deleted=deleted)
-        if action in ("inject", "clear"):
-            return self._fault(action, request)
-        if action == "drain":
-            return self._drain(request)
-        if action == "move":
-            return self._move(request)
-        if action == "follow":
-            return self._follow(request)
-        if action == "settle":
-            return self._settle(request)
-        if action == "pass":
-            return self._pass(request)
-        if action == "wait":
-            return self._wait(request)
-        if action == "advance":
-            live.advance(request.nanoseconds)
-            return AdvanceDocument(schema="ringwise.io/advance/v1", now=live.cluster.now)
-        raise ObjectRefusedError(f"the lab does not know how to {action}")
+
+#: What a change is asked for with, and how it is made.
+_CHANGES: Mapping[str, tuple[type[msgspec.Struct], Callable[[LabServer, str, Any], Any]]] = {
+    **dict.fromkeys(("cordon", "uncordon", "ready", "unready"), (NodeRequest, LabServer._change_node)),
+    **dict.fromkeys(("isolate", "release"), (IsolateRequest, LabServer._isolate)),
+    "reserve": (ReserveRequest, LabServer._reserve),
+    "unreserve": (UnreserveRequest, LabServer._unreserve),
+    **dict.fromkeys(ACTIONS, (JobRequest, LabServer._change_job)),
+    "delete": (DeleteRequest, LabServer._delete),
+    **dict.fromkeys(("inject", "clear"), (FaultRequest, LabServer._fault)),
+    "drain": (DrainRequest, LabServer._drain),
+    "settle": (SettleRequest, LabServer._settle),
+    "move": (MoveRequest, LabServer._move),
+    "follow": (FollowRequest, LabServer._follow),
+    "pass": (PassRequest, LabServer._pass),
+    "wait": (WaitRequest, LabServer._wait),
+    "advance": (AdvanceRequest, LabServer._advance),
+}
 
 
 def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:
@@ -566,7 +527,7 @@ def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:
     return [view for view in job_views(objects) if view.key in wanted]
 
 
-def _chosen(live: LiveLab, request: ChangeRequest) -> list[tuple[str, str]]:
+def _chosen(live: LiveLab, request: DeleteRequest) -> list[tuple[str, str]]:
     """The objects that a request names: (kind, key), each once."""
     namespace, every, objects = request.namespace, request.all, request.objects
     kinds = [kind.name for kind in KINDS if kind.is_deletable]
@@ -591,14 +552,9 @@ def _chosen(live: LiveLab, request: ChangeRequest) -> list[tuple[str, str]]:
     return list(chosen)
 
 
-def _time_of(live: LiveLab, request: ChangeRequest) -> int | None:
-    """The time that a request names with `at`; None where it names none."""
-    return None if request.at is None else time_ahead(live, request.at)
-
-
-def _fault_nodes(live: LiveLab, request: ChangeRequest) -> tuple[str, ...]:
+def _fault_nodes(live: LiveLab, request: FaultRequest) -> tuple[str, ...]:
     """The nodes that a request breaks or heals. Raises UnknownTargetError."""
-    text = request.target or ""
+    text = request.target
     if request.kind == SUPERPOD and not text.startswith("superpod/"):
         text = f"superpod/{text}"
     target = find_target(live.view, text)

@@ -159,7 +159,7 @@ def _wait_for(lab: Path | None, jobs: list[Any], timeout: int) -> tuple[list[Any
     """The jobs after they have started, or after the timeout; and whether all that can have started."""
     import time
 
-    from ringwise.apps.lab.api import MAX_TIME
+    from ringwise.apps.lab.requests import MAX_TIME
 
     names = [f"{job['namespace']}/{job['name']}" for job in jobs]
     with lab_client(lab, f"waiting for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}") as client:

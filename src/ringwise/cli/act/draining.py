@@ -233,7 +233,7 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
 
 def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
     """One job after the other: the next goes when the one before runs again, or has had its time."""
-    from ringwise.apps.lab.api import MAX_TIME
+    from ringwise.apps.lab.requests import MAX_TIME
 
     leaving: list[str] = []
     with lab_client(lab, f"draining {target}") as client:
