@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
+from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.webhook import Reviews
 from tests.builders.values import CHIP
 
 GROUPS = {
@@ -51,6 +54,11 @@ def group(queue: str = "default") -> dict[str, Any]:
         "metadata": {"name": "gang", "namespace": "team"},
         "spec": {"minMember": 4, "queue": queue},
     }
+
+
+def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
+    """Return the AdmissionReview that answers one."""
+    return asyncio.run(Reviews(cluster).answer(body))
 
 
 def deletion(kind: str, name: str, status: Any = None) -> bytes:

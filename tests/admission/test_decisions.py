@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.apps.admission.rules import KnownCluster
-from ringwise.apps.admission.webhook import answer
 from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen, QuotaGone, QuotaSeen
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import ClassScope, Queue, ResourceQuota
-from tests.admission.reviews import container, deletion, group, pod, review, vcjob
+from tests.admission.reviews import answer, container, deletion, group, pod, review, vcjob
 from tests.builders import objects
 from tests.place.workloads import ascend_job, operator_job, replicated, role
 

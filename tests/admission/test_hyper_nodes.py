@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
-from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.settings.boards import shipped_catalog
-from tests.admission.reviews import review
+from tests.admission.reviews import answer, review
 from tests.builders.objects import hyper_node
 
 WORLD = KnownCluster(shipped_catalog())

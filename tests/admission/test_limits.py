@@ -12,9 +12,9 @@ import pytest
 from ringwise.apps.admission import webhook
 from ringwise.apps.admission.cost import MAX_OBJECT_BYTES, MAX_PODS, MAX_TASKS
 from ringwise.apps.admission.rules import ALLOWED, KnownCluster
-from ringwise.apps.admission.webhook import Reviews, answer
+from ringwise.apps.admission.webhook import Reviews
 from ringwise.manifests.settings.boards import shipped_catalog
-from tests.admission.reviews import container, pod, review, vcjob
+from tests.admission.reviews import answer, container, pod, review, vcjob
 
 
 def cluster() -> KnownCluster:

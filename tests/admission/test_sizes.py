@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
-from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.limits import (
     DEPENDENCIES,
@@ -22,7 +21,7 @@ from ringwise.manifests.text.limits import (
     TERMS,
     TOLERATIONS,
 )
-from tests.admission.reviews import container, group, pod, review, vcjob
+from tests.admission.reviews import answer, container, group, pod, review, vcjob
 from tests.examples import sample
 
 Object = dict[str, Any]

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
-from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
-from tests.admission.reviews import pod, review, vcjob
+from tests.admission.reviews import answer, pod, review, vcjob
 from tests.deploy.shipped import webhooks
 from tests.place.workloads import ascend_job, operator_job, replicated, role
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
-from ringwise.apps.admission.webhook import answer
 from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import Queue
-from tests.admission.reviews import container, deletion, group, pod, review, vcjob
+from tests.admission.reviews import answer, container, deletion, group, pod, review, vcjob
 from tests.builders.objects import queue
 
 CATALOG = shipped_catalog()

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
-from ringwise.apps.admission.webhook import answer
 from ringwise.apps.journal.format import JournalError, batch_line, header_line, open_journal
 from ringwise.apps.lab.submission import StoredObjects, Submission, refusals, submission_of
 from ringwise.device.pods import NodePodWire, pod_from_wire
@@ -30,7 +29,7 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.journal import Batch
 from ringwise.state.model import Device, DeviceReport, Node
-from tests.admission.reviews import review
+from tests.admission.reviews import answer, review
 from tests.builders.values import pod
 from tests.manifests.builders import pod_group, priority_class, queue, real_node, real_pod, text_of, vcjob
 from tests.manifests.hostile_values import COUNT, changed_documents

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
-from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
@@ -22,7 +21,7 @@ from ringwise.scheduler.defragment import reasons as move_reasons
 from ringwise.state.model import Queue
 from ringwise.topology.switches import SwitchTopology
 from ringwise_bench.docs.reasons_reference import all_kinds
-from tests.admission.reviews import review
+from tests.admission.reviews import answer, review
 from tests.builders.objects import (
     NAMESPACE,
     Plain,

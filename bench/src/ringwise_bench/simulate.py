@@ -8,6 +8,7 @@ most of the time.
 
 from __future__ import annotations
 
+import csv
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from ringwise.apps.simulate.file import variant_from_text
 from ringwise.apps.simulate.jobs import HOUR, SimulatedJob
 from ringwise.apps.simulate.measures import RunOutcome
 from ringwise.apps.simulate.mix import JobMix
-from ringwise.apps.simulate.traces import TraceError, read_trace, values_of
+from ringwise.apps.simulate.traces import TraceError, read_trace
 from ringwise.cli.output import complain
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
@@ -122,6 +123,15 @@ def _our_mix(full: bool) -> JudgedTrace:
     )
 
 
+def _values_of(path: Path, column: str) -> list[str]:
+    """What a column of a table holds, each once; nothing where there is no such column."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        table = csv.DictReader(file)
+        if column not in (table.fieldnames or ()):
+            return []
+        return sorted({row[column] for row in table if row[column]})
+
+
 def _sources(path: Path) -> Iterator[_Source]:
     """The file, or every table of the folder; one for each cluster where it holds several.
 
@@ -130,9 +140,9 @@ def _sources(path: Path) -> Iterator[_Source]:
     for file in sorted(_files(path)):
         name = f"{file.resolve().parent.name}/{file.stem}"
         try:
-            clusters = values_of(file, CLUSTER_COLUMN)
-        except TraceError as error:
-            complain(f"left out: {error}")
+            clusters = _values_of(file, CLUSTER_COLUMN)
+        except (OSError, csv.Error) as error:
+            complain(f"left out: {file}: {error}")
             continue
         if clusters:
             yield from (_Source(f"{name} {one}", file, {CLUSTER_COLUMN: one}) for one in clusters)

@@ -16,6 +16,7 @@ from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsErro
 from ringwise.apps.moves import with_saving
 from ringwise.durations import SECOND, duration_text
 from ringwise.framework.job import Job
+from ringwise.kubeclient.tasks import repeat
 from ringwise.log import Logger
 from ringwise.messages.events import MovePlanSeen
 from ringwise.messages.move_plan import MovePlan, plain_plan, read_plan
@@ -122,20 +123,18 @@ async def keep_moving(
     `budgets` reads the disruption budgets of a cluster, and raises QuestionFailedError. The API server keeps
     them in any case; but a plan that fails at one restarts the jobs before it for nothing.
     """
-    while True:
-        await sleep(INTERVAL)
-        try:
-            if not await wanted():
-                continue
-            answer = await aside.answer(copy, _question(await budgets()))
-        except (TooManyQuestionsError, QuestionFailedError) as error:
-            _LOG.warning("no moves were looked for", why=str(error))
-            continue
-        found = json.loads(answer)
+
+    async def look() -> None:
+        if not await wanted():
+            return
+        found = json.loads(await aside.answer(copy, _question(await budgets())))
         if found is not None:
             plan = read_plan(found)
             _LOG.info("jobs are moved", plan=plan.id, job=plan.job, moved=list(plan.moved_jobs))
             put(MovePlanSeen(plan))
+
+    tolerated = (TooManyQuestionsError, QuestionFailedError)
+    await repeat(INTERVAL, look, tolerated, "no moves were looked for", sleep)
 
 
 def _question(budgets: Sequence[DisruptionBudget]) -> Callable[[Any, int], bytes]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from pathlib import Path
 
 from ringwise.kubeclient.config import load_pair
+from ringwise.kubeclient.tasks import repeat
 from ringwise.log import Logger
 from ringwise.metrics.endpoints import AddressError
 
@@ -41,13 +41,10 @@ class CertificateFiles:
         return True
 
     async def renew(self, interval: float) -> None:
-        while True:
-            await asyncio.sleep(interval)
-            try:
-                if self.read():
-                    _LOG.info("new certificate loaded", file=str(self._files[0]))
-            except (OSError, ssl.SSLError, ValueError) as problem:
-                why = str(problem)
-                _LOG.warning(
-                    "certificate not loaded; the last one is served", file=str(self._files[0]), why=why
-                )
+        file, warning = str(self._files[0]), "certificate not loaded; the last one is served"
+
+        async def read() -> None:
+            if self.read():
+                _LOG.info("new certificate loaded", file=file)
+
+        await repeat(interval, read, (OSError, ssl.SSLError, ValueError), warning, file=file)

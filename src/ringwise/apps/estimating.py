@@ -7,13 +7,13 @@ are not told: with 800 waiting jobs an event is some hundred kilobytes.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
+from ringwise.kubeclient.tasks import repeat
 from ringwise.log import Logger
 from ringwise.messages.events import EstimatedStart, Event, StartsEstimated
 from ringwise.messages.expected_start import ExpectedStart
@@ -48,12 +48,8 @@ class StartEstimator:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        while True:
-            await asyncio.sleep(self._every)
-            try:
-                await self.look()
-            except (TooManyQuestionsError, QuestionFailedError) as error:
-                _LOG.warning("no estimates of when jobs start; the last ones are shown", why=str(error))
+        warning = "no estimates of when jobs start; the last ones are shown"
+        await repeat(self._every, self.look, (TooManyQuestionsError, QuestionFailedError), warning)
 
     async def look(self) -> None:
         """Once. Raises what `Aside` and `deciding` raise."""

@@ -19,6 +19,7 @@ from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import ListWatch, name_of
+from ringwise.kubeclient.tasks import end
 
 Answer = TypeVar("Answer")
 Key = tuple[str, str]
@@ -142,10 +143,7 @@ class FollowedCluster:
 
     async def _close(self) -> None:
         # Also what is still opening.
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await end(*(asyncio.all_tasks() - {asyncio.current_task()}))
         if self._client is not None:
             await self._client.close()
 

@@ -45,6 +45,7 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.rate_limit import RateLimit
+from ringwise.kubeclient.tasks import running
 from ringwise.log import Logger
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import DocumentError
@@ -246,24 +247,20 @@ async def serve(
             )
             _LOG.info("dashboard", url=await stack.enter_async_context(dashboard))
         _LOG.info("starting", component=component, server=access.server, namespace=access.namespace)
-        watching = [
-            asyncio.create_task(_watch_file(file, runner), name="configuration file"),
-            asyncio.create_task(_log_broken_packages(runner), name="installed packages"),
-        ]
+        watching = {
+            "configuration_file": _watch_file(file, runner),
+            "installed_packages": _log_broken_packages(runner),
+        }
         if options.with_scheduler and not options.shadow:
-            moving = _move_jobs(runner, client, lambda: current[0])
-            watching.append(asyncio.create_task(moving, name="moves"))
-            estimating = estimate_starts(runner, lambda: current[0])
-            watching.append(asyncio.create_task(estimating, name="estimates"))
+            watching["moves"] = _move_jobs(runner, client, lambda: current[0])
+            watching["estimates"] = estimate_starts(runner, lambda: current[0])
         # Reading creates millions of objects and no reference cycles.
         gc.disable()
         try:
-            await runner.run(stop)
+            async with running(**watching):
+                await runner.run(stop)
         finally:
             gc.enable()
-            for task in watching:
-                task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
             for shadow in shadows:
                 report(shadow.summary())
 

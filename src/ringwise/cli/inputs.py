@@ -99,8 +99,3 @@ def skippable(errors: Sequence[object]) -> list[str]:
     """Errors of an input, one line each; the last one names the option that goes on without such objects."""
     lines = told(errors)
     return [*lines[:-1], f"{lines[-1]} (--keep-going goes on without it)"]
-
-
-def tell_notes(bundle: Bundle) -> None:
-    """What looks like a mistake in the input: unknown fields, names that do not exist."""
-    complain(*(f"note: {note}" for note in bundle.notes))

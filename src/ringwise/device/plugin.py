@@ -79,6 +79,7 @@ from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import API_ERRORS, Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.resources import PODS
+from ringwise.kubeclient.tasks import first_of
 from ringwise.log import Logger
 from ringwise.manifests.config_maps.isolation import isolated_chips, read_isolations
 from ringwise.manifests.text.errors import Findings
@@ -441,14 +442,7 @@ class NodePlugin:
         between = self.settings.report_interval
         await self._clock.sleep(min(seconds, between))
         if seconds > between:
-            news = asyncio.create_task(self._news.wait())
-            rest = asyncio.create_task(self._clock.sleep(seconds - between))
-            try:
-                await asyncio.wait({news, rest}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                news.cancel()
-                rest.cancel()
-                await asyncio.gather(news, rest, return_exceptions=True)
+            await first_of(self._news.wait(), self._clock.sleep(seconds - between))
 
     async def _describe(self) -> None:
         chips, watches = list(self.chips), self._watches

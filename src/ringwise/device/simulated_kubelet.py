@@ -19,6 +19,7 @@ from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.api import podresources_pb2 as resources
 from ringwise.device.rpc import API_VERSION, KUBELET_SOCKET, channel
 from ringwise.grammar import counted
+from ringwise.kubeclient.tasks import end
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import VISIBLE_DEVICES
@@ -135,9 +136,7 @@ class SimulatedKubelet:
 
     async def _drop(self, plugin: RegisteredPlugin) -> None:
         self.plugins.pop(plugin.resource, None)
-        if plugin.following is not None:
-            plugin.following.cancel()
-            await asyncio.gather(plugin.following, return_exceptions=True)
+        await end(plugin.following)
         await plugin.way.close()
 
     # -- plugins -----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from ringwise.grammar import counted
@@ -96,18 +96,6 @@ def table_grid(table: ScoreTable) -> tuple[list[int], list[tuple[int, list[int]]
         (request, [row.get(free, table.unfit) for free in columns])
         for request, row in sorted(table.rows.items())
     ]
-
-
-def raw_scores(board: Board, request: int) -> Iterator[tuple[int, list[int | None]]]:
-    """Scores of a healthy node by the free chips of its two rings: a left count, and the right ones."""
-    rule = chip_rule(board)
-    left, right = board.rings
-    for on_left in range(len(left) + 1):
-        row = []
-        for on_right in range(len(right) + 1):
-            usable = sum(1 << chip for chip in (*left[:on_left], *right[:on_right]))
-            row.append(rule.score(rule.signature(usable, board.chips_per_node, 0), request, False))
-        yield on_left, row
 
 
 def board_document(board: Board) -> BoardDocument:

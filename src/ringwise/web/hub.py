@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from ringwise.kubeclient.tasks import end
 from ringwise.log import Logger
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.scheduler.view import SchedulerView
@@ -109,9 +110,7 @@ class Hub:
         ]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         self._tasks = []
         await self.forget()
 

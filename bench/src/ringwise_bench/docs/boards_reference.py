@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.grammar import counted
 from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.placement.rules import chip_rule
@@ -12,7 +14,6 @@ from ringwise.topology.rule_specs import RULE_SPECS, ParameterKind, RuleSpec
 from ringwise.views.boards import (
     chosen_by,
     multi_pod_text,
-    raw_scores,
     ring_picture,
     rings_text,
     table_grid,
@@ -95,13 +96,25 @@ def _board_section(board: Board) -> list[str]:
     return lines
 
 
+def _raw_scores(board: Board, request: int) -> Iterator[tuple[int, list[int | None]]]:
+    """Scores of a healthy node by the free chips of its two rings: a left count, and the right ones."""
+    rule = chip_rule(board)
+    left, right = board.rings
+    for on_left in range(len(left) + 1):
+        row = []
+        for on_right in range(len(right) + 1):
+            usable = sum(1 << chip for chip in (*left[:on_left], *right[:on_right]))
+            row.append(rule.score(rule.signature(usable, board.chips_per_node, 0), request, False))
+        yield on_left, row
+
+
 def _score_grids(board: Board) -> list[str]:
     lines = [
         "Raw scores of a node without faults, by the free chips of its rings (rows left, columns right):",
         "",
     ]
     for request in sorted(board.one_pod):
-        grid = list(raw_scores(board, request))
+        grid = list(_raw_scores(board, request))
         heading = (f"{request} requested", *map(str, range(len(grid[0][1]))))
         rows = ((str(left), *("-" if one is None else str(one) for one in row)) for left, row in grid)
         lines += [table(heading, rows), ""]

@@ -63,6 +63,7 @@ from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NAMESPACES
 from ringwise.kubeclient.retry import Backoff
+from ringwise.kubeclient.tasks import end
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
@@ -169,15 +170,6 @@ def read_review(body: bytes) -> _Request | None:
     return request if request is not None and request.uid else None
 
 
-def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
-    """The AdmissionReview of the response; None when the body is no AdmissionReview."""
-    request = read_review(body)
-    if request is None:
-        return None
-    excess = _cost(request).excess
-    return _answered(request, _judged(request, cluster, excess), excess)
-
-
 def _cost(request: _Request) -> Cost:
     """Of both objects of an update: the old one is checked, too."""
     new, old = cost_of(request.object), cost_of(request.old_object)
@@ -192,7 +184,7 @@ def _unchecked(request: _Request, why: str) -> dict[str, Any]:
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
-def _judged(request: _Request, cluster: KnownCluster, excess: str = "") -> Verdict:
+def _judged(request: _Request, cluster: KnownCluster, excess: str) -> Verdict:
     """With an excess of cost only sizes are checked: that takes as long as to read the object."""
     try:
         if excess:
@@ -361,6 +353,7 @@ class Reviews:
         self._large = asyncio.Semaphore(1)
 
     async def answer(self, body: bytes) -> dict[str, Any] | None:
+        """The AdmissionReview of the response; None when the body is no AdmissionReview."""
         request = read_review(body)
         if request is None:
             return None
@@ -533,9 +526,7 @@ async def serve(
         for task in done:
             task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
         await asyncio.gather(*(reflector.stop() for reflector in reflectors))
         await servers.aclose()
 

@@ -109,8 +109,6 @@ class Section:
     """Batches of one scheduler without a gap, after one header."""
 
     path: Path
-    #: Of the header.
-    line: int
     configuration: Configuration
     scheduler_names: tuple[str, ...]
     written_by: str
@@ -379,7 +377,6 @@ class _Reading:
         names = tuple(header.scheduler_names)
         return Section(
             self.path,
-            number,
             configuration,
             names,
             header.ringwise,

@@ -57,6 +57,7 @@ from ringwise.apps.suspension import ACTIONS, NotPossibleError, Wish, job_change
 from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
+from ringwise.kubeclient.tasks import running
 from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.text.errors import DocumentError
 from ringwise.messages.events import Event
@@ -103,19 +104,6 @@ _REFUSALS = (
 )
 
 
-@asynccontextmanager
-async def _running(estimator: StartEstimator | None) -> AsyncIterator[None]:
-    if estimator is None:
-        yield
-        return
-    task = asyncio.create_task(estimator.run(), name="estimates")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
 def _tries_placements(live: LiveLab, question: str, parameters: Parameters) -> bool:
     """Whether the answer has reasons of pending jobs, for which placements are tried."""
     kind = BY_PLURAL.get(parameters.get("kind", "")) if question == "get" else None
@@ -138,7 +126,7 @@ class LabServer:
         self._aside = aside or Aside(pause=PAUSE_OF_LAB)
         self._dashboard = dashboard or nullcontext()
         #: Nobody else shows what was expected last: commands ask anew.
-        self._estimator = None if dashboard is None else self._new_estimator()
+        self._estimates = dashboard is not None
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
         #: The error that ended the lab.
@@ -152,7 +140,8 @@ class LabServer:
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self.stop)
-        async with self._serving(), self._dashboard, _running(self._estimator):
+        estimating = {"estimates": self._new_estimator().run()} if self._estimates else {}
+        async with self._serving(), self._dashboard, running(**estimating):
             while not self._stopped.is_set():
                 self._wake.clear()
                 self._guarded(self.live.turn)

@@ -28,6 +28,7 @@ from ringwise.durations import time_text
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.containers import ContainerDevice, PodContainer
 from ringwise.embed.records import ISOLATIONS
+from ringwise.kubeclient.tasks import end
 from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.config_maps.isolation import entry_of, isolated_chips
 from ringwise.manifests.text.errors import Findings
@@ -193,9 +194,7 @@ class _RunningNode:
     async def stop(self) -> None:
         # A server that ends waits for calls that are open.
         await self.kubelet.forget_plugins()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         await self.kubelet.stop()
 
     async def put_pod(self, one: Object) -> None:

@@ -55,8 +55,6 @@ class RunOutcome:
     #: Processor time of the run, in nanoseconds. Not part of the results: it differs from run to run.
     processor: int = 0
     interrupted: bool = False
-    #: Jobs that the scheduler refused, by the code of the reason.
-    refused: dict[str, int] = field(default_factory=dict)
     #: When jobs were expected to start that waited after they had come.
     estimates: list[Estimate] = field(default_factory=list)
     #: (time, chips in use, jobs that wait), in equal distances.
@@ -93,9 +91,6 @@ class Meter:
 
     def ended(self, number: int) -> None:
         self.in_use -= self.outcome.jobs[number].chips
-
-    def refused(self, number: int) -> None:
-        self._waiting.discard(number)
 
     @property
     def waiting(self) -> int:

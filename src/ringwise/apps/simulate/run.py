@@ -51,7 +51,6 @@ class _Live:
     """A job that waits or runs."""
 
     number: int
-    shape: SimulatedShape
     pods: dict[str, Pod]
     group: PodGroup | None
     #: By uid: node and chips of bound pods.
@@ -249,7 +248,7 @@ class Simulation:
         group, made = self._objects(number, cls, run)
         pods = {pod.uid: pod for pod in made}
         self._job_of_pod.update(dict.fromkeys(pods, number))
-        self._live[number] = _Live(number, shape, pods, group, run=run, left=job.duration)
+        self._live[number] = _Live(number, pods, group, run=run, left=job.duration)
         seen: list[ev.Event] = [ev.PodSeen(pod) for pod in pods.values()]
         return seen if group is None else [ev.PodGroupSeen(group), *seen]
 

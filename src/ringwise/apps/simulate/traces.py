@@ -118,20 +118,6 @@ def read_trace(
         raise TraceError(f"{path}: is no table: {error}") from None
 
 
-def values_of(path: Path, column: str) -> list[str]:
-    """What a column of a table holds, each once; nothing where there is no such column. Raises TraceError."""
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            table = csv.DictReader(file)
-            if column not in (table.fieldnames or ()):
-                return []
-            return sorted({row[column] for row in table if row[column]})
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except csv.Error as error:
-        raise TraceError(f"{path}: is no table: {error}") from None
-
-
 def _looks_like_swf(line: str) -> bool:
     return line.lstrip().startswith(";") or ("," not in line and len(line.split()) == _SWF_FIELDS)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from ringwise.apps.certificate_files import CertificateFiles
 from ringwise.apps.web.options import WebOptions
+from ringwise.kubeclient.tasks import running
 from ringwise.metrics.connections import OpenConnections, listening_sockets
 from ringwise.metrics.endpoints import AddressError, parse_address
 from ringwise.web.application import DashboardServer
@@ -58,17 +58,12 @@ async def listening_with_files(
     `interval` is the number of seconds between two looks at the files.
     """
     options.check()
-    files = None
-    if options.certificate is not None and options.key is not None:
-        files = CertificateFiles(options.certificate, options.key)
-    renewing = None
-    if files is not None:
-        renewing = asyncio.create_task(files.renew(interval), name="dashboard certificate")
-    try:
-        tls = None if files is None else files.context
-        async with listening(server, options.address, tls, or_any_port=options.or_any_port) as url:
-            yield url
-    finally:
-        if renewing is not None:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+    tls = None
+    async with AsyncExitStack() as stack:
+        if options.certificate is not None and options.key is not None:
+            files = CertificateFiles(options.certificate, options.key)
+            await stack.enter_async_context(running(dashboard_certificate=files.renew(interval)))
+            tls = files.context
+        yield await stack.enter_async_context(
+            listening(server, options.address, tls, or_any_port=options.or_any_port)
+        )

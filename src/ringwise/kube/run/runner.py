@@ -23,6 +23,7 @@ from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
+from ringwise.kubeclient.tasks import end, first_of, running
 from ringwise.log import Logger
 from ringwise.messages.events import Event
 from ringwise.metrics.prometheus import Metrics
@@ -97,12 +98,8 @@ class Runner:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set. Raises CoreFailedError."""
-        watching = asyncio.create_task(self._watchdog.run(), name="watchdog")
-        try:
+        async with running(watchdog=self._watchdog.run()):
             await self._run(stop)
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
 
     async def _run(self, stop: asyncio.Event) -> None:
         settings = self._settings
@@ -122,13 +119,11 @@ class Runner:
             healthy=lambda: self.healthy,
         )
         self._election = election
-        elected = asyncio.create_task(election.run(), name="leader election")
         try:
-            await self._wait_for_attempt(election, settings.lease.retry)
-            await self._run_terms(stop, election)
+            async with running(leader_election=election.run()):
+                await self._wait_for_attempt(election, settings.lease.retry)
+                await self._run_terms(stop, election)
         finally:
-            elected.cancel()
-            await asyncio.gather(elected, return_exceptions=True)
             await election.release()
 
     async def _wait_for_attempt(self, election: LeaderElection, limit: float) -> None:
@@ -136,16 +131,7 @@ class Runner:
 
         A server that is slow to answer delays the lists by this many seconds at most.
         """
-        waits = {
-            asyncio.create_task(_wait(election.attempted)),
-            asyncio.create_task(self._clock.sleep(limit)),
-        }
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+        await first_of(_wait(election.attempted), self._clock.sleep(limit))
 
     async def _run_terms(self, stop: asyncio.Event, election: LeaderElection | None) -> None:
         try:
@@ -180,9 +166,7 @@ class Runner:
         finally:
             self.ready = False
             self.deciding.clear()
-            for end in ends - {crashed}:
-                end.cancel()
-            await asyncio.gather(*(ends - {crashed}), return_exceptions=True)
+            await end(*(ends - {crashed}))
             self._term = None
             await term.stop()
             self._core = None
@@ -223,10 +207,9 @@ async def finished_before(wanted: Coroutine[Any, Any, None], ends: Collection[as
     task = asyncio.create_task(wanted)
     try:
         await asyncio.wait({task, *ends}, return_when=asyncio.FIRST_COMPLETED)
-        if any(end.done() for end in ends):
+        if any(one.done() for one in ends):
             return False
         await task
         return True
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end(task)

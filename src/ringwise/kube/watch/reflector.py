@@ -18,6 +18,7 @@ from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_ev
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import ListWatch, Named, WatchEvent, name_of
+from ringwise.kubeclient.tasks import end
 from ringwise.log import Logger
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.events import Event
@@ -98,9 +99,7 @@ class Reflector(ListWatch):
 
     async def stop(self) -> None:
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await end(task)
 
     async def refresh(self) -> None:
         """List again and wait for it: afterwards everything known is at least as new as this call."""

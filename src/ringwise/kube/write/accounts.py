@@ -13,6 +13,7 @@ from typing import Protocol
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.retry import GivenUpError, Retrier
+from ringwise.kubeclient.tasks import end, repeat
 from ringwise.log import Logger
 from ringwise.manifests.accounts.ledger import SLOTS, AccountLedger
 from ringwise.messages.accounting import AccountCommand
@@ -95,12 +96,8 @@ class AccountKeeper:
 
     def lead(self) -> None:
         if self._is_read:
-            self._writing = asyncio.create_task(self._keep_writing(), name="accounting")
-
-    async def _keep_writing(self) -> None:
-        while True:
-            await self._sleep(INTERVAL)
-            await self.write()
+            keeping = repeat(INTERVAL, self.write, sleep=self._sleep)
+            self._writing = asyncio.create_task(keeping, name="accounting")
 
     async def write(self) -> None:
         """What changed. Others are written although one cannot be."""
@@ -118,8 +115,7 @@ class AccountKeeper:
         """The end of the term: what is not written yet is, if it still may be."""
         if self._writing is None:
             return
-        self._writing.cancel()
-        await asyncio.gather(self._writing, return_exceptions=True)
+        await end(self._writing)
         self._writing = None
         try:
             await asyncio.wait_for(self.write(), _LAST)

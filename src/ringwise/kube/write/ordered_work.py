@@ -9,6 +9,7 @@ from typing import Any
 
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.retry import Action, GivenUpError
+from ringwise.kubeclient.tasks import end
 from ringwise.log import Logger
 from ringwise.records import dataclass
 
@@ -81,8 +82,7 @@ class OrderedWork:
             await asyncio.wait([waits])
         finally:
             del self._waits[key]
-            waits.cancel()
-            await asyncio.gather(waits, return_exceptions=True)
+            await end(waits)
 
     async def _run_action(self, action: Action) -> None:
         async with self._limit:
@@ -101,6 +101,4 @@ class OrderedWork:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def stop(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)

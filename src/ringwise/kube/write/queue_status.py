@@ -15,6 +15,7 @@ from ringwise.kube.write.status_queue import StatusQueue
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import QUEUES
+from ringwise.kubeclient.tasks import end
 from ringwise.manifests.text.quantities import written
 from ringwise.messages.commands import SetQueueStatus
 
@@ -66,9 +67,7 @@ class QueueStatusWriter:
             await self._task
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
 
 def queue_status(command: SetQueueStatus, observed: ObservedQueue) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.retry import GivenUpError, Retrier
+from ringwise.kubeclient.tasks import end, first_of
 from ringwise.log import Logger
 from ringwise.metrics.prometheus import Metrics
 
@@ -43,13 +44,7 @@ class Precedence:
             left = since + longest - self._clock.monotonic()
             if left <= 0:
                 return
-            waits = (asyncio.ensure_future(busy.wait()), asyncio.ensure_future(self._clock.sleep(left)))
-            try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for one in waits:
-                    one.cancel()
-                await asyncio.gather(*waits, return_exceptions=True)
+            await first_of(busy.wait(), self._clock.sleep(left))
 
 
 class StatusQueue(Generic[Entry]):
@@ -189,7 +184,4 @@ class StatusQueue(Generic[Entry]):
     async def stop(self) -> None:
         self._waiting.clear()
         self._urgent.clear()
-        workers = self._workers | self._urgent_workers
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        await end(*self._workers, *self._urgent_workers)
