@@ -10,9 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import msgspec
-
 from ringwise.log import Logger
+from ringwise.manifests.text.checking import readable
 from ringwise.manifests.text.wire import WireStruct
 
 _LOG = Logger()
@@ -88,10 +87,7 @@ def _pod_and_nodes(content: bytes) -> tuple[str, frozenset[str]]:
 
     The owner of a pod chooses the paths of block devices (volumes in block mode), of no others.
     """
-    try:
-        linux = msgspec.json.decode(content, type=_Spec).linux or _Linux()
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return "", frozenset()
+    linux = readable(content, _Spec, _Spec()).linux or _Linux()
     nodes = frozenset(one.path for one in linux.devices or () if one.type == "c")
     return pod_in(linux.cgroups_path or ""), nodes
 

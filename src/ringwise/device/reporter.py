@@ -34,6 +34,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import name_of as object_name
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.log import Logger
+from ringwise.manifests.text.checking import readable
 from ringwise.manifests.text.go_json import compact
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire, NodeWire
 from ringwise.wellknown import (
@@ -239,27 +240,22 @@ def _version(answer: bytes) -> str:
 
 def names_in(stored: ConfigMapWire | None, key: str) -> set[str]:
     """The chips of a list in the ConfigMap."""
-    text = ((stored.data if stored is not None else None) or {}).get(key) or ""
-    return {name.strip() for name in text.split(",") if name.strip()}
+    return {name.strip() for name in _text_in(stored, key).split(",") if name.strip()}
+
+
+def _text_in(stored: ConfigMapWire | None, key: str) -> str:
+    return ((stored.data if stored is not None else None) or {}).get(key) or ""
 
 
 def doubtful_in(stored: ConfigMapWire | None) -> dict[str, list[str]]:
     """Chips that pods may have, by uid, as written before a restart."""
-    text = ((stored.data if stored is not None else None) or {}).get(DOUBTFUL_CHIPS_KEY) or "{}"
-    try:
-        written = msgspec.json.decode(text, type=dict[str, str])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return {}
+    written = readable(_text_in(stored, DOUBTFUL_CHIPS_KEY), dict[str, str], {})
     return {uid: [name for name in names.split(",") if name] for uid, names in written.items()}
 
 
 def reasons_in(stored: ConfigMapWire | None) -> dict[str, list[Escalation]]:
     """Why chips were separated, as written before a restart."""
-    text = ((stored.data if stored is not None else None) or {}).get(UPGRADE_REASON_KEY) or "{}"
-    try:
-        document = msgspec.json.decode(text, type=dict[str, list[dict[str, int | str]]])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return {}
+    document = readable(_text_in(stored, UPGRADE_REASON_KEY), dict[str, list[dict[str, int | str]]], {})
     found: dict[str, list[Escalation]] = {}
     for chip, reasons in document.items():
         for one in reasons:

@@ -9,8 +9,9 @@ import msgspec
 
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.list_watch import UNREADABLE, ListWatch, version_number
+from ringwise.kubeclient.list_watch import ListWatch, version_number
 from ringwise.log import Logger
+from ringwise.manifests.text.checking import UNREADABLE
 
 _LOG = Logger()
 

@@ -17,6 +17,7 @@ from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectChange, ObjectTable, TooOldError
 from ringwise.embed.records import ADDITIONS, CONTAINER, PUBLISHED, TIMELINE, ConfigMap
 from ringwise.manifests.kinds import STORED
+from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import Pod, PodClass
 from ringwise.versions import unsupported
@@ -188,7 +189,7 @@ class Store:
             raise self._wrong(f"unknown kind {kind}")
         try:
             value: object = decoder.decode(body)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        except UNREADABLE as problem:
             raise self._wrong(f"{kind} {key}: {problem}") from None
         if isinstance(value, Pod):
             # Pods of one template share one class object.

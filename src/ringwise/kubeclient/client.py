@@ -31,6 +31,7 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.http import aiohttp
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import PODS, Resource
+from ringwise.manifests.text.checking import UNREADABLE, readable
 from ringwise.manifests.text.errors import one_line
 from ringwise.wellknown import DISRUPTION_API
 
@@ -588,18 +589,14 @@ def _encoded(resource: Resource, body: Mapping[str, Any]) -> bytes:
 def _decoded(answer: bytes, shape: type[Struct]) -> Struct:
     try:
         return msgspec.json.decode(answer, type=shape)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+    except UNREADABLE as problem:
         raise UnreachableError(
             f"the server's response cannot be decoded: {problem}", maybe_done=True
         ) from None
 
 
 def _error(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
-    status = _Status()
-    try:
-        status = msgspec.json.decode(answer, type=_Status)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        status.message = answer[:200].decode(errors="replace")
+    status = readable(answer, _Status, None) or _Status(message=answer[:200].decode(errors="replace"))
     wait: float | None = None
     header = response.headers.get("Retry-After", "")
     if header.isascii() and header.isdigit():

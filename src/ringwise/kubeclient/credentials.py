@@ -13,6 +13,7 @@ import msgspec
 
 from ringwise.durations import SECOND
 from ringwise.kubeclient.clock import Clock
+from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.errors import one_line, shown
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
@@ -163,7 +164,7 @@ class ExecPlugin:
         printed = await self._run()
         try:
             answer = msgspec.json.decode(printed, type=_ExecCredential)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        except UNREADABLE as problem:
             raise self._error(f"printed no ExecCredential: {problem}") from None
         status = answer.status
         if status is None or not (status.token or status.client_certificate_data):

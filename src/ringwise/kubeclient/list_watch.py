@@ -28,15 +28,13 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
+from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.wire import MetaWire, WireStruct
 
 _LOG = Logger()
 
 #: Seconds after which a watch that ends counts as healthy, also without events.
 HEALTHY_WATCH_SECONDS = 5.0
-
-#: What a decoder raises for a text that it cannot read.
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Object = TypeVar("Object")
 

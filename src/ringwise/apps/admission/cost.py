@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS
+from ringwise.manifests.text.checking import readable
 
 #: Limits of one review. Under them a check takes less than a second on one core.
 MAX_OBJECT_BYTES = 512 << 10
@@ -77,9 +78,8 @@ class Cost(msgspec.Struct, frozen=True):
 
 def cost_of(raw: msgspec.Raw) -> Cost:
     """The cost of an object. One that cannot be decoded costs its bytes: the check reports the problem."""
-    try:
-        found = msgspec.json.decode(raw, type=_Object)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    found = readable(raw, _Object, None)
+    if found is None:
         return Cost(len(bytes(raw)))
     tasks = _parts(found.spec) if found.spec is not None else []
     replicas = [task.replicas if isinstance(task.replicas, int) else 1 for task in tasks]

@@ -50,6 +50,7 @@ from ringwise.manifests.objects.workloads import (
     operator_job_from_wire,
     replicated_from_wire,
 )
+from ringwise.manifests.text.checking import readable
 from ringwise.manifests.text.errors import Findings, ManifestError
 from ringwise.manifests.text.wire import (
     ContainerWire,
@@ -457,11 +458,8 @@ def judge_queue_deletion(name: str, cluster: KnownCluster, old: msgspec.Raw) -> 
     A Closed queue had no jobs when it was closed, or somebody wants it to go with its jobs. The object comes
     with the request: what is known here may be older.
     """
-    try:
-        status = msgspec.json.decode(old, type=_DeletedQueue).status or _DeletedStatus()
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        # Whatever its status is, other queues may depend on it.
-        status = _DeletedStatus()
+    # Whatever its status is, other queues may depend on it.
+    status = readable(old, _DeletedQueue, _DeletedQueue()).status or _DeletedStatus()
     closed = status.state == "Closed"
     jobs = 0 if closed else sum(max(0, count or 0) for count in status.jobs)
     pods = 0 if closed and not cluster.protect_used_queues else pods_in(status.allocated)

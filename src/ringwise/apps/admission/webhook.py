@@ -68,6 +68,7 @@ from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.checking import UNREADABLE, readable
 from ringwise.manifests.text.unknown_fields import manifest_notes
 from ringwise.messages.events import Event
 from ringwise.metrics.connections import listening_sockets
@@ -160,10 +161,7 @@ _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] =
 
 def read_review(body: bytes) -> _Request | None:
     """The request of an AdmissionReview of admission.k8s.io/v1; None when the body is none."""
-    try:
-        review = msgspec.json.decode(body, type=_Review)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+    review = readable(body, _Review, _Review())
     if (review.api_version, review.kind) != (ADMISSION_API, "AdmissionReview"):
         return None
     request = review.request
@@ -308,7 +306,7 @@ def _patch(request: _Request, fill: Callable[[dict[str, Any]], list[Operation]])
     try:
         sent = msgspec.json.decode(request.object)
         operations = fill(sent) if isinstance(sent, dict) else []
-    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+    except UNREADABLE as problem:
         _LOG.warning("not filled in", kind=request.kind.kind, why=repr(problem)[:300])
         operations = []
     if not operations:

@@ -32,6 +32,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import LEASES
 from ringwise.log import Logger
+from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.quantities import micro_time
 from ringwise.records import dataclass
 from ringwise.topology.numbers import INT32
@@ -293,5 +294,5 @@ class LeaderElection:
         )
         try:
             return msgspec.json.decode(answer, type=_Lease)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        except UNREADABLE as problem:
             raise UnreachableError(f"the lease cannot be decoded: {problem}", maybe_done=True) from None

@@ -12,6 +12,7 @@ import msgspec
 
 from ringwise.durations import unix_nanoseconds
 from ringwise.kubeclient.resources import VCJOBS
+from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.records import dataclass
 
 NO_TEMPLATE = b"{}"
@@ -73,7 +74,7 @@ class JobTemplates:
         """What cannot be decoded is left out: the reader of the job has reported it."""
         try:
             job = _DECODER.decode(raw)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+        except UNREADABLE:
             return cls("", "", {})
         spec = job.spec or _Spec()
         tasks = {

@@ -17,7 +17,7 @@ import msgspec
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kubeclient.client import Page
-from ringwise.kubeclient.list_watch import UNREADABLE, WatchEvent, raw_page, raw_watch_event
+from ringwise.kubeclient.list_watch import WatchEvent, raw_page, raw_watch_event
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.manifests.config_maps.rejections import read_rejections, rejection
 from ringwise.manifests.kinds import Kind
@@ -28,6 +28,7 @@ from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.resources import amount
 from ringwise.manifests.objects.unreadable_pods import last_good, stand_in_for_pod
+from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import drop_labels, drop_oversized
 from ringwise.manifests.text.wire import (

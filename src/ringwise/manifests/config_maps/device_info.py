@@ -9,7 +9,7 @@ import msgspec
 
 from ringwise.manifests.objects.chips import chip_of, chips_in
 from ringwise.manifests.objects.metadata import identity
-from ringwise.manifests.text.checking import decoded, keyed, read_entries
+from ringwise.manifests.text.checking import decoded, keyed, read_entries, readable
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import NANOSECONDS
 from ringwise.manifests.text.wire import ConfigMapWire, Texts, WireStruct
@@ -170,10 +170,7 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
 
 def _utilization(text: str, resource: str) -> tuple[tuple[int, float, int], ...]:
     """Of chips that a node can have. What cannot be read counts as not reported."""
-    try:
-        written = msgspec.json.decode(text, type=dict[str, tuple[float, int]])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return ()
+    written = readable(text, dict[str, tuple[float, int]], {})
     found = ((chip_of(name, resource), mean, span) for name, (mean, span) in written.items())
     return tuple(
         sorted(
@@ -227,9 +224,8 @@ def _shares_of_resource(
 
 def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
     """What kubelet lists. No decision depends on it, so what cannot be read counts as not reported."""
-    try:
-        listed = msgspec.json.decode(text, type=dict[str, str])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    listed = readable(text, dict[str, str], None)
+    if listed is None:
         return None
     ids = {pod: [chip_of(name, resource) for name in names.split(",")] for pod, names in listed.items()}
     return {pod: mask_of(one for one in found if one is not None) for pod, found in ids.items()}
@@ -269,9 +265,8 @@ def aggregated_nodes(wire: ConfigMapWire) -> frozenset[str] | None:
     text = (wire.data or {}).get(name)
     if not name.startswith(_AGGREGATES) or text is None:
         return None
-    try:
-        keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, ValueError, RecursionError):
+    keys = readable(text, dict[str, msgspec.Raw], None)
+    if keys is None:
         return None
     return frozenset(key.removeprefix(prefix) for key in keys for prefix in _NODE_PREFIXES)
 
@@ -332,10 +327,7 @@ def _chip_faults(text: str, resource: str) -> tuple[ReportedFault, ...]:
     """
     if len(text) <= len("[]"):
         return ()
-    try:
-        entries = msgspec.json.decode(text, type=list[_FaultEntry])
-    except (msgspec.DecodeError, RecursionError):
-        return ()
+    entries = readable(text, list[_FaultEntry], [])
     prefix = chip_prefix(resource)
     found: dict[ReportedFault, None] = {}
     for entry in entries[:MAX_FAULTS]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from ringwise.manifests.objects.metadata import identity
-from ringwise.manifests.text.checking import decoded, decoded_entries, keyed
+from ringwise.manifests.text.checking import decoded, decoded_entries, keyed, readable
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, WireStruct
 from ringwise.state.model import NodeReport
@@ -72,11 +70,8 @@ def _of_own_switches(node: str, data: dict[str, str], found: Findings) -> list[N
     text = data.get(SWITCH_INFO_KEY, "")
     if not text.strip():
         return []
-    try:
-        info = msgspec.json.decode(text, type=_Status)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return []
-    return [NodeReport(node, SWITCH, info.NodeStatus or "", origin=found.origin)]
+    info = readable(text, _Status, None)
+    return [] if info is None else [NodeReport(node, SWITCH, info.NodeStatus or "", origin=found.origin)]
 
 
 def _of_node(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:

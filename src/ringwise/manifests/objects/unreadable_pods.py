@@ -9,12 +9,11 @@ import msgspec
 
 from ringwise.manifests.objects.metadata import derived_uid
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import PodWire, WireStruct
 from ringwise.state.model import ENDED, Pod, unreadable_pod
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
-
-_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class _BoundMeta(WireStruct):
@@ -101,7 +100,7 @@ def last_good(before: Pod, received: object) -> Pod | None:
 def _bound(received: object) -> _BoundPod | None:
     try:
         return msgspec.convert(received, _BoundPod, from_attributes=True)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -113,7 +112,7 @@ def _may_hold_chips(spec: _BoundSpec) -> bool:
             list[_LimitsOnly],
             from_attributes=True,
         )
-    except (*_UNREADABLE, TypeError):
+    except (*UNREADABLE, TypeError):
         return True
     named = (name for one in containers if one.resources for name in one.resources.limits or ())
     return any(name.startswith(CHIP_RESOURCE_PREFIX) for name in named)
