@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ringwise.log import Logger
-from ringwise.manifests.text.checking import readable
+from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import WireStruct
 
 _LOG = Logger()

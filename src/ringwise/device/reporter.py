@@ -34,8 +34,8 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import name_of as object_name
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.log import Logger
-from ringwise.manifests.text.checking import readable
 from ringwise.manifests.text.go_json import compact
+from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire, NodeWire
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,

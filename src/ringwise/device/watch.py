@@ -11,7 +11,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import ListWatch, version_number
 from ringwise.log import Logger
-from ringwise.manifests.text.checking import UNREADABLE
+from ringwise.manifests.text.readable import UNREADABLE
 
 _LOG = Logger()
 

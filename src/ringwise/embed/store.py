@@ -17,7 +17,7 @@ from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectChange, ObjectTable, TooOldError
 from ringwise.embed.records import ADDITIONS, CONTAINER, PUBLISHED, TIMELINE, ConfigMap
 from ringwise.manifests.kinds import STORED
-from ringwise.manifests.text.checking import UNREADABLE
+from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import Pod, PodClass
 from ringwise.versions import unsupported

@@ -31,8 +31,8 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.http import aiohttp
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import PODS, Resource
-from ringwise.manifests.text.checking import UNREADABLE, readable
 from ringwise.manifests.text.errors import one_line
+from ringwise.manifests.text.readable import UNREADABLE, readable
 from ringwise.wellknown import DISRUPTION_API
 
 #: Objects per page of a list. Larger pages save requests; smaller ones save memory and time of the server.

@@ -13,9 +13,9 @@ import msgspec
 
 from ringwise.durations import SECOND
 from ringwise.kubeclient.clock import Clock
-from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.errors import one_line, shown
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.records import dataclass
 from ringwise.wellknown import CREDENTIAL_API, CREDENTIAL_API_BETA
 

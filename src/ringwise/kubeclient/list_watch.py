@@ -28,7 +28,7 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
-from ringwise.manifests.text.checking import UNREADABLE
+from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.manifests.text.wire import MetaWire, WireStruct
 
 _LOG = Logger()

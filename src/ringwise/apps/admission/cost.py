@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS
-from ringwise.manifests.text.checking import readable
+from ringwise.manifests.text.readable import readable
 
 #: Limits of one review. Under them a check takes less than a second on one core.
 MAX_OBJECT_BYTES = 512 << 10

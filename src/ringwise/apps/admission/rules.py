@@ -50,8 +50,8 @@ from ringwise.manifests.objects.workloads import (
     operator_job_from_wire,
     replicated_from_wire,
 )
-from ringwise.manifests.text.checking import readable
 from ringwise.manifests.text.errors import Findings, ManifestError
+from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import (
     ContainerWire,
     HyperNodeWire,

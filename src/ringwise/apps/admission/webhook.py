@@ -68,7 +68,7 @@ from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.manifests.settings.boards import shipped_catalog
-from ringwise.manifests.text.checking import UNREADABLE, readable
+from ringwise.manifests.text.readable import UNREADABLE, readable
 from ringwise.manifests.text.unknown_fields import manifest_notes
 from ringwise.messages.events import Event
 from ringwise.metrics.connections import listening_sockets

@@ -32,8 +32,8 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import LEASES
 from ringwise.log import Logger
-from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.quantities import micro_time
+from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.records import dataclass
 from ringwise.topology.numbers import INT32
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM

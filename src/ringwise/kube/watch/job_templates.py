@@ -12,7 +12,7 @@ import msgspec
 
 from ringwise.durations import unix_nanoseconds
 from ringwise.kubeclient.resources import VCJOBS
-from ringwise.manifests.text.checking import UNREADABLE
+from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.records import dataclass
 
 NO_TEMPLATE = b"{}"

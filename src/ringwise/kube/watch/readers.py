@@ -28,9 +28,9 @@ from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.resources import amount
 from ringwise.manifests.objects.unreadable_pods import last_good, stand_in_for_pod
-from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import drop_labels, drop_oversized
+from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.manifests.text.wire import (
     ConditionWire,
     ConfigMapWire,

@@ -9,9 +9,10 @@ import msgspec
 
 from ringwise.manifests.objects.chips import chip_of, chips_in
 from ringwise.manifests.objects.metadata import identity
-from ringwise.manifests.text.checking import decoded, keyed, read_entries, readable
+from ringwise.manifests.text.checking import decoded, keyed, read_entries
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import NANOSECONDS
+from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, MountedShare, ReportedFault

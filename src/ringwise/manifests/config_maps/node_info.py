@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ringwise.manifests.objects.metadata import identity
-from ringwise.manifests.text.checking import decoded, decoded_entries, keyed, readable
+from ringwise.manifests.text.checking import decoded, decoded_entries, keyed
 from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.readable import readable
 from ringwise.manifests.text.wire import ConfigMapWire, WireStruct
 from ringwise.state.model import NodeReport
 from ringwise.wellknown import (

@@ -9,8 +9,8 @@ import msgspec
 
 from ringwise.manifests.objects.metadata import derived_uid
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
-from ringwise.manifests.text.checking import UNREADABLE
 from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.readable import UNREADABLE
 from ringwise.manifests.text.wire import PodWire, WireStruct
 from ringwise.state.model import ENDED, Pod, unreadable_pod
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX

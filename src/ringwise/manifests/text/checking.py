@@ -22,7 +22,6 @@ from ringwise.manifests.text.json_stream import TOO_DEEP
 from ringwise.topology.nearest import did_you_mean
 
 Kind = TypeVar("Kind")
-Other = TypeVar("Other")
 #: A value of a type that msgspec does not know, from what was written. Raises ValueError: what it must be.
 Hook = Callable[[type, object], object]
 
@@ -233,18 +232,6 @@ def _type_name(shape: shapes.Type, value: object) -> str:
 
 
 # -- JSON in annotations and ConfigMaps
-
-
-#: What a decoder raises for a text that it cannot read.
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-
-
-def readable(text: str | bytes | msgspec.Raw, kind: type[Kind], otherwise: Other) -> Kind | Other:
-    """What a JSON text contains, or another value where it cannot be read. For errors see `decoded`."""
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except UNREADABLE:
-        return otherwise
 
 
 def decoded(
