@@ -30,13 +30,13 @@ def whole_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def machines(whole_plane: Cluster, request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, StartMachine]]:
     started: list[Machine] = []
 
-    def start(name: str, *, plugin: bool = True) -> Machine:
-        machine = Machine(whole_plane.plane, name)
+    def start(name: str, *, plugin: bool = True, shares: bool = False) -> Machine:
+        machine = Machine(whole_plane.plane, name, shares=shares)
         started.append(machine)
         machine.start_kubelet()
         if plugin:
             machine.start_plugin()
-            whole_plane.wait(lambda: machine.allocatable() == 8, f"{name} has its chips")
+            whole_plane.wait(lambda: machine.allocatable() == machine.ids, f"{name} has its chips")
         return machine
 
     failed = request.session.testsfailed

@@ -35,7 +35,7 @@ def why_not() -> str:
 class Machine:
     """One node."""
 
-    def __init__(self, plane: ControlPlane, name: str, chips: int = 8) -> None:
+    def __init__(self, plane: ControlPlane, name: str, chips: int = 8, *, shares: bool = False) -> None:
         self.plane = plane
         self.name = name
         # Sockets want short paths.
@@ -45,7 +45,14 @@ class Machine:
         self.chips = self.folder / "chips.json"
         #: Control groups of the containers that run.
         self.groups = self.folder / "cgroup"
-        self._count = chips
+        self._description = {"count": chips, "chip_name": "910PremiumA"}
+        #: On a node with soft shares: /etc/enpu as the plugin sees it.
+        self.shares = self.folder / "enpu" if shares else None
+        if self.shares is not None:
+            self._description |= {"chip_name": "910B3", "memory": 65536}
+            self.shares.mkdir()
+        #: Device ids of a healthy node.
+        self.ids = chips * 100 if shares else chips
         self.kubelet: Process
         self.plugin: Process
         self._starts = 0
@@ -73,7 +80,7 @@ class Machine:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def set_faults(self, faults: dict[str, list[str]]) -> None:
-        description = {"count": self._count, "chip_name": "910PremiumA", "faults": faults}
+        description = {**self._description, "faults": faults}
         unfinished = self.chips.with_suffix(".new")
         unfinished.write_text(json.dumps(description))
         unfinished.replace(self.chips)
@@ -138,6 +145,10 @@ class Machine:
             "-listWatchPeriod=3",
             *more,
         )
+        if self.shares is not None:
+            command += ["-shareDevCount=100", f"-softShareDevConfigDir={self.folder / 'share'}"]
+            script = f'mkdir -p /etc/enpu && mount --bind {self.shares} /etc/enpu && exec "$@"'
+            command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *command]
         self.plugin = self.plane.run(f"{self.name}-plugin-{self._starts}", command)
 
     def registrations(self) -> int:
