@@ -10,10 +10,12 @@ import gc
 import inspect
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from ringwise import log
@@ -37,6 +39,13 @@ settings.load_profile(PROFILE)
 # of the processor time of all tests.
 gc.disable()
 _GC_THRESHOLD = 20_000
+
+#: Folders of tests that all have a mark.
+STORIES = {
+    Path(__file__).parent / "cluster": "cluster",
+    Path(__file__).parent / "node": "cluster",
+    Path(__file__).parent / "web" / "browser": "browser",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -63,6 +72,23 @@ def _modules_and_collected_tests_stay_frozen() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gc, "unfreeze", lambda: None)
         yield
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import stories that the marks of the command line leave out."""
+    return True if f"not {STORIES.get(collection_path)}" in config.option.markexpr else None
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Send one report of a test that passes, not three: they cost as much as most tests do."""
+    if not hasattr(item.config, "workerinput") or item.config.option.durations is not None:
+        return None
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    passed = all(report.passed for report in reports)
+    for report in reports:
+        if report.when == "call" or not passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -37,10 +37,27 @@ def check_document(document: Any) -> str:
         assert document["kind"]
         return ""
     assert next(iter(document)) == "schema", "a reader should see first what it is"
-    problem = best_match(_validator(schema).iter_errors(document))
-    assert problem is None, f"{schema}: {problem.json_path}: {problem.message}"
+    if (shape := (schema, _shape(document))) not in _checked:
+        problem = best_match(_validator(schema).iter_errors(document))
+        assert problem is None, f"{schema}: {problem.json_path}: {problem.message}"
+        _checked.add(shape)
     keep_document(document)
     return str(schema)
+
+
+#: Validation takes longer than most tests: a document is checked if none of its shape was.
+_checked: set[tuple[str, object]] = set()
+
+
+def _shape(value: Any) -> object:
+    """Return what a schema can reject: names and types of fields, and texts that may be one of a few."""
+    if isinstance(value, dict):
+        return tuple((key, _shape(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return frozenset(map(_shape, value))
+    if isinstance(value, str):
+        return value if value.replace("-", "").isalpha() else str
+    return type(value), isinstance(value, int | float) and value < 0
 
 
 def document_file(schema: str) -> Path:
