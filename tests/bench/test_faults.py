@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ringwise_bench.faults import measure
 
 
+@pytest.mark.full
 def test_every_fault_is_handled_and_has_a_cost() -> None:
     """`measure` fails where a pod does not move. The goal of the benchmark is 20."""
     costs = measure(60, 24)

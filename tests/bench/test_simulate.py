@@ -76,6 +76,7 @@ def test_rows_that_cannot_be_simulated_are_left_out_and_counted(tmp_path: Path) 
     assert said[-1].endswith("yes")
 
 
+@pytest.mark.full
 def test_a_trace_of_one_chip_jobs_has_no_distance_to_close(tmp_path: Path) -> None:
     rows = "".join(f"j{number},{number * 10},400,1\n" for number in range(40))
     found, said = judged(written(tmp_path, "own/ones.csv", ITP + rows), **only_traces())
@@ -84,6 +85,7 @@ def test_a_trace_of_one_chip_jobs_has_no_distance_to_close(tmp_path: Path) -> No
     assert said[-1].endswith("yes")
 
 
+@pytest.mark.full
 def test_each_cluster_of_a_table_is_a_trace_of_its_own_and_can_be_chosen(tmp_path: Path) -> None:
     rows = "".join(
         f"2017-10-09 07:0{number % 10}:00,{90 + number}.0,{chips},0,{cluster}\n"
@@ -133,6 +135,7 @@ def interrupted_at(number: int) -> Callable[..., None]:
     return run
 
 
+@pytest.mark.full
 def test_ctrl_c_prints_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "own/holes.csv", ITP + HOLES)
     arguments = ["simulate", "--traces", str(path), "--only", "own/*"]

@@ -7,6 +7,7 @@ import pytest
 from ringwise_bench import switches as bench_switches
 
 
+@pytest.mark.full
 def test_every_goal_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_switches, "SWITCHES", 20)
     monkeypatch.setattr(bench_switches, "PODS", 128)

@@ -66,6 +66,7 @@ def test_the_wheel_has_what_users_run_and_nothing_else(tmp_path: Path) -> None:
     assert [name for name in names if re.match(developed, name)] == []
 
 
+@pytest.mark.full
 def test_the_other_wheel_has_the_benchmarks(tmp_path: Path) -> None:
     names = built(ROOT / "bench", tmp_path)
     assert names == files_of(BENCH)

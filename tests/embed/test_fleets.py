@@ -56,6 +56,7 @@ def test_racks_are_filled_in_order() -> None:
     assert all(node.rack is None for node in make_fleet(3, "a3-x16-superpod").nodes)
 
 
+@pytest.mark.full
 def test_addresses_are_unique() -> None:
     fleet = make_fleet(70_000, chips=1)
     assert len({node.internal_ip for node in fleet.nodes}) == 70_000

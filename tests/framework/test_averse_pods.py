@@ -167,6 +167,7 @@ def test_terms_that_select_namespaces_are_not_held_against_each_namespace() -> N
     assert labels.looks < 20
 
 
+@pytest.mark.full
 def test_many_terms_need_memory_for_what_they_say_and_no_more() -> None:
     """The set of each value was an integer as long as the number of all terms: 27 MB of pods took 5 GiB."""
     lab = cluster()

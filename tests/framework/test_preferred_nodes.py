@@ -339,5 +339,6 @@ def test_pods_whose_preferences_differ_look_at_no_node_either() -> None:
     assert differing <= 3 * alike
 
 
+@pytest.mark.full
 def test_a_gang_that_prefers_all_of_ten_thousand_nodes_is_placed_within_its_steps() -> None:
     assert steps_of(gang(10_000, 1_000)) <= 500_000

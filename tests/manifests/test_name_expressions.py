@@ -92,6 +92,7 @@ def test_no_expression_is_slow(expression: str) -> None:
     assert not NameExpressions([expression]).found_in("a" * 250 + "!")
 
 
+@pytest.mark.full
 def test_the_longest_expressions_that_are_allowed_together() -> None:
     random.seed(1)
     expressions = ["".join(random.choices("abcdefgh-01234567", k=PATTERN.most)) for _ in range(256)]
@@ -99,6 +100,7 @@ def test_the_longest_expressions_that_are_allowed_together() -> None:
     assert [found.found_in(f"x{one}") for one in expressions] == [[one] for one in expressions]
 
 
+@pytest.mark.full
 def test_the_library_is_imported_for_the_first_expression() -> None:
     script = (
         "import sys\nfrom ringwise.apps.extensions import new_scheduler\n"

@@ -24,6 +24,7 @@ def played(cluster: dict[str, Any]) -> list[Any]:
     return play(cluster)
 
 
+@pytest.mark.full
 def test_the_same_cluster_gives_the_same_decisions(cluster: dict[str, Any], played: list[Any]) -> None:
     assert difference(played, play(cluster), cluster["steps"], text=True) is None
     assert [step["wrong"] for step in played] == [[]] * len(played)

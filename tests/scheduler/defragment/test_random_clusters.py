@@ -21,7 +21,7 @@ from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, 
 from ringwise.state.model import Owner, Requirement
 from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.values import CHIP
-from tests.examples import sample
+from tests.examples import examples, sample
 from tests.fingerprint import difference, whole_state
 from tests.scheduler.rig import PLAIN, Rig
 
@@ -178,15 +178,15 @@ def check(seed: int) -> MovePlan | NoPlan | None:
     return found
 
 
-@pytest.mark.parametrize("part", sample(range(4)))
+@pytest.mark.parametrize("part", sample(range(8)))
 def test_a_plan_starts_its_job_and_moves_nothing_that_must_stay(part: int) -> None:
-    found = [check(seed) for seed in range(part, COUNT, 4)]
+    found = [check(seed) for seed in range(part, COUNT, 8)]
     assert any(isinstance(one, MovePlan) for one in found)
     assert any(isinstance(one, NoPlan) for one in found)
 
 
 def test_plans_in_a_row_leave_no_trace_and_end_with_their_steps() -> None:
-    for seed in range(8):
+    for seed in range(examples(8)):
         rig, job = cluster_of(seed)
         if job is None:
             continue

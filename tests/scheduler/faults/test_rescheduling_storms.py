@@ -240,6 +240,7 @@ def test_S9_P7_F1_storms_of_faults(make: Callable[[], tuple[Any, Any]], seed: in
         assert running == job.tasks[0].replicas, (job.name, storm.log[-40:])
 
 
+@pytest.mark.full
 def test_storms_check_something() -> None:
     checked = 0
     for seed in range(3):

@@ -73,15 +73,15 @@ def live(rig: Rig, seconds: float) -> list[float]:
 def test_pods_that_say_they_are_faulty_are_restarted_later_each_time(
     rig_of: Callable[[int, dict[str, str]], Rig],
 ) -> None:
-    rig = rig_of(8, FAULTY)
+    rig = rig_of(3, FAULTY)
     restarts = live(rig, 120)
     assert restarts[0] < 1
     pauses = [after - before for before, after in pairwise(restarts)]
     assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, 32, 32]
     deletions = sum(isinstance(one, DeletePod) for one in rig.commands)
     bindings = sum(isinstance(one, Bind) for one in rig.commands)
-    assert deletions == 8 * len(restarts)
-    assert bindings == deletions + 8
+    assert deletions == 3 * len(restarts)
+    assert bindings == deletions + 3
 
 
 def test_it_is_told_once_for_each_pause_and_why_says_how_long() -> None:
