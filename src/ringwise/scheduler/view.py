@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 
-from ringwise.framework.amounts import Amount, Amounts
+from ringwise.framework.amounts import Amount
 from ringwise.framework.configuration import Configuration, Settings
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.extension_points import JobPlan
@@ -20,7 +20,6 @@ from ringwise.framework.holdings import Holdings
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.limits import LimitTable
 from ringwise.framework.session import Incident
-from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.placement.switches.classes import SwitchClass
@@ -28,24 +27,23 @@ from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.accounting.totals import QueueTotal
-from ringwise.scheduler.cache.active_configuration import ActiveConfiguration
+from ringwise.scheduler.cache.component import Context
 from ringwise.scheduler.cache.consistency import inconsistencies
-from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.leader_record import LeaderRecord
 from ringwise.scheduler.cache.preemptions import Preemption, RefusedEviction
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import MoveRecords
 from ringwise.scheduler.explain.what_if import WhatIf
-from ringwise.scheduler.faults.detection import Tolerated
 from ringwise.scheduler.faults.fault_job import FaultJob
-from ringwise.scheduler.faults.fault_view import FaultView
-from ringwise.scheduler.faults.policy import FaultPolicy
+from ringwise.scheduler.faults.handler import FaultHandler
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.restarts import WaitingRestart
-from ringwise.scheduler.node_faults import NodeFault
+from ringwise.scheduler.faults.times import FaultTimes
 from ringwise.state.cluster import ClusterState, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import HyperNode, Pod, Queue
-from ringwise.state.reservations import Reservation, Reservations
+from ringwise.state.reservations import Reservation
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.chips import chips_of
@@ -90,40 +88,79 @@ class History:
 class SchedulerView:
     def __init__(
         self,
+        context: Context,
         *,
-        state: ClusterState,
-        book: JobBook,
-        reservations: Reservations,
-        topology: TopologyCache,
-        configuration: ActiveConfiguration,
-        faults: FaultView,
+        faults: FaultHandler,
+        previous: PreviousPlacements,
+        record: LeaderRecord,
+        fault_times: FaultTimes,
         history: History,
         what_if: WhatIf,
     ) -> None:
-        self._containment = book.containment
-        self._state = state
+        book = context.book
+        self._containment = context.containment
+        self._state = context.state
         self._book = book
-        self._usage = book.usage
-        self._reservations = reservations
-        self._topology = topology
-        self._configuration = configuration
-        self._faults = faults
-        #: Jobs that a fault hit, while they are handled.
-        self.fault_jobs: Mapping[str, FaultJob] = faults.jobs
-        #: By job: faulty pods that are not restarted yet because of the restarts before.
-        self.waiting_restarts: Mapping[str, WaitingRestart] = faults.waiting_restarts
-        self.clocks = faults.clocks
+        self._usage = context.usage
+        self._reservations = context.reservations
+        self._topology = context.topology
+        self._configuration = context.configuration
+        self._previous = previous
+        self._record = record
         self._history = history
+        self.what_if = what_if
+        self.catalog: BoardCatalog = context.topology.catalog
+        #: Whether nothing but the controller of vcjobs creates pods again, as in a lab.
+        self.only_vcjobs_recreated = False
+
+        self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
+        self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)
+        self.vcjobs: Mapping[str, VcJob] = MappingProxyType(book.vcjobs)
+        self.job_of, self.vcjob_of = book.job_of, book.vcjob_of
         #: Pods of these schedulers are ours.
         self.scheduler_names = book.scheduler_names
         #: Whether pods with an owner wait for the PodGroups of a controller.
         self.awaits_groups = book.awaits_groups
-        #: Whether nothing but the controller of vcjobs creates pods again, as in a lab.
-        self.only_vcjobs_recreated = False
-        self.what_if = what_if
-        self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
-        self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)
-        self.vcjobs: Mapping[str, VcJob] = MappingProxyType(book.vcjobs)
+        self.is_ours, self.is_pending, self.serves = book.is_ours, book.is_pending, book.serves
+        #: Returns what is wrong with a job before any plugin is asked.
+        self.refusal = book.refusal
+        #: Limits of namespaces, queues and users, and what counts for them.
+        self.limits: LimitTable = book.limits
+        self.holdings: Holdings = context.usage.holdings
+        self.reservation_of = context.reservations.of
+        #: All HyperNodes, also those that are ignored.
+        self.hyper_nodes: Iterable[HyperNode] = context.state.hyper_nodes
+        #: Returns what all ready nodes offer together.
+        self.capacity = what_if.capacity
+
+        #: Jobs that a fault hit, while they are handled.
+        self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(faults.jobs)
+        #: By job: faulty pods that are not restarted yet because of the restarts before.
+        self.waiting_restarts: Mapping[str, WaitingRestart] = MappingProxyType(faults.restarts.waiting)
+        self.clocks = faults.clocks
+        #: Whether Huawei's ClusterD runs: it reports the chips of nodes.
+        self.has_clusterd = faults.clusterd.runs
+        self.tolerated_faults = faults.detector.tolerated
+        self.awaits_hot_switch = faults.detector.awaits_hot_switch
+        #: When a fault of a node was first seen, in nanoseconds; None: it was there at the start.
+        self.fault_since = fault_times.since
+        #: F1: why parts of the leader record were not read, by data key.
+        self.unread_record: Mapping[str, str] = record.unread
+
+        #: Failures inside plugins and actions.
+        self.incidents: Sequence[Incident] = history.incidents
+        #: How often jobs were set aside because they cost too much, by reason, since the start.
+        self.jobs_set_aside = history.set_aside
+        #: Namespaces above their share of the deciding thread: nanoseconds used in the last minute.
+        self.throttled_namespaces = history.throttled
+        #: What was accounted for since this process leads, by queue.
+        self.accounts = history.accounts
+        #: Jobs that were preempted or reclaimed lately, by key: by whom, and what they lost.
+        self.preemptions = history.preemptions
+        #: Jobs whose eviction was refused lately, by key: why, and until when nobody asks for it again.
+        self.refused_evictions = history.refused_evictions
+        #: M1: plans of moves that are carried out, and how the last ones ended.
+        self.moves = history.moves
 
     @property
     def configuration(self) -> Configuration:
@@ -133,32 +170,10 @@ class SchedulerView:
     def settings(self) -> Settings:
         return self._configuration.settings
 
-    @property
-    def catalog(self) -> BoardCatalog:
-        return self._topology.catalog
-
     # -- jobs, pods, queues -----------------------------------------------------------------
-
-    def job_of(self, uid: str) -> Job | None:
-        """The job of a pod."""
-        return self._book.job_of(uid)
-
-    def vcjob_of(self, job: Job) -> VcJob | None:
-        return self._book.vcjob_of(job)
-
-    def is_ours(self, pod: Pod) -> bool:
-        return self._book.is_ours(pod)
-
-    def is_pending(self, pod: Pod) -> bool:
-        """A pod of ours that has no node and may get one."""
-        return self._book.is_pending(pod)
 
     def has_pending_pods(self, job: Job) -> bool:
         return any(map(self._book.is_pending, job.pods.values()))
-
-    def serves(self, job: Job) -> bool:
-        """Whether the job is ours: one of its pods is, or will be."""
-        return self._book.serves(job)
 
     def jobs_of_others(self) -> Iterator[Job]:
         """Pods of other schedulers that wait: those with chips, and those that a person wrote."""
@@ -173,28 +188,6 @@ class SchedulerView:
         """A pod of another scheduler, as a job: it waits for that one."""
         reason = self._book.other_scheduler(pod.scheduler)
         return Job(job_key(pod), pod.namespace, pod.name, {pod.uid: pod}, reason=reason)
-
-    def refusal(self, job: Job) -> Reason | None:
-        """What is wrong with a job before any plugin is asked."""
-        return self._book.refusal(job)
-
-    def run_time_end(self, job: Job, now: int) -> int | None:
-        """When a running job ends at the latest, by the longest run time of its queue."""
-        return self._book.limits.end_of(job, now)
-
-    def longest_run_time(self, job: Job) -> int | None:
-        """How long the job runs at most if it starts now."""
-        return self._book.limits.longest(job.queue)
-
-    @property
-    def limits(self) -> LimitTable:
-        """Limits of namespaces, queues and users."""
-        return self._book.limits
-
-    @property
-    def holdings(self) -> Holdings:
-        """What counts for them."""
-        return self._usage.holdings
 
     @property
     def lent_pods(self) -> Collection[str]:
@@ -240,9 +233,6 @@ class SchedulerView:
         """The pods that the owner of a reservation still waits for."""
         return awaited_pods(self._state, reservation)
 
-    def reservation_of(self, job: str) -> Reservation | None:
-        return self._reservations.of(job)
-
     def expected_start(self, job: str) -> ExpectedStart | None:
         """When the job is expected to start, as it was found last beside the scheduler; None: not known."""
         return self.what_if.starts.of(job)
@@ -271,10 +261,6 @@ class SchedulerView:
         # New nodes are put in natural order before the next cycle; readers need the order, too.
         self._state.settle()
         return self._state
-
-    def capacity(self) -> Amounts:
-        """What all ready nodes offer together."""
-        return self.what_if.capacity()
 
     def is_idle(self, node: str) -> bool:
         """The node offers chips, takes pods, and no pod holds any of its chips."""
@@ -333,11 +319,6 @@ class SchedulerView:
         """The trees of HyperNodes, and what is wrong with some."""
         return self._state.hyper_forest()
 
-    @property
-    def hyper_nodes(self) -> Iterable[HyperNode]:
-        """All objects, also those that are ignored."""
-        return self._state.hyper_nodes
-
     # -- history ------------------------------------------------------------------------------
 
     @property
@@ -364,44 +345,9 @@ class SchedulerView:
         return self.what_if.missing_chip_plugins
 
     @property
-    def jobs_set_aside(self) -> Mapping[str, int]:
-        """How often jobs were set aside because they cost too much, by reason, since the start."""
-        return self._history.set_aside
-
-    @property
-    def throttled_namespaces(self) -> Mapping[str, int]:
-        """Namespaces above their share of the deciding thread: nanoseconds used in the last minute."""
-        return self._history.throttled
-
-    @property
     def set_aside(self) -> Sequence[tuple[str, str, str]]:
         """Kind, key and problem of objects that could not be handled."""
         return self._containment.objects
-
-    @property
-    def incidents(self) -> Sequence[Incident]:
-        """Failures inside plugins and actions."""
-        return self._history.incidents
-
-    @property
-    def accounts(self) -> Mapping[str, QueueTotal]:
-        """What was accounted for since this process leads, by queue."""
-        return self._history.accounts
-
-    @property
-    def preemptions(self) -> Mapping[str, Preemption]:
-        """Jobs that were preempted or reclaimed lately, by key: by whom, and what they lost."""
-        return self._history.preemptions
-
-    @property
-    def refused_evictions(self) -> Mapping[str, RefusedEviction]:
-        """Jobs whose eviction was refused lately, by key: why, and until when nobody asks for it again."""
-        return self._history.refused_evictions
-
-    @property
-    def moves(self) -> MoveRecords:
-        """M1: plans of moves that are carried out, and how the last ones ended."""
-        return self._history.moves
 
     def plan_of(self, job: str) -> JobPlan | None:
         """How a job of the last cycle that was placed as a whole got its nodes."""
@@ -410,38 +356,17 @@ class SchedulerView:
     @property
     def rescheduling(self) -> int:
         """How many jobs that are placed as a whole are being rescheduled."""
-        return self._faults.rescheduling
+        return self._previous.rescheduling
 
     @property
     def rescheduling_left_out(self) -> int:
         """F1: entries about jobs that are being rescheduled that no other leader would know."""
-        return self._faults.left_out
-
-    @property
-    def unread_record(self) -> Mapping[str, str]:
-        """F1: why parts of the leader record were not read, by data key."""
-        return self._faults.unread
-
-    def has_clusterd(self, now: int) -> bool:
-        """Whether Huawei's ClusterD runs: it reports the chips of nodes."""
-        return self._faults.clusterd_runs(now)
-
-    def tolerated_faults(self, pod: Pod, policy: FaultPolicy, now: int) -> list[Tolerated]:
-        """Faults of the pod's chips that a mask of its job tolerates: of each chip what counts next."""
-        return self._faults.tolerated(pod, policy, now)
-
-    def awaits_hot_switch(self, pod: Pod, policy: FaultPolicy) -> str:
-        """Why the pod is sub-healthy, where ClusterD has to say first when it goes; else empty."""
-        return self._faults.awaits_hot_switch(pod, policy)
-
-    def fault_since(self, fault: NodeFault) -> int | None:
-        """When a fault of a node was first seen, in nanoseconds; None: it was there at the start."""
-        return self._faults.since(fault)
+        return self._record.omitted
 
     @property
     def preferred_nodes(self) -> int:
         """Of how many owners the previous nodes are kept without a reservation."""
-        return self._faults.preferred
+        return self._previous.preferred
 
     def objects_tell_all(self, namespace: str, name: str) -> bool:
         """Whether who knows the objects alone explains this job as this scheduler does.
@@ -453,8 +378,8 @@ class SchedulerView:
         return not (
             len(self._reservations)
             or len(self._usage.kept)
-            or self._faults.rescheduling
-            or self._faults.preferred
+            or self._previous.rescheduling
+            or self._previous.preferred
             or self.fault_jobs
             or self.waiting_restarts
             or self.clocks.by_job
@@ -468,7 +393,7 @@ class SchedulerView:
     def loses_by_restart(self) -> bool:
         """Whether a restart now would lose waiting times, reservations or previous placements."""
         return bool(
-            self._faults.rescheduling
+            self._previous.rescheduling
             or len(self._reservations)
             or any(
                 job.waiting_since is not None and self.has_pending_pods(job)

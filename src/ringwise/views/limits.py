@@ -74,7 +74,7 @@ def _scopes(view: SchedulerView, busy: set[Scope]) -> list[Scope]:
 def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
     ends: dict[str, int] = {}
     for job in view.jobs.values():
-        end = view.run_time_end(job, now)
+        end = view.limits.end_of(job, now)
         if end is not None:
             queue = view.limits.ended_by(job)
             ends[queue] = min(end, ends.get(queue, end))

@@ -45,7 +45,6 @@ from ringwise.scheduler.defragment.moves import Moves
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
-from ringwise.scheduler.faults.fault_view import FaultView
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
@@ -88,12 +87,11 @@ def build_components(
     tables = NodeEvents(context), QueueEvents(context), VolumeEvents(context), pods
     events = EventHandlers(context, tables, components)
     view = SchedulerView(
-        state=context.state,
-        book=context.book,
-        reservations=context.reservations,
-        topology=context.topology,
-        configuration=context.configuration,
-        faults=FaultView(faults, previous, record, fault_times),
+        context,
+        faults=faults,
+        previous=previous,
+        record=record,
+        fault_times=fault_times,
         history=history,
         what_if=WhatIf(context.state, context.book, context.usage, sessions, events.known, starts),
     )

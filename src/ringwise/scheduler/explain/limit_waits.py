@@ -105,7 +105,7 @@ def counted_as_unknown(view: SchedulerView, job: Job) -> Iterator[str]:
 def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     """When a running job is over by the longest run time of its queue, and what happens then."""
     queue = view.limits.ended_by(job)
-    longest, end = view.limits.longest(queue), view.run_time_end(job, now)
+    longest, end = view.limits.longest(queue), view.limits.end_of(job, now)
     if job.started is None or longest is None or end is None:
         return
     at_end = view.limits.of_queue(queue).at_end
