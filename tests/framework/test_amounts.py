@@ -9,7 +9,7 @@ import pytest
 from ringwise.framework.amounts import Amount, Amounts, add, as_number, plain, share
 from ringwise.grammar import amount_text
 from ringwise.manifests.text.quantities import written
-from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
+from ringwise.plugins.proportion.queue_accounts import WeightedClaim, share_out
 from ringwise.reasons import ReasonKind, Stage
 from tests.builders.values import CHIP
 

@@ -13,8 +13,7 @@ from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
-from ringwise.plugins.proportion.queue_accounts import QueueAccounts
-from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
+from ringwise.plugins.proportion.queue_accounts import QueueAccounts, WeightedClaim, share_out
 from tests.builders.session_lab import Lab, cluster
 from tests.builders.values import CHIP
 

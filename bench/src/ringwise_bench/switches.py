@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.holding import closest_one_or_two
 from ringwise.placement.switches.planning import plan
-from ringwise.placement.switches.search import closest_one_or_two
 from ringwise.placement.switches.states import SwitchFacts, SwitchState, switch_states
 from ringwise.placement.switches.view import (
     SwitchPlan,

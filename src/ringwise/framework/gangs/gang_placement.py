@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ringwise.framework.amounts import request_text
@@ -19,12 +19,6 @@ from ringwise.framework.extension_points import (
 )
 from ringwise.framework.gangs.domain_placement import place_in_domains, placed_nodes
 from ringwise.framework.gangs.gang_count import placed_pods
-from ringwise.framework.gangs.planned_places import (
-    chips_besides,
-    places_for,
-    planned_nodes,
-    waits_for_planned_places,
-)
 from ringwise.framework.gangs.previous_node import (
     UsedNodes,
     pods_with_previous_node_first,
@@ -42,13 +36,80 @@ from ringwise.framework.job import Job, PlannedPlace, gated_pods
 from ringwise.framework.network_topology import asks_for_topology
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.preferred_nodes import PreferredNodes
-from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET, PODS_GATED
+from ringwise.framework.reasons import (
+    GANG_INCOMPLETE,
+    NO_NODE_FITS,
+    NO_PODS_YET,
+    PODS_GATED,
+    WAIT_FOR_PLANNED_PLACES,
+)
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Statement
+from ringwise.grammar import listed
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Domain
 from ringwise.state.model import EMPTY, Pod, PodClass
 from ringwise.state.volume_table import ClaimChoice
+from ringwise.topology.natural import natural_key
+
+#: Nodes that one reason names.
+_NAMED = 5
+
+
+def places_for(session: Session, job: Job, pods: Sequence[Pod]) -> dict[str, PlannedPlace]:
+    """M1: the places that a plan of moves keeps for pods of the job, by uid.
+
+    Owners create pods again, some under other names. A pod has the place that was found for the one of its
+    name, else one that was found for a pod of the job that asked for as many chips. Pods for which no place
+    is kept are left out; they are placed like any other.
+    """
+    with_chips = [pod for pod in pods if pod.cls.chips]
+    left = {place.pod: place for place in job.places}
+    found = {pod.uid: left.pop(pod.name) for pod in with_chips if _is_for(pod, left.get(pod.name))}
+    # Of the others, one that is free now comes first: a pod of the job may have the other one already.
+    rest = sorted(left.values(), key=lambda place: not _is_free(session, job, place))
+    for pod in with_chips:
+        if pod.uid not in found:
+            place = next((one for one in rest if _is_for(pod, one)), None)
+            if place is not None:
+                rest.remove(place)
+                found[pod.uid] = place
+    return found
+
+
+def _is_for(pod: Pod, place: PlannedPlace | None) -> bool:
+    return place is not None and place.chips.bit_count() == pod.cls.chips
+
+
+def _is_free(session: Session, job: Job, place: PlannedPlace) -> bool:
+    fleet = session.state.fleets.get(job.policy.resource if job.policy is not None else "")
+    node = session.state.node_id.get(place.node)
+    return fleet is not None and node is not None and not fleet.held[node] & place.chips
+
+
+def planned_nodes(session: Session, job: Job, planned: Mapping[str, PlannedPlace]) -> dict[str, int]:
+    """By uid; without those that are not free, or gone."""
+    ids = session.state.node_id
+    return {uid: ids[place.node] for uid, place in planned.items() if _is_free(session, job, place)}
+
+
+def chips_besides(
+    session: Session, job: Job, planned: Mapping[str, PlannedPlace], *, everywhere: bool
+) -> dict[int, int]:
+    """By node: its chips that are not kept for these pods; on their nodes, or everywhere."""
+    fleet = session.state.fleets[job.policy.resource if job.policy is not None else ""]
+    kept: dict[int, int] = {}
+    if everywhere:
+        kept = {node: 0 for node in session.state.known_nodes() if fleet.free_mask[node]}
+    for uid, node in planned_nodes(session, job, planned).items():
+        kept[node] = kept.get(node, 0) | planned[uid].chips
+    return {node: fleet.listed[node] & ~chips for node, chips in kept.items()}
+
+
+def waits_for_planned_places(planned: Mapping[str, PlannedPlace]) -> Reason:
+    nodes = sorted({place.node for place in planned.values()}, key=natural_key)
+    return WAIT_FOR_PLANNED_PLACES(waiting=len(planned), nodes=len(nodes), listing=listed(nodes, _NAMED))
+
 
 #: To look for a node once more for pods of one class.
 _STEPS_TO_RETRY = 32

@@ -260,3 +260,34 @@ TOO_MANY_VOLUMES = ReasonKind(
     ("use fewer volumes of {driver} in a pod",),
     _ELSEWHERE,
 )
+
+#: Codes: a claim keeps the job from every node. No chips, nodes or moves help.
+OF_CLAIMS = frozenset(
+    kind.code
+    for kind in (
+        CLAIM_MISSING,
+        EPHEMERAL_CLAIM_AWAITED,
+        CLAIM_OF_ANOTHER_POD,
+        CLAIM_DELETED,
+        CLAIM_LOST,
+        CLAIM_IN_USE,
+        CLAIM_SHARED,
+        CLAIM_NOT_BOUND,
+        STORAGE_CLASS_MISSING,
+        NO_VOLUME,
+        NO_STORAGE,
+    )
+)
+
+#: Codes: volumes keep the job from one node.
+OF_VOLUMES = frozenset(
+    kind.code
+    for kind in (
+        VOLUME_ELSEWHERE,
+        VOLUME_IN_ANOTHER_ZONE,
+        VOLUME_FOR_ANOTHER_NODE,
+        NO_VOLUME_HERE,
+        NO_STORAGE_HERE,
+        TOO_MANY_VOLUMES,
+    )
+)

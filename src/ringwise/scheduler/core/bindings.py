@@ -4,16 +4,115 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ringwise.framework.gangs.ranks import rank_of
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.messages.commands import Bind
+from ringwise.messages.rank_table import (
+    RankTableDevice,
+    carries_rank_table,
+    rank_table_fragment,
+    rank_table_key,
+)
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.view import History
-from ringwise.wellknown import RANK_INDEX
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Node, Pod
+from ringwise.topology.chips import chip_names
+from ringwise.wellknown import (
+    ASCEND_OPERATOR,
+    ASCEND_REAL,
+    DISTRIBUTED_JOB,
+    JOB_COMPLETION_INDEX,
+    OPERATOR_NAME,
+    PREDICATE_TIME,
+    RANK_INDEX,
+    RESCHEDULE_IN_PLACE,
+)
+
+
+def binding_annotations(state: ClusterState, allocation: Allocation, time: int) -> dict[str, str]:
+    """D1, D2: `time` is `predicate-time`, by which the device plugin orders the pods of a node."""
+    job, pod = allocation.job, allocation.pod
+    policy = job.policy
+    if policy is None or not allocation.chips:
+        return dict(allocation.annotations)
+    chips = chip_names(policy.resource, allocation.chips)
+    annotations = {
+        DISTRIBUTED_JOB: "true" if policy.distributed else "false",
+        policy.resource: chips,
+        PREDICATE_TIME: str(time),
+    }
+    if not pod.annotations.get(RANK_INDEX) and not _numbered_by_owner(pod):
+        annotations[RANK_INDEX] = str(rank_of(job, pod))
+    node = state.nodes[allocation.node]
+    if node is not None and carries_rank_table(
+        pod.labels.get(OPERATOR_NAME),
+        len(allocation.chips),
+        node.chips_allocatable.get(policy.resource, 0),
+        len(node.devices or ()),
+    ):
+        devices = _devices(node, allocation)
+        if devices is not None:
+            annotations[ASCEND_REAL] = chips
+            annotations[rank_table_key(policy.resource)] = _fragment(state, pod, node, devices)
+    if node is not None and job.previous_nodes and _returns_in_place(allocation, node):
+        annotations[RESCHEDULE_IN_PLACE] = "true"
+    annotations.update(allocation.annotations)
+    return annotations
+
+
+def _numbered_by_owner(pod: Pod) -> bool:
+    """Whether the owner numbers its pods itself, so that a rank of ours could contradict it.
+
+    Indexed Jobs of Kubernetes do, and Huawei's operator, which may write the rank later.
+    """
+    return JOB_COMPLETION_INDEX in pod.labels or pod.labels.get(OPERATOR_NAME) == ASCEND_OPERATOR
+
+
+def _returns_in_place(allocation: Allocation, node: Node) -> bool:
+    """Whether part of the job runs on, and the pod returns to the node that its rank had."""
+    job = allocation.job
+    previous = job.previous_nodes.get(rank_of(job, allocation.pod))
+    if previous is None or previous.node != node.name:
+        return False
+    return any(pod.node is not None and pod.live and not pod.deleting for pod in job.pods.values())
+
+
+def _devices(node: Node, allocation: Allocation) -> list[RankTableDevice] | None:
+    """The chips with their addresses; None where one is unknown.
+
+    Huawei's device plugin leaves a pod alone that has both annotations, so that a table without addresses
+    would stay so. Without them it writes both when it mounts the chips.
+    """
+    known = {device.chip: device for device in node.devices or ()}
+    devices = [
+        RankTableDevice(chip, known[chip].ip, known[chip].super_device_id)
+        for chip in allocation.chips
+        if chip in known and (known[chip].ip or known[chip].super_device_id)
+    ]
+    return devices if len(devices) == len(allocation.chips) else None
+
+
+def _fragment(state: ClusterState, pod: Pod, node: Node, devices: list[RankTableDevice]) -> str:
+    report = state.report_of(node.name, pod.cls.resource or "")
+    superpod = report.superpod if report is not None and report.superpod is not None else node.superpod
+    rack = report.rack if report is not None and report.rack is not None else node.rack
+    index = node.server_index
+    if not index and report is not None and report.server_index is not None:
+        index = str(report.server_index)
+    return rank_table_fragment(
+        pod_name=pod.name,
+        pod_uid=pod.uid,
+        node_ip=node.internal_ip,
+        devices=devices,
+        superpod=superpod,
+        rack=rack or 0,
+        server_index=index,
+    )
 
 
 class Bindings(Component):

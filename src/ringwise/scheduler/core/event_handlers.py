@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Protocol
 
 from ringwise.messages import events as ev
+from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Components, Context, ContextUser, Handlers
-from ringwise.scheduler.core.saved_pod import SavedPod
+from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import Pod, unreadable_pod
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPod:
+    """A pod of the state before an event was applied: it stays in force if the event raises.
+
+    A copy: the record itself is changed in place.
+    """
+
+    record: PodRecord
+
+    @classmethod
+    def of(cls, state: ClusterState, uid: str) -> SavedPod | None:
+        found = state.pods.get(uid)
+        if found is None:
+            return None
+        return cls(replace(found))
 
 
 class ObjectEvents(Protocol):

@@ -6,66 +6,18 @@ from collections.abc import Iterator
 from functools import partial
 
 from ringwise.grammar import agrees, counted
-from ringwise.plugins.predicates.reasons import (
-    CLAIM_DELETED,
-    CLAIM_IN_USE,
-    CLAIM_LOST,
-    CLAIM_MISSING,
-    CLAIM_NOT_BOUND,
-    CLAIM_OF_ANOTHER_POD,
-    CLAIM_SHARED,
-    EPHEMERAL_CLAIM_AWAITED,
-    NO_STORAGE,
-    NO_STORAGE_HERE,
-    NO_VOLUME,
-    NO_VOLUME_HERE,
-    STORAGE_CLASS_MISSING,
-    TOO_MANY_VOLUMES,
-    VOLUME_ELSEWHERE,
-    VOLUME_FOR_ANOTHER_NODE,
-    VOLUME_IN_ANOTHER_ZONE,
-)
+from ringwise.plugins.predicates.reasons import CLAIM_IN_USE, OF_CLAIMS, OF_VOLUMES
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.cluster_cures import ended_job_cures
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, joined
 from ringwise.state.volume_table import keys_of
 
-#: No chips, nodes or moves help.
-_OF_CLAIMS = frozenset(
-    kind.code
-    for kind in (
-        CLAIM_MISSING,
-        EPHEMERAL_CLAIM_AWAITED,
-        CLAIM_OF_ANOTHER_POD,
-        CLAIM_DELETED,
-        CLAIM_LOST,
-        CLAIM_IN_USE,
-        CLAIM_SHARED,
-        CLAIM_NOT_BOUND,
-        STORAGE_CLASS_MISSING,
-        NO_VOLUME,
-        NO_STORAGE,
-    )
-)
-
-#: Of one node.
-_OF_VOLUMES = frozenset(
-    kind.code
-    for kind in (
-        VOLUME_ELSEWHERE,
-        VOLUME_IN_ANOTHER_ZONE,
-        VOLUME_FOR_ANOTHER_NODE,
-        NO_VOLUME_HERE,
-        NO_STORAGE_HERE,
-        TOO_MANY_VOLUMES,
-    )
-)
 _NAMED_CLAIMS = 3
 
 
 def waits_for_claim(reason: Reason) -> bool:
     """Whether a claim of the job refuses it, whatever nodes are free."""
-    return reason.code in _OF_CLAIMS
+    return reason.code in OF_CLAIMS
 
 
 def claim_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:
@@ -82,7 +34,7 @@ def claim_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:
 
 def volume_cures(search: CureSearch) -> Iterator[Cure]:
     """Other volumes, where it is volumes that keep the job from nodes."""
-    if not _OF_VOLUMES & search.codes.keys():
+    if not OF_VOLUMES & search.codes.keys():
         return
     pods = search.job.in_order
     claims = list(dict.fromkeys(key for pod in pods for key in keys_of(pod)))

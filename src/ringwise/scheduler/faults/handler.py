@@ -22,7 +22,6 @@ from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.record_tables import RestoredRecord
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
-from ringwise.scheduler.faults.clusterd import ClusterDPresence
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType
 from ringwise.scheduler.faults.fault_job import (
@@ -48,6 +47,43 @@ from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.wellknown import LOGICAL_RACK
+
+#: Seconds without any report of it after which it does not run. It writes every 5 s, changes or not; while it
+#: starts, or another replica takes over, its ConfigMaps may be empty.
+ABSENT_AFTER = 60
+
+
+class ClusterDPresence:
+    """Whether Huawei's ClusterD runs: two policies of jobs leave their faults to it."""
+
+    def __init__(self) -> None:
+        #: Nodes of which it reports the chips.
+        self._nodes: set[str] = set()
+        #: When the last of them went, in nanoseconds.
+        self._gone: int | None = None
+
+    def seen(self, node: str) -> None:
+        self._nodes.add(node)
+        self._gone = None
+
+    def gone(self, node: str, now: int) -> None:
+        if node in self._nodes:
+            self._nodes.discard(node)
+            self._gone = None if self._nodes else now
+
+    def runs(self, now: int) -> bool:
+        return bool(self._nodes) or (self._gone is not None and now < self._gone + ABSENT_AFTER * SECOND)
+
+    def deadline(self) -> int | None:
+        return None if self._gone is None else self._gone + ABSENT_AFTER * SECOND
+
+    def ended(self, now: int) -> bool:
+        """Whether it has become certain that it does not run any more; told once."""
+        if self._gone is None or self.runs(now):
+            return False
+        self._gone = None
+        return True
+
 
 #: Seconds before a refused deletion is tried again.
 DELETE_AGAIN_AFTER = 5
