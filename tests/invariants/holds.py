@@ -8,8 +8,8 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
+from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR
 from ringwise.scheduler.faults.share_records import ShareRecords
-from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR
 from tests.invariants.ledger import Ledger
 
 _SECOND = 1_000_000_000

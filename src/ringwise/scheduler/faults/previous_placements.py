@@ -37,7 +37,7 @@ from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
-from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
+from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR, RememberedNodes
 from ringwise.scheduler.faults.rescheduling import (
     HeldPlacement,
     LeavingPod,
@@ -46,7 +46,6 @@ from ringwise.scheduler.faults.rescheduling import (
     placed_as_a_whole,
 )
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_id, owner_of_pod
-from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, LatelyLost
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation
@@ -54,7 +53,6 @@ from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
     IS_HEALTHY,
     IS_SHARED_TOR,
-    KUBERNETES_JOB_API,
     LOGICAL_RACK,
     SHARED_TOR_IP,
     SUPER_POD_ID,
@@ -89,7 +87,6 @@ class FailedPods:
 
 
 WHY = "being rescheduled"
-_BATCH_JOB = (KUBERNETES_JOB_API, "Job")
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
 
 
@@ -120,7 +117,6 @@ class PreviousPlacements(Component):
         self._failed = FailedPods()
         #: Of those, pods without a PodGroup that are gone and were not created again yet.
         self._successors = Successors()
-        self._lately = LatelyLost()
         #: Other jobs.
         self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
@@ -204,7 +200,7 @@ class PreviousPlacements(Component):
         pod = placement.pod
         given_back = self._is_given_back(pod)
         is_held = job is not None and not given_back and self._is_held(job, pod, failed)
-        others = failed or self._prefers_previous_node(pod) or self._may_turn_out_suspended(pod)
+        others = failed or self._prefers_previous_node(pod)
         if job is None or not (is_held or given_back or others):
             return None
         leaving = self._leaving.get(uid)
@@ -238,14 +234,6 @@ class PreviousPlacements(Component):
         vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
         return vcjob is not None and vcjob.uid == pod.owner.uid and vcjob.gives_back
 
-    @staticmethod
-    def _may_turn_out_suspended(pod: Pod) -> bool:
-        """Whether its owner can be suspended. Without a rank of its own it would cost too much to know."""
-        owner = pod.owner
-        if owner is None or not owner.uid or pod.rank is None:
-            return False
-        return owner.is_vcjob or (owner.api, owner.kind) == _BATCH_JOB
-
     def _is_held(self, job: Job, pod: Pod, failed: bool) -> bool:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
         if placed_as_a_whole(job, pod):
@@ -267,8 +255,6 @@ class PreviousPlacements(Component):
         if not held.is_held:
             if self._prefers_previous_node(held.pod):
                 self._lost_without_reservation(held, now, failed)
-            if not failed and self._may_turn_out_suspended(held.pod):
-                self._lately.add(self._leaving_pod(held, False, now), now)
             return
         kept = self._remember(self._leaving_pod(held, failed, now), now)
         held.job.previous_nodes = kept.nodes
@@ -395,8 +381,6 @@ class PreviousPlacements(Component):
             if pod.owner == owner and not pod.node.suspended:
                 self._leaving[uid] = replace(pod, node=replace(pod.node, held=False, suspended=True))
                 self._await_no_more(uid, pod)
-        for pod in self._lately.take(owner, now):
-            self._remember_suspended(replace(pod, node=replace(pod.node, held=False, suspended=True)), now)
         kept = self._rescheduling.get(owner)
         if kept is not None and not kept.suspended:
             self._keep_suspended(owner, kept, now)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_of_pod
 
-#: Nanoseconds for which the previous nodes of jobs without a reservation are kept.
-KEPT_FOR = 72 * 3600 * 1_000_000_000
+#: Nanoseconds for which the previous nodes of jobs without a reservation and of suspended jobs are kept.
+KEPT_FOR = 72 * 3600 * SECOND
 #: Entries that are kept; the one that lost no pod for longest goes first.
 MAX_ENTRIES = 16384
 
