@@ -14,7 +14,7 @@ from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason
 from ringwise.state.model import NodeTerm, Requirement
-from ringwise.state.volume_table import ClaimChoice
+from ringwise.state.volume_table import ClaimChoice, drop, put
 from ringwise.state.volumes import (
     NO_PROVISIONER,
     ClaimReference,
@@ -43,9 +43,9 @@ def disks(*claims: str, pods: int = 1, **asked: Any) -> Lab:
     for number, zone in enumerate("abc", start=1):
         lab.node(f"n{number}", cpu=4000, labels={"zone": zone, ZONE: zone})
     table = lab.state.volumes
-    table.put_class(StorageClass("fast", "disk.example.com", waits_for_pod=True))
-    table.put_class(StorageClass("local", NO_PROVISIONER, waits_for_pod=True))
-    table.put_class(StorageClass("now", "disk.example.com"))
+    put(table.classes, StorageClass("fast", "disk.example.com", waits_for_pod=True))
+    put(table.classes, StorageClass("local", NO_PROVISIONER, waits_for_pod=True))
+    put(table.classes, StorageClass("now", "disk.example.com"))
     lab.job("new", pods=pods, inqueue=True, **({"cpu": 1000} | asked))
     for index in range(pods):
         lab.change(f"new-{index}", claims=tuple(name.format(index) for name in claims))
@@ -297,7 +297,7 @@ def test_a_volume_is_made_where_the_class_allows_it() -> None:
     assert allowed(lab) == ALL
     assert chosen(lab, "n2") == (ClaimChoice("default/data"),)
     allowing = StorageClass("fast", "disk.example.com", True, (term("zone", "b", "c"),))
-    lab.state.volumes.put_class(allowing)
+    put(lab.state.volumes.classes, allowing)
     assert reasons(lab) == {"n1": "no-volume-here"}
     # A volume that exists may be elsewhere.
     volume(lab, "disk", "fast", node_terms=on_node("n1"))
@@ -328,7 +328,7 @@ def test_nodes_that_the_provisioner_refused_are_avoided() -> None:
 def attaching(limit: int | None, **more: Any) -> Lab:
     lab = disks("data", **more)
     limits = {} if limit is None else {"disk.example.com": limit}
-    lab.state.volumes.put_csi_node(CsiNode("n1", limits))
+    put(lab.state.volumes.csi_nodes, CsiNode("n1", limits))
     for index, (node, name) in enumerate([("n1", "used"), ("n1", "used"), ("n2", "else")]):
         bound(lab, name, driver="disk.example.com", handle=f"h-{name}")
         lab.job(f"old{index}", cpu=1, on=node).change(f"old{index}-0", claims=(name,))
@@ -375,7 +375,7 @@ def with_storage(**sizes: int) -> Lab:
     """The driver of `fast` has room for volumes of so many GiB in these zones; nowhere else."""
     lab = disks("data")
     table = lab.state.volumes
-    table.put_driver(CsiDriver("disk.example.com", publishes_capacity=True))
+    put(table.drivers, CsiDriver("disk.example.com", publishes_capacity=True))
     for zone, size in sizes.items():
         nodes = (Requirement("zone", "In", (zone,)),)
         table.put_capacity(StorageCapacity("kube-system", zone, "fast", nodes, size * GIB))
@@ -421,11 +421,11 @@ def test_where_the_driver_does_not_say_it_nothing_is_checked(why: str) -> None:
     claim(lab, requested=0 if why == "no request" else 2 * GIB)
     match why:
         case "silent":
-            table.put_driver(CsiDriver("disk.example.com"))
+            put(table.drivers, CsiDriver("disk.example.com"))
         case "no driver":
-            table.drop_driver("disk.example.com")
+            drop(table.drivers, "disk.example.com")
         case "another driver":
-            table.put_class(StorageClass("fast", "other.example.com", waits_for_pod=True))
+            put(table.classes, StorageClass("fast", "other.example.com", waits_for_pod=True))
     assert allowed(lab) == ALL
 
 

@@ -7,7 +7,7 @@ import random
 from ringwise.framework.selectors import all_hold
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Node, Requirement
-from ringwise.state.volume_table import VolumeTable
+from ringwise.state.volume_table import VolumeTable, put
 from ringwise.state.volumes import CsiDriver, StorageCapacity, StorageClass
 
 FAST = StorageClass("fast", "disk.example.com", waits_for_pod=True)
@@ -32,7 +32,7 @@ def test_it_answers_as_a_look_at_all_objects() -> None:
     for _ in range(20):
         state = ClusterState()
         table = state.volumes
-        table.put_driver(CsiDriver(FAST.provisioner, publishes_capacity=True))
+        put(table.drivers, CsiDriver(FAST.provisioner, publishes_capacity=True))
         for number in range(6):
             state.put_node(random_node(number, chosen))
         for _ in range(40):
@@ -95,7 +95,7 @@ def _of(table: VolumeTable, node: Node) -> list[StorageCapacity]:
 def test_a_write_that_passes_no_size_changes_nothing_that_was_found() -> None:
     state = ClusterState()
     table = state.volumes
-    table.put_driver(CsiDriver(FAST.provisioner, publishes_capacity=True))
+    put(table.drivers, CsiDriver(FAST.provisioner, publishes_capacity=True))
     state.put_node(Node("n1", labels={"host": "h1"}))
     nodes = (Requirement("host", "In", ("h1",)),)
     table.put_capacity(StorageCapacity("kube-system", "c", "fast", nodes, 100))

@@ -377,42 +377,8 @@ ALLOCATED: ExtensionPoint[PodNotice] = ExtensionPoint("allocated")
 #: A placement was undone, or a pod is to be evicted.
 DEALLOCATED: ExtensionPoint[PodNotice] = ExtensionPoint("deallocated")
 
-EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
-    JOB_ORDER,
-    QUEUE_ORDER,
-    TASK_ORDER,
-    JOB_VALID,
-    JOB_READY,
-    JOB_PIPELINED,
-    SUB_JOB_READY,
-    SUB_JOB_PIPELINED,
-    SUB_JOB_ORDER,
-    JOB_ENQUEUEABLE,
-    JOB_ENQUEUED,
-    JOB_STARVING,
-    OVERUSED,
-    ALLOCATABLE,
-    QUEUE_SHARE,
-    PREEMPTIVE,
-    PREDICATE,
-    NODE_SET,
-    NODE_FILTER,
-    CLAIMS,
-    NODE_SCORE,
-    NODE_PREFERENCE,
-    JOB_PLAN,
-    DOMAINS,
-    DOMAIN_SCORE,
-    PREEMPTABLE,
-    RECLAIMABLE,
-    PREEMPT_PRECHECK,
-    RECLAIM_PRECHECK,
-    PREEMPT_PROTECTION,
-    RECLAIM_PROTECTION,
-    VICTIM_QUEUE_ORDER,
-    VICTIMS,
-    ALLOCATED,
-    DEALLOCATED,
+EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, ExtensionPoint)
 )
 
 

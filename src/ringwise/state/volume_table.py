@@ -22,6 +22,7 @@ from ringwise.state.volumes import (
 )
 
 T = TypeVar("T")
+N = TypeVar("N", StorageClass, CsiNode, CsiDriver)
 
 
 class ClaimChoice(NamedTuple):
@@ -47,8 +48,6 @@ class VolumeTable:
         self._of_claim: dict[str, dict[str, None]] = {}
         #: Grows when another volume can be taken, or one less.
         self.free_version = 0
-        #: Nodes that can attach only so many volumes of a driver.
-        self.limited = 0
         #: Placed pods and their nodes, by claim; and how many pods of a node use a claim.
         self.users: dict[str, dict[str, int]] = {}
         self.on_node: dict[int, dict[str, int]] = {}
@@ -96,35 +95,6 @@ class VolumeTable:
         elif volume.is_free:
             _discard(self._free, volume.storage_class, volume.name)
             self.free_version += 1
-
-    def put_class(self, storage_class: StorageClass) -> bool:
-        known = self.classes.get(storage_class.name)
-        self.classes[storage_class.name] = storage_class
-        return known != storage_class
-
-    def drop_class(self, name: str) -> None:
-        self.classes.pop(name, None)
-
-    def put_csi_node(self, node: CsiNode) -> bool:
-        known = self.csi_nodes.get(node.name)
-        if known == node:
-            return False
-        self.drop_csi_node(node.name)
-        self.csi_nodes[node.name] = node
-        self.limited += bool(node.limits)
-        return True
-
-    def drop_csi_node(self, name: str) -> None:
-        known = self.csi_nodes.pop(name, None)
-        self.limited -= known is not None and bool(known.limits)
-
-    def put_driver(self, driver: CsiDriver) -> bool:
-        known = self.drivers.get(driver.name)
-        self.drivers[driver.name] = driver
-        return known != driver
-
-    def drop_driver(self, name: str) -> None:
-        self.drivers.pop(name, None)
 
     def put_capacity(self, capacity: StorageCapacity) -> StorageGrowth | None:
         """Returns for whom more can be made."""
@@ -210,6 +180,18 @@ class VolumeTable:
         tables: tuple[dict[Any, Any], ...] = (self.users, self.on_node, self.chosen, self.taken)
         for table in tables:
             table.clear()
+
+
+def put(table: dict[str, N], value: N) -> bool:
+    """Return whether it changed."""
+    changed = table.get(value.name) != value
+    table[value.name] = value
+    return changed
+
+
+def drop(table: dict[str, Any], name: str) -> bool:
+    """Return whether it was known."""
+    return table.pop(name, None) is not None
 
 
 def keys_of(pod: Pod) -> dict[str, None]:

@@ -60,7 +60,8 @@ class PodVolumes:
         self._nodes = session.topology.volume_nodes
         self._binding = binding
         self._zones = zones
-        self._limits = limits
+        #: Whether nodes can attach only so many volumes of a driver.
+        self._limits = limits and any(node.limits for node in self._table.csi_nodes.values())
         self.bind_timeout = timeout * SECOND
         #: By namespace, claims and owner of ephemeral claims.
         self._sets: dict[tuple[str, tuple[str, ...]], tuple[Hashable, Sequence[NodeSet]]] = {}
@@ -277,7 +278,7 @@ class PodVolumes:
             # Who asks about single nodes gets the reason of the pod.
             return lambda node: refused
         delayed = any(self._delayed(claim) is not None for claim in self._claims(pod))
-        if not delayed and not (self._limits and self._table.limited):
+        if not delayed and not self._limits:
             return None
 
         def check(node: int) -> Reason | None:
@@ -300,7 +301,7 @@ class PodVolumes:
                     return choice
                 choices.append(choice)
                 given[choice.volume] = None
-        if self._limits and self._table.limited:
+        if self._limits:
             reason = self._too_many(claims, choices, node)
             if reason is not None:
                 return reason

@@ -9,6 +9,7 @@ from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Context, ContextUser, Handlers
+from ringwise.state.volume_table import drop, put
 from ringwise.state.volumes import ClaimReference, PersistentVolume
 
 
@@ -18,13 +19,14 @@ class VolumeEvents(ContextUser):
         self._table = context.state.volumes
 
     def handlers(self) -> Handlers:
+        table = self._table
         return {
-            ev.StorageClassSeen: self._class_seen,
-            ev.StorageClassGone: self._class_gone,
-            ev.CsiNodeSeen: self._csi_node_seen,
-            ev.CsiNodeGone: self._csi_node_gone,
-            ev.CsiDriverSeen: self._driver_seen,
-            ev.CsiDriverGone: self._driver_gone,
+            ev.StorageClassSeen: lambda event, now: self._changed(put(table.classes, event.storage_class)),
+            ev.StorageClassGone: lambda event, now: self._changed(drop(table.classes, event.name)),
+            ev.CsiNodeSeen: lambda event, now: self._changed(put(table.csi_nodes, event.csi_node)),
+            ev.CsiNodeGone: lambda event, now: self._changed(drop(table.csi_nodes, event.name)),
+            ev.CsiDriverSeen: lambda event, now: self._changed(put(table.drivers, event.driver)),
+            ev.CsiDriverGone: lambda event, now: self._changed(drop(table.drivers, event.name)),
             ev.StorageCapacitySeen: self._capacity_seen,
             ev.StorageCapacityGone: self._capacity_gone,
             ev.VolumeSeen: self._volume_seen,
@@ -48,29 +50,9 @@ class VolumeEvents(ContextUser):
                 yield ev.VolumeSeen(volume)
         yield from map(ev.ClaimSeen, self._table.claims.values())
 
-    def _class_seen(self, event: ev.StorageClassSeen, now: int) -> None:
-        if self._table.put_class(event.storage_class):
+    def _changed(self, changed: bool) -> None:
+        if changed:
             self._triggers.add(Trigger.VOLUME_CHANGED)
-
-    def _class_gone(self, event: ev.StorageClassGone, now: int) -> None:
-        self._table.drop_class(event.name)
-        self._triggers.add(Trigger.VOLUME_CHANGED)
-
-    def _csi_node_seen(self, event: ev.CsiNodeSeen, now: int) -> None:
-        if self._table.put_csi_node(event.csi_node):
-            self._triggers.add(Trigger.VOLUME_CHANGED)
-
-    def _csi_node_gone(self, event: ev.CsiNodeGone, now: int) -> None:
-        self._table.drop_csi_node(event.name)
-        self._triggers.add(Trigger.VOLUME_CHANGED)
-
-    def _driver_seen(self, event: ev.CsiDriverSeen, now: int) -> None:
-        if self._table.put_driver(event.driver):
-            self._triggers.add(Trigger.VOLUME_CHANGED)
-
-    def _driver_gone(self, event: ev.CsiDriverGone, now: int) -> None:
-        self._table.drop_driver(event.name)
-        self._triggers.add(Trigger.VOLUME_CHANGED)
 
     def _capacity_seen(self, event: ev.StorageCapacitySeen, now: int) -> None:
         if not self._table.capacities:
