@@ -112,6 +112,7 @@ WITH_FILES = """
     report --accounting examples/accounting --since 2026-01-30 --until 2026-01-31
     defrag --plan -f examples/defrag
     fault list -f examples/cluster.yaml
+    device-plugin check --simulated-chips chips.json
 """
 #: What they print is read by programs: no line is folded.
 FOR_PROGRAMS = """
@@ -146,6 +147,7 @@ WRONG_CALLS = """
     delete job trian
     demo large
     describe job trian
+    device-plugin check --driver simulated
     doctor -f missing.yaml
     drain node-77
     drill jobs.yaml
@@ -216,6 +218,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "broken.yaml").write_text(JOBS.replace("replicas: 2", "replicas: two"))
     (tmp_path / "switches.csv").write_text("switch,server\nleaf-a,node-0\nleaf-a,node-1\nleaf-b,node-2\n")
     (tmp_path / "mix.yaml").write_text(MIX)
+    (tmp_path / "chips.json").write_text('{"board": 48, "faults": {"3": ["80E18402"]}, "network_down": [5]}')
     return tmp_path
 
 

@@ -88,6 +88,7 @@ ON_FILES = {
     "ringwise simulate": "simulate mix.yaml",
     "ringwise place": f"place --scores --journal journal {CLUSTER}",
     "ringwise replay": "replay journal",
+    "ringwise device-plugin check": "device-plugin check --simulated-chips chips.json",
     "ringwise support-bundle": f"support-bundle bundle.tar.gz {CLUSTER}",
     "ringwise topology show": f"topology show -f {ROOT}/examples/switches/common-first.yaml",
     "ringwise why": f"why large-gang {CLUSTER}",
@@ -208,6 +209,7 @@ def assert_prints(command: str, ran: Result) -> None:
 
 def test_documents_about_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "chips.json").write_text("{}")
     (tmp_path / "conf").write_text('actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}]\n')
     mix = (ROOT / "examples/simulations/mix.yaml").read_text(encoding="utf-8")
     assert "jobs: 300" in mix

@@ -349,10 +349,9 @@ async def test_before_faults_were_read_neither_kubelet_nor_the_cluster_hears_of_
 async def test_a_driver_that_hangs_while_it_is_opened_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     free = threading.Event()
     monkeypatch.setattr(device_plugin, "Dcmi", free.wait)
-    options = device_plugin.DeviceOptions(PluginSettings("node-1"), driver="dcmi")
     try:
         with pytest.raises(DriverError, match=r"hangs while it is opened: .* within 0\.05s; .*dmesg"):
-            await device_plugin.opened(options, 0.05)
+            await device_plugin.opened("dcmi", None, 0.05)
     finally:
         free.set()
 

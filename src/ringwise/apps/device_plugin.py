@@ -99,7 +99,7 @@ class _Readiness:
 
 async def _run(options: DeviceOptions, access: Access) -> None:
     # Until it is open there is nothing to end cleanly: a signal ends the process at once.
-    driver = await opened(options)
+    driver = await opened(options.driver, options.simulated_chips)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
@@ -123,11 +123,11 @@ async def _run(options: DeviceOptions, access: Access) -> None:
             await serve(options, access, discovery, chips, stop, metrics, readiness)
 
 
-async def opened(options: DeviceOptions, timeout: float = OPEN_TIMEOUT) -> Driver:
+async def opened(kind: str, simulated: Path | None, timeout: float = OPEN_TIMEOUT) -> Driver:
     """The driver that was asked for. Raises DriverError, also when it hangs while it is opened."""
     calls = DriverCalls(timeout)
     try:
-        return await calls.one("open", partial(open_driver, options.driver, options.simulated_chips))
+        return await calls.one("open", partial(open_driver, kind, simulated))
     except DriverError as problem:
         if not calls.hanging:
             raise

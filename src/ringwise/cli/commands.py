@@ -119,6 +119,13 @@ COMPONENTS = {
         "Give the chips of this node to containers, as the scheduler decided, and report their health.",
     ),
 }
+DEVICE_PLUGIN = {
+    "check": CommandEntry(
+        "ringwise.cli.run.hardware_check",
+        "check_command",
+        "Check the NPUs of this node: chips, faults, network ports, memory and board profile.",
+    ),
+}
 SECTIONS = {
     "Ask a cluster, a lab or files": {
         "why": CommandEntry(
@@ -298,6 +305,9 @@ SECTIONS = {
             "run",
             "Run a component on a Kubernetes cluster: scheduler, controller, admission, device-plugin.",
         ),
+        "device-plugin": CommandEntry(
+            "ringwise.cli.commands", "device_plugin", "Check the NPUs of this node, without a cluster."
+        ),
     },
     "Develop": {
         "bench": CommandEntry(
@@ -322,6 +332,11 @@ SECTIONS = {
 @click.group("run", cls=LazyGroup, sections={"Components": COMPONENTS})
 def run() -> None:
     """Run a component on a Kubernetes cluster: scheduler, controller, admission, device-plugin."""
+
+
+@click.group("device-plugin", cls=LazyGroup, sections={"Commands": DEVICE_PLUGIN})
+def device_plugin() -> None:
+    """Check the NPUs of this node, without a cluster."""
 
 
 @click.group(

@@ -63,6 +63,11 @@ def worst(levels: Iterable[str]) -> str:
     return min(levels, key=_ORDER.__getitem__, default=NORMAL)
 
 
+def is_harmless(level: str) -> bool:
+    """Return whether a fault of this level leaves the chip healthy."""
+    return level in _HARMLESS
+
+
 def chip_is_healthy(level: str, used: bool) -> bool:
     """Whether a chip counts as healthy. One that is to be separated later stays so while a pod uses it."""
     return level in _HARMLESS or (level == PRE_SEPARATE and used)

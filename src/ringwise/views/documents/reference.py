@@ -155,6 +155,39 @@ class BundledJournalFields(TypedDict):
     events: int
 
 
+class CheckedChipFields(TypedDict):
+    """What the driver says about one chip."""
+
+    id: Annotated[int, Meta(description="Physical id.")]
+    name: Annotated[str, Meta(description="Model of the chip.")]
+    answers: Annotated[bool, Meta(description="Whether the driver reports its faults.")]
+    faults: Annotated[dict[str, str], Meta(description="Fault codes with their levels.")]
+    network: Literal["up", "down", "unknown"]
+    memory_megabytes: int
+    memory_used_megabytes: float | None
+    ai_cores: int
+    sharing: Annotated[bool | None, Meta(description="Whether containers may share the chip.")]
+
+
+class HardwareCheckDocument(TypedDict):
+    """The NPUs of one node as the driver reports them, without names and addresses."""
+
+    schema: Literal["ringwise.io/hardware-check/v1"]
+    ringwise: Annotated[str, Meta(description="Version that made it.")]
+    driver: Annotated[str, Meta(description="Driver interface: dcmi, npu-smi or simulated.")]
+    driver_version: str
+    card_type: str
+    resource: str
+    board_ids: list[str]
+    products: list[str]
+    superpod: Annotated[bool, Meta(description="Whether the driver names a SuperPoD.")]
+    accelerator_type: Annotated[str, Meta(description="Label of the node; empty if it is unknown.")]
+    boards: Annotated[list[str], Meta(description="Board profiles that the node may have.")]
+    links: Annotated[str, Meta(description="Linked chips of the board profile.")]
+    chips: list[CheckedChipFields]
+    problems: list[str]
+
+
 class SupportBundleDocument(TypedDict):
     """What is in a support bundle."""
 

@@ -92,6 +92,7 @@ _DOCUMENTS = (
     ),
     DocumentKind(place.PlaceDocument, "ringwise place", requests=("POST /api/v1/what-if",)),
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
+    DocumentKind(reference.HardwareCheckDocument, "ringwise device-plugin check"),
     DocumentKind(accounting.ReportDocument, "ringwise report"),
     DocumentKind(reservations.ReservationChangeDocument, "ringwise reserve", "ringwise unreserve"),
     DocumentKind(reservations.ReservationPlanDocument, "ringwise reserve --plan"),

@@ -1,0 +1,139 @@
+"""`ringwise device-plugin check`: what the driver of this node says, compared with the board profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.inputs import load_catalog
+from ringwise.cli.output import (
+    board_option,
+    complain,
+    document_text,
+    output_option,
+    print_document,
+    stdout_console,
+    stop,
+)
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.reference import CheckedChipFields, HardwareCheckDocument
+
+
+@click.command("check")
+@click.option(
+    "--driver",
+    type=click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
+    default="auto",
+    show_default=True,
+    help="Driver interface; auto uses libdcmi.so, else npu-smi.",
+)
+@click.option(
+    "--simulated-chips",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Description of simulated chips, as JSON.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the report to this file, as JSON.",
+)
+@board_option
+@output_option
+def check_command(
+    driver: str, simulated_chips: Path | None, report: Path | None, boards: tuple[Path, ...], output: str
+) -> None:
+    """Check the NPUs of this node: chips, faults, network ports, memory and board profile.
+
+    The driver is only read, and no cluster is needed. The report contains no names, addresses or serial
+    numbers, so that it can be sent to others.
+
+    Exit code 1 if the check finds a problem.
+    """
+    import asyncio
+
+    from ringwise.apps.device_plugin import opened
+    from ringwise.apps.hardware_check import check_hardware
+    from ringwise.device.drivers.port import DriverError
+
+    catalog = load_catalog(boards)
+
+    async def check() -> HardwareCheckDocument:
+        opened_driver = await opened(driver, simulated_chips)
+        try:
+            return await check_hardware(opened_driver, catalog)
+        finally:
+            opened_driver.close()
+
+    try:
+        document = asyncio.run(check())
+    except DriverError as problem:
+        raise stop(f"ringwise device-plugin check: {problem}") from None
+    if report is not None:
+        try:
+            report.write_text(document_text(document, "json"), encoding="utf-8")
+        except OSError as problem:
+            raise stop(f"ringwise: {report}: {(problem.strerror or str(problem)).lower()}") from None
+        complain(f"written: {report}")
+    if output == "table":
+        _print(document)
+    else:
+        print_document(document, output)
+    if document["problems"]:
+        raise click.exceptions.Exit(ExitCode.FAILED)
+
+
+def _print(document: HardwareCheckDocument) -> None:
+    from ringwise.cli.drawing.tables import Column, Table
+    from ringwise.wellknown import ACCELERATOR_TYPE
+
+    console = stdout_console()
+    label = document["accelerator_type"]
+    facts = {
+        "driver": f"{document['driver']} {document['driver_version']}".rstrip(),
+        "chips": f"{len(document['chips'])} x {document['card_type']} ({document['resource']})",
+        "board ids": ", ".join(document["board_ids"]),
+        "product": ", ".join(document["products"]) or "-",
+        "SuperPoD": "yes" if document["superpod"] else "no",
+        ACCELERATOR_TYPE: label or "not set: it cannot be determined",
+        "board profile": ", ".join(document["boards"]) or "none",
+        "links": document["links"] or "-",
+    }
+    for name, value in facts.items():
+        console.print(f"{name + ':':<18}{value}", soft_wrap=True, markup=False, highlight=False)
+    console.print()
+    table = Table(
+        [
+            Column("chip"),
+            Column("model"),
+            Column("faults", wraps=True),
+            Column("network"),
+            Column("memory"),
+            Column("AI cores"),
+            Column("sharing"),
+        ]
+    )
+    for chip in document["chips"]:
+        table.add(*_cells(chip))
+    table.print(console)
+    console.print()
+    for problem in document["problems"] or ["no problem found"]:
+        console.print(problem, soft_wrap=True, markup=False, highlight=False)
+
+
+def _cells(chip: CheckedChipFields) -> tuple[str, ...]:
+    faults = ", ".join(f"{code} ({level})" for code, level in chip["faults"].items())
+    used = chip["memory_used_megabytes"]
+    total = f"{chip['memory_megabytes']} MB" if chip["memory_megabytes"] else "unknown"
+    return (
+        str(chip["id"]),
+        chip["name"],
+        faults or ("none" if chip["answers"] else "unknown"),
+        chip["network"],
+        total if used is None else f"{used:.0f} of {total}",
+        str(chip["ai_cores"] or "unknown"),
+        {True: "enabled", False: "disabled", None: "unknown"}[chip["sharing"]],
+    )
