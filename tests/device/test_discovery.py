@@ -22,7 +22,6 @@ from ringwise.device.drivers.port import DriverError, NoChipsError, Place
 from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile
 from ringwise.device.health.configuration import LINK_DOWN, shipped_configuration
 from ringwise.device.health.monitor import SILENCE, HealthMonitor, Seen
-from ringwise.device.settings import PluginSettings
 from tests.builders.values import CHIP
 from tests.device.rig import CONFIG_MAPS, NODES, REPORT, rig
 

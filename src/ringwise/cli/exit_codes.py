@@ -22,8 +22,8 @@ MEANINGS = {
     "one, except with `submit`.",
     ExitCode.FAILED: "The check found errors (`doctor`, `device-plugin check`), the decisions differ "
     "(`replay`), a goal does not hold (`bench`), an expectation does not hold (`drill`), the question was "
-    "answered with no or pods did not go in time (`drain`), something is missing (`support-bundle`), a job is "
-    "refused or a kind does not exist (`submit`), or the API server or the node refused.",
+    "answered with no or pods did not go in time (`drain`), something is missing (`support-bundle`), a job "
+    "is refused or a kind does not exist (`submit`), or the API server or the node refused.",
     ExitCode.BAD_INPUT: "Input or arguments cannot be read, a name is not known, no lab runs, or a "
     "command that changes something does not know where ([which cluster](#which-cluster)).",
     ExitCode.REFUSED: "A job is refused: it can never run as it is (`place`, `submit` and `why` with "
