@@ -17,6 +17,7 @@ RUN python -m venv /opt/ringwise \
 RUN /opt/ringwise/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements.txt
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src ./src
+ARG RINGWISE_COMMIT=
 RUN /opt/ringwise/bin/pip install --quiet --no-deps --no-build-isolation . \
  && /opt/ringwise/bin/python -m compileall -q /opt/ringwise/lib \
  && /opt/ringwise/bin/pip uninstall --quiet --yes setuptools pip

@@ -1,7 +1,8 @@
-"""Build the wheel, with the JSON schemas of all documents, which are made from the code."""
+"""Build the wheel, with the JSON schemas of all documents and, from a release, the commit."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ class BuildWithSchemas(build_py):
             folder = Path(self.build_lib, "ringwise", "views", "schemas")
             for kind in DOCUMENTS:
                 (folder / kind.file).write_text(schema_text(kind), encoding="utf-8")
+            if commit := os.environ.get("RINGWISE_COMMIT"):
+                Path(self.build_lib, "ringwise", "commit.txt").write_text(commit, encoding="utf-8")
 
 
 setup(cmdclass={"build_py": BuildWithSchemas})

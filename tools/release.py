@@ -49,10 +49,16 @@ class Release:
     source: Path
     epoch: int
     output: Path
+    commit: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "SOURCE_DATE_EPOCH": str(self.epoch), "PYTHONDONTWRITEBYTECODE": "1"}
+        return {
+            **os.environ,
+            "SOURCE_DATE_EPOCH": str(self.epoch),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "RINGWISE_COMMIT": self.commit,
+        }
 
     def run(self, *arguments: str | Path, **variables: str) -> str:
         done = subprocess.run(
@@ -291,7 +297,8 @@ def build(version: str, url: str, output: Path) -> None:
             tar.extractall(source, filter="data")
         check(version, source)
         output.mkdir(parents=True, exist_ok=True)
-        release = Release(version, url, source, int(git("log", "-1", "--format=%ct")), output.resolve())
+        epoch, commit = git("log", "-1", "--format=%ct %H").split()
+        release = Release(version, url, source, int(epoch), output.resolve(), commit)
         wheel = build_packages(release)
         build_wheelhouses(release, wheel)
         build_sbom(release, wheel)

@@ -6,6 +6,7 @@ Each says its version. One that this Ringwise does not read is refused with the 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 #: Of every other record in a ConfigMap of ours: plans of moves (M1), isolations and reservations.
@@ -14,6 +15,12 @@ RECORD_VERSION = 1
 LEADER_RECORD_VERSION = 2
 #: Of every JSON document.
 DOCUMENT_VERSION = "v1"
+
+
+def commit() -> str | None:
+    """Return the commit that the package was built from, if its build named one."""
+    file = Path(__file__).parent / "commit.txt"
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else None
 
 
 def unsupported(found: object, supported: object) -> str:

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ringwise.cli.commands import cli
+from ringwise.versions import LEADER_RECORD_VERSION
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "configurations"
 
@@ -129,3 +130,20 @@ def test_commands_that_read_a_configuration_print_its_warnings(tmp_path: Path) -
         cli, ["place", "--config", str(conf), "-f", str(next(cluster.rglob("*.yaml")))]
     )
     assert f"warning: {conf}: line 1: actions: Ringwise has no action elect: replaced by" in answer.stderr
+
+
+def test_the_version_names_the_commit_of_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "unknown (not built from a release)" in CliRunner().invoke(cli, ["version"]).stdout
+    (tmp_path / "commit.txt").write_text("0123abcd\n")
+    monkeypatch.setattr("ringwise.versions.__file__", str(tmp_path / "versions.py"))
+    document = json.loads(CliRunner().invoke(cli, ["version", "-o", "json"]).stdout)
+    assert document["commit"] == "0123abcd"
+    assert document["schemas"]["leader record"] == f"v{LEADER_RECORD_VERSION}"
+
+
+def test_advanced_options_are_listed_in_one_place() -> None:
+    listed = CliRunner().invoke(cli, ["options"]).stdout
+    helped = CliRunner().invoke(cli, ["get", "--help"]).stdout
+    for option in ("--now", "--board-file", "--keep-going", "--config"):
+        assert (option in listed, option in helped) == (True, False)
+    assert "ringwise options" in helped

@@ -62,6 +62,8 @@ IN_A_LAB = {
         resume train
         advance 1m
         requeue train
+        history train
+        events train
         requeue huge --queue research
         advance
         delete job large small
@@ -104,6 +106,7 @@ IN_A_LAB = {
     """,
 }
 WITH_FILES = """
+    version
     boards list
     config check examples/preemption/scheduler.conf
     schema
@@ -134,6 +137,10 @@ UNTIL_CTRL_C = {
 }
 #: One wrong call of every command.
 WRONG_CALLS = """
+    events nothing
+    history train --journal no-journal
+    options --all
+    version 2
     advance 5x
     bench nothing
     boards --full
@@ -185,6 +192,7 @@ WRONG_CALLS = """
 #: Commands that have no golden output, only a wrong call.
 NOT_KEPT = {
     "ringwise bench": "prints times",
+    "ringwise options": "prints help",
     "ringwise run admission": "prints its log",
     "ringwise run controller": "prints its log",
     "ringwise run device-plugin": "prints its log",

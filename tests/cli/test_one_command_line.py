@@ -369,7 +369,7 @@ def test_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path)
     assert api.requests == []
 
 
-@pytest.mark.parametrize("typed", ["version", "events", "drian", "delet", "submti", "instal", "suspnd"])
+@pytest.mark.parametrize("typed", ["versio", "event", "drian", "delet", "submti", "instal", "suspnd"])
 def test_no_command_that_changes_something_is_suggested(typed: str) -> None:
     said = CliRunner().invoke(cli, [typed]).stderr
     assert f"'{typed}'" in said

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from ringwise.cli.commands import cli, plugin
+from ringwise.views.kinds import BY_NAME, BY_PLURAL, BY_WORD
 from ringwise.views.schemas import (
     DOCUMENTS,
     PRINT_KUBERNETES_OBJECTS,
@@ -52,6 +53,8 @@ IN_THE_LAB = {
     "ringwise top": "top",
     "ringwise report --idle": "report --idle",
     "ringwise why --story": "why train --story",
+    "ringwise events": "events train",
+    "ringwise history": "history train",
     "ringwise fault inject": "fault inject chip node-0 3",
     "ringwise fault list": "fault list",
     "ringwise report": "report",
@@ -90,6 +93,7 @@ ON_FILES = {
     "ringwise replay": "replay journal",
     "ringwise device-plugin check": "device-plugin check --simulated-chips chips.json",
     "ringwise support-bundle": f"support-bundle bundle.tar.gz {CLUSTER}",
+    "ringwise version": "version",
     "ringwise topology show": f"topology show -f {ROOT}/examples/switches/common-first.yaml",
     "ringwise why": f"why large-gang {CLUSTER}",
 }
@@ -152,7 +156,8 @@ def _kinds(command: click.Command) -> list[str]:
     if command.name not in ("get", "describe"):
         return [""]
     plural = command.name == "get"
-    return [f" {kind}" for kind in kinds if kind.endswith("s") == plural]
+    assert set(kinds) <= set(BY_WORD)
+    return [f" {kind}" for kind in kinds if kind in (BY_PLURAL if plural else BY_NAME)]
 
 
 def _choices(parameter: click.Parameter) -> list[str]:

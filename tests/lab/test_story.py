@@ -129,3 +129,33 @@ def test_a_fault_of_a_switch_is_told(tmp_path: Path, labels: dict[str, str], fau
     assert story["faults"] == 1
     told = [entry["text"] for entry in story["entries"] if entry["kind"] in ("fault", "recovered")]
     assert told[: len(faults)] == faults
+
+
+@pytest.mark.usefixtures("fixed_start")
+def test_the_history_of_a_job_lists_its_runs(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=120)
+    with with_copies(tmp_path, nodes(2)):
+        terminal.submit(job("train", 1, 4, minutes=30))
+        terminal.submit(job("waits", 3, 8))
+        terminal.ok("advance 1m")
+        first = terminal.seats()["lab/train-worker-0"][0]
+        second = "node-1" if first == "node-0" else "node-0"
+        terminal.ok(f"drain {first} --yes")
+        terminal.ok("advance 5m")
+        terminal.ok("suspend train")
+        terminal.ok("advance 1m")
+        terminal.ok("resume train")
+        terminal.ok("advance 1h")
+        runs = terminal.json("history train")["runs"]
+        table = terminal.ok("history train")
+        assert "submitted" in terminal.ok("events train")
+        assert terminal.ok("history waits") == "it has not run yet\n"
+    assert [(run["state"], run["nodes"]) for run in runs] == [
+        ("Requeued", [first]),
+        ("Suspended", [second]),
+        ("Completed", [second]),
+    ]
+    assert f"{first} is cordoned" in runs[0]["reason"]
+    assert runs[2]["end"] - runs[2]["start"] >= 30 * 60 * SECOND
+    assert runs[0]["start"] < runs[0]["end"] <= runs[1]["start"]
+    assert table.splitlines()[0].split() == ["start", "end", "elapsed", "state", "nodes", "reason"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ringwise import __version__
+from ringwise.cli.advanced import EPILOG, OPTIONS, AdvancedOption
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -63,6 +64,8 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         command = getattr(import_module(entry.module), entry.attribute)
         assert isinstance(command, click.Command)
+        if cmd_name != OPTIONS and any(isinstance(option, AdvancedOption) for option in command.params):
+            command.epilog = EPILOG
         return command
 
     def resolve_command(
@@ -152,6 +155,16 @@ SECTIONS = {
             "ringwise.cli.ask.explain",
             "capacity_command",
             "Count how many more jobs of each shape would start now, and what fragmentation costs.",
+        ),
+        "events": CommandEntry(
+            "ringwise.cli.ask.explain",
+            "events_command",
+            "List what happened to JOB: submitted, pending, scheduled, faults, restarts, end.",
+        ),
+        "history": CommandEntry(
+            "ringwise.cli.ask.explain",
+            "history_command",
+            "List the runs of JOB: start, end, nodes, and why each ended, as sacct -j does.",
         ),
         "report": CommandEntry(
             "ringwise.cli.ask.report",
@@ -292,6 +305,16 @@ SECTIONS = {
             "ringwise.cli.ask.config",
             "config",
             "Check a volcano-scheduler.conf or a volcano-controller.conf.",
+        ),
+        "options": CommandEntry(
+            "ringwise.cli.ask.config",
+            "options_command",
+            "List the options of queries that their help omits.",
+        ),
+        "version": CommandEntry(
+            "ringwise.cli.ask.config",
+            "version_command",
+            "Print the version, the commit, and the schema versions that are read and written.",
         ),
         "completion": CommandEntry(
             "ringwise.cli.completion",

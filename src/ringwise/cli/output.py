@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ringwise.cli.advanced import AdvancedOption
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.durations import seconds_text
 
@@ -55,6 +56,7 @@ def board_option(command: Command) -> Command:
     return click.option(
         "--board-file",
         "boards",
+        cls=AdvancedOption,
         multiple=True,
         type=click.Path(path_type=Path),
         help="A board profile of your own; may be repeated.",
@@ -62,9 +64,9 @@ def board_option(command: Command) -> Command:
 
 
 def configuration_option(command: Command) -> Command:
-    return click.option("--config", type=click.Path(path_type=Path), help="A volcano-scheduler.conf.")(
-        command
-    )
+    return click.option(
+        "--config", cls=AdvancedOption, type=click.Path(path_type=Path), help="A volcano-scheduler.conf."
+    )(command)
 
 
 #: Of commands that reach an API server and nothing else.

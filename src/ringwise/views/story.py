@@ -5,9 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringwise.durations import SECOND, time_text
-from ringwise.scheduler.explain.story import PLACED, WAITS, JobStory, PodStep, StoryEntry
-from ringwise.views.documents.explain import PodStepFields, StoryDocument, StoryEntryFields
+from ringwise.scheduler.explain.story import (
+    DELETED,
+    DRAIN,
+    ENDED_BADLY,
+    ENDED_WELL,
+    FAULT,
+    FOUND,
+    MOVE,
+    PLACED,
+    PREEMPT,
+    REMOVED,
+    RESTART,
+    SUSPENDED,
+    WAITS,
+    JobStory,
+    PodStep,
+    StoryEntry,
+)
+from ringwise.topology.natural import natural_key
+from ringwise.views.documents.explain import JobRunFields, PodStepFields, StoryDocument, StoryEntryFields
 from ringwise.views.documents.maintenance import DrillEntryFields
+
+_CAUSES = (FAULT, RESTART, DRAIN, MOVE, PREEMPT)
+_REQUEUED = "Requeued"
+_ENDS = {ENDED_WELL: "Completed", ENDED_BADLY: "Failed", SUSPENDED: "Suspended", REMOVED: "Deleted"}
 
 
 def story_document(story: JobStory, until: int, notes: Iterable[str] = ()) -> StoryDocument:
@@ -26,7 +48,43 @@ def story_document(story: JobStory, until: int, notes: Iterable[str] = ()) -> St
         "waits_for": reasons[-1] if reasons and story.waiting_since is not None else None,
         "notes": list(notes),
         "entries": [entry_document(entry) for entry in story.entries],
+        "runs": runs_of(story.entries),
     }
+
+
+def runs_of(entries: Iterable[StoryEntry]) -> list[JobRunFields]:
+    """Return the runs of a job: each lasts until the job ends or the first of its pods is deleted."""
+    runs: list[JobRunFields] = []
+    nodes: dict[str, str] = {}
+    cause = ""
+    for entry in entries:
+        open_run = runs[-1] if runs and runs[-1]["end"] is None else None
+        if entry.kind in (PLACED, FOUND):
+            nodes.update({step.pod: step.after for step in entry.pods if step.after is not None})
+            if open_run is None:
+                open_run = {"start": entry.at, "end": None, "state": "Running", "nodes": [], "reason": ""}
+                runs.append(open_run)
+            open_run["nodes"] = sorted(set(nodes.values()), key=natural_key)
+            cause = ""
+        elif entry.kind in _CAUSES:
+            cause = entry.text
+        elif entry.kind == DELETED:
+            for step in entry.pods:
+                nodes.pop(step.pod, None)
+            if open_run is not None:
+                _end(open_run, entry.at, _REQUEUED, cause or entry.text)
+        elif entry.kind in _ENDS:
+            nodes.clear()
+            if open_run is not None:
+                _end(open_run, entry.at, _ENDS[entry.kind], entry.text)
+            elif runs and runs[-1]["state"] == _REQUEUED and entry.kind != REMOVED:
+                # Its pods were deleted before its end was written.
+                _end(runs[-1], runs[-1]["end"], _ENDS[entry.kind], entry.text)
+    return runs
+
+
+def _end(run: JobRunFields, at: int | None, state: str, reason: str) -> None:
+    run["end"], run["state"], run["reason"] = at, state, reason
 
 
 def entry_document(entry: StoryEntry) -> StoryEntryFields:

@@ -1,4 +1,4 @@
-"""`ringwise config`: questions about a configuration file."""
+"""`ringwise config`, `options` and `version`: configuration files, and this program itself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ringwise.cli.ask.queries import advanced_options, show_text
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import (
     FILES,
@@ -87,3 +88,37 @@ def _print(checked: ConfigurationCheck) -> None:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+@click.command("options")
+@advanced_options
+def options_command(**_options: object) -> None:
+    """List the options of queries that their help omits."""
+    click.echo(click.get_current_context().get_help())
+
+
+@click.command("version")
+@output_option
+def version_command(output: str) -> None:
+    """Print the version, the commit, and the schema versions that are read and written."""
+    from ringwise import __version__, versions
+    from ringwise.apps.journal import format as journal
+    from ringwise.device import ledger_file
+    from ringwise.embed import store
+    from ringwise.manifests.accounts import document as accounts
+    from ringwise.views.documents.reference import VersionDocument
+
+    schemas = {
+        "documents": versions.DOCUMENT_VERSION,
+        "records": versions.RECORD_VERSION,
+        "leader record": versions.LEADER_RECORD_VERSION,
+        "journal": journal.VERSION,
+        "accounting": accounts.VERSION,
+        "lab": store.VERSION,
+        "ledger of the device plugin": ledger_file.VERSION,
+    }
+    texts = {name: f"v{str(version).removeprefix('v')}" for name, version in schemas.items()}
+    document = VersionDocument(version=__version__, commit=versions.commit(), schemas=texts)
+    lines = [f"ringwise {__version__}", f"commit {document.commit or 'unknown (not built from a release)'}"]
+    lines += ["schema versions", *(f"  {name}: {version}" for name, version in texts.items())]
+    show_text(document, output, "\n".join(lines))

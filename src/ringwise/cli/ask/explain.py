@@ -11,7 +11,7 @@ import click
 from ringwise.cli.ask.queries import ask, namespace_of, show, source_options
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.output import complain, exit_code_option, output_option, spinner, stop
+from ringwise.cli.output import complain, exit_code_option, output_option, spinner, stop, with_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,13 +44,8 @@ def why_command(
     Every cure in the result was tried on the state of the cluster, and undone.
     """
     namespace = namespace_of(options)
-    if (story or journals) and options["files"]:
-        raise stop("ringwise: manifests hold no story: give --journal FILE, or query a lab")
-    if journals:
-        _show_story(_story_of_journals(job, namespace, journals, options), output)
-        return
-    if story:
-        _show_story(ask(options, lambda source: source.story(job, namespace)), output)
+    if story or journals:
+        _show_story(_story_of(job, journals, options), output)
         return
     document = ask(options, lambda source: source.why(job, namespace, pictures=output == "table"))
 
@@ -60,6 +55,59 @@ def why_command(
         print_explanation(console, document)
 
     show(document, output, draw, code_of_outcomes([document["outcome"]]) if exit_code else ExitCode.OK)
+
+
+_history_options = with_options(
+    (
+        click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB"),
+        click.option(
+            "--journal",
+            "journals",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Read this journal instead; may be repeated, oldest first.",
+        ),
+        source_options(),
+        output_option,
+    )
+)
+
+
+@click.command("events")
+@_history_options
+def events_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
+    """List what happened to JOB: submitted, pending, scheduled, faults, restarts, end.
+
+    The events are those of the journal of the lab, or of the Events of the cluster.
+    """
+    _show_story(_story_of(job, journals, options), output)
+
+
+@click.command("history")
+@_history_options
+def history_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
+    """List the runs of JOB: start, end, nodes, and why each ended, as sacct -j does.
+
+    They are found in the journal of the lab, or in the Events of the cluster.
+    """
+    document = _story_of(job, journals, options)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.story import print_runs
+
+        print_runs(console, document)
+
+    complain(*(f"note: {note}" for note in document["notes"]))
+    show(document, output, draw)
+
+
+def _story_of(job: str, journals: Sequence[Path], options: dict[str, Any]) -> StoryDocument:
+    namespace = namespace_of(options)
+    if options["files"]:
+        raise stop("ringwise: manifests hold no story: give --journal FILE, or query a lab")
+    if journals:
+        return _story_of_journals(job, namespace, journals, options)
+    return ask(options, lambda source: source.story(job, namespace))
 
 
 def _story_of_journals(

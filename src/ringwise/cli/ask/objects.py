@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 @source_options()
 @output_choice("table", "wide", "name", "json", "yaml")
 def get_command(kind: str, output: str, **options: Any) -> None:
-    """List jobs, nodes, queues, pods or other objects, or those with the given names.
+    """List jobs, nodes, queues, pods or other objects.
 
-    Kinds have the short names po, no, q and hn. -o name prints names as other commands take them.
+    With names, list those only. Kinds have the short names po, no, q and hn. -o name prints names as
+    other commands take them.
     """
     kind = BY_WORD[kind].plural
     listing, watch = take_listing(kind, output, options)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ringwise.cli.advanced import AdvancedOption
 from ringwise.cli.commands import ASKS_CLUSTERS, TYPED
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import (
@@ -78,9 +79,14 @@ _FILES = click.option(
     type=FILES,
     help="File, folder, or - for stdin: ask the cluster that these manifests describe.",
 )
-_KEEP_GOING = click.option("--keep-going", is_flag=True, help="With -f: skip bad documents.")
+_KEEP_GOING = click.option(
+    "--keep-going", cls=AdvancedOption, is_flag=True, help="With -f: skip bad documents."
+)
 now_option = click.option(
-    "--now", type=int, help="With -f: nanoseconds since 1970; default: the newest timestamp in the input."
+    "--now",
+    cls=AdvancedOption,
+    type=int,
+    help="With -f: nanoseconds since 1970; default: the newest timestamp in the input.",
 )
 
 
@@ -99,6 +105,10 @@ def source_options(*, keep_going: bool = True) -> Callable[[Command], Command]:
             now_option,
         )
     )
+
+
+#: Those that `ringwise options` shows.
+advanced_options = with_options((configuration_option, board_option, _KEEP_GOING, now_option))
 
 
 def namespace_of(options: dict[str, Any]) -> str | None:

@@ -9,9 +9,11 @@ from rich.markup import escape
 from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.name_lists import name_list
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text, seconds_text
+from ringwise.durations import duration_text, seconds_text, time_text
 from ringwise.grammar import counted
+from ringwise.manifests.text.quantities import nanoseconds
 from ringwise.scheduler.explain.story import (
     BLOCKED,
     DRAIN,
@@ -62,6 +64,25 @@ def print_story(console: Console, story: StoryDocument) -> None:
     if entries:
         print_line(console, f"[dim]from {entries[0]['time']} to {story['until']}[/]")
         story_table([(entries[0]["nanoseconds"], "", entry) for entry in entries]).print(console)
+
+
+def print_runs(console: Console, story: StoryDocument) -> None:
+    """One row for each run, as `sacct -j` shows them."""
+    if not story["runs"]:
+        console.print("it has not run yet")
+        return
+    table = Table([Column(name) for name in ("start", "end", "elapsed", "state", "nodes")], note="reason")
+    for run in story["runs"]:
+        end = nanoseconds(story["until"]) if run["end"] is None else run["end"]
+        table.add(
+            time_text(run["start"]),
+            "-" if run["end"] is None else time_text(end),
+            duration_text(end - run["start"]),
+            run["state"],
+            name_list(run["nodes"]),
+            note=run["reason"],
+        )
+    table.print(console)
 
 
 def story_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str, str] = _STYLES) -> Table:

@@ -129,6 +129,16 @@ class StoryEntryFields(TypedDict):
     pods: list[PodStepFields]
 
 
+class JobRunFields(TypedDict):
+    """A time in which the job had its nodes."""
+
+    start: Nanoseconds
+    end: Annotated[Nanoseconds | None, Meta(description="Null: it runs.")]
+    state: Annotated[str, Meta(description="Running, Requeued, Suspended, Completed, Failed or Deleted.")]
+    nodes: list[str]
+    reason: Annotated[str, Meta(description="Why it ended; empty if it runs.")]
+
+
 class StoryDocument(TypedDict):
     """The life of a job."""
 
@@ -142,6 +152,7 @@ class StoryDocument(TypedDict):
     waits_for: Annotated[str | None, Meta(description="Code of the reason why it waits at the end.")]
     notes: Annotated[list[str], Meta(description="What the source of the story does not hold.")]
     entries: list[StoryEntryFields]
+    runs: Annotated[list[JobRunFields], Meta(description="Oldest first.")]
 
 
 class ChipCountFields(Fields):

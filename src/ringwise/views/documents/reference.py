@@ -68,6 +68,14 @@ class BoardsDocument(Document, tag="ringwise.io/boards/v1"):
     boards: list[BoardFields]
 
 
+class VersionDocument(Document, tag="ringwise.io/version/v1"):
+    """The version of this program."""
+
+    version: str
+    commit: Annotated[str | None, Meta(description="Null if it was not built from a release.")]
+    schemas: Annotated[dict[str, str], Meta(description="What is read and written, with its schema version.")]
+
+
 class ConfigurationLineFields(Fields):
     """What one line of the file does."""
 

@@ -99,11 +99,16 @@ _DOCUMENTS = (
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
     DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
     DocumentKind(
-        explain.StoryDocument, "ringwise why --story", requests=("GET /api/v1/jobs/{namespace}/{name}/story",)
+        explain.StoryDocument,
+        "ringwise events",
+        "ringwise history",
+        "ringwise why --story",
+        requests=("GET /api/v1/jobs/{namespace}/{name}/story",),
     ),
     DocumentKind(changes.SubmitDocument, "ringwise submit"),
     DocumentKind(reference.SupportBundleDocument, "ringwise support-bundle"),
     DocumentKind(cluster.TopDocument, "ringwise top"),
+    DocumentKind(reference.VersionDocument, "ringwise version"),
     DocumentKind(topology.TopologyDocument, "ringwise topology show"),
     DocumentKind(
         explain.WhyDocument,
