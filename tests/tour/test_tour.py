@@ -23,15 +23,15 @@ from tests.tour.pages import (
     shown_commands,
 )
 
-#: docs/tutorials/lab.md needs a lab: tests/lab/test_page.py runs it.
-ELSEWHERE = {"lab.md"}
+#: These tutorials need a lab: tests/lab/test_page.py runs them.
+ELSEWHERE = {"lab.md", "quickstart.md"}
 #: Made from the code, with usage lines instead of commands.
 USAGE = {"commands.md"}
 COMMAND = re.compile(r"^(?:\.venv/bin/)?(ringwise|python|make|kubectl|helm|git|pip)\b")
 #: Commands that change a cluster or this checkout, measure it, or run until Ctrl-C.
 NOT_RUN = re.compile(
     r"^(?:kubectl|helm|git|pip|make"
-    r"|(?:\.venv/bin/)?ringwise (?:isolate|release|lab|run)"
+    r"|(?:\.venv/bin/)?ringwise (?:isolate|release|unisolate|lab|run)|(?:\.venv/bin/)?ringwise device-plugin check(?! --simulated)"
     r"|(?:\.venv/bin/)?python -m (?:tests|tools|pytest)\b)"
 )
 #: What these print keeps to the width of the terminal.
