@@ -31,7 +31,7 @@ COMMAND = re.compile(r"^(?:\.venv/bin/)?(ringwise|python|make|kubectl|helm|git|p
 #: Commands that change a cluster or this checkout, measure it, or run until Ctrl-C.
 NOT_RUN = re.compile(
     r"^(?:kubectl|helm|git|pip|make"
-    r"|(?:\.venv/bin/)?ringwise (?:isolate|release|unisolate|lab|run)|(?:\.venv/bin/)?ringwise device-plugin check(?! --simulated)"
+    r"|(?:\.venv/bin/)?ringwise (?:isolate|release|unisolate|lab|run|device-plugin check(?! --simulated))"
     r"|(?:\.venv/bin/)?python -m (?:tests|tools|pytest)\b)"
 )
 #: What these print keeps to the width of the terminal.
