@@ -289,7 +289,7 @@ def test_with_free_moves_every_job_starts_as_soon_as_enough_chips_are_free_M1(
     found = compared(plan(trace, nodes=nodes, variants=(variant_from_text(STRICT, FREE_MOVES),)))
     bound, run = found.outcomes
     assert run.starts == bound.starts
-    assert run.failed_plans == 0
+    assert run.moves.failed_plans == 0
 
 
 #: When the second and the fourth have ended, half of each node is free, and the last job needs a whole one.
@@ -313,8 +313,8 @@ def test_a_moved_job_ends_later_by_its_restart_cost() -> None:
     for cost in (0, 7):
         how = f"{UNLIMITED},restart-cost={cost}"
         found = compared(plan(trace, known_durations=True, variants=(variant_from_text(STRICT, how),)))
-        assert found.outcomes[1].moved_jobs == 1
-        assert found.outcomes[1].move_cost == cost * 4 * SECOND
+        assert found.outcomes[1].moves.jobs == 1
+        assert found.outcomes[1].moves.cost == cost * 4 * SECOND
         ends.append(found.outcomes[1].starts[-1])
     assert ends == [100 * SECOND, 107 * SECOND]
 
@@ -324,7 +324,7 @@ def test_a_move_that_does_not_pay_is_not_made() -> None:
     for cost, moved in ((159, 1), (161, 0)):
         how = f"{UNLIMITED},restart-cost={cost}"
         wanted = plan(HALVES, known_durations=True, variants=(variant_from_text(STRICT, how),))
-        assert compared(wanted).outcomes[1].moved_jobs == moved
+        assert compared(wanted).outcomes[1].moves.jobs == moved
 
 
 def test_the_bound_starts_jobs_as_soon_as_enough_chips_are_free() -> None:

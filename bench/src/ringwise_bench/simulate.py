@@ -244,7 +244,7 @@ def _figures(workload: JudgedTrace, row: _Row) -> Iterator[Measured]:
     cells["left out"] = f"{runs.left_out:,}"
     cells["bound"] = f"{best / HOUR:.3f} h"
     cells["early"] = f"{_early(bound, strict, moved)}"
-    cells["moved"] = f"{moved.moved_jobs:,}"
+    cells["moved"] = f"{moved.moves.jobs:,}"
     yield shown(f"{title}: jobs", len(bound.jobs), "")
     yield shown(f"{title}: jobs left out", runs.left_out, "")
     yield shown(f"{title}: mean wait of the bound", best / HOUR, "h")
@@ -255,14 +255,14 @@ def _figures(workload: JudgedTrace, row: _Row) -> Iterator[Measured]:
         yield measured
     if best:
         cells["documents"], cells["moves"] = f"{documents / best:.3f}", f"{with_moves / best:.3f}"
-    yield shown(f"{title}: jobs moved", moved.moved_jobs, "")
-    yield shown(f"{title}: chips moved", moved.moved_chips, "")
+    yield shown(f"{title}: jobs moved", moved.moves.jobs, "")
+    yield shown(f"{title}: chips moved", moved.moves.chips, "")
     at_a_cost = runs(_variant(STRICT_COST, _STRICT, _COSTLY))
     if _cost(strict):
         ratio = _cost(at_a_cost) / _cost(strict)
         cells["10 min"] = f"{ratio:.3f}"
         name = f"{title}: chips x (wait + restart) with moves of ten minutes over without, strict"
-        yield _below_one(name, ratio, judged=at_a_cost.moved_jobs > 0)
+        yield _below_one(name, ratio, judged=at_a_cost.moves.jobs > 0)
     runs_by_default = _Runs(workload.plan)
     default, default_moves = (
         runs_by_default(_variant(DEFAULT)),
@@ -272,7 +272,7 @@ def _figures(workload: JudgedTrace, row: _Row) -> Iterator[Measured]:
     if large:
         cells[">=8 chips"] = f"{large_moved / large:.3f}"
         name = f"{title}: mean wait of jobs of {LARGE} chips and more with moves over without, default"
-        yield _below_one(name, large_moved / large, judged=default_moves.moved_jobs > 0)
+        yield _below_one(name, large_moved / large, judged=default_moves.moves.jobs > 0)
     every = (strict, moved, at_a_cost, default, default_moves)
     never = sum(start is None for one in every for start in one.starts)
     yield at_most(f"{title}: jobs that never start, all runs", never, "", 0)
@@ -335,7 +335,7 @@ def _cost(outcome: RunOutcome) -> float:
         for start, job in zip(outcome.starts, outcome.jobs, strict=True)
         if start is not None
     )
-    return (waits + outcome.move_cost) / HOUR
+    return (waits + outcome.moves.cost) / HOUR
 
 
 # -- growth

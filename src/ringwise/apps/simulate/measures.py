@@ -25,6 +25,19 @@ class Estimate:
 
 
 @dataclass(slots=True)
+class MovesMade:
+    """Jobs that were moved so that others could start."""
+
+    #: Plans, and those after which the job that waited did not start.
+    plans: int = 0
+    failed_plans: int = 0
+    #: Moved jobs, their chips, and chips times what a restart costs.
+    jobs: int = 0
+    chips: int = 0
+    cost: int = 0
+
+
+@dataclass(slots=True)
 class RunOutcome:
     """One run: what a configuration, a policy or the bound made of the jobs. Times in nanoseconds."""
 
@@ -37,13 +50,7 @@ class RunOutcome:
     restarts: int = 0
     #: Chips times the time that those runs had lasted.
     lost: int = 0
-    #: Plans to move jobs, and those after which the job that waited did not start.
-    plans: int = 0
-    failed_plans: int = 0
-    #: Moved jobs, their chips, and chips times what a restart costs.
-    moved_jobs: int = 0
-    moved_chips: int = 0
-    move_cost: int = 0
+    moves: MovesMade = field(default_factory=MovesMade)
     #: Chips in use times time, until the last job was submitted.
     used: int = 0
     #: How long the first job of the queue waited although as many chips as it asks for were free, and the

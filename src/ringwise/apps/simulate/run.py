@@ -66,6 +66,54 @@ class _Live:
         return len(self.places) == len(self.pods)
 
 
+class Machines:
+    """The nodes of a fleet as faults have left them."""
+
+    def __init__(self, fleet: GeneratedFleet, resource: str) -> None:
+        self._resource = resource
+        self._nodes = list(fleet.nodes)
+        self._reports = list(fleet.reports)
+        self.number_of = {node.name: number for number, node in enumerate(fleet.nodes)}
+        #: Node and number of each chip.
+        self.chips: list[tuple[int, int]] = [
+            (number, chip)
+            for number, node in enumerate(fleet.nodes)
+            for chip in range(node.chips_capacity.get(resource, 0))
+        ]
+        self._switches = _nodes_of_switches(fleet, self.number_of)
+        #: How many faults keep a node down: its own, and that of its switch.
+        self._down = [0] * len(fleet.nodes)
+        #: Chips that are faulty or on nodes that are down.
+        self.broken = 0
+
+    def parts_of(self, change: Change) -> list[tuple[int, int | None]]:
+        """What a change concerns: nodes, or a node and one of its chips."""
+        if change.part is Hardware.CHIP:
+            return [self.chips[change.number]]
+        nodes = [change.number] if change.part is Hardware.NODE else self._switches[change.number]
+        return [(node, None) for node in nodes]
+
+    def turn(self, number: int, chip: int | None, broken: bool) -> list[ev.Event]:
+        """Break or repair a chip or a node; what tells the scheduler of it, nothing if nothing changes."""
+        node, sign = self._nodes[number], 1 if broken else -1
+        if chip is None:
+            was_down = bool(self._down[number])
+            self._down[number] += sign
+            if was_down == bool(self._down[number]):
+                return []
+            self.broken += sign * node.chips_allocatable.get(self._resource, 0)
+            self._nodes[number] = replace(node, ready=not broken)
+            return [ev.NodeSeen(self._nodes[number])]
+        report = self._reports[number]
+        bad = report.unhealthy | 1 << chip if broken else report.unhealthy & ~(1 << chip)
+        self._reports[number] = replace(report, unhealthy=bad)
+        good = node.chips_capacity[self._resource] - bad.bit_count()
+        self._nodes[number] = replace(node, chips_allocatable={self._resource: good})
+        if not self._down[number]:
+            self.broken += sign
+        return [ev.NodeSeen(self._nodes[number]), ev.ReportSeen(self._reports[number])]
+
+
 class Simulation:
     def __init__(
         self,
@@ -87,17 +135,7 @@ class Simulation:
         self._shapes = shapes
         self._scheduler: Scheduler = new_scheduler(configuration, specs=plugins)
         self._faults = iter(()) if faults is None else faults
-        self._nodes = list(fleet.nodes)
-        self._reports = list(fleet.reports)
-        self._node_number = {node.name: number for number, node in enumerate(fleet.nodes)}
-        self._first_chip: list[tuple[int, int]] = [
-            (number, chip)
-            for number, node in enumerate(fleet.nodes)
-            for chip in range(node.chips_capacity.get(resource, 0))
-        ]
-        self._switches = _nodes_of_switches(fleet, self._node_number)
-        #: How many faults keep a node down: its own, and that of its switch.
-        self._down = [0] * len(fleet.nodes)
+        self._machines = Machines(fleet, resource)
         #: Jobs on each node.
         self._on_node: list[dict[int, None]] = [{} for _ in fleet.nodes]
         self._live: dict[int, _Live] = {}
@@ -120,7 +158,7 @@ class Simulation:
         self._submitted = -1
         self._known_durations = known_durations
         self._estimates = Estimates(len(jobs), asks=estimates)
-        self.outcome = RunOutcome(name, jobs, len(self._first_chip), [None] * len(jobs))
+        self.outcome = RunOutcome(name, jobs, len(self._machines.chips), [None] * len(jobs))
         self.outcome.estimates = self._estimates.made
         self._meter = Meter(self.outcome)
 
@@ -219,7 +257,7 @@ class Simulation:
             pod = live.pods[command.uid].with_chips(command.chips, command.annotations, None)
             pod.node, pod.phase = command.node, "Running"
             live.pods[command.uid] = pod
-            node = self._node_number[command.node]
+            node = self._machines.number_of[command.node]
             live.places[command.uid] = node, mask_of(command.chips)
             self._on_node[node][number] = None
             touched[number] = None
@@ -310,12 +348,12 @@ class Simulation:
         started = False
         while (found := self._next_plan(now)) is not None:
             job, plan = found
-            self.outcome.plans += 1
+            self.outcome.moves.plans += 1
             self._moving = {pod.uid for move in plan.moves for pod in move.pods}
             started = self._turn([ev.MovePlanSeen(plan)], now) or started
             self._moving = set()
             if self._meter.waits(job.number):
-                self.outcome.failed_plans += 1
+                self.outcome.moves.failed_plans += 1
                 self._without_plan = job.number, self._freed
         return started
 
@@ -345,9 +383,9 @@ class Simulation:
             self._meter.submitted(number)
             live.left += self._restart_cost - (now - live.began)
             live.run += 1
-            self.outcome.moved_jobs += 1
-            self.outcome.moved_chips += job.chips
-            self.outcome.move_cost += self._restart_cost * job.chips
+            self.outcome.moves.jobs += 1
+            self.outcome.moves.chips += job.chips
+            self.outcome.moves.cost += self._restart_cost * job.chips
         old = live.pods.pop(uid)
         node, _ = live.places.pop(uid)
         if all(place != node for place, _ in live.places.values()):
@@ -369,41 +407,25 @@ class Simulation:
         change = self._next_change
         assert change is not None
         self._await_change()
-        if change.part is Hardware.CHIP:
-            node, chip = self._first_chip[change.number]
-            return self._chip(node, chip, change.broken, now)
-        nodes = [change.number] if change.part is Hardware.NODE else self._switches[change.number]
-        return [event for node in nodes for event in self._node(node, change.broken, now)]
+        events: list[ev.Event] = []
+        for node, chip in self._machines.parts_of(change):
+            told = self._machines.turn(node, chip, change.broken)
+            if not told:
+                continue
+            self._meter.broken = self._machines.broken
+            self._freed += 1
+            events += told
+            for job in self._jobs_on(node, chip) if change.broken else ():
+                events += self._restart(job, now)
+        return events
 
-    def _chip(self, number: int, chip: int, broken: bool, now: int) -> list[ev.Event]:
-        node, report = self._nodes[number], self._reports[number]
-        bad = report.unhealthy | 1 << chip if broken else report.unhealthy & ~(1 << chip)
-        hit = [
+    def _jobs_on(self, node: int, chip: int | None) -> list[int]:
+        return [
             job
-            for job in self._on_node[number]
-            if any(place == number and chips >> chip & 1 for place, chips in self._live[job].places.values())
+            for job in self._on_node[node]
+            if chip is None
+            or any(place == node and chips >> chip & 1 for place, chips in self._live[job].places.values())
         ]
-        self._reports[number] = replace(report, unhealthy=bad)
-        good = node.chips_capacity[self._resource] - bad.bit_count()
-        self._nodes[number] = replace(node, chips_allocatable={self._resource: good})
-        if not self._down[number]:
-            self._meter.broken += 1 if broken else -1
-        self._freed += 1
-        told: list[ev.Event] = [ev.NodeSeen(self._nodes[number]), ev.ReportSeen(self._reports[number])]
-        return [*told, *(event for job in (hit if broken else ()) for event in self._restart(job, now))]
-
-    def _node(self, number: int, broken: bool, now: int) -> list[ev.Event]:
-        before = self._down[number]
-        self._down[number] += 1 if broken else -1
-        if bool(before) == bool(self._down[number]):
-            return []
-        chips = self._nodes[number].chips_allocatable.get(self._resource, 0)
-        self._meter.broken += chips if broken else -chips
-        self._nodes[number] = replace(self._nodes[number], ready=not broken)
-        hit = list(self._on_node[number]) if broken else []
-        self._freed += 1
-        told: list[ev.Event] = [ev.NodeSeen(self._nodes[number])]
-        return [*told, *(event for job in hit for event in self._restart(job, now))]
 
 
 def _nodes_of_switches(fleet: GeneratedFleet, number_of: dict[str, int]) -> list[list[int]]:
