@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all."""
+"""Files that are written as a whole or not at all, and files that somebody else may replace."""
 
 from __future__ import annotations
 
@@ -25,3 +25,11 @@ def replacing(path: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
         with suppress(OSError):
             unfinished.unlink()
         raise
+
+
+def is_still(path: Path, descriptor: int) -> bool:
+    """Whether the path is still that of an open file: nobody has deleted or replaced it."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ringwise.device.ledger import Claim, Ledger, Mount
+from ringwise.files import is_still, replacing
 from ringwise.log import Logger
 from ringwise.versions import unsupported
 
@@ -85,38 +86,20 @@ class LedgerFile:
 
     def _write(self, line: bytes) -> None:
         """Not forced to the disk: it must outlive the process. What a crash of the node loses is doubtful."""
-        if self._descriptor is None or self._length > LONGEST or self._is_gone():
+        if self._descriptor is None or self._length > LONGEST or not is_still(self.path, self._descriptor):
             self._write_anew(line)
         elif os.write(self._descriptor, line) != len(line):
             raise OSError("the line is not whole: the disk is full")
         else:
             self._length += len(line)
 
-    def _is_gone(self) -> bool:
-        """Whether the file was removed or replaced."""
-        assert self._descriptor is not None
-        try:
-            return os.fstat(self._descriptor).st_ino != self.path.stat().st_ino
-        except OSError:
-            return True
-
     def _write_anew(self, line: bytes) -> None:
         self.close()
-        unfinished = self.path.with_name(f".{self.path.name}.new")
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_APPEND
-        descriptor = os.open(unfinished, flags, 0o600)
-        try:
-            if os.write(descriptor, line) != len(line):
-                raise OSError("the line is not whole: the disk is full")
-            unfinished.replace(self.path)
-        except OSError:
-            os.close(descriptor)
-            # On a full disk the rest of it would only take more room.
-            with contextlib.suppress(OSError):
-                unfinished.unlink()
-            raise
-        self._descriptor, self._length = descriptor, len(line)
+        with replacing(self.path) as file:
+            file.write(line)
+        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+        self._length = len(line)
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None

@@ -33,6 +33,7 @@ from ringwise.apps.journal.format import (
     rotated_files,
     snapshot_line,
 )
+from ringwise.files import is_still
 from ringwise.framework.configuration import Configuration
 from ringwise.log import Logger
 from ringwise.messages.events import Event
@@ -270,13 +271,7 @@ class _Output:
 
     def check_present(self) -> None:
         """Raises _DeletedError where somebody deleted or replaced the file, or its folder."""
-        if self._file is None:
-            return
-        try:
-            present = os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
-        except FileNotFoundError:
-            present = False
-        if not present:
+        if self._file is not None and not is_still(self.path, self._file.fileno()):
             raise _DeletedError("it was deleted while it was written; it is begun anew")
 
     def begin(self, lines: Iterator[bytes], *, with_snapshot: bool) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import BinaryIO
 
 from ringwise.apps.journal.format import JournalWriter
 from ringwise.apps.lab.folder import LabFolder
+from ringwise.files import is_still
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
@@ -40,12 +40,7 @@ class LabJournal:
     @property
     def is_deleted(self) -> bool:
         """Whether somebody deleted the file, or the folder, in which it is written."""
-        if self._file is None:
-            return False
-        try:
-            return not os.path.samestat(os.stat(self._folder.journal), os.fstat(self._file.fileno()))
-        except FileNotFoundError:
-            return True
+        return self._file is not None and not is_still(self._folder.journal, self._file.fileno())
 
     def follow(self, scheduler: Scheduler) -> None:
         """Start a file with this scheduler, which must not have received any event yet."""
