@@ -13,9 +13,14 @@ from ringwise.files import is_still, replacing
 def test_a_file_that_cannot_be_completed_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "state"
     path.write_bytes(b"old")
-    with pytest.raises(OSError, match="full"), replacing(path) as file:
-        file.write(b"ne")
-        raise OSError("full")
+
+    def write() -> None:
+        with replacing(path) as file:
+            file.write(b"ne")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        write()
     assert path.read_bytes() == b"old"
     assert [one.name for one in tmp_path.iterdir()] == ["state"]
 
