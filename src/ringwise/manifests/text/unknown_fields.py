@@ -127,6 +127,23 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "schedulingPolicy": ("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"),
     "role": ("replicas", "template", "restartPolicy"),
 }
+#: Field, or struct and field -> the struct that it has, or a list of.
+_INSIDE: Mapping[str, str] = {
+    **{name: name for name in _KNOWN if name[0].islower() and name not in ("object", "selector")},
+    "template.spec": "Pod",
+    "member.selector": "selector",
+    "containers": "container",
+    "initContainers": "container",
+    "members": "member",
+    "policies": "policy",
+    "tasks": "task",
+    **{
+        field: "role"
+        for fields in _KNOWN.values()
+        for field in fields
+        if field.lower().endswith("replicaspecs")
+    },
+}
 #: Those of them that are the spec of a kind.
 _SPECS = frozenset(name for name in _KNOWN if name[0].isupper())
 
@@ -212,82 +229,34 @@ def _of_vcjob(spec: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    spec = _map(document.get("spec"))
     if kind == "Job" and document.get("apiVersion") == KUBERNETES_JOB_API:
         kind = "Kubernetes Job"
     yield from _of("object", document, "")
-    yield from _of("metadata", document.get("metadata"), "metadata")
-    yield from _of(kind, spec, "spec")
-    if kind == "Pod":
-        yield from _of_containers(spec, "spec")
-    if "template" in _KNOWN[kind]:
-        yield from _of_template(spec.get("template"), _TEMPLATE_PATH)
-    if "runPolicy" in _KNOWN[kind]:
-        yield from _of_operator_job(spec, kind)
-    if "networkTopology" in _KNOWN[kind]:
-        yield from _of("networkTopology", spec.get("networkTopology"), "spec.networkTopology")
-    if kind == "PodGroup":
-        for place, policy in _items(spec, "subGroupPolicy", "spec"):
-            yield from _of_grouping("subGroupPolicy", policy, place)
-    if kind == "HyperNode":
-        yield from _of_members(spec)
-    for place, policy in _items(spec, "policies", "spec"):
-        yield from _of("policy", policy, place)
-    for place, task in _items(spec, "tasks", "spec"):
-        yield from _of("task", task, place)
-        for policy_place, policy in _items(task, "policies", place):
-            yield from _of("policy", policy, policy_place)
-        yield from _of_grouping(
-            "partitionPolicy", _map(task).get("partitionPolicy"), f"{place}.partitionPolicy"
-        )
-        yield from _of_template(_map(task).get("template"), f"{place}.template")
-
-
-def _of_grouping(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    yield from _of(struct, value, path)
-    yield from _of("networkTopology", _map(value).get("networkTopology"), f"{path}.networkTopology")
-
-
-def _of_members(spec: Mapping[Any, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    for place, member in _items(spec, "members", "spec"):
-        yield from _of("member", member, place)
-        selector = _map(_map(member).get("selector"))
-        yield from _of("selector", selector, f"{place}.selector")
-        for match in _KNOWN["selector"]:
-            yield from _of(match, selector.get(match), f"{place}.selector.{match}")
-
-
-def _of_operator_job(spec: Mapping[Any, Any], kind: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    policy = _map(spec.get("runPolicy"))
-    yield from _of("runPolicy", policy, "spec.runPolicy")
-    yield from _of("schedulingPolicy", policy.get("schedulingPolicy"), "spec.runPolicy.schedulingPolicy")
-    roles = next(name for name in _KNOWN[kind] if name.lower().endswith("replicaspecs"))
-    for name, role in _map(spec.get(roles)).items():
-        place = f"spec.{roles}.{name}"
-        yield from _of("role", role, place)
-        yield from _of_template(_map(role).get("template"), f"{place}.template")
-
-
-def _of_template(value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    template = _map(value)
-    yield from _of("template", template, path)
-    yield from _of("metadata", template.get("metadata"), f"{path}.metadata")
-    yield from _of("Pod", template.get("spec"), f"{path}.spec")
-    yield from _of_containers(template.get("spec"), f"{path}.spec")
-
-
-def _of_containers(spec: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    for group in ("initContainers", "containers"):
-        for place, container in _items(spec, group, path):
-            yield from _of("container", container, place)
-            yield from _of("resources", _map(container).get("resources"), f"{place}.resources")
+    yield from _of(kind, document.get("spec"), "spec")
 
 
 def _of(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    known = _KNOWN[struct]
-    for key in _map(value):
+    """The unknown fields of a struct, and then those of the structs in it."""
+    known, fields = _KNOWN[struct], _map(value)
+    for key in fields:
         if isinstance(key, str) and key not in known:
             yield path, key, known
+    for key in known:
+        inner = _INSIDE.get(f"{struct}.{key}") or _INSIDE.get(key)
+        for place, one in _parts(fields.get(key), f"{path}.{key}" if path else key, inner):
+            yield from _of(inner or "", one, place)
+
+
+def _parts(value: object, path: str, struct: str | None) -> Iterator[tuple[str, object]]:
+    """One struct, those of a list, or the roles of an operator's job by their names."""
+    if struct is None:
+        return
+    if isinstance(value, list):
+        yield from ((f"{path}[{position}]", item) for position, item in enumerate(value))
+    elif struct == "role":
+        yield from ((f"{path}.{name}", role) for name, role in _map(value).items())
+    else:
+        yield path, value
 
 
 def _items(value: object, key: str, path: str) -> Iterator[tuple[str, object]]:
