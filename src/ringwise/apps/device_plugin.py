@@ -23,6 +23,7 @@ from ringwise.device.service import Registration, SilentKubeletError
 from ringwise.device.settings import PluginSettings
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access, find_access
+from ringwise.kubeclient.tasks import stop_signal
 from ringwise.log import Logger
 from ringwise.metrics.endpoints import serving
 from ringwise.records import dataclass
@@ -84,9 +85,7 @@ def run(options: DeviceOptions) -> None:
     access = find_access(options.kubeconfig, options.context)
     try:
         asyncio.run(_run(options, access))
-    except* SilentKubeletError as group:
-        raise group.exceptions[0] from None
-    except* DriverError as group:
+    except* (SilentKubeletError, DriverError) as group:
         raise group.exceptions[0] from None
 
 
@@ -100,10 +99,7 @@ class _Readiness:
 async def _run(options: DeviceOptions, access: Access) -> None:
     # Until it is open there is nothing to end cleanly: a signal ends the process at once.
     driver = await opened(options.driver, options.simulated_chips)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-        loop.add_signal_handler(name, stop.set)
+    stop = stop_signal(signal.SIGQUIT)
     async with AsyncExitStack() as stack:
         stack.callback(driver.close)
         metrics, readiness = DeviceMetrics(), _Readiness()

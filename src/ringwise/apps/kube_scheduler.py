@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import math
-import signal
 import socket
 import uuid
 from collections.abc import Callable, Sequence
@@ -45,7 +44,7 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.rate_limit import RateLimit
-from ringwise.kubeclient.tasks import running
+from ringwise.kubeclient.tasks import running, stop_signal
 from ringwise.log import Logger
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.errors import DocumentError
@@ -172,11 +171,7 @@ async def _run(
     catalog: BoardCatalog,
     report: Callable[[dict[str, Any]], None],
 ) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stop.set)
-    await serve(options, access, file, catalog, report, stop)
+    await serve(options, access, file, catalog, report, stop_signal())
 
 
 async def serve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,14 @@ from typing import Any
 from ringwise.log import Logger
 
 _LOG = Logger()
+
+
+def stop_signal(*more: signal.Signals) -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set, and these signals."""
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT, *more):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    return stop
 
 
 async def end(*tasks: asyncio.Future[Any] | None) -> None:

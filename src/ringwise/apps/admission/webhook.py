@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import signal
 import ssl
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -63,7 +62,7 @@ from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NAMESPACES
 from ringwise.kubeclient.retry import Backoff
-from ringwise.kubeclient.tasks import end
+from ringwise.kubeclient.tasks import end, stop_signal
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
@@ -178,7 +177,12 @@ def _unchecked(request: _Request, why: str) -> dict[str, Any]:
     """Allowed with a warning: the scheduler checks every job again."""
     _LOG.warning("allowed without a check", kind=request.kind.kind, why=why)
     warning = f"not checked at submission ({why}); the scheduler checks it"[:_MAX_WARNING]
-    response = {"uid": request.uid, "allowed": True, "warnings": [warning]}
+    return _reviewed(request, {"warnings": [warning]})
+
+
+def _reviewed(request: _Request, response: Mapping[str, Any]) -> dict[str, Any]:
+    """The AdmissionReview of a response, which allows the request unless it says otherwise."""
+    response = {"uid": request.uid, "allowed": True, **response}
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
@@ -201,7 +205,7 @@ def _judged(request: _Request, cluster: KnownCluster, excess: str) -> Verdict:
 def _answered(request: _Request, verdict: Verdict, excess: str) -> dict[str, Any]:
     if excess and not verdict.refusals:
         return _unchecked(request, excess)
-    response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.refusals}
+    response: dict[str, Any] = {"allowed": not verdict.refusals}
     if verdict.refusals:
         shown = [refusal_text(reason, request.kind.kind) for reason in verdict.refusals[:_MAX_REASONS]]
         more = len(verdict.refusals) - len(shown)
@@ -211,7 +215,7 @@ def _answered(request: _Request, verdict: Verdict, excess: str) -> dict[str, Any
     warnings += _notes(request)
     if warnings:
         response["warnings"] = [text[:_MAX_WARNING] for text in warnings]
-    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+    return _reviewed(request, response)
 
 
 def _notes(request: _Request) -> list[str]:
@@ -290,16 +294,14 @@ def filled(
     request = read_review(body)
     if request is None:
         return None
-    response: dict[str, Any] = {"uid": request.uid, "allowed": True}
     queue = (namespace_queues or {}).get(request.namespace)
     fill = filled_kinds(scheduler_names, queue).get((request.kind.group, request.kind.kind))
-    if fill is not None and request.operation == "CREATE" and not request.sub_resource:
-        excess = cost_of(request.object).excess
-        if excess:
-            _LOG.warning("not filled in", kind=request.kind.kind, why=excess)
-        else:
-            response |= _patch(request, fill)
-    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+    if fill is None or request.operation != "CREATE" or request.sub_resource:
+        return _reviewed(request, {})
+    if excess := cost_of(request.object).excess:
+        _LOG.warning("not filled in", kind=request.kind.kind, why=excess)
+        return _reviewed(request, {})
+    return _reviewed(request, _patch(request, fill))
 
 
 def _patch(request: _Request, fill: Callable[[dict[str, Any]], list[Operation]]) -> dict[str, Any]:
@@ -322,16 +324,15 @@ def attributed(body: bytes, scheduler_names: Collection[str] = SCHEDULER_NAMES) 
     request = read_review(body)
     if request is None:
         return None
-    response: dict[str, Any] = {"uid": request.uid, "allowed": True}
-    if request.operation in ("CREATE", "UPDATE") and not request.sub_resource:
+    if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
+        return _reviewed(request, {})
 
-        def name(made: dict[str, Any]) -> list[Operation]:
-            before = msgspec.json.decode(request.old_object) if request.operation == "UPDATE" else None
-            kind = (request.kind.group, request.kind.kind)
-            return name_user(kind, made, before, request.user_info.username, scheduler_names)
+    def name(made: dict[str, Any]) -> list[Operation]:
+        before = msgspec.json.decode(request.old_object) if request.operation == "UPDATE" else None
+        kind = (request.kind.group, request.kind.kind)
+        return name_user(kind, made, before, request.user_info.username, scheduler_names)
 
-        response |= _patch(request, name)
-    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+    return _reviewed(request, _patch(request, name))
 
 
 class Reviews:
@@ -430,10 +431,7 @@ class Options:
 
 def run(options: Options) -> None:
     async def until_stopped(client: Client) -> None:
-        stop = asyncio.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, stop.set)
-        await serve(options, client, stop)
+        await serve(options, client, stop_signal())
 
     run_connected(find_access(options.kubeconfig, options.context), until_stopped, "admission")
 

@@ -343,8 +343,7 @@ class LabServer:
 
         live.advance_until(settled, limit)
         done = settled()
-        # Nothing more will happen before the limit.
-        over = not done and (live.settings.speed is None or live.now >= limit)
+        over = not done and self._is_over(limit)
 
         def answer(views: list[JobView]) -> dict[str, Any]:
             return {"now": live.now, "settled": done, "over": over, "jobs": [one.document() for one in views]}
@@ -353,6 +352,10 @@ class LabServer:
         if not waiting:
             return answer(with_reasons(live.objects, jobs()))
         return self._copied(lambda: answer(self._explained(live.objects, jobs())))
+
+    def _is_over(self, limit: int) -> bool:
+        """Whether nothing more will happen before the limit, after time has passed until then."""
+        return self.live.settings.speed is None or self.live.now >= limit
 
     def _drain(self, _action: str, request: DrainRequest) -> Any:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""
@@ -381,11 +384,7 @@ class LabServer:
 
         live.advance_until(settled, limit)
         done = settled()
-        return {
-            "now": live.now,
-            "settled": done,
-            "over": not done and (live.settings.speed is None or live.now >= limit),
-        }
+        return {"now": live.now, "settled": done, "over": not done and self._is_over(limit)}
 
     def _move(self, _action: str, request: MoveRequest) -> Any:
         """M1: have a plan of moves carried out."""
@@ -405,7 +404,7 @@ class LabServer:
         ended, running = moves.ended.get(plan), moves.plans.get(plan)
         return {
             "now": live.now,
-            "over": ended is None and (live.settings.speed is None or live.now >= limit),
+            "over": ended is None and self._is_over(limit),
             "result": None if ended is None else result_of(ended),
             "progress": progress_of(running),
         }
