@@ -82,7 +82,15 @@ def test_a_request_without_effect_is_repeated() -> None:
     group.phase = "Inqueue"
     assert len(of_kind(controller.handle(seen(group), due), CreatePod)) == 2
     assert controller.next_deadline() == 20 * SECOND
-    assert len(of_kind(controller.handle([], 20 * SECOND), CreatePod)) == 2
+    made = controller.handle([], 20 * SECOND)
+    pods = [replace(one.pod, uid=one.pod.name) for one in made if isinstance(one, CreatePod)]
+    assert len(pods) == 2
+    controller.handle(seen(*pods), 21 * SECOND)
+    fewer = replace(job, tasks=(replace(job.tasks[0], replicas=1, min_available=1),), min_available=1)
+    for now, deleted in ((22, 1), (31, 0), (32, 1), (41, 0), (42, 1)):
+        commands = controller.handle(seen(fewer) if now == 22 else [], now * SECOND)
+        assert len(of_kind(commands, DeletePod)) == deleted, now
+        assert controller.next_deadline() == (32 if now < 32 else 42 if now < 42 else 52) * SECOND
 
 
 def test_a_job_that_cannot_run_stays_pending_with_the_reason_and_gets_nothing() -> None:

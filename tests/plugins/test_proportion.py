@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Allocation
+from ringwise.framework.statement import Allocation, Eviction
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts, WeightedClaim, share_out
 from tests.builders.session_lab import Lab, cluster
@@ -80,6 +80,17 @@ def two_queues(total: int = 12, **weights: int) -> Lab:
     for name in ("a", "b"):
         lab.queue(name, weight=weights.get(name, 1))
     return lab
+
+
+def accounts_of(session: Session) -> QueueAccounts:
+    found: list[QueueAccounts] = []
+
+    class Counts:
+        def open(self, session: Session) -> None:
+            found.append(QueueAccounts(session))
+
+    session.open_plugin(PluginOption.of("counts", {}), lambda option: Counts())
+    return found[0]
 
 
 def allowed(lab: Lab, session: Session, queue: str) -> int:
@@ -199,14 +210,28 @@ def test_resources_that_no_node_lists_are_not_shared() -> None:
 def test_what_is_not_shared_is_not_summed_up_either() -> None:
     """A pod may ask for thousands of resources that no node has: the others do not pay for them."""
     lab = two_queues().job("a", queue="a", pods=2, cpu=1).job("b", queue="b", pods=1, cpu=1, memory=10**9)
-    found: list[QueueAccounts] = []
+    assert accounts_of(lab.session("proportion"))._waiting() == {"a": {"cpu": 2}, "b": {"cpu": 1}}
 
-    class Counts:
-        def open(self, session: Session) -> None:
-            found.append(QueueAccounts(session))
 
-    lab.session("proportion").open_plugin(PluginOption.of("counts", {}), lambda option: Counts())
-    assert found[0]._waiting() == {"a": {"cpu": 2}, "b": {"cpu": 1}}
+def test_shares_at_a_later_time_of_a_forecast_are_those_of_accounts_that_begin_then() -> None:
+    lab = two_queues().job("old", queue="a", pods=3, cpu=2, on=["n1"] * 3)
+    lab.job("a", queue="a", pods=2, min_available=1, cpu=1)
+    lab.job("b", queue="b", pods=9, min_available=1, cpu=1)
+    session = lab.session("gang", "predicates", "proportion")
+    accounts, statement = accounts_of(session), session.statement()
+    shares = []
+    for step, uids in enumerate(((), ("b-0", "a-0"), ("old-0",), ("old-1", "a-1"), ("old-2", "b-1"), ())):
+        for uid in uids:
+            job = lab[uid.partition("-")[0]]
+            if job is lab["old"]:
+                statement.evict(Eviction(job, lab.pod(uid), "supposed to end", job))
+            else:
+                statement.allocate(Allocation(job, lab.pod(uid), 0, ()))
+        session.now += 1
+        shares.append((accounts.deserved("a"), accounts.deserved("b")))
+        again = accounts_of(session)
+        assert shares[-1] == (again.deserved("a"), again.deserved("b")), step
+    assert [share["cpu"] for share, _ in shares] == [6, 6, 6, 4, 2, 2]
 
 
 def test_two_gangs_larger_than_their_shares_do_not_block_each_other_for_ever() -> None:
