@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.manifests.settings.boards import shipped_boards
-from ringwise.placement.rules import RULES, chip_rule
+from ringwise.placement.rules import RULES, chip_rule, protocol
 from ringwise.reasons import Reason
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of, mask_of
@@ -238,6 +238,20 @@ def test_lack_names_what_is_missing_N4(
     reason = chip_rule(shipped_boards()[board]).lack(mask_of(free), request_, multi_pod)
     assert reason.code == code
     assert words in reason.message
+
+
+def test_a_rule_remembers_a_bounded_number_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_CACHE_SIZE", 5)
+    board = shipped_boards()["910b-x8"]
+    rule, other = RULES[board.rule](board), chip_rule(board)
+    for usable in range(1 << 8):
+        signature = rule.signature(usable, 8, 0)
+        assert signature == other.signature(usable, 8, 0)
+        assert rule.score(signature, 2, False) == other.score(signature, 2, False)
+        assert rule.chips(usable, 2, False) == other.chips(usable, 2, False)
+    sizes = [len(value) for value in vars(rule).values() if isinstance(value, dict)]
+    assert len(sizes) >= 3
+    assert max(sizes) <= 5
 
 
 def test_registry_and_profiles_have_the_same_rules_N1() -> None:

@@ -9,6 +9,7 @@ import pytest
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_FILTER
 from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
+from ringwise.framework.statement import Eviction
 from ringwise.plugins.nodegroup import NodeGroup
 from ringwise.state.model import NodeGroupAffinity
 from tests.builders.session_lab import Lab, cluster
@@ -95,9 +96,20 @@ def test_limits_of_a_group_count_what_the_queue_uses_there() -> None:
     lab.job("job", pods=2, queue="q", cpu=1).job("large", queue="q", cpu=2)
     assert refusals(lab, plugin(), "large")["must"] == "node-group-limit"
     assert "must" not in refusals(lab, plugin())
-    # The first pod of the gang counts for the second one.
+    # The first pod of the gang counts for the second one, until the statement is discarded.
     session = lab.session(plugin(), "gang", "predicates")
-    assert place_gang(session, lab["job"], session.statement()) is not None
+    for _ in range(2):
+        statement = session.statement()
+        assert place_gang(session, lab["job"], statement) is not None
+        statement.discard()
+    # A pod that is evicted does not count.
+    (make,) = session.registered(NODE_FILTER)[:1]
+    check = make(lab["large"], lab.pod("large-0"))
+    must = lab.state.node_id["must"]
+    assert check is not None
+    assert check(must) is not None
+    session.statement().evict(Eviction(lab["runs"], lab.pod("runs-0"), "test", lab["runs"]))
+    assert check(must) is None
 
 
 def test_limits_that_cannot_be_read_refuse_every_node() -> None:
