@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ringwise.placement.matching import PodClasses
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.positions import PodPosition
 from ringwise.placement.switches.reschedule import reschedule
@@ -244,3 +245,16 @@ def test_version1_common_jobs_take_what_is_left_and_models_wait_S8() -> None:
     assert not isinstance(waiting, SwitchPlan)
     assert "rank 3" in waiting.message
     assert "position 3" in waiting.message
+
+
+def test_version1_where_not_all_find_a_node_the_first_one_does_S13() -> None:
+    """What the others lack refuses the job: it is named, not the first pod."""
+    survivors = [PodPosition(0, 0, 0), PodPosition(1, 0, 1)]
+    failed = [PodPosition(2, 0, 2), PodPosition(3, 0, 3)]
+    classes = PodClasses(dict.fromkeys(range(4), 0), {2: 1, 3: 0})
+    request = SwitchRequest(COMMON, 4, classes)
+    leaves = view(((2, 3), OWN), version="1.0")
+    assert placed(reschedule(leaves, request, survivors, failed[:1])) == {2: 2}
+    refused = reschedule(leaves, request, survivors, failed)
+    assert not isinstance(refused, SwitchPlan)
+    assert "rank 3" in refused.message
