@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.gangs.gang_placement import place_gang
+from ringwise.framework.kept_shares import KeptShare
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
@@ -232,6 +233,19 @@ def test_shares_at_a_later_time_of_a_forecast_are_those_of_accounts_that_begin_t
         again = accounts_of(session)
         assert shares[-1] == (again.deserved("a"), again.deserved("b")), step
     assert [share["cpu"] for share, _ in shares] == [6, 6, 6, 4, 2, 2]
+
+
+@pytest.mark.parametrize(("pods", "cpu", "share"), [(0, 0, 5), (1, 1, 5), (1, 3, 5), (1, 4, 6)])
+def test_F6_the_share_of_a_queue_grows_by_what_is_kept_and_not_asked_for_by_pods_again(
+    pods: int, cpu: int, share: int
+) -> None:
+    """2 run, 3 are kept: those of a pod that was created again are asked for once."""
+    lab = two_queues(20).job("a", queue="a", pods=2, cpu=1, on=["n1"] * 2)
+    lab.job("lost", queue="a", pods=pods, cpu=cpu).job("b", queue="b", pods=20, min_available=1, cpu=1)
+    lab.usage.kept.put(KeptShare(lab["lost"].key, "a", {0: {"cpu": 3}}, most=1))
+    accounts = accounts_of(lab.session("proportion"))
+    assert accounts.deserved("a") == {"cpu": 2 + cpu}
+    assert accounts.deserved_with_kept("a") == {"cpu": share}
 
 
 def test_two_gangs_larger_than_their_shares_do_not_block_each_other_for_ever() -> None:
