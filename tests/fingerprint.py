@@ -61,7 +61,7 @@ _LEFT_OUT = frozenset(
     {
         "ClusterState.version",
         "ClusterState.shapes",
-        "ClusterState.averse_changes",
+        "ClusterState.anti_affinity_changes",
         "ClusterState.placed_changes",
         "ClusterState.node_changes",
         "NodeLabels._by_key",
@@ -71,7 +71,7 @@ _LEFT_OUT = frozenset(
         "TopologyCache._racks",
         "TopologyCache.catalog",
         "TopologyCache.node_sets",
-        "TopologyCache.averse_pods",
+        "TopologyCache.anti_affinity_index",
         "TopologyCache.domain_loads",
         "TopologyCache.filled_domains",
         "ResourceUsage._amounts",

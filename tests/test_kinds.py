@@ -72,7 +72,7 @@ def _lists_shown_kinds(path: Path) -> bool:
 def test_two_tables_beside_views_kinds_list_the_kinds_that_are_shown() -> None:
     """How they are found and described, and how they are drawn."""
     found = {str(path.relative_to(PACKAGE)) for path in SOURCES if _lists_shown_kinds(path)}
-    assert found == {"apps/sources/documents.py", "cli/drawing/kinds.py"}
+    assert found == {"apps/sources/documents.py", "cli/printers/kinds.py"}
 
 
 # -- the recipe of CONTRIBUTING, followed for a kind that does not exist ---------------------------
@@ -174,7 +174,7 @@ from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.objects import change_events
 from ringwise.manifests.bundle import read_text
-from ringwise.manifests.kinds import Hearer, rights
+from ringwise.manifests.kinds import Watcher, rights
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetAside
 from ringwise.scheduler.core.drain_events import MaintenanceWindow, WindowGone, WindowSeen
@@ -221,7 +221,7 @@ assert (target.path, target.optional) == ("/apis/windows.example.com/v1/maintena
 assert list(change_events((), objects)) == [WindowSeen(june)]
 assert list(change_events(objects, ())) == [WindowGone("june")]
 assert _for_scheduler([WindowSeen(june)]) == [WindowSeen(june)]
-(rule,) = (one for one in rights(Hearer.SCHEDULER) if one["apiGroups"] == ["windows.example.com"])
+(rule,) = (one for one in rights(Watcher.SCHEDULER) if one["apiGroups"] == ["windows.example.com"])
 assert rule == {
     "apiGroups": ["windows.example.com"], "resources": ["maintenancewindows"], "verbs": ["list", "watch"]
 }

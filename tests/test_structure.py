@@ -385,7 +385,7 @@ OTHER_MEANINGS = {
     ("apps/web/kube.py", "ready"): "of the process",
     ("kube/run/runner.py", "ready"): "of the process",
     ("kube/run/core_thread.py", "waiting_since"): "jobs in the pending queue by reason, as their metric says",
-    ("views/story.py", "waiting_since"): "of a story",
+    ("views/history.py", "waiting_since"): "of a story",
 }
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from ringwise.manifests.kinds import Hearer, rights
+from ringwise.manifests.kinds import Watcher, rights
 from ringwise_bench.checkout import CHART
 from ringwise_bench.control_plane import find_program
 
@@ -61,7 +61,7 @@ metadata:
 
 def watched_rights() -> str:
     """Return the text of the chart's `rbac-watched.yaml`."""
-    found = {hearer.value: rights(hearer) for hearer in Hearer}
+    found = {component.value: rights(component) for component in Watcher}
     return (
         "# Rights to what is watched in the whole cluster, from the table of kinds: `make manifests`.\n"
         "# Users of `kubectl ringwise` need those of the reader, which is the scheduler.\n"

@@ -20,9 +20,9 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import QUERIES, LabAnswers
 from ringwise.apps.lab.submission import submission_of
-from ringwise.apps.reservations import ReservationWish, reservation_of
+from ringwise.apps.reservations import ReservationRequest, reservation_of
 from ringwise.apps.sources.documents import find_name
-from ringwise.apps.suspension import NotPossibleError, Wish
+from ringwise.apps.suspension import JobChangeRequest, NotPossibleError
 from ringwise.controller.machine import Controller
 from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
@@ -130,14 +130,16 @@ class Player:
         self.live.isolate(Isolation(node), on=on)
 
     def reserve(self, node: str, queue: str, seconds: int, name: str) -> None:
-        wish = ReservationWish((node,), f"queue={queue}", "now", f"{seconds}s", name)
+        wish = ReservationRequest((node,), f"queue={queue}", "now", f"{seconds}s", name)
         self.live.reserve(reservation_of(self.live.objects, wish, self.live.now))
 
     def unreserve(self, name: str) -> None:
         self.live.unreserve(name)
 
     def change(self, job: str, action: str, queue: str | None = None) -> None:
-        self.live.change_job(find_name(self.live.objects, "job", job), Wish(action, queue), "compared")
+        self.live.change_job(
+            find_name(self.live.objects, "job", job), JobChangeRequest(action, queue), "compared"
+        )
 
     def delete(self, kind: str, name: str) -> None:
         self.live.delete([(kind, find_name(self.live.objects, kind, name))])

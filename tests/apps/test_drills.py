@@ -63,7 +63,7 @@ steps:
         ("nodes: {1: node-0}", "rank 1 is on node-2"),
         ("avoids: [node-0]", "rank 0 is on node-0"),
         ("reason: node-full", "it does not wait"),
-        ("story: [block level]", 'nothing says "block level"'),
+        ("history: [block level]", 'nothing says "block level"'),
         ("running: 1, within: 1m", "2 running"),
         ("running: 1, for: 1m", "2 running"),
     ],

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ringwise.apps.aside import Aside
 from ringwise.apps.estimating import Answer, StartEstimator
+from ringwise.apps.forked_queries import ForkedQueries
 from ringwise.apps.journal.format import JournalWriter, open_journal
 from ringwise.apps.kube_scheduler import estimate_starts
 from ringwise.apps.replay import replay
@@ -35,7 +35,7 @@ class Looking:
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.told: list[Event] = []
-        self._estimator = StartEstimator(Aside(pause=0), self._deciding, self._tell, every=0)
+        self._estimator = StartEstimator(ForkedQueries(pause=0), self._deciding, self._tell, every=0)
 
     async def _deciding(self, work: Callable[[SchedulerView, int], Answer]) -> Answer:
         return work(self.rig.machine.view, self.rig.now)

@@ -17,11 +17,11 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.job_history import history_of
 from ringwise.apps.journal import files as journal_files
 from ringwise.apps.journal.files import JournalFiles
 from ringwise.apps.journal.format import JournalError, batch_line, open_journal, rotated_files
 from ringwise.apps.replay import replay
-from ringwise.apps.story import story_of
 from ringwise.cli.commands import cli
 from ringwise.log import LEVELS, Logger
 from ringwise.manifests.settings.boards import shipped_catalog
@@ -126,9 +126,9 @@ def test_rotated_files_are_decided_again_as_one_journal(
     one.journal.close()
     assert len(rotated_files(path)) > 3
     assert identical(path) == (1 + 12 * 3, ())
-    # A story goes over the files as over one.
+    # A history goes over the files as over one.
     for number in range(12):
-        kinds = [entry.kind for entry in story_of(f"job-{number}", [path]).story.entries]
+        kinds = [entry.kind for entry in history_of(f"job-{number}", [path]).history.entries]
         assert kinds == ["submitted", "placed", "runs", "removed"]
     answer = CliRunner().invoke(cli, ["replay", str(path)])
     assert answer.output == "identical: 37 batches, 63 events, " + answer.output.split(", ")[2]
@@ -153,7 +153,7 @@ def test_the_files_are_bounded_and_the_reader_says_from_when_it_knows(
     assert answer.exit_code == 2
     assert answer.stderr.count("\n") == 1
     # Its beginning is rotated away; the snapshot tells where it runs.
-    told = story_of("long", [path]).story
+    told = history_of("long", [path]).history
     assert [entry.kind for entry in told.entries] == ["submitted", "found"]
     # A new scheduler in the same files can be decided again.
     one = component(most_bytes=1 << 20, files=3)
@@ -193,7 +193,7 @@ def test_a_line_that_a_crash_cut_off_is_dropped_and_the_next_scheduler_goes_on(
     one.journal.close()
     assert identical(path) == (3 + 4, ())
     assert log.getvalue().count("was cut off and is left out") == 1
-    kinds = [entry.kind for entry in story_of("before", [path]).story.entries]
+    kinds = [entry.kind for entry in history_of("before", [path]).history.entries]
     assert kinds == ["submitted", "placed", "runs", "scheduler"]
 
 
@@ -242,11 +242,11 @@ def test_a_full_disk_costs_turns_of_the_journal_and_no_decision(
     assert note.startswith("3 batches from ")
     assert one.dropped.turns == 10
     assert '"missing": 10' in log.getvalue()
-    told = story_of("again", [path])
-    assert [entry.kind for entry in told.story.entries] == ["submitted", "placed", "runs", "removed"]
+    told = history_of("again", [path])
+    assert [entry.kind for entry in told.history.entries] == ["submitted", "placed", "runs", "removed"]
     assert len(told.notes) == 1
     # What ended in between is not told as if it were there.
-    assert not story_of("long", [path]).story.removed
+    assert not history_of("long", [path]).history.removed
 
 
 def test_a_folder_that_cannot_be_written_costs_no_decision(
@@ -264,7 +264,7 @@ def test_a_folder_that_cannot_be_written_costs_no_decision(
     one.turn(*one.new_job("long"))
     one.turn()
     one.journal.close()
-    assert [entry.kind for entry in story_of("long", [folder / "journal.jsonl"]).story.entries] == [
+    assert [entry.kind for entry in history_of("long", [folder / "journal.jsonl"]).history.entries] == [
         "submitted",
         "found",
     ]
@@ -293,7 +293,7 @@ def test_a_journal_that_is_deleted_is_told_and_made_anew(
     assert log.getvalue().count("the journal is written again") == 1
     one.journal.close()
     assert "long" in path.read_text()
-    assert [entry.kind for entry in story_of("long", [path]).story.entries] == ["submitted", "found"]
+    assert [entry.kind for entry in history_of("long", [path]).history.entries] == ["submitted", "found"]
 
 
 def test_of_two_processes_with_one_file_one_writes_and_the_other_takes_over(
@@ -314,8 +314,8 @@ def test_of_two_processes_with_one_file_one_writes_and_the_other_takes_over(
     standby.turn()
     standby.turn()
     standby.journal.close()
-    assert story_of("first", [path]).story.moved == 0
-    assert [entry.kind for entry in story_of("second", [path]).story.entries] == ["submitted", "found"]
+    assert history_of("first", [path]).history.moved == 0
+    assert [entry.kind for entry in history_of("second", [path]).history.entries] == ["submitted", "found"]
 
 
 def test_turns_that_the_writer_cannot_keep_up_with_are_left_out(
@@ -340,7 +340,7 @@ def test_turns_that_the_writer_cannot_keep_up_with_are_left_out(
     one.run_job("again")
     one.journal.close()
     assert "the journal is written again" in log.getvalue()
-    assert [entry.kind for entry in story_of("again", [tmp_path / "journal.jsonl"]).story.entries] == [
+    assert [entry.kind for entry in history_of("again", [tmp_path / "journal.jsonl"]).history.entries] == [
         "submitted",
         "placed",
         "runs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringwise_bench import answers
-from tests.apps.test_aside import no_children
+from tests.apps.test_forked_queries import no_children
 
 
 @pytest.mark.full

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from ringwise.cli.ask.boards import boards
+from ringwise.cli.query.boards import boards
 from ringwise.manifests.settings.boards import shipped_boards
 
 OWN = """

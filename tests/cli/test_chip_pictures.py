@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.cli.drawing.chips import chip_picture, legend
+from ringwise.cli.printers.chips import chip_picture, legend
 from ringwise.views.documents.cluster import ChipsFields
 
 #: One chip in every state, and a faulty one that a pod holds.

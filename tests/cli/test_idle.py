@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ringwise.cli.drawing.report import draw_idle
+from ringwise.cli.printers.report import draw_idle
 from ringwise.framework.configuration import Settings
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.views.idle import idle_document

@@ -25,16 +25,21 @@ FILES = f"-f {ROOT}/examples/cluster.yaml"
 @pytest.mark.parametrize(
     ("words", "module", "work", "text"),
     [
-        (f"capacity {FILES}", "ask.queries", "ringwise.apps.sources.documents.count_capacity", "deciding"),
-        (f"why x {FILES}", "ask.queries", "ringwise.apps.sources.documents.explain_job", "deciding"),
-        (f"doctor {FILES}", "ask.queries", "ringwise.apps.sources.objects.examine", "deciding"),
-        (f"get jobs {FILES}", "ask.queries", "ringwise.apps.sources.objects.from_bundle", "deciding"),
-        (f"place {FILES}", "ask.place", "ringwise.apps.sources.files.place", "placing"),
+        (f"capacity {FILES}", "query.queries", "ringwise.apps.sources.documents.count_capacity", "deciding"),
+        (f"why x {FILES}", "query.queries", "ringwise.apps.sources.documents.explain_job", "deciding"),
+        (f"doctor {FILES}", "query.queries", "ringwise.apps.sources.objects.examine", "deciding"),
+        (f"get jobs {FILES}", "query.queries", "ringwise.apps.sources.objects.from_bundle", "deciding"),
+        (f"place {FILES}", "query.place", "ringwise.apps.sources.files.place", "placing"),
         ("replay journal", "lab.replay", "ringwise.cli.lab.replay.open_journal", "deciding again"),
-        ("why x --journal j --story", "ask.explain", "ringwise.apps.story.story_of", "reading the journal"),
+        (
+            "why x --journal j --history",
+            "query.explain",
+            "ringwise.apps.job_history.history_of",
+            "reading the journal",
+        ),
         (
             "cordon node-0 --kubeconfig KUBECONFIG",
-            "act.changes",
+            "change.changes",
             "ringwise.apps.chips.cordon",
             "cordon",
         ),
@@ -101,10 +106,16 @@ NO_JOBS = {"schema": "ringwise.io/jobs/v1", "now": 0, "jobs": []}
         # Their work is not done.
         ("get jobs", "ringwise.apps.lab.client.LabClient.ask", None, 130, ""),
         ("top --once", "ringwise.apps.sources.lab.LabSource.top", None, 130, ""),
-        ("drain node-0", "ringwise.cli.act.draining.click.confirm", AFFECTED, 130, "nothing was changed\n"),
+        (
+            "drain node-0",
+            "ringwise.cli.change.draining.click.confirm",
+            AFFECTED,
+            130,
+            "nothing was changed\n",
+        ),
         (
             "drain node-0 --yes",
-            "ringwise.cli.act.draining._drain_jobs",
+            "ringwise.cli.change.draining._drain_jobs",
             AFFECTED,
             130,
             "ringwise: interrupted: node node-0 stays cordoned, and pods that were evicted are not brought "
@@ -112,9 +123,9 @@ NO_JOBS = {"schema": "ringwise.io/jobs/v1", "now": 0, "jobs": []}
         ),
         # Ctrl-C is how they end.
         ("top", "time.sleep", {}, 0, ""),
-        ("top", "ringwise.cli.drawing.cluster.draw_top", {}, 0, ""),
-        ("get jobs --watch", "ringwise.cli.ask.lists._wait", NO_JOBS, 0, ""),
-        (f"web {FILES}", "ringwise.cli.ask.web.asyncio.run", None, 0, ""),
+        ("top", "ringwise.cli.printers.cluster.draw_top", {}, 0, ""),
+        ("get jobs --watch", "ringwise.cli.query.lists._wait", NO_JOBS, 0, ""),
+        (f"web {FILES}", "ringwise.cli.query.web.asyncio.run", None, 0, ""),
     ],
 )
 def test_exit_code_of_ctrl_c(
@@ -142,7 +153,7 @@ def test_exit_code_of_ctrl_c(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr("ringwise.apps.lab.client.LabClient.ask", lambda *_, **__: answer)
     monkeypatch.setattr("ringwise.apps.sources.lab.LabSource.top", lambda _: answer)
-    monkeypatch.setattr("ringwise.cli.drawing.cluster.draw_top", lambda *_: None)
+    monkeypatch.setattr("ringwise.cli.printers.cluster.draw_top", lambda *_: None)
     monkeypatch.setattr(where, interrupted)
     monkeypatch.setattr(sys, "argv", ["ringwise", *shlex.split(words)])
     assert main_run(lambda: cli, "ringwise") == code

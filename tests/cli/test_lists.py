@@ -21,8 +21,8 @@ from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.sources.documents import FINDERS
 from ringwise.apps.sources.lab import LabSource
 from ringwise.cli.commands import cli, plugin
-from ringwise.cli.drawing.kinds import DRAWINGS
 from ringwise.cli.main import _run as main_run
+from ringwise.cli.printers.kinds import DRAWINGS
 from ringwise.kubeclient.client import Client
 from ringwise.state.model import Requirement
 from ringwise.views.kinds import BY_NAME, BY_PLURAL
@@ -156,8 +156,8 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
     # In a pipe a list is whole, in a terminal it has a limit.
     assert "more;" not in get("pods", manifests).stdout
     assert "more;" not in get("pods --limit 0", manifests).stdout
-    monkeypatch.setattr("ringwise.cli.ask.lists.ROWS", 5)
-    monkeypatch.setattr("ringwise.cli.ask.lists._in_terminal", lambda: True)
+    monkeypatch.setattr("ringwise.cli.query.lists.ROWS", 5)
+    monkeypatch.setattr("ringwise.cli.query.lists._in_terminal", lambda: True)
     assert get("pods", manifests).stdout.splitlines()[-1] == "and 10 more; --limit 0 shows all"
     assert "more;" not in get("pods --limit 0", manifests).stdout
     assert len(json.loads(get("pods -o json", manifests).stdout)["pods"]) == 15
@@ -300,7 +300,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> Ite
             raise KeyboardInterrupt
         step()
 
-    monkeypatch.setattr("ringwise.cli.ask.lists._wait", wait)
+    monkeypatch.setattr("ringwise.cli.query.lists._wait", wait)
     yield slept
 
 

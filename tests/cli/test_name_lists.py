@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.cli.drawing.name_lists import name_list
+from ringwise.cli.printers.name_lists import name_list
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ IN_THE_LAB = {
     "ringwise describe pod": "describe pod train-worker-0",
     "ringwise top": "top",
     "ringwise report --idle": "report --idle",
-    "ringwise why --story": "why train --story",
+    "ringwise why --history": "why train --history",
     "ringwise events": "events train",
     "ringwise history": "history train",
     "ringwise fault inject": "fault inject chip node-0 3",

@@ -98,7 +98,7 @@ def test_place_loads_only_what_it_needs() -> None:
     assert "ringwise.apps.place" in for_program
     ours = ("ringwise.apps.admission", "ringwise.kube", "ringwise.kubeclient", "ringwise.embed")
     searched = ("importlib.metadata", "ringwise.plugins.topology910.racks")
-    assert below((*NETWORK, *ours, *searched, "ringwise.cli.drawing", "rich"), for_program) == set()
+    assert below((*NETWORK, *ours, *searched, "ringwise.cli.printers", "rich"), for_program) == set()
     assert below((*NETWORK, *ours, *searched, "ringwise.apps.lab"), for_people) == set()
 
 
@@ -110,7 +110,7 @@ def test_a_query_about_files_loads_no_network_and_draws_nothing_for_a_program() 
     loaded = modules_loaded_by(*(f"{query} -f {EXAMPLE} -o json" for query in queries))
     for query, names in zip(queries, loaded, strict=True):
         assert "ringwise.apps.sources.files" in names, query
-        assert below((*NETWORK, *ours, "ringwise.cli.drawing", "rich"), names) == set(), query
+        assert below((*NETWORK, *ours, "ringwise.cli.printers", "rich"), names) == set(), query
 
 
 def test_the_table_of_commands_has_their_own_help() -> None:
@@ -170,9 +170,9 @@ main()
     [
         ("click", ["--help"]),
         ("ringwise.cli.commands", ["--help"]),
-        ("ringwise.cli.ask.place", ["place", "-f", EXAMPLE]),
+        ("ringwise.cli.query.place", ["place", "-f", EXAMPLE]),
         ("ringwise.scheduler", ["place", "-f", EXAMPLE]),
-        ("ringwise.cli.drawing.tables", ["place", "-f", EXAMPLE]),
+        ("ringwise.cli.printers.tables", ["place", "-f", EXAMPLE]),
         ("ringwise.apps.kube_scheduler", ["run", "scheduler", "--no-leader-elect"]),
         ("aiohttp", ["run", "scheduler", "--no-leader-elect"]),
     ],

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from ringwise.cli.drawing.explain import _print_queue
-from ringwise.cli.drawing.folding import fold, line_ends
-from ringwise.cli.drawing.lines import wrapped
-from ringwise.cli.drawing.tables import Column, Table
+from ringwise.cli.printers.explain import _print_queue
+from ringwise.cli.printers.folding import fold, line_ends
+from ringwise.cli.printers.lines import wrapped
+from ringwise.cli.printers.tables import Column, Table
 
 #: A number would stay with the word after it.
 WORD = st.from_regex(r"[a-z][a-z0-9./-]{0,49}", fullmatch=True)

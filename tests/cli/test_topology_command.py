@@ -8,8 +8,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from ringwise.cli.ask.topology import topology
-from ringwise.cli.drawing.topology import draw_switches
+from ringwise.cli.printers.topology import draw_switches
+from ringwise.cli.query.topology import topology
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchJob, switch_states
 from ringwise.topology.switches import Server, make_topology, resolve

@@ -1,4 +1,4 @@
-"""The journal of a scheduler on a cluster: the story of a job over a crash, and the same decisions again."""
+"""The journal of a scheduler on a cluster: the history of a job over a crash, and repeated decisions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from ringwise.apps.job_history import UnknownHistoryError, history_of
 from ringwise.apps.journal.format import open_journal
 from ringwise.apps.replay import replay
-from ringwise.apps.story import UnknownStoryError, story_of
 from ringwise.cli.commands import plugin
 from ringwise.manifests.settings.boards import shipped_catalog
 from tests.cluster.cluster import Cluster, Component, node_of
@@ -30,14 +30,14 @@ def started(cluster: Cluster, journal: Path) -> Component:
 
 def kinds(cluster: Cluster, journal: Path) -> list[str]:
     try:
-        return [entry.kind for entry in story_of(f"{cluster.namespace}/train", [journal]).story.entries]
-    except UnknownStoryError:
+        return [entry.kind for entry in history_of(f"{cluster.namespace}/train", [journal]).history.entries]
+    except UnknownHistoryError:
         return []
 
 
 def live_story(cluster: Cluster) -> dict[str, Any]:
     job, config = f"{cluster.namespace}/train", f"--kubeconfig={cluster.admin_config}"
-    result = CliRunner().invoke(plugin, ["why", job, "--story", "-o", "json", config])
+    result = CliRunner().invoke(plugin, ["why", job, "--history", "-o", "json", config])
     assert result.exit_code == 0, result.output
     story: dict[str, Any] = json.loads(result.stdout)
     return story
@@ -64,7 +64,7 @@ def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, 
     cluster.wait(lambda: kinds(cluster, journal)[-1] == "runs", "the journal has the second start")
     assert second.metric("ringwise_journal_dropped_turns_total") == 0
 
-    told = story_of(f"{cluster.namespace}/train", [journal]).story
+    told = history_of(f"{cluster.namespace}/train", [journal]).history
     found = [entry.kind for entry in told.entries if entry.kind != "waits"]
     assert found == [
         "submitted",

@@ -30,7 +30,7 @@ JOB = job_of(name="good")
 ADMITTED = ev.PodGroupSeen(replace(pod_group_of(JOB), phase="Inqueue"))
 
 
-def aside(commands: list[Command]) -> list[tuple[str, str]]:
+def forked_queries(commands: list[Command]) -> list[tuple[str, str]]:
     return [(one.kind, one.key) for one in commands if isinstance(one, SetAside)]
 
 
@@ -54,7 +54,7 @@ def aside(commands: list[Command]) -> list[tuple[str, str]]:
 def test_an_event_that_raises_is_told_and_the_others_count(event: ev.Event, named: tuple[str, str]) -> None:
     controller = Controller(PodGroupController())
     commands = controller.handle(seen(event, JOB, ADMITTED, Queue("blue")), 0)
-    assert named in aside(commands)
+    assert named in forked_queries(commands)
     assert [made.job for made in commands if isinstance(made, CreatePod)] == ["default/good"] * 2
     asked = controller.handle([event, ev.QueueCommand("blue", "CloseQueue")], 1)
     assert [(one.name, one.state) for one in asked if isinstance(one, UpdateQueue)] == [("blue", "Closed")]
@@ -83,7 +83,7 @@ def test_a_pod_group_that_raises_leaves_the_others() -> None:
     bad = replace(pod("bad", {}), created=cast(Any, "x"))
     other = replace(bad, uid="bad-2", name="bad-2", created=1)
     commands = Controller(PodGroupController()).handle(map(ev.PodSeen, [bad, other, pod("good", {})]), 0)
-    assert ("PodGroup", "default/podgroup-uid-bad") in aside(commands)
+    assert ("PodGroup", "default/podgroup-uid-bad") in forked_queries(commands)
     assert [one.group.name for one in commands if isinstance(one, CreateGroup)] == ["podgroup-uid-good"]
 
 

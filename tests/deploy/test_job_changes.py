@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.apps.job_changes import JobChanges
-from ringwise.apps.suspension import NotPossibleError, Wish
+from ringwise.apps.suspension import JobChangeRequest, NotPossibleError
 from ringwise.cli.commands import plugin
 from ringwise.kubeclient.client import ApiError
 from tests.device.test_commands import kubeconfig
@@ -79,7 +79,7 @@ class Controllers(InstantClock):
 
 
 def changed(
-    wish: Wish,
+    wish: JobChangeRequest,
     prepare: Callable[[FakeApiServer], object],
     *,
     name: str = "train",
@@ -117,7 +117,7 @@ def changed(
     ],
 )
 def test_a_vcjob_is_asked_with_a_command(action: str, phase: str, command: str) -> None:
-    said, api, clock = changed(Wish(action), lambda api: api.put(JOBS, vcjob(phase)))
+    said, api, clock = changed(JobChangeRequest(action), lambda api: api.put(JOBS, vcjob(phase)))
     assert isinstance(said, dict), said
     assert (said["kind"], said["action"], said["namespace"], said["name"]) == (
         "vcjob",
@@ -130,7 +130,7 @@ def test_a_vcjob_is_asked_with_a_command(action: str, phase: str, command: str) 
 
 
 def test_a_command_that_nobody_takes_is_taken_back() -> None:
-    said, api, _ = changed(Wish("suspend"), lambda api: api.put(JOBS, vcjob()), take=False)
+    said, api, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(JOBS, vcjob()), take=False)
     assert isinstance(said, str)
     assert said.startswith("no vcjob controller took the Command train-abortjob-")
     assert "nothing was changed; is Volcano's controller running, or `ringwise run controller`" in said
@@ -138,7 +138,7 @@ def test_a_command_that_nobody_takes_is_taken_back() -> None:
 
 
 def test_a_command_that_is_taken_without_effect_says_so() -> None:
-    said, _, _ = changed(Wish("suspend"), lambda api: api.put(JOBS, vcjob()), obey=False)
+    said, _, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(JOBS, vcjob()), obey=False)
     assert said == (
         "the controller took the Command AbortJob, and vcjob default/train did not change within 30s: "
         "kubectl describe vcjob -n default train shows its events"
@@ -151,7 +151,7 @@ def test_queue_and_priority_are_changed_in_place() -> None:
         api.put(QUEUES, {"metadata": {"name": "night"}, "status": {"state": "Open"}})
         api.put(CLASSES, {"metadata": {"name": "low"}, "value": 1})
 
-    said, api, clock = changed(Wish("requeue", "night", "low"), prepare)
+    said, api, clock = changed(JobChangeRequest("requeue", "night", "low"), prepare)
     assert isinstance(said, dict)
     assert (
         said["text"] == "vcjob default/train has queue night and priority class low now and stays suspended"
@@ -164,47 +164,55 @@ def test_queue_and_priority_are_changed_in_place() -> None:
     ("wish", "given", "said"),
     [
         (
-            Wish("requeue", "nigt"),
+            JobChangeRequest("requeue", "nigt"),
             vcjob("Aborted"),
             "there is no queue nigt (did you mean 'night'?); there are",
         ),
         (
-            Wish("requeue", "shut"),
+            JobChangeRequest("requeue", "shut"),
             vcjob("Aborted"),
             "queue shut is Closed: it takes no jobs; one that is Open",
         ),
         (
-            Wish("requeue", None, "lo"),
+            JobChangeRequest("requeue", None, "lo"),
             vcjob(),
             "there is no priority class lo (did you mean 'low'?); there are",
         ),
         (
-            Wish("requeue", "night"),
+            JobChangeRequest("requeue", "night"),
             vcjob(),
             "vcjob default/train is Running: only a job that is suspended, or",
         ),
-        (Wish("requeue", "night"), vcjob("Pending"), "vcjob default/train is Pending: only a job that is"),
-        (Wish("suspend"), vcjob("Aborting"), "vcjob default/train is suspended already; to let it go on: "),
         (
-            Wish("suspend"),
+            JobChangeRequest("requeue", "night"),
+            vcjob("Pending"),
+            "vcjob default/train is Pending: only a job that is",
+        ),
+        (
+            JobChangeRequest("suspend"),
+            vcjob("Aborting"),
+            "vcjob default/train is suspended already; to let it go on: ",
+        ),
+        (
+            JobChangeRequest("suspend"),
             vcjob("Completed"),
             "vcjob default/train is Completed: a job that is over cannot be",
         ),
-        (Wish("resume"), vcjob("Pending"), "vcjob default/train is not suspended: it is Pending"),
+        (JobChangeRequest("resume"), vcjob("Pending"), "vcjob default/train is not suspended: it is Pending"),
         (
-            Wish("requeue"),
+            JobChangeRequest("requeue"),
             vcjob("Pending", running=0),
             "vcjob default/train waits in queue default already; ",
         ),
-        (Wish("requeue"), vcjob("Restarting"), "vcjob default/train starts over already"),
+        (JobChangeRequest("requeue"), vcjob("Restarting"), "vcjob default/train starts over already"),
         (
-            Wish("suspend"),
+            JobChangeRequest("suspend"),
             vcjob(deletionTimestamp="2026-01-01T00:00:00Z"),
             "vcjob default/train is being deleted",
         ),
     ],
 )
-def test_what_is_refused_without_a_write(wish: Wish, given: Object, said: str) -> None:
+def test_what_is_refused_without_a_write(wish: JobChangeRequest, given: Object, said: str) -> None:
     def prepare(api: FakeApiServer) -> None:
         api.put(JOBS, given)
         api.put(QUEUES, {"metadata": {"name": "night"}, "status": {"state": "Open"}})
@@ -221,20 +229,24 @@ def test_what_is_refused_without_a_write(wish: Wish, given: Object, said: str) -
 
 
 def test_a_job_of_kubernetes_has_its_own_field() -> None:
-    said, api, _ = changed(Wish("suspend"), lambda api: api.put(BATCH_JOBS, batch_job()))
+    said, api, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(BATCH_JOBS, batch_job()))
     assert isinstance(said, dict)
     assert (said["kind"], said["text"]) == ("Job", "Job default/train suspended: it gives its chips back")
     assert api.get(BATCH_JOBS, "default/train")["spec"]["suspend"] is True
-    said, api, _ = changed(Wish("resume"), lambda api: api.put(BATCH_JOBS, batch_job(suspend=True)))
+    said, api, _ = changed(
+        JobChangeRequest("resume"), lambda api: api.put(BATCH_JOBS, batch_job(suspend=True))
+    )
     assert api.get(BATCH_JOBS, "default/train")["spec"]["suspend"] is False
 
 
 def test_a_job_of_kubernetes_is_requeued_when_its_pods_are_gone() -> None:
-    said, api, _ = changed(Wish("requeue"), lambda api: api.put(BATCH_JOBS, batch_job()))
+    said, api, _ = changed(JobChangeRequest("requeue"), lambda api: api.put(BATCH_JOBS, batch_job()))
     assert isinstance(said, dict)
     job = api.get(BATCH_JOBS, "default/train")
     assert (job["spec"]["suspend"], job["status"]["active"]) == (False, 0)
-    said, api, _ = changed(Wish("requeue"), lambda api: api.put(BATCH_JOBS, batch_job()), obey=False)
+    said, api, _ = changed(
+        JobChangeRequest("requeue"), lambda api: api.put(BATCH_JOBS, batch_job()), obey=False
+    )
     assert said == (
         "Job default/train is suspended, and its pods are not gone after 30s: it stays suspended; then: "
         "ringwise resume default/train"
@@ -243,7 +255,7 @@ def test_a_job_of_kubernetes_is_requeued_when_its_pods_are_gone() -> None:
 
 
 def test_an_ascend_job_has_it_in_its_run_policy() -> None:
-    said, api, _ = changed(Wish("suspend"), lambda api: api.put(ASCEND_JOBS, ascend_job()))
+    said, api, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(ASCEND_JOBS, ascend_job()))
     assert isinstance(said, dict)
     assert said["kind"] == "AscendJob"
     assert api.get(ASCEND_JOBS, "default/train")["spec"]["runPolicy"]["suspend"] is True
@@ -253,45 +265,45 @@ def test_an_ascend_job_has_it_in_its_run_policy() -> None:
     ("wish", "where", "given", "said"),
     [
         (
-            Wish("suspend"),
+            JobChangeRequest("suspend"),
             BATCH_JOBS,
             batch_job(suspend=True),
             "Job default/train is suspended already; to let",
         ),
-        (Wish("resume"), BATCH_JOBS, batch_job(), "Job default/train is not suspended"),
+        (JobChangeRequest("resume"), BATCH_JOBS, batch_job(), "Job default/train is not suspended"),
         (
-            Wish("requeue"),
+            JobChangeRequest("requeue"),
             BATCH_JOBS,
             batch_job(suspend=True),
             "Job default/train is suspended; ringwise resume",
         ),
         (
-            Wish("suspend"),
+            JobChangeRequest("suspend"),
             BATCH_JOBS,
             batch_job(condition="Complete"),
             "Job default/train is Complete: a job that is over cannot be suspended; submit it again",
         ),
         (
-            Wish("requeue", None, "low"),
+            JobChangeRequest("requeue", None, "low"),
             BATCH_JOBS,
             batch_job(),
             "queue and priority of Job default/train are in the template of its pods, which cannot be ",
         ),
         (
-            Wish("requeue"),
+            JobChangeRequest("requeue"),
             ASCEND_JOBS,
             ascend_job(),
             "AscendJob default/train cannot be requeued in one step: ",
         ),
         (
-            Wish("suspend"),
+            JobChangeRequest("suspend"),
             DEPLOYMENTS,
             {"metadata": {"name": "train", "namespace": "default"}},
             "Deployment default/train cannot be suspended, only vcjobs, Jobs of Kubernetes and AscendJobs "
             "can; to give its chips back: kubectl scale deployment -n default train --replicas=0",
         ),
         (
-            Wish("suspend"),
+            JobChangeRequest("suspend"),
             PODS,
             pod("train", 1),
             "Pod default/train cannot be suspended, only vcjobs, Jobs of Kubernetes and AscendJobs can; to "
@@ -299,7 +311,9 @@ def test_an_ascend_job_has_it_in_its_run_policy() -> None:
         ),
     ],
 )
-def test_what_is_refused_of_others_without_a_write(wish: Wish, where: str, given: Object, said: str) -> None:
+def test_what_is_refused_of_others_without_a_write(
+    wish: JobChangeRequest, where: str, given: Object, said: str
+) -> None:
     def prepare(api: FakeApiServer) -> None:
         api.put(where, given)
         api.put(CLASSES, {"metadata": {"name": "low"}, "value": 1})
@@ -314,7 +328,7 @@ def test_what_is_refused_of_others_without_a_write(wish: Wish, where: str, given
 
 
 def test_a_job_that_is_not_there() -> None:
-    said, _, _ = changed(Wish("suspend"), lambda api: api.put(JOBS, vcjob()), name="trian")
+    said, _, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(JOBS, vcjob()), name="trian")
     assert said == (
         "there is no job trian in namespace default (did you mean 'train'?), among vcjobs, Jobs of "
         "Kubernetes and AscendJobs; -n names another namespace"
@@ -326,7 +340,7 @@ def test_a_name_of_two_kinds_is_not_guessed() -> None:
         api.put(JOBS, vcjob())
         api.put(BATCH_JOBS, batch_job())
 
-    said, _, _ = changed(Wish("suspend"), prepare)
+    said, _, _ = changed(JobChangeRequest("suspend"), prepare)
     assert said == (
         "default/train is the name of several jobs, of jobs.batch.volcano.sh and jobs.batch: delete one of "
         "them"

@@ -30,7 +30,7 @@ from ringwise.kube.write.status_queue import Precedence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.accounts.ledger import SLOTS
-from ringwise.manifests.kinds import Hearer
+from ringwise.manifests.kinds import Watcher
 from ringwise.messages import commands as do
 from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Reason
@@ -81,10 +81,10 @@ def granted(*names: str) -> set[Call]:
     return {call for call in calls if call[0] != "watch"}
 
 
-def read_by(hearer: Hearer) -> set[Call]:
-    pod_owners = hearer is Hearer.CONTROLLER
+def read_by(component: Watcher) -> set[Call]:
+    pod_owners = component is Watcher.CONTROLLER
     kinds = watched_kinds(
-        TemplateStore(), {}, ("volcano-system", "conf"), hearer=hearer, pod_owners=pod_owners
+        TemplateStore(), {}, ("volcano-system", "conf"), component=component, pod_owners=pod_owners
     )
     return {("list", target.resource.group, target.resource.plural) for target, _ in kinds}
 
@@ -168,7 +168,7 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
         reads = ("reader", "reports", "configuration")
         writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
         accounts_too = ("accounting", "accountingWriter")
-        assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes, *accounts_too)
+        assert called(api) | read_by(Watcher.SCHEDULER) == granted(*reads, *writes, *accounts_too)
 
 
 async def test_the_reader_reads_what_the_scheduler_holds_for_other_jobs() -> None:
@@ -257,7 +257,7 @@ async def test_the_controller_has_what_it_needs_and_no_more() -> None:
         besides = {("update", "batch.volcano.sh", "jobs/finalizers")}
         # The Secret of an earlier job, where the same process made it: test_job_resources.py shows it.
         besides.add(("delete", "", "secrets"))
-        sent = called(api) | read_by(Hearer.CONTROLLER) | job_commands | besides
+        sent = called(api) | read_by(Watcher.CONTROLLER) | job_commands | besides
         assert sent == granted("controller", "controllerLease")
 
 
@@ -271,7 +271,11 @@ async def test_discovery_has_what_it_needs_and_no_more() -> None:
         ]
         await written(client, done)
         kinds = watched_kinds(
-            TemplateStore(), {}, None, discovery=("volcano-system", "conf"), hearer=Hearer.DISCOVERY
+            TemplateStore(),
+            {},
+            None,
+            discovery=("volcano-system", "conf"),
+            component=Watcher.DISCOVERY,
         )
         reads = {("list", target.resource.group, target.resource.plural) for target, _ in kinds}
         assert called(api) | reads == granted("discovery", "discoveryConfiguration")
@@ -289,7 +293,7 @@ async def test_the_webhook_has_what_it_needs_and_no_more() -> None:
         await certificates.check()
         clock.moment += SERVER_LIFETIME.total_seconds()
         await certificates.check()
-        reads = read_by(Hearer.ADMISSION) | {("list", "", "namespaces")}
+        reads = read_by(Watcher.ADMISSION) | {("list", "", "namespaces")}
         sets = ("admission", "admissionWebhooks", "admissionSecret", "admissionTopology", "configuration")
         assert called(api) | reads == granted(*sets)
 

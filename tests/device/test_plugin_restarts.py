@@ -19,7 +19,7 @@ from ringwise.device.simulated_kubelet import AdmissionError
 from tests.builders.values import CHIP
 from tests.device.cases import section
 from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, Rig, rig
-from tests.device.test_doubts import UID, write_spec
+from tests.device.test_unconfirmed_chips import UID, write_spec
 
 REAL = "huawei.com/AscendReal"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.kept_shares import KeptShare
 from ringwise.framework.reasons import PODS_GATED, QUEUE_NOT_OPEN, UNKNOWN_QUEUE
+from ringwise.framework.reserved_quota import ReservedQuota
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, RemoveQueueGate, SetGroupStatus
 from ringwise.reasons import ReasonKind
@@ -259,7 +259,7 @@ def hold_of_a_plan_that_is_over() -> set[str]:
 
 def hold_for_which_the_scheduler_does_not_wake_up() -> set[str]:
     rig = two_jobs()
-    share = KeptShare("default/first", "default", {0: {CHIP: 8}}, until=rig.now + SECOND)
+    share = ReservedQuota("default/first", "default", {0: {CHIP: 8}}, until=rig.now + SECOND)
     rig.machine._components.of(ShareRecords)._shares["default/first"] = share
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rig.machine, "next_deadline", lambda: None)
@@ -268,7 +268,7 @@ def hold_for_which_the_scheduler_does_not_wake_up() -> set[str]:
 
 def quota_without_an_end() -> set[str]:
     rig = two_jobs()
-    share = KeptShare("default/first", "default", {0: {CHIP: 8}}, leaving={"gone": 0})
+    share = ReservedQuota("default/first", "default", {0: {CHIP: 8}}, leaving={"gone": 0})
     rig.machine._components.of(ShareRecords)._shares["default/first"] = share
     return violated(rig)
 
@@ -278,7 +278,7 @@ def quota_beyond_its_limit() -> set[str]:
     rig.submit("third", chips=1)
     rig.step()
     until = rig.now + 100 * 3600 * SECOND
-    share = KeptShare("default/first", "default", {0: {CHIP: 8}}, until=until)
+    share = ReservedQuota("default/first", "default", {0: {CHIP: 8}}, until=until)
     rig.machine._components.of(ShareRecords)._shares["default/first"] = share
     return violated(rig)
 

@@ -182,7 +182,7 @@ def group(name: str, members: int, *, namespace: str = "default", phase: str = "
 
 def cluster_was_read(monkeypatch: pytest.MonkeyPatch, live: LiveCluster) -> None:
     """Commands on a cluster find these objects, without a server."""
-    monkeypatch.setattr("ringwise.cli.ask.queries.find_cluster", lambda options: direct("http://stand-in"))
+    monkeypatch.setattr("ringwise.cli.query.queries.find_cluster", lambda options: direct("http://stand-in"))
     monkeypatch.setattr("ringwise.apps.sources.cluster.read_live", lambda access, progress: live)
 
     async def no_budgets(client: Client) -> list[DisruptionBudget]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.aside import Aside, QuestionFailedError
 from ringwise.apps.auto_moves import INTERVAL, automatic_permit, automatic_plan, keep_moving
+from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError
 from ringwise.apps.live_moves import (
     ACCEPT_SECONDS,
     NOT_TAKEN,
@@ -296,7 +296,7 @@ def test_a_queue_whose_first_job_uses_up_the_search_does_not_keep_others_from_mo
     assert asked[0] != asked[2]
 
 
-class Answering(Aside):
+class Answering(ForkedQueries):
     """Answers at once, with what it is given."""
 
     def __init__(self, *answers: bytes | Exception) -> None:
@@ -316,7 +316,7 @@ async def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() ->
     put: list[MovePlanSeen] = []
     wanted = [False, True, True, True]
     found = json.dumps(plain_plan(plan)).encode()
-    aside = Answering(QuestionFailedError("it was ended"), b"null", found)
+    forked_queries = Answering(QuestionFailedError("it was ended"), b"null", found)
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
@@ -329,10 +329,10 @@ async def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() ->
     async def copy(*_: object) -> None: ...
 
     with pytest.raises(asyncio.CancelledError):
-        await keep_moving(is_wanted, copy, put.append, aside, sleep)
+        await keep_moving(is_wanted, copy, put.append, forked_queries, sleep)
     assert slept == [INTERVAL] * 5
     assert put == [MovePlanSeen(plan)]
-    assert not aside.answers
+    assert not forked_queries.answers
     assert not wanted
 
 
@@ -354,7 +354,7 @@ async def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_ques
 ) -> None:
     rig, put, slept = willing(), list[MovePlanSeen](), list[float]()
 
-    class AnsweringHere(Aside):
+    class AnsweringHere(ForkedQueries):
         async def answer(self, _: object, work: Callable[[Any, int], bytes], *__: object) -> bytes:
             return work(rig.machine, rig.now)
 

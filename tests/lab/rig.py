@@ -14,7 +14,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from ringwise.apps.aside import Aside, BetweenTurns, Copy, Progress, Work
+from ringwise.apps.forked_queries import BetweenTurns, Copy, ForkedQueries, Progress, Work
 from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.folder import LabFolder
@@ -24,7 +24,7 @@ from ringwise.cli.commands import cli
 SMALL = LabSettings(fleet=FleetSettings(4, "910-x8", leaf_size=2), speed=None)
 
 
-class Here(Aside):
+class Here(ForkedQueries):
     """Answers in the lab itself: a copy of the process of all tests costs more than most questions.
 
     For tests of what is answered; that a copy answers, and what it costs the lab, others look at.
@@ -54,7 +54,7 @@ def with_copies(path: Path, settings: LabSettings = SMALL) -> AbstractContextMan
 
 
 @contextmanager
-def _running(path: Path, settings: LabSettings, aside: Aside | None) -> Iterator[LabServer]:
+def _running(path: Path, settings: LabSettings, forked_queries: ForkedQueries | None) -> Iterator[LabServer]:
     found: list[LabServer] = []
     failed: list[BaseException] = []
     ready = threading.Event()
@@ -65,7 +65,7 @@ def _running(path: Path, settings: LabSettings, aside: Aside | None) -> Iterator
         folder.take()
         live = LiveLab(folder, settings)
         try:
-            server = LabServer(live, aside=aside)
+            server = LabServer(live, forked_queries=forked_queries)
             found.append(server)
             await server.run(ready.set)
         finally:

@@ -90,12 +90,14 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
         for one in plan["jobs"]:
             assert seats[f"lab/{one['pods'][0]['name']}"][0] == one["pods"][0]["to"]
         story = [
-            next(entry for entry in terminal.json(f"why {name} --story")["entries"] if entry["kind"] == kind)
+            next(
+                entry for entry in terminal.json(f"why {name} --history")["entries"] if entry["kind"] == kind
+            )
             for name, kind in (("first", "deleted"), ("second", "deleted"))
         ]
         drains = [
             entry["text"]
-            for entry in terminal.json("why second --story")["entries"]
+            for entry in terminal.json("why second --history")["entries"]
             if entry["kind"] == "drain"
         ]
         before = plan["jobs"][1]["pods"][0]["from"]

@@ -13,7 +13,7 @@ from ringwise.apps.lab.lab import FleetSettings, LiveLab
 from ringwise.state.model import DeviceReport, NodeReport
 from tests.golden_files import WIDTHS, same_as_golden
 from tests.lab.rig import SMALL, Terminal, job, nodes, pod, running
-from tests.lab.test_story import fault_job
+from tests.lab.test_job_history import fault_job
 
 FORCE = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 

@@ -223,7 +223,7 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ringwise.cli.act.moving._follow_in_lab", interrupted)
+    monkeypatch.setattr("ringwise.cli.change.moving._follow_in_lab", interrupted)
     with with_copies(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
         submitted(terminal)

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from ringwise.apps.lab.lab import FleetSettings, LabSettings
-from ringwise.cli.drawing.folding import fold
 from ringwise.cli.lab.lab import lab_command
+from ringwise.cli.printers.folding import fold
 from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from tests.lab.rig import Terminal, running

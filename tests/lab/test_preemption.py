@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ringwise.apps.job_history import history_of
 from ringwise.apps.journal.format import open_journal
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.replay import replay
-from ringwise.apps.story import story_of
 from ringwise.durations import SECOND
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.explain.why import explain
@@ -60,7 +60,7 @@ def test_a_job_is_spared_then_warned_preempted_and_comes_back(tmp_path: Path) ->
         assert "preempted for default/boss at " in notes(live, "low")
         live.close()
         # A preemption is no fault.
-        told = story_of("default/low", [folder.journal]).story
+        told = history_of("default/low", [folder.journal]).history
         assert [entry.text for entry in told.entries if entry.kind == "preempted"] == [
             "1 pod is preempted for default/boss: 8 chips, 1.3 chip-hours are lost"
         ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps import aside
+from ringwise.apps import forked_queries
 from ringwise.apps.lab import maintenance
 from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
@@ -17,8 +17,8 @@ from ringwise.apps.lab.queries import QUERIES, LabAnswers
 from ringwise.apps.lab.submission import Submission
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.scheduler.explain import capacity as capacity_module
-from ringwise.scheduler.explain import cure_search, why
-from tests.apps.test_aside import Gate, no_children
+from ringwise.scheduler.explain import fix_search, why
+from tests.apps.test_forked_queries import Gate, no_children
 from tests.builders.values import SECOND
 from tests.lab.rig import Terminal, job, nodes, with_copies
 
@@ -87,7 +87,7 @@ def test_a_list_says_when_jobs_start_as_why_does(tmp_path: Path) -> None:
         assert " 59m " in table
         assert " 1h59m " in table
         # Without room for a copy: what was found last, here nothing.
-        server._aside._most = server._aside._free = 0
+        server._forked_queries._most = server._forked_queries._free = 0
         assert [one["expected_start"] for one in terminal.json("get jobs")["jobs"]] == [None] * 3
 
 
@@ -97,7 +97,7 @@ def test_a_client_is_told_of_the_progress_of_a_long_question(
 ) -> None:
     """The answer, or the refusal, is the same as without."""
     gate, told = Gate(), list[int]()
-    monkeypatch.setattr(aside, "REPORT_EVERY", 0.01)
+    monkeypatch.setattr(forked_queries, "REPORT_EVERY", 0.01)
 
     def query(answers: LabAnswers, parameters: Any) -> Any:
         answers.live.view.what_if.open_session(answers.now).statement().discard()
@@ -178,7 +178,7 @@ def test_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
 def test_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(1)) as server:
-        server._aside._most = server._aside._free = 0
+        server._forked_queries._most = server._forked_queries._free = 0
         # What was submitted is stored, with the reasons that need no search.
         answer = terminal.submit(job("runs", 1, 8), job("waits", 1, 8))
         assert [one["name"] for one in answer["jobs"]] == ["runs", "waits"]
@@ -218,7 +218,7 @@ def test_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytes
         terminal.submit(*(job(f"runs-{n}", 1, 8) for n in range(4)), job("waits", 4, 8))
         whole = terminal.json("why waits")
         assert "left_out" not in whole
-        monkeypatch.setattr(why, "SearchBudget", lambda **more: cure_search.SearchBudget(60, 60, **more))
+        monkeypatch.setattr(why, "SearchBudget", lambda **more: fix_search.SearchBudget(60, 60, **more))
         cut = terminal.json("why waits")
         assert cut["left_out"] == ["further cures: the search has used its steps"]
         assert cut["reason"]["code"] == whole["reason"]["code"]

@@ -125,13 +125,13 @@ def test_what_is_told_of_it(terminal: Terminal) -> None:
     assert " suspended " in terminal.ok("get jobs")
     terminal.ok("resume train --by bert")
     terminal.ok("advance 10s")
-    story = terminal.json("why train --story")
+    story = terminal.json("why train --history")
     told = [(entry["kind"], entry["text"]) for entry in story["entries"]]
     assert ("suspended", "Aborted: CommandIssued: AbortJob was requested by anna: lunch") in told
     again = "all its pods are created again: CommandIssued: ResumeJob was requested by bert"
     assert ("restart", again) in told
     # The time for which it was suspended is no time for which it waited.
-    assert terminal.ok("why train --story").startswith("lab/train: waited 0s")
+    assert terminal.ok("why train --history").startswith("lab/train: waited 0s")
 
 
 def test_priority_changes_in_place(terminal: Terminal) -> None:

@@ -16,7 +16,7 @@ from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import NodeReport
 from ringwise.wellknown import RECORD_CONFIG_MAPS, VOLCANO_SYSTEM
 from tests.lab.rig import Terminal, job, nodes, queue, running
-from tests.lab.test_story import fault_job
+from tests.lab.test_job_history import fault_job
 from tests.place.asking import configuration_text
 
 

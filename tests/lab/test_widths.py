@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.lab import FleetSettings, LabSettings
-from ringwise.cli.drawing.cluster import draw_top
+from ringwise.cli.printers.cluster import draw_top
 from ringwise.durations import SECOND
 from tests.golden_files import WIDTHS, same_as_golden
 from tests.lab.rig import Terminal, job, queue, running

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.cli.ask.place import place_command
+from ringwise.cli.query.place import place_command
 from ringwise.manifests.settings.boards import shipped_boards
 from tests.builders.objects import (
     chip_list,

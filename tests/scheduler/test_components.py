@@ -137,7 +137,7 @@ def test_every_internal_event_is_heard_and_every_event_that_is_heard_arrives() -
 def test_components_hear_and_contribute_in_the_order_of_the_list() -> None:
     said: list[str] = []
 
-    class Hearer(Component):
+    class Listening(Component):
         def __init__(self, name: str, when: int | None) -> None:
             self.name = name
             self._when = when
@@ -154,7 +154,11 @@ def test_components_hear_and_contribute_in_the_order_of_the_list() -> None:
     deadlines = DeadlineTables()
     machine = Rig().machine
     components = Components(deadlines, machine._state, machine._book)
-    first, second, third = Hearer("first", 7), Hearer("second", None), Hearer("third", 5)
+    first, second, third = (
+        Listening("first", 7),
+        Listening("second", None),
+        Listening("third", 5),
+    )
     components.hold((first, second, third))
     components.notify("a word", 3)
     components.notify(b"a word that none hears", 3)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ringwise.cli.drawing.explain import print_capacity
+from ringwise.cli.printers.explain import print_capacity
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.capacity import capacity

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ringwise.cli.drawing.cluster import draw_nodes, draw_top
-from ringwise.cli.drawing.describe import print_node
+from ringwise.cli.printers.cluster import draw_nodes, draw_top
+from ringwise.cli.printers.describe import print_node
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import ClientSession
 
-from ringwise.apps.aside import Aside
 from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.forked_queries import ForkedQueries
 from ringwise.apps.web.job_documents import ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.serving import listening
 from ringwise.messages.events import Decide
@@ -128,7 +128,7 @@ async def dashboard(
     core = core or TestCore()
     hub = Hub(core, source, read_interval=read_interval, idle_timeout=idle_timeout, history=history)
     server.setdefault("files", PAGE)
-    answers = SchedulerAnswers(core, aside=Aside(pause=0), accounts=accounts)
+    answers = SchedulerAnswers(core, forked_queries=ForkedQueries(pause=0), accounts=accounts)
     made = DashboardServer(hub, answers, guard or Guard(), **server)
     async with (
         listening(made, "127.0.0.1:0", connections=connections) as url,

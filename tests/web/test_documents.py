@@ -93,7 +93,7 @@ async def test_a_vcjob_without_pods_says_how_many_must_start_together() -> None:
     [
         "api/v1/jobs/default/none",
         "api/v1/jobs/default/none/why",
-        "api/v1/jobs/default/none/story",
+        "api/v1/jobs/default/none/history",
         "api/v1/nodes/none",
         "api/v1/unknown",
         "page/none.js",

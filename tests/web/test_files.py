@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.cli.ask.web import _of_files as dashboard_of_files
 from ringwise.cli.commands import cli
+from ringwise.cli.query.web import _of_files as dashboard_of_files
 from tests.timeouts import TEST_TIMEOUT
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

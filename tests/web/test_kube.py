@@ -101,8 +101,8 @@ async def test_the_leader_shows_what_it_decides() -> None:
         assert last["source"]["kind"] == "cluster"
         status, why = await one.get("api/v1/jobs/default/train/why")
         assert (status, why["outcome"]) == (200, "starting")
-        status, story = await one.get("api/v1/jobs/default/train/story")
-        assert (status, story["error"]["code"]) == (404, "no-journal")
+        status, history = await one.get("api/v1/jobs/default/train/history")
+        assert (status, history["error"]["code"]) == (404, "no-journal")
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
@@ -155,7 +155,7 @@ async def test_a_standby_replica_says_who_leads() -> None:
                 # What it does not know it says.
                 assert why["left_out"] == [MEMORY]
                 # Its journal does not have what the leader decided.
-                status, told = await second.get("api/v1/jobs/default/waits/story")
+                status, told = await second.get("api/v1/jobs/default/waits/history")
                 assert (status, told["error"]["code"]) == (503, "not-leading")
                 _, of_leader = await first.get("api/v1/jobs/default/waits/why")
                 assert (why["reason"], why["cures"]) == (of_leader["reason"], of_leader["cures"])

@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from ringwise.apps.aside import Aside, Copy, TooManyQuestionsError
+from ringwise.apps.forked_queries import Copy, ForkedQueries, TooManyQuestionsError
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab, copy_of
 from ringwise.apps.lab.maintenance import plan_drain, without_many_waiting
@@ -296,13 +296,13 @@ async def decide_alone_and_beside(
 
     Alternating: a machine that gets slower or faster meanwhile does so for both.
     """
-    aside, answers = Aside(), 0
+    forked_queries, answers = ForkedQueries(), 0
 
     async def ask(work: Callable[[], bytes]) -> None:
         nonlocal answers
         while True:
             try:
-                await aside.answer(thread.between_turns, work)
+                await forked_queries.answer(thread.between_turns, work)
                 answers += 1
             except TooManyQuestionsError:
                 await asyncio.sleep(0.05)
@@ -315,7 +315,7 @@ async def decide_alone_and_beside(
         for reader in readers:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
-        while aside.busy:
+        while forked_queries.busy:
             # What was asked last: nobody wants it any more.
             thread.answer()
             await asyncio.sleep(0.01)

@@ -17,8 +17,8 @@ from functools import partial
 
 import msgspec
 
-from ringwise.apps.aside import copied
 from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.forked_queries import copied
 from ringwise.durations import time_text
 from ringwise.framework.configuration import Tier
 from ringwise.framework.extension_points import JOB_VALID

@@ -101,8 +101,8 @@ def bench(
     except InterruptedBenchError as error:
         document, code = error.document, ExitCode.INTERRUPTED
     if output == "table":
-        from ringwise.cli.drawing.lines import print_lines
-        from ringwise.cli.drawing.tables import Column, Table
+        from ringwise.cli.printers.lines import print_lines
+        from ringwise.cli.printers.tables import Column, Table
 
         console = stdout_console()
         print_lines(console, f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}")

@@ -7,14 +7,14 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ringwise.durations import SECOND
-from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
+from ringwise.framework.evictions.recently_faulty_chips import cooling_chips, may_use_all, set_aside
 from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import claim_refusal, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.queue_discipline import note_attempt, take_turn
-from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import QUEUE_OVERUSED
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
+from ringwise.framework.retry_scope import RetryScope
 from ringwise.framework.session import Session
 from ringwise.framework.shares.backfill_reservations import borrow, lending_owners, reserved_free
 from ringwise.framework.statement import Statement
@@ -178,10 +178,14 @@ def _place(session: Session, job: Job, further: FurtherPods | None) -> tuple[Sta
     broke_again = cooling_chips(session, job, broke_again=True)
     # F3: each reach without the chips that broke the job, then with them. S9 is stronger: a job keeps its
     # healthy nodes also where it then needs such a chip.
-    reaches = tuple(Reach) if job.policy is not None and job.policy.switch_class is not None else (Reach.ANY,)
+    reaches = (
+        tuple(RetryScope)
+        if job.policy is not None and job.policy.switch_class is not None
+        else (RetryScope.ANY,)
+    )
     stages = [(reach, avoided) for reach in reaches for avoided in _without_repeats(chips, broke_again)]
     if broke_again and (len(reaches) == 1 or may_use_all(job)):
-        stages.append((Reach.ANY, {}))
+        stages.append((RetryScope.ANY, {}))
     for reach, avoided in stages[:-1]:
         answer = _place_within(session, job, further, reach, avoided)
         if answer[1] is None:
@@ -193,7 +197,7 @@ def _place_within(
     session: Session,
     job: Job,
     further: FurtherPods | None,
-    reach: Reach,
+    reach: RetryScope,
     avoided: dict[int, int],
 ) -> tuple[Statement, Reason | None]:
     session.reach = reach
@@ -201,7 +205,7 @@ def _place_within(
         with set_aside(session, job, avoided):
             return _try_to_place(session, job, further)
     finally:
-        session.reach = Reach.ANY
+        session.reach = RetryScope.ANY
 
 
 def _without_repeats(*avoided: dict[int, int]) -> list[dict[int, int]]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
+from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError, TooManyQuestionsError
 from ringwise.apps.moves import with_saving
 from ringwise.durations import SECOND, duration_text
 from ringwise.framework.job import Job
@@ -114,11 +114,11 @@ async def keep_moving(
     wanted: Callable[[], Awaitable[bool]],
     copy: Callable[..., Awaitable[Any]],
     put: Callable[[MovePlanSeen], object],
-    aside: Aside,
+    forked_queries: ForkedQueries,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     budgets: Callable[[], Awaitable[Sequence[DisruptionBudget]]] = no_budgets,
 ) -> None:
-    """Look for a plan from time to time, for as long as the task lives. `copy`: see `Aside.answer`.
+    """Look for a plan from time to time, for as long as the task lives. `copy`: see `ForkedQueries.answer`.
 
     `budgets` reads the disruption budgets of a cluster, and raises QuestionFailedError. The API server keeps
     them in any case; but a plan that fails at one restarts the jobs before it for nothing.
@@ -127,7 +127,7 @@ async def keep_moving(
     async def look() -> None:
         if not await wanted():
             return
-        found = json.loads(await aside.answer(copy, _question(await budgets())))
+        found = json.loads(await forked_queries.answer(copy, _question(await budgets())))
         if found is not None:
             plan = read_plan(found)
             _LOG.info("jobs are moved", plan=plan.id, job=plan.job, moved=list(plan.moved_jobs))

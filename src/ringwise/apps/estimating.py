@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
+from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError, TooManyQuestionsError
 from ringwise.kubeclient.tasks import repeat
 from ringwise.log import Logger
 from ringwise.messages.events import EstimatedStart, Event, StartsEstimated
@@ -33,13 +33,13 @@ class Deciding(Protocol):
 class StartEstimator:
     def __init__(
         self,
-        aside: Aside,
+        forked_queries: ForkedQueries,
         deciding: Deciding,
         tell: Callable[[Sequence[Event]], object],
         every: float,
     ) -> None:
         """`every`: seconds between two looks."""
-        self._aside = aside
+        self._forked_queries = forked_queries
         self._deciding = deciding
         self._tell = tell
         self._every = every
@@ -52,11 +52,11 @@ class StartEstimator:
         await repeat(self._every, self.look, (TooManyQuestionsError, QuestionFailedError), warning)
 
     async def look(self) -> None:
-        """Once. Raises what `Aside` and `deciding` raise."""
+        """Once. Raises what `ForkedQueries` and `deciding` raise."""
         turns = await self._deciding(_turns)
         if turns is None or turns == self._looked:
             return
-        found = _STARTS.decode(await self._aside.answer(self._deciding, _estimated))
+        found = _STARTS.decode(await self._forked_queries.answer(self._deciding, _estimated))
         self._looked = turns
         if await self._deciding(lambda view, now: _is_news(view, found, now)):
             # The turn that is told it, where none comes before that, changes nothing.

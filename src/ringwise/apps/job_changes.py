@@ -16,9 +16,9 @@ from ringwise.apps.suspension import (
     RESUME,
     SUSPEND,
     SUSPENDABLE,
+    JobChangeRequest,
     NotPossibleError,
     PlannedChange,
-    Wish,
     change_of,
     check_priority,
     check_queue,
@@ -68,7 +68,7 @@ _WITHOUT = {
 def change_job(
     access: Access,
     name: str,
-    wish: Wish,
+    wish: JobChangeRequest,
     message: str,
     timeout: float,
     *,
@@ -128,7 +128,7 @@ class JobChanges:
     def _key(self) -> str:
         return f"{self._namespace}/{self._name}"
 
-    async def carry_out(self, wish: Wish, message: str) -> JobChangeDocument:
+    async def carry_out(self, wish: JobChangeRequest, message: str) -> JobChangeDocument:
         found = await self._find()
         if found is None:
             raise await self._not_found()
@@ -182,7 +182,7 @@ class JobChanges:
                 return [one.metadata.name or "" for one in page.items or () if one.metadata is not None]
         return []
 
-    async def _check(self, wish: Wish) -> None:
+    async def _check(self, wish: JobChangeRequest) -> None:
         """Where the user may not read queues or priority classes, the API server has the word."""
         # The queue `default` exists without an object, too.
         if wish.queue is not None and wish.queue != DEFAULT_QUEUE:
@@ -211,7 +211,7 @@ class JobChanges:
                 return job
         raise NotPossibleError(f"vcjob {self._key} cannot be read: {'; '.join(map(str, found.errors[:1]))}")
 
-    async def _vcjob(self, job: VcJob, wish: Wish, message: str) -> PlannedChange:
+    async def _vcjob(self, job: VcJob, wish: JobChangeRequest, message: str) -> PlannedChange:
         change = change_of(job, wish)
         if change.spec:
             await self._client.patch(VCJOBS, self._namespace, self._name, {"spec": change.spec})
@@ -276,7 +276,7 @@ class JobChanges:
 
     # -- jobs with a field of their own ------------------------------------------------------------
 
-    async def _other(self, resource: Resource, given: Object, wish: Wish) -> PlannedChange:
+    async def _other(self, resource: Resource, given: Object, wish: JobChangeRequest) -> PlannedChange:
         word = f"{_WORDS[resource]} {self._key}"
         if wish.queue is not None or wish.priority is not None:
             raise NotPossibleError(

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.apps.accounting import AccountFolder, FolderAccounts
-from ringwise.apps.aside import Aside, QuestionFailedError
 from ringwise.apps.auto_moves import is_wanted, keep_moving
 from ringwise.apps.estimating import Answer, StartEstimator
 from ringwise.apps.extensions import (
@@ -23,6 +22,7 @@ from ringwise.apps.extensions import (
     new_scheduler,
     read_user_configuration,
 )
+from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError
 from ringwise.apps.journal.files import FILE_MEGABYTES, FILES, JournalFiles
 from ringwise.apps.web.options import WebOptions
 from ringwise.controller.machine import Controller
@@ -351,7 +351,7 @@ async def _move_jobs(runner: Runner, client: Client, scheduler: Callable[[], Sch
             raise QuestionFailedError(f"disruption budgets cannot be read: {error}") from None
 
     await runner.deciding.wait()
-    await keep_moving(wanted, copy, lambda event: runner.put([event]), Aside(), budgets=budgets)
+    await keep_moving(wanted, copy, lambda event: runner.put([event]), ForkedQueries(), budgets=budgets)
 
 
 async def _log_broken_packages(runner: Runner) -> None:
@@ -372,7 +372,7 @@ async def estimate_starts(
         view = scheduler().view
         return await runner.ask(lambda now: work(view, now))
 
-    estimator = StartEstimator(Aside(), deciding, runner.put, every)
+    estimator = StartEstimator(ForkedQueries(), deciding, runner.put, every)
     while True:
         await runner.deciding.wait()
         with suppress(CoreStoppedError):

@@ -15,16 +15,16 @@ from ringwise.apps.extensions import installed_registry
 from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, AlreadyThereError, jobs_in
 from ringwise.apps.scheduler_health import SchedulerLeases
 from ringwise.framework.configuration import Configuration
+from ringwise.kube.watch.invalid_objects import UNNAMED
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
-from ringwise.kube.watch.malformed import UNNAMED
 from ringwise.kube.watch.objects import NodeReports
 from ringwise.kube.watch.readers import DataReader
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.kinds import KIND_OF, STORED, Hearer
+from ringwise.manifests.kinds import KIND_OF, STORED, Watcher
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
@@ -83,10 +83,10 @@ def kinds_to_read(
 ) -> list[tuple[WatchTarget, Reader]]:
     """`written` gets what conditions say about pending jobs."""
     registry = installed_registry()
-    hearer = Hearer.CONTROLLER if jobs_only else Hearer.SCHEDULER
+    component = Watcher.CONTROLLER if jobs_only else Watcher.SCHEDULER
     return list(
         watched_kinds(
-            TemplateStore(), {}, CONFIGURATION_MAP, registry=registry, hearer=hearer, written=written
+            TemplateStore(), {}, CONFIGURATION_MAP, registry=registry, component=component, written=written
         )
     )
 

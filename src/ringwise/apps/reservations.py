@@ -32,7 +32,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class ReservationWish:
+class ReservationRequest:
     """What a person asks for, as it was typed."""
 
     #: Nodes, leaf switches and SuperPoDs, or one number of nodes.
@@ -45,7 +45,7 @@ class ReservationWish:
     by: str = ""
 
 
-def reservation_of(objects: ClusterObjects, wish: ReservationWish, now: int) -> NodeReservation:
+def reservation_of(objects: ClusterObjects, wish: ReservationRequest, now: int) -> NodeReservation:
     """The entry that a wish makes. Raises NotReservableError, UnknownTargetError."""
     try:
         start = now - now % SECOND if wish.start == "now" else moment(wish.start, now)
@@ -105,7 +105,9 @@ def holder_of(objects: ClusterObjects, text: str) -> tuple[str, str]:
     )
 
 
-def _nodes(objects: ClusterObjects, wish: ReservationWish, start: int, end: int, now: int) -> tuple[str, ...]:
+def _nodes(
+    objects: ClusterObjects, wish: ReservationRequest, start: int, end: int, now: int
+) -> tuple[str, ...]:
     count = whole_number(wish.targets[0]) if len(wish.targets) == 1 else None
     if count is not None:
         if count < 1:

@@ -30,7 +30,7 @@ class NotPossibleError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class JobChangeRequest:
     """What a person asks of a job."""
 
     action: str
@@ -51,7 +51,7 @@ class PlannedChange:
     text: str = ""
 
 
-def change_of(job: VcJob, wish: Wish) -> PlannedChange:
+def change_of(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
     """Raises NotPossibleError."""
     name, phase = f"vcjob {job.key}", job.phase or "Pending"
     if job.deleting:
@@ -88,11 +88,11 @@ def change_of(job: VcJob, wish: Wish) -> PlannedChange:
     return PlannedChange(COMMANDS[REQUEUE], text=f"{name} requeued: it starts over from queue {job.queue}")
 
 
-def done_word(wish: Wish) -> str:
+def done_word(wish: JobChangeRequest) -> str:
     return {SUSPEND: "suspended", RESUME: "resumed", REQUEUE: "requeued"}[wish.action]
 
 
-def _changed_spec(job: VcJob, wish: Wish) -> PlannedChange:
+def _changed_spec(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
     """Another queue or priority, in place: nothing is started over."""
     name, spec = f"vcjob {job.key}", dict[str, str]()
     if wish.queue is not None and wish.queue != job.queue:

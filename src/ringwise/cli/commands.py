@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 #: Modules of commands that change something.
-_CHANGING = ("ringwise.cli.act.",)
+_CHANGING = ("ringwise.cli.change.",)
 
 
 class CommandEntry(NamedTuple):
@@ -132,138 +132,142 @@ DEVICE_PLUGIN = {
 SECTIONS = {
     "Ask a cluster, a lab or files": {
         "why": CommandEntry(
-            "ringwise.cli.ask.explain",
+            "ringwise.cli.query.explain",
             "why_command",
             "Explain why JOB waits or where it runs, and what would change that.",
         ),
         "get": CommandEntry(
-            "ringwise.cli.ask.objects",
+            "ringwise.cli.query.objects",
             "get_command",
             "List jobs, nodes, queues, pods or other objects.",
         ),
         "describe": CommandEntry(
-            "ringwise.cli.ask.objects",
+            "ringwise.cli.query.objects",
             "describe_command",
             "Show all fields of one object.",
         ),
         "top": CommandEntry(
-            "ringwise.cli.ask.objects",
+            "ringwise.cli.query.objects",
             "top_command",
             "Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.",
         ),
         "capacity": CommandEntry(
-            "ringwise.cli.ask.explain",
+            "ringwise.cli.query.explain",
             "capacity_command",
             "Count how many more jobs of each shape would start now, and what fragmentation costs.",
         ),
         "events": CommandEntry(
-            "ringwise.cli.ask.explain",
+            "ringwise.cli.query.explain",
             "events_command",
             "List what happened to JOB: submitted, pending, scheduled, faults, restarts, end.",
         ),
         "history": CommandEntry(
-            "ringwise.cli.ask.explain",
+            "ringwise.cli.query.explain",
             "history_command",
             "List the runs of JOB: start, end, nodes, and why each ended, as sacct -j does.",
         ),
         "report": CommandEntry(
-            "ringwise.cli.ask.report",
+            "ringwise.cli.query.report",
             "report_command",
             "Show chip-hours held and lost, waiting time, starts and failures.",
         ),
         "limits": CommandEntry(
-            "ringwise.cli.ask.explain",
+            "ringwise.cli.query.explain",
             "limits_command",
             "Show the limits of namespaces, queues and users, and what is used of them.",
         ),
         "place": CommandEntry(
-            "ringwise.cli.ask.place",
+            "ringwise.cli.query.place",
             "place_command",
             "Show where the jobs of manifests would be placed; nothing is changed.",
         ),
         "topology": CommandEntry(
-            "ringwise.cli.ask.topology",
+            "ringwise.cli.query.topology",
             "topology",
             "Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where.",
         ),
         "boards": CommandEntry(
-            "ringwise.cli.ask.boards",
+            "ringwise.cli.query.boards",
             "boards",
             "List the known boards: chips, rings, valid requests, scores.",
         ),
         "doctor": CommandEntry(
-            "ringwise.cli.ask.explain",
+            "ringwise.cli.query.explain",
             "doctor_command",
             "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
         ),
         "support-bundle": CommandEntry(
-            "ringwise.cli.ask.support_bundle",
+            "ringwise.cli.query.support_bundle",
             "support_bundle_command",
             "Write a file for support: objects, configuration and journal, without names and free text.",
         ),
         "web": CommandEntry(
-            "ringwise.cli.ask.web",
+            "ringwise.cli.query.web",
             "web_command",
             "Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.",
         ),
     },
     "Act on a cluster or a lab": {
         "submit": CommandEntry(
-            "ringwise.cli.act.changes",
+            "ringwise.cli.change.changes",
             "submit_command",
             "Submit Nodes, jobs, pods, PodGroups, Queues, HyperNodes, PriorityClasses, ConfigMaps and "
             "Commands to the lab.",
         ),
         "delete": CommandEntry(
-            "ringwise.cli.act.changes",
+            "ringwise.cli.change.changes",
             "delete_command",
             "Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are "
             "named or none.",
         ),
         "suspend": CommandEntry(
-            "ringwise.cli.act.suspending",
+            "ringwise.cli.change.suspending",
             "suspend_command",
             "Let JOB give its chips back; it stays, and can be resumed.",
         ),
         "resume": CommandEntry(
-            "ringwise.cli.act.suspending",
+            "ringwise.cli.change.suspending",
             "resume_command",
             "Let the suspended JOB go on, on its old nodes where they are free.",
         ),
         "requeue": CommandEntry(
-            "ringwise.cli.act.suspending",
+            "ringwise.cli.change.suspending",
             "requeue_command",
             "Let the running JOB start over from its queue, or change the queue or priority of JOB.",
         ),
-        "cordon": CommandEntry("ringwise.cli.act.changes", "cordon_command", "Mark NODE as unschedulable."),
-        "uncordon": CommandEntry("ringwise.cli.act.changes", "uncordon_command", "Mark NODE as schedulable."),
+        "cordon": CommandEntry(
+            "ringwise.cli.change.changes", "cordon_command", "Mark NODE as unschedulable."
+        ),
+        "uncordon": CommandEntry(
+            "ringwise.cli.change.changes", "uncordon_command", "Mark NODE as schedulable."
+        ),
         "drain": CommandEntry(
-            "ringwise.cli.act.draining",
+            "ringwise.cli.change.draining",
             "drain_command",
             "Keep jobs off nodes and evict their pods, after a question that names the jobs that lose pods.",
         ),
         "defrag": CommandEntry(
-            "ringwise.cli.act.defragment",
+            "ringwise.cli.change.defragment",
             "defrag_command",
             "Move running jobs so that a job starts that waits for holes between them.",
         ),
         "isolate": CommandEntry(
-            "ringwise.cli.act.changes",
+            "ringwise.cli.change.changes",
             "isolate_command",
             "Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
         ),
         "release": CommandEntry(
-            "ringwise.cli.act.changes",
+            "ringwise.cli.change.changes",
             "release_command",
             "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
         ),
         "reserve": CommandEntry(
-            "ringwise.cli.act.reserving",
+            "ringwise.cli.change.reserving",
             "reserve_command",
             "Keep nodes for the jobs of a queue or of a namespace from one time to another.",
         ),
         "unreserve": CommandEntry(
-            "ringwise.cli.act.reserving",
+            "ringwise.cli.change.reserving",
             "unreserve_command",
             "Cancel the reservation NAME: its nodes take jobs of all again.",
         ),
@@ -275,12 +279,12 @@ SECTIONS = {
             "Run a cluster of simulated nodes with the real scheduler until Ctrl-C.",
         ),
         "advance": CommandEntry(
-            "ringwise.cli.act.changes",
+            "ringwise.cli.change.changes",
             "advance_command",
             "Advance the virtual time of a lab by DURATION; without it, to the next event.",
         ),
         "fault": CommandEntry(
-            "ringwise.cli.act.faults",
+            "ringwise.cli.change.faults",
             "fault",
             "List what is broken in a cluster; break and heal simulated hardware of a lab.",
         ),
@@ -302,17 +306,17 @@ SECTIONS = {
     },
     "Settings": {
         "config": CommandEntry(
-            "ringwise.cli.ask.config",
+            "ringwise.cli.query.config",
             "config",
             "Check a volcano-scheduler.conf or a volcano-controller.conf.",
         ),
         "options": CommandEntry(
-            "ringwise.cli.ask.config",
+            "ringwise.cli.query.config",
             "options_command",
             "List the options of queries that their help omits.",
         ),
         "version": CommandEntry(
-            "ringwise.cli.ask.config",
+            "ringwise.cli.query.config",
             "version_command",
             "Print the version, the commit, and the schema versions that are read and written.",
         ),

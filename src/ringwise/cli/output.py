@@ -107,7 +107,7 @@ def document_text(document: Any, output: str) -> str:
 
 def stdout_console() -> Console:
     """As wide as the terminal. In a pipe as $COLUMNS says, else as wide as `WIDE`."""
-    from ringwise.cli.drawing.lines import PlainConsole
+    from ringwise.cli.printers.lines import PlainConsole
 
     fixed = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return PlainConsole(width=None if fixed else WIDE, highlight=False, soft_wrap=False)
@@ -122,7 +122,7 @@ def complain(*lines: object) -> None:
         if sys.stderr.isatty():
             import shutil
 
-            from ringwise.cli.drawing.folding import fold
+            from ringwise.cli.printers.folding import fold
 
             text = fold(text, max(20, shutil.get_terminal_size().columns), "  ")
         click.echo(text, err=True)

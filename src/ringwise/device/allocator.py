@@ -20,9 +20,9 @@ from ringwise.device.allocation import (
     reported_ids,
     updated_map,
 )
-from ringwise.device.doubts import Doubts
 from ringwise.device.ledger import Claim, Ledger, Mount, Share
 from ringwise.device.pods import DEFAULT_GRACE, NodePod
+from ringwise.device.unconfirmed_chips import UnconfirmedChips
 from ringwise.grammar import counted
 from ringwise.records import dataclass
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
@@ -110,7 +110,7 @@ class Allocator:
         self.match_pods = match_pods
         #: Pods that kubelet lists with ids of which there is no record: uid to these ids.
         self._unrecorded: dict[str, tuple[str, ...]] = {}
-        self.doubts = Doubts(resource)
+        self.doubts = UnconfirmedChips(resource)
         #: Pods that are gone and had chips, as they were last seen: whether they had ended.
         self._gone: dict[str, NodePod] = {}
         #: Uids of pods that had processes when the last listing was read; None where that cannot be seen.

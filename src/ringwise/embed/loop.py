@@ -57,7 +57,7 @@ class EmbeddedLoop:
         self._for_scheduler_only: list[Event] = _written(cluster)
         self._injected: list[Event] = []
         #: What is computed beside the scheduler when nothing happens any more at a time, as events.
-        self.aside: Callable[[int], Sequence[Event]] | None = None
+        self.forked_queries: Callable[[int], Sequence[Event]] | None = None
 
     def inject(self, *events: Event) -> None:
         """Deliver events that do not come from objects: a new configuration, a user's command for a job."""
@@ -86,7 +86,7 @@ class EmbeddedLoop:
             executed += self._call(self.scheduler, self._for_scheduler, extra, always=not rounds)
             total += executed
             if not executed and not self._injected and not self._for_scheduler_only and self._settled():
-                if self.aside is None or not (found := self.aside(self.cluster.now)):
+                if self.forked_queries is None or not (found := self.forked_queries(self.cluster.now)):
                     return total
                 self.inject(*found)
         raise NotConvergingError(

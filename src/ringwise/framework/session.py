@@ -61,8 +61,8 @@ from ringwise.framework.job import Job, job_key
 from ringwise.framework.limits import LimitTable, WaitingCounts
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.queue_heads import QueueHeads
-from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import INTERNAL_ERROR, NO_CHIP_PLUGIN
+from ringwise.framework.retry_scope import RetryScope
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.framework.step_timer import CycleStep, StepTimer, untimed
 from ringwise.framework.topology_cache import TopologyCache
@@ -131,7 +131,7 @@ class Session:
         self.heads = QueueHeads() if heads is None else heads
         self.reservations = reservations
         #: How far from its own places the job is tried that is placed now.
-        self.reach = Reach.ANY
+        self.reach = RetryScope.ANY
         self.jobs = jobs
         self.queues = queues
         #: ResourceQuotas by namespace and name.

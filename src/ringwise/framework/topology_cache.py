@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ringwise.framework.averse_pods import AversePods
+from ringwise.framework.anti_affinity_index import AntiAffinityIndex
 from ringwise.framework.domains.filled import FilledDomains
 from ringwise.framework.domains.loads import DomainLoads
 from ringwise.framework.node_sets import NodeSets
@@ -66,7 +66,7 @@ class TopologyCache:
         #: Placed pods by their labels.
         self.placed_labels = PlacedLabels()
         #: Placed pods that keep others away.
-        self.averse_pods = AversePods()
+        self.anti_affinity_index = AntiAffinityIndex()
         #: Topology domains that spread constraints count.
         self.domain_numbers = DomainNumbers()
         #: What domains of HyperNodes have and use, and how full requests of pods make them.

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.framework.holdings import Holdings
-from ringwise.framework.kept_shares import KeptShares
+from ringwise.framework.reserved_quota import ReservedQuotas
 from ringwise.state.model import PodClass
 
 
@@ -43,7 +43,7 @@ class ResourceUsage:
         #: What limits count.
         self.holdings = Holdings()
         #: F6: what jobs lost that are being rescheduled; it is not in the tables above.
-        self.kept = KeptShares()
+        self.kept = ReservedQuotas()
         self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
         #: Of each `unchanged` that is open: what jobs used before it was touched.
         self._notes: list[dict[str, Amounts]] = []

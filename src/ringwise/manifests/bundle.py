@@ -18,9 +18,9 @@ from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
 from ringwise.manifests.objects.disruption_budgets import BudgetWire, budget_from_wire
 from ringwise.manifests.objects.groups import command_from_wire
+from ringwise.manifests.objects.invalid_pods import stand_in_for_pod
 from ringwise.manifests.objects.metadata import given_name, identity
 from ringwise.manifests.objects.pods import PodClassCache
-from ringwise.manifests.objects.unreadable_pods import stand_in_for_pod
 from ringwise.manifests.objects.volumes import ephemeral_volumes
 from ringwise.manifests.objects.workload_pods import add_workloads
 from ringwise.manifests.objects.workloads import (

@@ -122,8 +122,8 @@ Value = TypeVar("Value")
 Wire = TypeVar("Wire")
 
 
-class Hearer(enum.Enum):
-    """Who watches a kind; the value names the rights for it in the chart."""
+class Watcher(enum.Enum):
+    """A component that watches kinds; the value names the rights for it in the chart."""
 
     SCHEDULER = "reader"
     CONTROLLER = "controller"
@@ -166,7 +166,7 @@ class Kind(Generic[Value]):
     #: What they are made of.
     gone_with: Callable[[Value], tuple[Any, ...]] = lambda value: ()
     seen_with: Callable[[Value], tuple[Any, ...]] = lambda value: (value,)
-    heard_by: tuple[Hearer, ...] = (Hearer.SCHEDULER,)
+    watched_by: tuple[Watcher, ...] = (Watcher.SCHEDULER,)
     #: Only where PodGroups are created for pods whose owner creates none.
     for_pod_groups: bool = False
     #: Its struct on the wire, and the reader of that. None: it is in a ConfigMap.
@@ -220,7 +220,7 @@ def _pod_owner(resource: ApiResource, title: str = "") -> Kind[PodOwner]:
         ev.PodOwnerSeen,
         ev.PodOwnerGone,
         lambda owner: (owner.uid,),
-        heard_by=(Hearer.CONTROLLER,),
+        watched_by=(Watcher.CONTROLLER,),
         for_pod_groups=True,
         reader=_reader(PodOwnerWire, partial(pod_owner_from_wire, resource.kind)),
         watches=(Watch(title),),
@@ -228,9 +228,9 @@ def _pod_owner(resource: ApiResource, title: str = "") -> Kind[PodOwner]:
     )
 
 
-_ALL = (Hearer.SCHEDULER, Hearer.CONTROLLER, Hearer.ADMISSION)
-_BOTH = (Hearer.SCHEDULER, Hearer.CONTROLLER)
-_DISCOVERED = (Hearer.SCHEDULER, Hearer.DISCOVERY)
+_ALL = (Watcher.SCHEDULER, Watcher.CONTROLLER, Watcher.ADMISSION)
+_BOTH = (Watcher.SCHEDULER, Watcher.CONTROLLER)
+_DISCOVERED = (Watcher.SCHEDULER, Watcher.DISCOVERY)
 
 #: In the order in which they are watched, loaded and stored: what others need comes first.
 KINDS: tuple[Kind[Any], ...] = (
@@ -245,7 +245,7 @@ KINDS: tuple[Kind[Any], ...] = (
         CONFIG_MAPS,
         ev.ConfigurationSeen,
         None,
-        heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
+        watched_by=(Watcher.SCHEDULER, Watcher.ADMISSION),
         # Which ConfigMap it is, is an option of the component.
         watches=(),
         stored=False,
@@ -256,7 +256,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.NodeSeen,
         ev.NodeGone,
         lambda node: (node.name,),
-        heard_by=_DISCOVERED,
+        watched_by=_DISCOVERED,
         reader=_reader(NodeWire, node_from_wire),
     ),
     Kind(
@@ -289,7 +289,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.TopologySeen,
         lambda topology: (None,),
         lambda topology: (topology, topology.unusable),
-        heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
+        watched_by=(Watcher.SCHEDULER, Watcher.ADMISSION),
         read_data=topology_from_data,
         watches=(Watch("topology", KUBE_SYSTEM, object=TOR_NODE_CONFIG_MAP),),
         key=lambda topology: "leaf-switches",
@@ -341,7 +341,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.TopologyDiscoverySeen,
         ev.TopologyDiscoverySeen,
         lambda discovery: (NO_DISCOVERY,),
-        heard_by=(Hearer.DISCOVERY,),
+        watched_by=(Watcher.DISCOVERY,),
         read_data=discovery_from_data,
         checks_data=True,
         # On a cluster its namespace and name are an option of the component.
@@ -354,7 +354,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.QueueSeen,
         ev.QueueGone,
         lambda queue: (queue.name,),
-        heard_by=_ALL,
+        watched_by=_ALL,
         reader=_reader(QueueWire, queue_from_wire),
         optional=True,
     ),
@@ -373,7 +373,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.HyperNodeSeen,
         ev.HyperNodeGone,
         lambda hyper_node: (hyper_node.name,),
-        heard_by=_DISCOVERED,
+        watched_by=_DISCOVERED,
         reader=_reader(HyperNodeWire, hyper_node_from_wire),
         optional=True,
         dispensable=True,
@@ -444,7 +444,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.PriorityClassSeen,
         ev.PriorityClassGone,
         lambda priority: (priority.name,),
-        heard_by=_BOTH,
+        watched_by=_BOTH,
         reader=_reader(PriorityClassWire, priority_class_from_wire),
     ),
     Kind(
@@ -453,7 +453,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.QuotaSeen,
         ev.QuotaGone,
         lambda quota: (quota.namespace, quota.name),
-        heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
+        watched_by=(Watcher.SCHEDULER, Watcher.ADMISSION),
         reader=_reader(ResourceQuotaWire, resource_quota_from_wire),
         optional=True,
     ),
@@ -463,7 +463,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.VcJobSeen,
         ev.VcJobGone,
         lambda job: (job.key,),
-        heard_by=_BOTH,
+        watched_by=_BOTH,
         reader=(JobWire, vcjob_from_wire),
         optional=True,
     ),
@@ -473,7 +473,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.PodGroupSeen,
         ev.PodGroupGone,
         lambda group: (group.key,),
-        heard_by=_BOTH,
+        watched_by=_BOTH,
         reader=_reader(PodGroupWire, pod_group_from_wire),
         check_new=lambda wire, group, found: check_new_pod_group(wire, found),
         optional=True,
@@ -484,7 +484,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.PodSeen,
         ev.PodGone,
         lambda pod: (pod.uid,),
-        heard_by=_BOTH,
+        watched_by=_BOTH,
         reader=(PodWire, pod_from_wire),
         check_new=_check_new_pod,
         key=lambda pod: pod.key,
@@ -532,16 +532,16 @@ def events_of(kinds: Iterable[Kind[Any]] = KINDS) -> Iterator[type[ev.Event]]:
             yield kind.gone
 
 
-def heard_by(hearer: Hearer) -> frozenset[type[ev.Event]]:
+def watched_by(component: Watcher) -> frozenset[type[ev.Event]]:
     """The events that it needs."""
-    return frozenset(events_of(kind for kind in KINDS if hearer in kind.heard_by))
+    return frozenset(events_of(kind for kind in KINDS if component in kind.watched_by))
 
 
-def rights(hearer: Hearer) -> list[dict[str, list[str]]]:
+def rights(component: Watcher) -> list[dict[str, list[str]]]:
     """Rules of RBAC for what it watches in the whole cluster; its ConfigMaps are in single namespaces."""
     watched: dict[str, list[str]] = {}
     for kind in KINDS:
-        if hearer in kind.heard_by and any(watch.namespace is None for watch in kind.watches):
+        if component in kind.watched_by and any(watch.namespace is None for watch in kind.watches):
             watched.setdefault(kind.resource.group, []).append(kind.resource.plural)
     return [
         {"apiGroups": [group], "resources": sorted(plurals), "verbs": ["list", "watch"]}

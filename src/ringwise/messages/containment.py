@@ -20,7 +20,7 @@ class Containment:
 
     def __init__(self) -> None:
         #: By kind, key and what was done with it: the problem, and the uid of the object.
-        self._aside: dict[tuple[str, str, str], tuple[str, str]] = {}
+        self._forked_queries: dict[tuple[str, str, str], tuple[str, str]] = {}
         self._commands: list[SetAside] = []
         #: How often anything raised, since the start.
         self.count = 0
@@ -30,10 +30,10 @@ class Containment:
         self.count += 1
         problem = describe(error)
         place = kind, key, work
-        if place in self._aside and self._aside[place][0] == problem:
+        if place in self._forked_queries and self._forked_queries[place][0] == problem:
             return
-        if len(self._aside) < MAX_OBJECTS or place in self._aside:
-            self._aside[place] = problem, uid
+        if len(self._forked_queries) < MAX_OBJECTS or place in self._forked_queries:
+            self._forked_queries[place] = problem, uid
         self._commands.append(SetAside(kind, key, problem, uid))
 
     def attempt(
@@ -49,14 +49,14 @@ class Containment:
         return True
 
     def succeeded(self, kind: str, key: str, work: str = "") -> None:
-        if self._aside:
-            self._aside.pop((kind, key, work), None)
+        if self._forked_queries:
+            self._forked_queries.pop((kind, key, work), None)
 
     def forget(self, key: str) -> None:
         """Forget a deleted object, given its key or uid."""
-        for place, (_, uid) in list(self._aside.items()):
+        for place, (_, uid) in list(self._forked_queries.items()):
             if key in (place[1], uid):
-                del self._aside[place]
+                del self._forked_queries[place]
 
     def commands(self) -> list[SetAside]:
         commands, self._commands = self._commands, []
@@ -65,7 +65,7 @@ class Containment:
     @property
     def objects(self) -> list[tuple[str, str, str]]:
         """Kind, key and problem of everything that is set aside now."""
-        return sorted((kind, key, problem) for (kind, key, _), (problem, _) in self._aside.items())
+        return sorted((kind, key, problem) for (kind, key, _), (problem, _) in self._forked_queries.items())
 
 
 def describe(error: Exception) -> str:

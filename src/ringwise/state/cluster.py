@@ -140,11 +140,11 @@ class ClusterState:
         self.fleets[HOSTS] = self._new_fleet(HOSTS)
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
-        self.averse: dict[str, None] = {}
+        self.anti_affinity_pods: dict[str, None] = {}
         self.namespaces = Namespaces()
         self.hyper_nodes = HyperNodes(compile_expressions)
         self.volumes = VolumeTable()
-        self.averse_changes: RecentChanges[str] = RecentChanges()
+        self.anti_affinity_changes: RecentChanges[str] = RecentChanges()
         #: Pods that were placed or removed, or whose labels changed while they were placed.
         self.placed_changes: RecentChanges[str] = RecentChanges()
         #: Ids of nodes of which anything changed, what is used on them first of all.
@@ -886,7 +886,7 @@ class ClusterState:
         cls, number = placement.pod.cls, placement.node
         tables: list[dict[Any, Any]] = [self.pods_on[number]]
         if cls.pod_anti_affinity:
-            tables.append(self.averse)
+            tables.append(self.anti_affinity_pods)
         if placement.pod.unreadable:
             tables += [self.unreadable_pods, self.unreadable_pods[number]]
         if cls.resource is not None and cls.chips:
@@ -933,8 +933,8 @@ class ClusterState:
         self.pods_on[number][pod.uid] = None
         self.placed_changes.add(pod.uid)
         if cls.pod_anti_affinity:
-            self.averse[pod.uid] = None
-            self.averse_changes.add(pod.uid)
+            self.anti_affinity_pods[pod.uid] = None
+            self.anti_affinity_changes.add(pod.uid)
         if pod.unreadable:
             self.unreadable_pods.setdefault(number, {})[pod.uid] = pod.key
         if pod.claims:
@@ -961,9 +961,9 @@ class ClusterState:
         cls = pod.cls
         del self.pods_on[number][pod.uid]
         self.placed_changes.add(pod.uid)
-        if pod.uid in self.averse:
-            del self.averse[pod.uid]
-            self.averse_changes.add(pod.uid)
+        if pod.uid in self.anti_affinity_pods:
+            del self.anti_affinity_pods[pod.uid]
+            self.anti_affinity_changes.add(pod.uid)
         if pod.unreadable:
             del self.unreadable_pods[number][pod.uid]
             if not self.unreadable_pods[number]:
@@ -1028,9 +1028,9 @@ class ClusterState:
             fleet.drop_claims()
         for uids in self.pods_on:
             uids.clear()
-        for uid in self.averse:
-            self.averse_changes.add(uid)
-        self.averse.clear()
+        for uid in self.anti_affinity_pods:
+            self.anti_affinity_changes.add(uid)
+        self.anti_affinity_pods.clear()
         self.volumes.forget_uses()
         self.unreadable_pods.clear()
         for number in range(len(self.names)):

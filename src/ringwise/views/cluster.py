@@ -18,9 +18,9 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.affected_jobs import AffectedJobs, JobFault
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
 from ringwise.scheduler.explain.why import moves_under_way, reasons_now
-from ringwise.scheduler.hurt import Hurt, HurtJobs
 from ringwise.scheduler.job_states import (
     JobState,
     is_refused,
@@ -49,7 +49,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.views.faults import hurt_fields
+from ringwise.views.faults import job_fault_fields
 from ringwise.views.pictures import chips_fields
 from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReason
@@ -130,7 +130,7 @@ class JobView:
     #: Nodes that were chosen for pods that no object says are bound there.
     would_be_nodes: Sequence[str] = ()
     #: The faults that hurt it now.
-    hurt: list[Hurt] = field(default_factory=list)
+    hurt: list[JobFault] = field(default_factory=list)
     #: What plans of moves that are carried out do for it or with it (M1).
     moves: tuple[str, ...] = ()
     #: What its scheduler wrote into a condition, where the one of this process decides nothing.
@@ -238,7 +238,7 @@ class JobView:
             "reason": None if self.reason is None else self.reason.as_json(),
             "board_reason": self.board,
             "never": self.never,
-            "hurt": [hurt_fields(one) for one in self.hurt],
+            "hurt": [job_fault_fields(one) for one in self.hurt],
             "notes": [] if self.job is None else list(self.job.refused_classes.values()),
             "would_be_placed_on": list(self.would_be_nodes),
         }
@@ -282,7 +282,7 @@ def shortened(message: str) -> str:
     return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
 
 
-def _fault_texts(hurt: Sequence[Hurt]) -> list[str]:
+def _fault_texts(hurt: Sequence[JobFault]) -> list[str]:
     more = [f"and {len(hurt) - MAX_FAULTS} more"] if len(hurt) > MAX_FAULTS else []
     return [*(one.fault.text for one in hurt[:MAX_FAULTS]), *more]
 
@@ -302,7 +302,7 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
     known = objects.view.job_of
     found += [pods_view(objects.view, "Pod", [pod], known(pod.uid) or others.get(pod.uid)) for pod in alone]
-    hurt = HurtJobs(objects.view)
+    hurt = AffectedJobs(objects.view)
     for view in found:
         view.hurt = hurt.of_pods(pod.uid for pod in view.pods)
         view.never = _never(objects, view)

@@ -16,7 +16,7 @@ from ringwise.framework.job import job_key
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason
-from ringwise.scheduler.hurt import HurtJobs
+from ringwise.scheduler.affected_jobs import AffectedJobs
 from ringwise.scheduler.node_faults import NodeFault, node_faults
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
@@ -338,7 +338,7 @@ class DashboardRows:
             del self._outcomes_of[queue]
 
     def _job_row(self, key: str, found: JobView) -> DashboardJob:
-        found.hurt = HurtJobs(self._view).of_pods(pod.uid for pod in found.pods)
+        found.hurt = AffectedJobs(self._view).of_pods(pod.uid for pod in found.pods)
         found.written = None if self._written is None else self._written.of(key)
         if found.job is not None and found.outcome == "pending":
             found.start = self._view.expected_start(found.job.key)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ringwise.scheduler.hurt import Hurt, HurtJobs
+from ringwise.scheduler.affected_jobs import AffectedJobs, JobFault
 from ringwise.scheduler.view import SchedulerView
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.cluster import HurtFields
+    from ringwise.views.documents.cluster import JobFaultFields
     from ringwise.views.documents.maintenance import FaultsDocument
 
 
-def hurt_fields(hurt: Hurt) -> HurtFields:
+def job_fault_fields(hurt: JobFault) -> JobFaultFields:
     fault = hurt.fault
     return {
         "node": fault.node,
@@ -27,9 +27,9 @@ def hurt_fields(hurt: Hurt) -> HurtFields:
 
 def faults_document(view: SchedulerView, now: int) -> FaultsDocument:
     """What `ringwise fault list -o json` prints."""
-    found = HurtJobs(view).all()
+    found = AffectedJobs(view).all()
     return {
         "schema": "ringwise.io/faults/v1",
         "now": now,
-        "faults": [{**hurt_fields(hurt), "jobs": jobs} for hurt, jobs in found],
+        "faults": [{**job_fault_fields(hurt), "jobs": jobs} for hurt, jobs in found],
     }

@@ -1,7 +1,7 @@
 """The table of the kinds of objects that are listed and described.
 
 It imports little, because commands read it when they start. How the objects of a kind are found and described
-is in `apps/sources/documents.py`, how they are drawn in `cli/drawing/kinds.py`.
+is in `apps/sources/documents.py`, how they are drawn in `cli/printers/kinds.py`.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class DashboardAnswers(Protocol):
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]: ...
 
-    async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]: ...
+    async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]: ...
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]: ...
 
@@ -102,7 +102,7 @@ class DashboardServer:
         app.router.add_get(f"{API}/series", self._series)
         app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}", self._job)
         app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}/why", self._why)
-        app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}/story", self._story)
+        app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}/history", self._history)
         app.router.add_get(f"{API}/nodes/{{name}}", self._node)
         app.router.add_post(f"{API}/what-if", self._what_if)
         app.router.add_get(f"{API}/report", self._report)
@@ -222,9 +222,9 @@ class DashboardServer:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         return _document(request, await self._answers.why(_asker(request), namespace, name))
 
-    async def _story(self, request: web.Request) -> web.Response:
+    async def _history(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        return _document(request, await self._answers.story(_asker(request), namespace, name))
+        return _document(request, await self._answers.history(_asker(request), namespace, name))
 
     async def _what_if(self, request: web.Request) -> web.Response:
         if self._manifests >= self._max_manifests:

@@ -19,7 +19,7 @@ from ringwise.views.documents.dashboard import (
     ErrorDocument,
     SeriesDocument,
 )
-from ringwise.views.documents.explain import StoryDocument, WhyDocument
+from ringwise.views.documents.explain import HistoryDocument, WhyDocument
 from ringwise.views.documents.place import PlaceDocument
 
 _REFERENCE = "#/components/schemas/{name}"
@@ -66,10 +66,10 @@ ENDPOINTS = (
         statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
-        f"{_JOB}/story",
+        f"{_JOB}/history",
         "The life of a job",
-        "The document of `ringwise why --story -o json`.",
-        StoryDocument,
+        "The document of `ringwise why --history -o json`.",
+        HistoryDocument,
         statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(

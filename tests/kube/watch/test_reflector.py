@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader
+from ringwise.kube.watch.invalid_objects import InvalidObjects
 from ringwise.kube.watch.kinds import Reader, WatchTarget
-from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.watch.readers import (
     DataReader,
     PlainReader,
@@ -50,7 +50,7 @@ class Watching:
         self, client: Client, target: WatchTarget, reader: Reader, page: int = 500, **more: Any
     ) -> None:
         self.events: list[ev.Event] = []
-        self.malformed = MalformedObjects()
+        self.malformed = InvalidObjects()
         self.clock = InstantClock()
         self.reflector = Reflector(
             client,

@@ -350,7 +350,7 @@ def test_a_reason_of_a_cycle_is_renewed_with_the_cures_of_why() -> None:
 def test_jobs_of_one_command_share_a_budget_and_all_have_reasons_as_of_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ringwise.scheduler.explain.cure_search.SHARED_BUDGET", 1500)
+    monkeypatch.setattr("ringwise.scheduler.explain.fix_search.SHARED_BUDGET", 1500)
     waiting = [pod(f"new-{number}", 8) for number in range(40)]
     view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), *waiting)
     jobs = [job for job in view.jobs.values() if job.reason is not None]

@@ -10,7 +10,7 @@ import pytest
 from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
-from ringwise.scheduler.explain.near_misses import holders
+from ringwise.scheduler.explain.closest_nodes import holders
 from ringwise.state.model import DeviceReport, Isolation, Isolations, ReportedFault
 from ringwise.topology.chips import chips_of
 from tests.builders.values import CHIP, report

@@ -1,4 +1,4 @@
-"""A browser for the stories, or a clear word why they are skipped."""
+"""A browser for the histories, or a clear word why they are skipped."""
 
 from __future__ import annotations
 

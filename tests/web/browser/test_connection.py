@@ -137,7 +137,7 @@ def test_a_document_that_could_not_be_read_is_read_when_the_server_is_back(
         network.mend()
         view.wait_state("live")
         view.row("node-", "Pods").wait_for()
-        # Reason and story are read by themselves, a moment later or earlier.
+        # Reason and history are read by themselves, a moment later or earlier.
         for problem in view.page.get_by_text("cannot be shown").all():
             problem.wait_for(state="detached")
         assert view.page.get_by_text("cannot be shown").count() == 0

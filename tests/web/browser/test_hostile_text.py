@@ -122,7 +122,7 @@ def test_any_text_in_any_document_stays_text(lab: DashboardLab, open_page: Opene
     def job_path(name: str) -> tuple[str, str, str]:
         path = ("jobs", fuzz.text("lab"), fuzz.text(name))
         encoded = "/".join(js_encoded(part) for part in path)
-        for tail in ("", "/why", "/story"):
+        for tail in ("", "/why", "/history"):
             real[f"{encoded}{tail}"] = f"jobs/lab/{name}{tail}"
         return path
 

@@ -39,9 +39,9 @@ def test_a_job_arrives_waits_and_is_cured(lab: DashboardLab, open_page: Opener) 
     view.see_total("jobs waiting", "0")
     where = view.page.get_by_role("list", name="Where the job is")
     where.get_by_text("leaf switch").first.wait_for()
-    story = view.page.get_by_role("list", name="Story").first
-    story.get_by_text("waits", exact=True).wait_for()
-    story.get_by_text("runs", exact=True).wait_for()
+    history = view.page.get_by_role("list", name="Story").first
+    history.get_by_text("waits", exact=True).wait_for()
+    history.get_by_text("runs", exact=True).wait_for()
     view.until(lambda: view.page.get_by_role("table", name="Pods").get_by_role("row").count() == 3)
 
 

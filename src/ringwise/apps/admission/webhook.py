@@ -64,7 +64,7 @@ from ringwise.kubeclient.resources import NAMESPACES
 from ringwise.kubeclient.retry import Backoff
 from ringwise.kubeclient.tasks import end, stop_signal
 from ringwise.log import Logger
-from ringwise.manifests.kinds import Hearer
+from ringwise.manifests.kinds import Watcher
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.readable import UNREADABLE, readable
@@ -538,7 +538,7 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
         {},
         options.configuration_map,
         queues=cluster.observed,
-        hearer=Hearer.ADMISSION,
+        component=Watcher.ADMISSION,
         registry=registry,
     )
     watched.append((WatchTarget(NAMESPACES), NamespaceReader(cluster.namespace_queues)))

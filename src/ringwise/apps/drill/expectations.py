@@ -8,7 +8,7 @@ from dataclasses import field
 from ringwise.apps.drill.file import ALL, Expect
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.story import StoryBook
+from ringwise.scheduler.explain.job_history import HistoryBook
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
 from ringwise.topology.nearest import did_you_mean
@@ -34,16 +34,16 @@ class Checked:
 
 @dataclass(slots=True)
 class Before:
-    """What was there before the last fault: by job and rank; and how long the stories were."""
+    """What was there before the last fault: by job and rank; and how long the histories were."""
 
     places: dict[str, dict[int, Checked]] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
 
-    def remember(self, live: LiveLab, book: StoryBook) -> None:
+    def remember(self, live: LiveLab, book: HistoryBook) -> None:
         for view in job_views(live.objects):
             known = self.places.setdefault(view.key, {})
             known.update({rank: pod for rank, pod in ranks_of(view).items() if pod.node and not pod.going})
-        self.told = {key: len(story.entries) for key, story in book.jobs.items()}
+        self.told = {key: len(history.entries) for key, history in book.jobs.items()}
 
 
 def ranks_of(view: JobView) -> dict[int, Checked]:
@@ -77,7 +77,7 @@ def places_of(live: LiveLab, name: str) -> dict[int, Checked]:
     return ranks_of(job_named(live, name))
 
 
-def problems_of(live: LiveLab, step: Expect, before: Before, book: StoryBook) -> Iterator[str]:
+def problems_of(live: LiveLab, step: Expect, before: Before, book: HistoryBook) -> Iterator[str]:
     """What is not as expected, one sentence each."""
     view = job_named(live, step.job)
     if step.phase is not None and view.shown_phase != step.phase:
@@ -110,10 +110,10 @@ def problems_of(live: LiveLab, step: Expect, before: Before, book: StoryBook) ->
         code = view.reason.code if view.reason is not None else "no reason"
         if code != step.reason:
             yield f"it waits for {code}" if view.reason is not None else "it does not wait"
-    if step.story:
-        story = book.jobs.get(view.key)
-        told = [] if story is None else story.entries[before.told.get(view.key, 0) :]
-        for text in step.story:
+    if step.history:
+        history = book.jobs.get(view.key)
+        told = [] if history is None else history.entries[before.told.get(view.key, 0) :]
+        for text in step.history:
             if not any(text in entry.text or text == entry.code for entry in told):
                 yield f'nothing says "{text}"'
 

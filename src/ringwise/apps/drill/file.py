@@ -213,8 +213,8 @@ class Expect(_Part, frozen=True):
     avoids: Names = Names()
     #: Code of the reason why it waits.
     reason: str | None = None
-    #: Words that its story contains since the last fault.
-    story: Names = Names()
+    #: Words that its history contains since the last fault.
+    history: Names = Names()
     #: It holds after so long at the latest; it holds all that time.
     within: Span | None = None
     throughout: Span | None = msgspec.field(default=None, name="for")

@@ -41,7 +41,7 @@ from ringwise.grammar import agrees
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.text.errors import DocumentError
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.story import StoryBook, StoryEntry
+from ringwise.scheduler.explain.job_history import HistoryBook, HistoryEntry
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Pod
 from ringwise.wellknown import BATCH_API, EXPECTED_DURATION, SIMULATE, VOLCANO_SCHEDULER
@@ -77,7 +77,7 @@ class StepResult:
 class TimelineEntry:
     #: Key of the job; empty for steps.
     job: str
-    entry: StoryEntry
+    entry: HistoryEntry
 
 
 @dataclass(slots=True)
@@ -132,15 +132,15 @@ class _Run:
         self._drill = drill
         self._play = play
         self._live = live
-        self._book = StoryBook()
-        #: Entries of stories that are in the timeline, by id.
-        self._shown: dict[int, StoryEntry] = {}
+        self._book = HistoryBook()
+        #: Entries of histories that are in the timeline, by id.
+        self._shown: dict[int, HistoryEntry] = {}
         self._result = DrillResult(drill)
         self._before = Before()
         self._follow()
 
     def _follow(self) -> None:
-        """Every turn of the present scheduler becomes a part of the stories."""
+        """Every turn of the present scheduler becomes a part of the histories."""
         live = self._live
 
         def turn(batch: Batch) -> None:
@@ -166,7 +166,7 @@ class _Run:
                 raise DrillStepError("\n".join(lines)) from None
             except NotConvergingError as error:
                 raise DrillStepError(f"{self._drill.path}: steps[{number}]: {error}") from None
-            self._show_stories()
+            self._show_histories()
             if result.holds is not None:
                 words = result.text if result.holds else f"{result.text}: {'; '.join(result.problems)}"
                 kind = HOLDS if result.holds else FAILS
@@ -174,11 +174,11 @@ class _Run:
         self._result.end = self._live.now
         return self._result
 
-    def _show_stories(self) -> None:
+    def _show_histories(self) -> None:
         """What happened to the jobs since the last step, in the order of time."""
         new: list[tuple[int, int, TimelineEntry]] = []
-        for key, story in self._book.jobs.items():
-            for entry in story.entries:
+        for key, history in self._book.jobs.items():
+            for entry in history.entries:
                 if id(entry) not in self._shown:
                     self._shown[id(entry)] = entry
                     new.append((entry.at, len(new), TimelineEntry(key, entry)))
@@ -301,7 +301,7 @@ class _Run:
         return found
 
     def _remember(self) -> None:
-        """What the next expectations compare with: where every pod is now, and how far the stories are."""
+        """What the next expectations compare with: where every pod is now, and how far the histories are."""
         self._before.remember(self._live, self._book)
 
     # -- expectations --------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ class _Run:
 
 
 def _entry(at: int, kind: str, text: str) -> TimelineEntry:
-    return TimelineEntry("", StoryEntry(at, kind, text))
+    return TimelineEntry("", HistoryEntry(at, kind, text))
 
 
 def vcjob_manifest(job: NewJob) -> dict[str, object]:
@@ -406,7 +406,7 @@ def _expectation_text(step: Expect) -> str:
     words += [f"rank {rank} on {node}" for rank, node in step.nodes.items()]
     words += [f"not on {', '.join(step.avoids)}" if step.avoids else ""]
     words += [f"waits for {step.reason}" if step.reason is not None else ""]
-    words += [f'told "{text}"' for text in step.story]
+    words += [f'told "{text}"' for text in step.history]
     if step.within is not None:
         words.append(f"within {duration_text(step.within)}")
     if step.throughout is not None:

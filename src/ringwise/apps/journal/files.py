@@ -5,7 +5,7 @@
 The core thread only puts each turn into the queue. Whatever happens to the files (a full disk, a folder
 that cannot be written, another process with the same file) costs turns of the journal and no decision: it
 is logged once, counted, and tried again. After missing turns, and in every new file, a section begins with
-the objects of all jobs, so that stories go on (see `format.py`).
+the objects of all jobs, so that histories go on (see `format.py`).
 """
 
 from __future__ import annotations

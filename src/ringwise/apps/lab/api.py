@@ -19,16 +19,16 @@ import msgspec
 from aiohttp import web
 
 from ringwise import __version__
-from ringwise.apps.aside import (
+from ringwise.apps.estimating import Answer, StartEstimator
+from ringwise.apps.extensions import plugin_problems
+from ringwise.apps.forked_queries import (
     PAUSE_OF_LAB,
-    Aside,
     Copy,
+    ForkedQueries,
     Progress,
     QuestionFailedError,
     TooManyQuestionsError,
 )
-from ringwise.apps.estimating import Answer, StartEstimator
-from ringwise.apps.extensions import plugin_problems
 from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab, Submitted
@@ -53,7 +53,13 @@ from ringwise.apps.lab.requests import (
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.moves import progress_of, result_of
 from ringwise.apps.sources.documents import all_names, find_name
-from ringwise.apps.suspension import ACTIONS, NotPossibleError, Wish, job_change_document, message_of
+from ringwise.apps.suspension import (
+    ACTIONS,
+    JobChangeRequest,
+    NotPossibleError,
+    job_change_document,
+    message_of,
+)
 from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
@@ -94,7 +100,18 @@ EXPLAINED = 10
 ESTIMATE_INTERVAL = 10.0
 #: Questions that try placements, or read a whole journal.
 LONG_QUERIES = frozenset(
-    {"capacity", "defrag-plan", "describe", "doctor", "drain", "drain-plan", "moves", "place", "story", "why"}
+    {
+        "capacity",
+        "defrag-plan",
+        "describe",
+        "doctor",
+        "drain",
+        "drain-plan",
+        "moves",
+        "place",
+        "history",
+        "why",
+    }
 )
 
 #: Raised before anything was changed.
@@ -119,11 +136,11 @@ class LabServer:
         self,
         live: LiveLab,
         dashboard: AbstractAsyncContextManager[object] | None = None,
-        aside: Aside | None = None,
+        forked_queries: ForkedQueries | None = None,
     ) -> None:
-        """`dashboard` is open while the lab runs; `aside` answers its long questions, too."""
+        """`dashboard` is open while the lab runs; `forked_queries` answers its long questions, too."""
         self.live = live
-        self._aside = aside or Aside(pause=PAUSE_OF_LAB)
+        self._forked_queries = forked_queries or ForkedQueries(pause=PAUSE_OF_LAB)
         self._dashboard = dashboard or nullcontext()
         #: Nobody else shows what was expected last: commands ask anew.
         self._estimates = dashboard is not None
@@ -162,7 +179,7 @@ class LabServer:
             self.live.lab.inject(*events)
             self._wake.set()
 
-        return StartEstimator(self._aside, deciding, tell, ESTIMATE_INTERVAL)
+        return StartEstimator(self._forked_queries, deciding, tell, ESTIMATE_INTERVAL)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -254,7 +271,7 @@ class LabServer:
     async def _copied(self, question: Callable[[], Any], progress: Progress | None = None) -> msgspec.Raw:
         """The answer of a copy of the lab. Raises _Refused, TooManyQuestionsError, QuestionFailedError."""
 
-        sent = await self._aside.answer(_between_turns, lambda: _sent(question), progress)
+        sent = await self._forked_queries.answer(_between_turns, lambda: _sent(question), progress)
         found = _SENT.decode(sent)
         if found.status:
             raise _Refused(found.status, found.error)
@@ -450,7 +467,7 @@ class LabServer:
         """Suspend, resume or requeue."""
         live = self.live
         key = find_name(live.objects, "job", request.job, request.namespace)
-        wish = Wish(action, request.queue, request.priority)
+        wish = JobChangeRequest(action, request.queue, request.priority)
         change = live.change_job(key, wish, message_of(request.by, request.reason))
         namespace, _, name = key.partition("/")
         return job_change_document(namespace, name, "vcjob", action, change)
@@ -619,13 +636,13 @@ def _problem(error: Exception) -> tuple[int, str]:
 def run_lab(
     live: LiveLab,
     on_turn: Callable[[], None] | None = None,
-    dashboard: Callable[[Aside], AbstractAsyncContextManager[object]] | None = None,
+    dashboard: Callable[[ForkedQueries], AbstractAsyncContextManager[object]] | None = None,
 ) -> None:
     """Run in the foreground until Ctrl-C; the folder is left complete."""
 
     async def main() -> None:
-        aside = Aside(pause=PAUSE_OF_LAB)
-        page = None if dashboard is None else dashboard(aside)
-        await LabServer(live, page, aside).run(on_turn)
+        forked_queries = ForkedQueries(pause=PAUSE_OF_LAB)
+        page = None if dashboard is None else dashboard(forked_queries)
+        await LabServer(live, page, forked_queries).run(on_turn)
 
     asyncio.run(main())

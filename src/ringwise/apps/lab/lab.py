@@ -20,9 +20,9 @@ from ringwise.apps.lab.submission import Submission, adopted, refusals, without_
 from ringwise.apps.loading import check_holds
 from ringwise.apps.reservations import check_new, unknown_reservation
 from ringwise.apps.suspension import (
+    JobChangeRequest,
     NotPossibleError,
     PlannedChange,
-    Wish,
     change_of,
     check_priority,
     check_queue,
@@ -170,7 +170,7 @@ class LiveLab:
             _LOG.warning("accounting document is left alone", file=name, why=why)
         self.scheduler = self._new_scheduler()
         self.lab = EmbeddedLoop(self.cluster, self.scheduler, Controller(), self.clock)
-        self.lab.aside = self._automatic_moves
+        self.lab.forked_queries = self._automatic_moves
         #: When moves were last looked for.
         self._looked_for_moves: int | None = None
 
@@ -347,7 +347,7 @@ class LiveLab:
             done = f"refused: {told.message}" if told is not None and told.warning else "carried out"
             answer.objects.append({"kind": queue.action, "name": queue.name, "action": done})
 
-    def change_job(self, key: str, wish: Wish, message: str) -> PlannedChange:
+    def change_job(self, key: str, wish: JobChangeRequest, message: str) -> PlannedChange:
         """Suspend, resume or requeue a vcjob: by a Command, or a new spec. Raises NotPossibleError."""
         self._catch_up()
         job = self.cluster.get(VcJob, key)
@@ -372,7 +372,7 @@ class LiveLab:
             raise NotPossibleError(told.message)
         return change
 
-    def _check_wish(self, wish: Wish) -> None:
+    def _check_wish(self, wish: JobChangeRequest) -> None:
         if wish.queue is not None:
             queues = {queue.name: queue for queue in self.cluster.all(Queue)}
             found = queues.get(wish.queue)

@@ -8,6 +8,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 
+from ringwise.apps.job_history import history_of
 from ringwise.apps.lab.lab import LiveLab, copy_of
 from ringwise.apps.lab.maintenance import (
     Goes,
@@ -21,9 +22,8 @@ from ringwise.apps.lab.maintenance import (
 )
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, what_if
-from ringwise.apps.reservations import ReservationWish
+from ringwise.apps.reservations import ReservationRequest
 from ringwise.apps.sources.documents import ClusterAnswers, all_names, plain
-from ringwise.apps.story import story_of
 from ringwise.apps.support.objects import lines_of_events
 from ringwise.apps.targets import find_target, moment
 from ringwise.embed.clock import VirtualClock
@@ -36,14 +36,14 @@ from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.accounting import GroupBy, ReportDocument
 from ringwise.views.documents.cluster import StatusFields
-from ringwise.views.documents.explain import DoctorDocument, StoryDocument
+from ringwise.views.documents.explain import DoctorDocument, HistoryDocument
 from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.history import history_document
 from ringwise.views.lists import Listing
 from ringwise.views.names import UnknownNameError, qualified
 from ringwise.views.place import place_document
 from ringwise.views.report import period_asked, report_document
-from ringwise.views.story import story_document
 
 Parameters = Mapping[str, Any]
 #: The answers of a lab and the parameters in, a document out.
@@ -83,14 +83,14 @@ class LabAnswers(ClusterAnswers):
     def doctor(self) -> DoctorDocument:
         return DoctorDocument.of(diagnose(self.live.view, renews_reports=False))
 
-    def story(self, job: str, namespace: str | None = None) -> StoryDocument:
-        """Raises UnknownStoryError. Every turn is in the journal on disk before a query is answered."""
+    def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
+        """Raises UnknownHistoryError. Every turn is in the journal on disk before a query is answered."""
         folder = self.live.folder
         if not folder.journal.exists():
             raise UnknownNameError("this lab keeps no journal (--journal-size 0)")
         journals = [path for path in (folder.older_journal, folder.journal) if path.exists()]
-        told = story_of(qualified(job, namespace), journals)
-        return story_document(told.story, told.until, told.notes)
+        told = history_of(qualified(job, namespace), journals)
+        return history_document(told.history, told.until, told.notes)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Raises AlreadyThereError."""
@@ -196,7 +196,7 @@ def drain_document(
 
 
 #: Parameters that are no words, numbers or truth values.
-_PARAMETER_TYPES: dict[str, type] = {"listing": Listing, "wish": ReservationWish}
+_PARAMETER_TYPES: dict[str, type] = {"listing": Listing, "wish": ReservationRequest}
 
 
 def _method(method: str) -> Query:
@@ -265,7 +265,7 @@ QUERIES: dict[str, Query] = {
         name: _method(name)
         for name in (
             *("get", "describe", "top", "faults", "limits", "report", "idle"),
-            *("why", "story", "capacity", "doctor", "topology"),
+            *("why", "history", "capacity", "doctor", "topology"),
         )
     },
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from ringwise.apps.device_plugin_tokens import token_findings
 from ringwise.apps.live import LiveCluster, read_cluster, with_submitted
-from ringwise.apps.live_story import read_story
+from ringwise.apps.live_history import read_history
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.scheduler_health import binding_findings, lease_findings, read_leases
@@ -33,12 +33,12 @@ from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.doctor import unread_finding
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.topology.boards import BoardCatalog
-from ringwise.views.documents.explain import DoctorDocument, StoryDocument
+from ringwise.views.documents.explain import DoctorDocument, HistoryDocument
 from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.history import history_document
 from ringwise.views.lists import EVERYTHING, Listing
 from ringwise.views.names import qualified
 from ringwise.views.place import place_document
-from ringwise.views.story import story_document
 from ringwise.wellknown import RECORD_CONFIG_MAPS, UNREAD_RECORD_CONFIG_MAP, VOLCANO_SYSTEM
 
 _SHOWN_ERRORS = 3
@@ -141,11 +141,11 @@ class ClusterSource(ObjectAnswers):
             # The API server keeps them all the same when pods are evicted.
             return (), [f"disruption budgets: {error}"]
 
-    def story(self, job: str, namespace: str | None = None) -> StoryDocument:
-        """From the Events of the cluster. Raises UnknownStoryError."""
+    def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
+        """From the Events of the cluster. Raises UnknownHistoryError."""
         name = qualified(job, namespace)
-        told = run(self._access, lambda client: read_story(client, name, self._now))
-        return story_document(told.story, told.until, told.notes)
+        told = run(self._access, lambda client: read_history(client, name, self._now))
+        return history_document(told.history, told.until, told.notes)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Where the jobs would be placed if they were submitted now. Raises AlreadyThereError.

@@ -13,7 +13,7 @@ import msgspec
 
 from ringwise.apps.moves import with_saving
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
-from ringwise.apps.reservations import ReservationWish, reservation_of
+from ringwise.apps.reservations import ReservationRequest, reservation_of
 from ringwise.framework.amounts import request_text
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
@@ -119,7 +119,7 @@ class ClusterAnswers(ABC):
     def limits(self) -> LimitsDocument:
         return limits_document(self.decided.view, self.objects.view, self.now)
 
-    def reservation_plan(self, wish: ReservationWish) -> ReservationPlanDocument:
+    def reservation_plan(self, wish: ReservationRequest) -> ReservationPlanDocument:
         """Raises ValueError and LookupError with one line."""
         made = reservation_of(self.objects, wish, self.now)
         (fields,) = reservation_documents(self.objects.view, self.now, [made])

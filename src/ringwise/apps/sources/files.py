@@ -25,7 +25,7 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.views.place import place_document
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.explain import StoryDocument
+    from ringwise.views.documents.explain import HistoryDocument
     from ringwise.views.documents.place import PlaceDocument
 
 
@@ -79,8 +79,8 @@ class FilesSource(ObjectAnswers):
             missing = counted(unbound, "pod has", "pods have")
             self._tell(f"note: shows the files{moment}, before any decision; {missing} no node")
 
-    def story(self, job: str, namespace: str | None = None) -> StoryDocument:
-        raise NotAnsweredError("manifests hold no story: give --journal FILE, or query a lab")
+    def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
+        raise NotAnsweredError("manifests hold no history: give --journal FILE, or query a lab")
 
     def place(
         self,

@@ -53,7 +53,7 @@ class LabSource:
     top = _question("top")
     faults = _question("faults")
     why = _question("why", "job", "namespace")
-    story = _question("story", "job", "namespace")
+    history = _question("history", "job", "namespace")
     capacity = _question("capacity", "queue", document=CapacityDocument)
     limits = _question("limits")
     doctor = _question("doctor", document=DoctorDocument)

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
+from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError, TooManyQuestionsError
+from ringwise.apps.job_history import UnknownHistoryError, history_of
 from ringwise.apps.journal.format import JournalError
 from ringwise.apps.place import AlreadyThereError, what_if
 from ringwise.apps.queries import explain_job
-from ringwise.apps.story import UnknownStoryError, story_of
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
 from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
@@ -22,9 +22,9 @@ from ringwise.views.cluster import vcjob_view
 from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.explain import WhyDocument
 from ringwise.views.explain import document_without_gang, explanation_document
+from ringwise.views.history import history_document
 from ringwise.views.place import place_document
 from ringwise.views.report import ReportPeriod, report_document
-from ringwise.views.story import story_document
 from ringwise.web.application import Asker
 from ringwise.web.core import Core, WatchedScheduler
 from ringwise.web.guard import RequestRefusedError
@@ -46,18 +46,18 @@ class SchedulerAnswers:
         self,
         core: Core,
         journals: Callable[[], Sequence[Path]] | None = None,
-        aside: Aside | None = None,
+        forked_queries: ForkedQueries | None = None,
         disruption_budgets: Callable[[], Awaitable[BudgetsRead]] | None = None,
         accounts: ReadAccounts | None = None,
     ) -> None:
-        """`journals` are the files with the story of the cluster, oldest first; None: there are none.
+        """`journals` are the files with the history of the cluster, oldest first; None: there are none.
 
         `disruption_budgets` reads those of the cluster; None: it has none. `accounts` reads names and texts
         of the documents of accounting; None: none are kept.
         """
         self._core = core
         self._journals = journals
-        self._aside = aside or Aside()
+        self._forked_queries = forked_queries or ForkedQueries()
         self._disruption_budgets = disruption_budgets
         self._accounts = accounts
 
@@ -66,13 +66,13 @@ class SchedulerAnswers:
         read = no_budgets() if self._disruption_budgets is None else await self._disruption_budgets()
         return await self._answer(lambda scheduler, now: _why(scheduler, now, namespace, name, lambda: read))
 
-    async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
+    async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
         if not journals:
             raise RequestRefusedError(
-                404, "no-journal", "there is no journal that could tell the story of the job"
+                404, "no-journal", "there is no journal that could tell the history of the job"
             )
-        return await self._answer(lambda scheduler, now: _story(journals, namespace, name))
+        return await self._answer(lambda scheduler, now: _history(journals, namespace, name))
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:
         return await self._answer(lambda scheduler, now: _what_if(scheduler, now, _read(text)))
@@ -86,7 +86,7 @@ class SchedulerAnswers:
     async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:
         """Raises RequestRefusedError and NotLeadingError."""
         try:
-            answer = await self._aside.answer(
+            answer = await self._forked_queries.answer(
                 self._core.copy, lambda scheduler, now: _encoded(question, scheduler, now)
             )
         except TooManyQuestionsError as error:
@@ -128,12 +128,12 @@ def _report(documents: Documents, now: int, by: GroupBy, days: int) -> Mapping[s
     return report_document(documents, ReportPeriod(first.isoformat(), today.isoformat()), by, now)
 
 
-def _story(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, Any]:
+def _history(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, Any]:
     try:
-        told = story_of(f"{namespace}/{name}", journals)
-    except (UnknownStoryError, JournalError) as error:
+        told = history_of(f"{namespace}/{name}", journals)
+    except (UnknownHistoryError, JournalError) as error:
         raise RequestRefusedError(404, "not-found", str(error)) from None
-    return story_document(told.story, told.until)
+    return history_document(told.history, told.until)
 
 
 def _why(

@@ -120,11 +120,11 @@ class KubeAnswers:
                 return found
         return await self._own.why(asker, namespace, name)
 
-    async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
+    async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         """What was decided is in the journal of the replica that decided it."""
         if not self._core.leads:
             raise NotLeadingError(self._core.leader)
-        return await self._own.story(asker, namespace, name)
+        return await self._own.history(asker, namespace, name)
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:
         """It is answered from the objects alone, by whomever."""

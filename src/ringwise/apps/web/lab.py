@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ringwise import __version__
-from ringwise.apps.aside import Aside
+from ringwise.apps.forked_queries import ForkedQueries
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.web.job_documents import Documents, SchedulerAnswers
 from ringwise.views.documents.dashboard import DashboardSource
@@ -29,7 +29,7 @@ class LabCore:
         return await self.call(fork)
 
 
-def lab_dashboard(live: LiveLab, aside: Aside | None = None) -> DashboardServer:
+def lab_dashboard(live: LiveLab, forked_queries: ForkedQueries | None = None) -> DashboardServer:
     core = LabCore(live)
 
     def source() -> DashboardSource:
@@ -47,5 +47,5 @@ def lab_dashboard(live: LiveLab, aside: Aside | None = None) -> DashboardServer:
     async def accounts() -> Documents:
         return live.accounts.read()
 
-    answers = SchedulerAnswers(core, journals, aside, accounts=accounts)
+    answers = SchedulerAnswers(core, journals, forked_queries, accounts=accounts)
     return DashboardServer(Hub(core, source), answers, Guard())

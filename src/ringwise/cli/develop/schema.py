@@ -24,7 +24,7 @@ def schema_command(name: str | None) -> None:
         except LookupError as error:
             raise stop(f"ringwise: {error}") from None
         return
-    from ringwise.cli.drawing.tables import Column, Table
+    from ringwise.cli.printers.tables import Column, Table
 
     table = Table([Column("name"), Column("schema"), Column("printed by", wraps=True)])
     for kind in DOCUMENTS:

@@ -27,8 +27,8 @@ def demo() -> None:
     """Place jobs of every kind on embedded clusters, and explain each result."""
     from ringwise.apps.drill import run
     from ringwise.apps.drill.file import read_drill
-    from ringwise.cli.drawing.lines import print_line
-    from ringwise.cli.drawing.tables import Column, Table
+    from ringwise.cli.printers.lines import print_line
+    from ringwise.cli.printers.tables import Column, Table
 
     console = stdout_console()
     labs: dict[int, LiveLab] = {}
@@ -80,8 +80,8 @@ def command_of_this_program() -> str:
 def _show(console: Console, live: LiveLab, command: str) -> None:
     """Print what a command of the lab prints."""
     from ringwise.apps.lab.queries import LabAnswers
-    from ringwise.cli.drawing.explain import print_explanation
-    from ringwise.cli.drawing.kinds import DRAWINGS
+    from ringwise.cli.printers.explain import print_explanation
+    from ringwise.cli.printers.kinds import DRAWINGS
     from ringwise.views.kinds import BY_PLURAL
 
     answers = LabAnswers(live)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ringwise.cli.ask.queries import show
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import output_option, spinner, stop
+from ringwise.cli.query.queries import show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,7 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
     passed = all(result.passed for result in results)
 
     def draw(console: Console) -> None:
-        from ringwise.cli.drawing.drill import print_drills
+        from ringwise.cli.printers.drill import print_drills
 
         print_drills(console, document, quiet)
 
@@ -82,7 +82,7 @@ def _document(results: list[DrillResult], passed: bool) -> DrillDocument:
 def _fields(result: DrillResult) -> DrillFields:
     from ringwise.apps.drill.run import START
     from ringwise.durations import time_text
-    from ringwise.views.story import seconds, timeline_fields
+    from ringwise.views.history import seconds, timeline_fields
 
     return {
         "file": str(result.drill.path),

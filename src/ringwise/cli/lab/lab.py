@@ -13,18 +13,18 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from ringwise.apps.aside import Aside
+from ringwise.apps.forked_queries import ForkedQueries
 from ringwise.apps.lab.api import run_lab
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MAX_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
 from ringwise.cli.completion import KnownName, shipped_board_names
-from ringwise.cli.drawing.cluster import counts_text, use_text
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.listening import LOOPBACK
 from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
+from ringwise.cli.printers.cluster import counts_text, use_text
 from ringwise.durations import time_text
 from ringwise.embed.fleets import MAX_NODES, boards_asked
 from ringwise.embed.kubelet import SimulationSettings
@@ -223,7 +223,7 @@ def _other_folder(live: LiveLab) -> str:
 
 def _dashboard(
     live: LiveLab, address: str | None
-) -> Callable[[Aside], AbstractAsyncContextManager[None]] | None:
+) -> Callable[[ForkedQueries], AbstractAsyncContextManager[None]] | None:
     """Opens the dashboard and prints where it is; None where none is wanted."""
     if address == "":
         return None
@@ -238,9 +238,11 @@ def _dashboard(
         )
 
     @asynccontextmanager
-    async def serving(aside: Aside) -> AsyncIterator[None]:
+    async def serving(forked_queries: ForkedQueries) -> AsyncIterator[None]:
         wanted = address or f"{LOOPBACK}:{DASHBOARD_PORT}"
-        async with listening(lab_dashboard(live, aside=aside), wanted, or_any_port=address is None) as url:
+        async with listening(
+            lab_dashboard(live, forked_queries=forked_queries), wanted, or_any_port=address is None
+        ) as url:
             click.echo(f"dashboard on {url}")
             yield
 

@@ -13,10 +13,10 @@ import click
 from ringwise.apps.journal.format import JournalFile, open_journal
 from ringwise.apps.lab.folder import LabFolder, default_folder
 from ringwise.apps.replay import Replay, replay
-from ringwise.cli.ask.queries import lab_option
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import BUNDLE_SUFFIXES, load_catalog
 from ringwise.cli.output import board_option, complain, output_option, print_document, spinner, stop
+from ringwise.cli.query.queries import lab_option
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.ask.queries import show
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import configuration_option, output_option, stop
+from ringwise.cli.query.queries import show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,7 +111,7 @@ def simulate_command(file: Path, page: Path | None, output: str, **options: Any)
     document = simulation_document(comparison)
 
     def draw(console: Console) -> None:
-        from ringwise.cli.drawing.simulation import print_simulation
+        from ringwise.cli.printers.simulation import print_simulation
 
         print_simulation(console, document)
 

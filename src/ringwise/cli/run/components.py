@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.ask.web_options import WEB, take_web
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, shown_default
 from ringwise.cli.output import Command, api_server_options, board_option, stop, with_options
+from ringwise.cli.query.web_options import WEB, take_web
 from ringwise.log import configure
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
@@ -220,7 +220,7 @@ _cluster_options = with_options(
 @click.option(
     "--journal",
     type=click.Path(path_type=Path),
-    help="Record every turn in this file, for `ringwise replay` and `ringwise why --story`.",
+    help="Record every turn in this file, for `ringwise replay` and `ringwise why --history`.",
 )
 @click.option(
     "--journal-size",

@@ -87,7 +87,7 @@ def check_command(
 
 
 def _print(document: HardwareCheckDocument) -> None:
-    from ringwise.cli.drawing.tables import Column, Table
+    from ringwise.cli.printers.tables import Column, Table
     from ringwise.wellknown import ACCELERATOR_TYPE
 
     console = stdout_console()

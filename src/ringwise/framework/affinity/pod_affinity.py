@@ -1,7 +1,7 @@
 """Inter-pod affinity: pods that the terms of a pod match, counted by topology domain.
 
 A *domain* is all nodes that share a value of a term's topology key. All terms of a job are compiled together
-(`averse_pods.TermSets`): a set of terms is an integer with a bit for each, and each placed pod is looked at
+(`TermSets`): a set of terms is an integer with a bit for each, and each placed pod is looked at
 once, however many terms there are. Pods are counted when a job first asks, and the counts follow what is
 placed from then on, so a pod sees those that were placed before it in the same statement.
 """
@@ -18,7 +18,7 @@ from ringwise.framework.affinity.topology_spread import (
     count_domains,
     counted_nodes,
 )
-from ringwise.framework.averse_pods import TermSets
+from ringwise.framework.anti_affinity_index import TermSets
 from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED
 from ringwise.framework.job import Job
 from ringwise.framework.selectors import domain_of, nodes_in

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ringwise.framework.amounts import request_text
-from ringwise.framework.evictions.cool_down import set_aside
+from ringwise.framework.evictions.recently_faulty_chips import set_aside
 from ringwise.framework.extension_points import (
     JOB_PLAN,
     NODE_FILTER,

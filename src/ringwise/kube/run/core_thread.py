@@ -17,7 +17,7 @@ from ringwise.durations import SECOND, earliest
 from ringwise.kube.run.volcano_counts import VolcanoCounts
 from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
-from ringwise.manifests.kinds import Hearer, deletion_of, heard_by
+from ringwise.manifests.kinds import Watcher, deletion_of, watched_by
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.metrics.prometheus import Metrics
@@ -44,8 +44,12 @@ _MAX_REST = 0.1
 #: What users ask for with Command objects.
 _COMMANDS = (ev.JobCommand, ev.QueueCommand)
 #: Of objects; and all that the scheduler does not need.
-_FOR_CONTROLLER = heard_by(Hearer.CONTROLLER) | heard_by(Hearer.DISCOVERY)
-_FOR_CONTROLLER_ALONE = {*_COMMANDS, ev.JobHeldUp, *(_FOR_CONTROLLER - heard_by(Hearer.SCHEDULER))}
+_FOR_CONTROLLER = watched_by(Watcher.CONTROLLER) | watched_by(Watcher.DISCOVERY)
+_FOR_CONTROLLER_ALONE = {
+    *_COMMANDS,
+    ev.JobHeldUp,
+    *(_FOR_CONTROLLER - watched_by(Watcher.SCHEDULER)),
+}
 
 Deliver = Callable[[list[Command]], object]
 Answer = TypeVar("Answer")

@@ -13,9 +13,9 @@ from ringwise.kube.run.idle_event_loop import loop_idle_event
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.volcano_counts import milliseconds
 from ringwise.kube.run.watchdog import STALL_TIMEOUT
+from ringwise.kube.watch.invalid_objects import BadObject, InvalidObjects
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
-from ringwise.kube.watch.malformed import BadObject, MalformedObjects
 from ringwise.kube.watch.readers import ObservedGroup, ObservedHyperNode, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
@@ -34,7 +34,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, PODS
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
-from ringwise.manifests.kinds import Hearer
+from ringwise.manifests.kinds import Watcher
 from ringwise.messages.commands import Command, SetAside
 from ringwise.messages.events import LeaderRecordRead
 from ringwise.metrics.prometheus import Metrics
@@ -104,7 +104,7 @@ class LeaderTerm:
         rng: random.Random,
         on_crash: Callable[[BaseException], None],
     ) -> None:
-        self.malformed = MalformedObjects()
+        self.malformed = InvalidObjects()
         self._client = client
         #: For all writes of this term: each passes the fence just before it is sent.
         self._writer = client.gated(fence)
@@ -144,7 +144,7 @@ class LeaderTerm:
             discovery=settings.discovery,
             queues=self._queues,
             hyper_nodes=self._hyper_nodes,
-            hearer=Hearer.CONTROLLER if settings.jobs_only else Hearer.SCHEDULER,
+            component=Watcher.CONTROLLER if settings.jobs_only else Watcher.SCHEDULER,
             pod_owners=settings.pod_groups,
             registry=settings.registry,
             written=settings.written,

@@ -19,7 +19,7 @@ from ringwise.kube.run.core_thread import Answer, CoreStoppedError, CoreThread, 
 from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
 from ringwise.kube.run.watchdog import Watchdog, end_process
-from ringwise.kube.watch.malformed import MalformedObjects
+from ringwise.kube.watch.invalid_objects import InvalidObjects
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
@@ -67,7 +67,7 @@ class Runner:
             on_hung,
         )
         #: Objects that cannot be read, in this term.
-        self.malformed = MalformedObjects()
+        self.malformed = InvalidObjects()
         #: All objects are read: this replica could lead.
         self.ready = False
         self.deciding = asyncio.Event()

@@ -29,7 +29,7 @@ from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import WatchEvent
 from ringwise.kubeclient.resources import Resource
 from ringwise.log import Logger
-from ringwise.manifests.kinds import KINDS, Hearer, Kind, Watch
+from ringwise.manifests.kinds import KINDS, Kind, Watch, Watcher
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings, shown
 from ringwise.records import dataclass
@@ -137,13 +137,13 @@ def watched_kinds(
     discovery: tuple[str, str] | None = None,
     queues: dict[str, ObservedQueue] | None = None,
     hyper_nodes: dict[str, ObservedHyperNode] | None = None,
-    hearer: Hearer = Hearer.SCHEDULER,
+    component: Watcher = Watcher.SCHEDULER,
     pod_owners: bool = False,
     registry: Registry = BUILT_IN,
     written: WrittenReasons | None = None,
     warn: Callable[[str], object] = lambda warning: None,
 ) -> list[tuple[WatchTarget, Reader]]:
-    """Everything that `hearer` watches; pods last, when all nodes are known.
+    """Everything that `component` watches; pods last, when all nodes are known.
 
     `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
     comes from a file. `discovery` is that of the ConfigMap that says which HyperNodes the controller makes;
@@ -164,8 +164,8 @@ def watched_kinds(
     }
     found: list[tuple[WatchTarget, Reader]] = []
     for kind in KINDS:
-        discovers = discovery is not None and Hearer.DISCOVERY in kind.heard_by
-        if not (pod_owners if kind.for_pod_groups else hearer in kind.heard_by or discovers):
+        discovers = discovery is not None and Watcher.DISCOVERY in kind.watched_by
+        if not (pod_owners if kind.for_pod_groups else component in kind.watched_by or discovers):
             continue
         watches = kind.watches
         if kind.value is TopologyDiscovery and discovery is not None:

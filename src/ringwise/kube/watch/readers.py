@@ -22,12 +22,12 @@ from ringwise.kubeclient.nesting import decode_nested
 from ringwise.manifests.config_maps.rejections import read_rejections, rejection
 from ringwise.manifests.kinds import Kind
 from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
+from ringwise.manifests.objects.invalid_pods import last_good, stand_in_for_pod
 from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.metadata import time_of
 from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.resources import amount
-from ringwise.manifests.objects.unreadable_pods import last_good, stand_in_for_pod
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import drop_labels, drop_oversized
 from ringwise.manifests.text.readable import UNREADABLE

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ringwise.grammar import counted
+from ringwise.kube.watch.invalid_objects import UNNAMED, InvalidObjects
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for
-from ringwise.kube.watch.malformed import UNNAMED, MalformedObjects
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page
 from ringwise.kubeclient.clock import Clock
@@ -57,7 +57,7 @@ class Reflector(ListWatch):
         *,
         clock: Clock,
         rng: random.Random | None = None,
-        malformed: MalformedObjects | None = None,
+        malformed: InvalidObjects | None = None,
         observer: Metrics | None = None,
         page_size: int = PAGE_SIZE,
         on_crash: Callable[[BaseException], None] = lambda defect: None,
@@ -70,7 +70,7 @@ class Reflector(ListWatch):
         self.target = target
         self._reader = reader
         self._sink = sink
-        self._malformed = malformed if malformed is not None else MalformedObjects()
+        self._malformed = malformed if malformed is not None else InvalidObjects()
         self._observer = observer or Metrics()
         self._on_crash = on_crash
         self._known: dict[str, _Known] = {}

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from ringwise.kube.watch.malformed import BadObject
+from ringwise.kube.watch.invalid_objects import BadObject
 from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.tenant_text import cut_text, reason_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces

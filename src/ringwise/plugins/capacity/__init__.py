@@ -34,8 +34,8 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.framework.shares.kept_share_limits import no_room_beside
 from ringwise.framework.shares.promises import Promises
+from ringwise.framework.shares.reserved_quota_limits import no_room_beside
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
 from ringwise.plugins.capacity.reasons import QUEUE_TREE_BROKEN

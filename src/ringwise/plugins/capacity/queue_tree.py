@@ -13,8 +13,8 @@ from dataclasses import field
 
 from ringwise.framework.amounts import Amount, Amounts, add, share, smaller
 from ringwise.framework.session import Session
-from ringwise.framework.shares.kept_share_limits import kept_against
 from ringwise.framework.shares.promises import Promises
+from ringwise.framework.shares.reserved_quota_limits import kept_against
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 

@@ -39,7 +39,7 @@ class NodeFilters:
     def filter(self, job: Job, pod: Pod) -> NodeFilter | None:
         cls = pod.cls
         asks = cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity
-        if not asks and not self._session.state.averse:
+        if not asks and not self._session.state.anti_affinity_pods:
             return None
         filters: list[NodeFilter] = []
         if self._ports and cls.host_ports:
@@ -101,9 +101,9 @@ class NodeFilters:
             filters.append(self._apart(job, pod, affinity))
         if cls.pod_affinity:
             filters.append(self._together(job, pod, affinity))
-        if self._session.state.averse:
+        if self._session.state.anti_affinity_pods:
             session = self._session
-            terms = session.topology.averse_pods.terms_against(session.state, pod, session.budget)
+            terms = session.topology.anti_affinity_index.terms_against(session.state, pod, session.budget)
             if terms:
                 filters.append(self._away_from(terms))
 
@@ -141,10 +141,10 @@ class NodeFilters:
 
     def _away_from(self, terms: int) -> NodeFilter:
         """Not in a domain where a pod with one of these anti-affinity terms runs."""
-        state, averse = self._session.state, self._session.topology.averse_pods
+        state, anti_affinity = self._session.state, self._session.topology.anti_affinity_index
 
         def check(node: int) -> Reason | None:
-            found = averse.at(state, terms, node)
+            found = anti_affinity.at(state, terms, node)
             if found is None:
                 return None
             term, pods = found

@@ -36,7 +36,7 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.framework.shares.kept_share_limits import kept_against, no_room_beside
+from ringwise.framework.shares.reserved_quota_limits import kept_against, no_room_beside
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
 from ringwise.plugins.proportion.reasons import QUEUE_SHARE_USED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from ringwise.framework.evictions.cool_down import cooling_nodes
+from ringwise.framework.evictions.recently_faulty_chips import cooling_nodes
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ringwise.durations import SECOND
-from ringwise.framework.evictions.cool_down import cooling_nodes, may_use_all
+from ringwise.framework.evictions.recently_faulty_chips import cooling_nodes, may_use_all
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gangs.gang_count import needed_pods, placed_pods
 from ringwise.framework.gangs.gang_placement import missing_pods

@@ -10,7 +10,7 @@ from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.gangs.switch_use import switch_job, switch_mark
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
-from ringwise.framework.reach import Reach
+from ringwise.framework.retry_scope import RetryScope
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.placement.switches.classes import SwitchClass
@@ -74,7 +74,7 @@ class SwitchPlanner:
         seats = self._survivors(job, resolved, ranks, replaced)
         kept = self._previous_nodes(job, ranks, pending, found, resolved)
         answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
-        if isinstance(answer, Reason) and kept and not seats and session.reach is Reach.ANY:
+        if isinstance(answer, Reason) and kept and not seats and session.reach is RetryScope.ANY:
             # No pod of the job is left: it is placed anew.
             kept = {}
             answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
@@ -98,7 +98,7 @@ class SwitchPlanner:
         staying = [*seats, *(seat for _, seat in kept.values())]
         failed = [self._lost_seat(job, resolved, pod, ranks[pod.uid]) for pod in missing]
         free = found.open_to(missing) - held
-        if staying and self._session.reach is Reach.OWN:
+        if staying and self._session.reach is RetryScope.OWN:
             own = {seat.switch for seat in (*staying, *failed)}
             names = self._session.state.names
             free = {node for node in free if resolved.switch_of.get(names[int(node)], -1) in own}

@@ -20,8 +20,8 @@ from typing import Any
 
 from ringwise.durations import SECOND, earliest
 from ringwise.framework.budget import NamespaceSteps, TooCostly
-from ringwise.framework.evictions.cool_down import set_aside
 from ringwise.framework.evictions.eviction import awaited_pods
+from ringwise.framework.evictions.recently_faulty_chips import set_aside
 from ringwise.framework.gangs.gang_placement import (
     has_pending_pods,
     missing_pods,

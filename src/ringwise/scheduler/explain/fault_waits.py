@@ -9,11 +9,11 @@ from ringwise.framework.gangs.gang_count import needed_pods
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.racks.levels import Level
+from ringwise.scheduler.affected_jobs import AffectedJobs
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, part_name
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery, read_fault_policy
 from ringwise.scheduler.faults.previous_placements import WHY
 from ringwise.scheduler.faults.states import State
-from ringwise.scheduler.hurt import HurtJobs
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.failures import restarts_asked_for
 from ringwise.state.model import Pod
@@ -53,7 +53,7 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
 
 
 def _hurt(view: SchedulerView, job: Job, policy: FaultPolicy, now: int) -> Iterator[str]:
-    hurt = HurtJobs(view).of_pods(job.pods)
+    hurt = AffectedJobs(view).of_pods(job.pods)
     for one in hurt[:_NAMED]:
         age = "" if one.since is None else f", for {duration_text(now - one.since)}"
         yield f"hurt by {one.fault.text}{age}"

@@ -26,7 +26,7 @@ from ringwise.framework.reasons import (
 from ringwise.framework.users import unknown_user
 from ringwise.grammar import counted
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.cure_search import Cure, CureSearch
+from ringwise.scheduler.explain.fix_search import Fix, FixSearch
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import CHIPS, RUNNING, WAITING, Limits
 from ringwise.topology.natural import natural_key
@@ -113,7 +113,7 @@ def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     yield f"it is {then} at {time_text(end)}: queue {queue} lets jobs run for {duration_text(longest)}"
 
 
-def limit_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:
+def limit_cures(search: FixSearch, reason: Reason) -> Iterator[Fix]:
     """The limit raised to what is needed; a job of its own namespace that ends."""
     scope, table = scope_of(reason), search.view.limits
     name, needed, raised = _raised(reason, table.limits_of(scope))
@@ -156,7 +156,7 @@ def _supposed(table: LimitTable, scope: Scope, limits: Limits) -> Iterator[None]
         table.namespaces = namespaces
 
 
-def _ended(search: CureSearch, scope: Scope) -> Iterator[Cure]:
+def _ended(search: FixSearch, scope: Scope) -> Iterator[Fix]:
     view, job = search.view, search.job
     users = _users(view, scope)
     own = [one for one, _ in users if one.namespace == job.namespace and one is not job]

@@ -19,7 +19,7 @@ from ringwise.framework.network_topology import asks_for_topology, ignores_topol
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.messages.expected_start import ExpectedStart
-from ringwise.scheduler.explain.cure_search import Cure, CureSearch
+from ringwise.scheduler.explain.fix_search import Fix, FixSearch
 from ringwise.scheduler.view import SchedulerView
 
 _CHOICES: Mapping[str, Callable[[Session, Job], Iterator[VictimChoice]]] = {
@@ -82,7 +82,7 @@ def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, no
     yield f"{word} for {known.by} at {time_text(known.at)}: it lost {what} and {known.hours} of work; {back}"
 
 
-def cooldown_cures(search: CureSearch) -> Iterator[Cure]:
+def cooldown_cures(search: FixSearch) -> Iterator[Fix]:
     """When the pods are protected no more that it may evict then: tried at that very time."""
     view, job, now = search.view, search.job, search.now
     actions = [name for name in view.configuration.actions if name in _CHOICES]
@@ -105,11 +105,11 @@ def cooldown_cures(search: CureSearch) -> Iterator[Cure]:
         plan = _dry_run(later, job, action, protected=True)
         if plan is not None and plan.victims:
             lose = " and ".join(losers_text(losers(later, plan)))
-            yield Cure("cooldown", f"from {time_text(max(ends))}, when cooldowns are over: {lose}")
+            yield Fix("cooldown", f"from {time_text(max(ends))}, when cooldowns are over: {lose}")
             return
 
 
-def bundle_cures(search: CureSearch) -> Iterator[Cure]:
+def bundle_cures(search: FixSearch) -> Iterator[Fix]:
     """Whom a gang-aware action would evict if it ran, or might end whole jobs: tried with that."""
     view, job = search.view, search.job
     actions = view.configuration.actions
@@ -126,7 +126,7 @@ def bundle_cures(search: CureSearch) -> Iterator[Cure]:
         session = view.what_if.open_session(search.now, [job])
         plan = _dry_run(session, job, action, protected=True, whole=True)
         if plan is not None and plan.victims:
-            yield Cure("bundles", f"{text}: {' and '.join(losers_text(losers(session, plan)))}")
+            yield Fix("bundles", f"{text}: {' and '.join(losers_text(losers(session, plan)))}")
             return
 
 

@@ -24,8 +24,9 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import DONE
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
-from ringwise.scheduler.explain.claim_cures import claim_cures, volume_cures, waits_for_claim
-from ringwise.scheduler.explain.cluster_cures import (
+from ringwise.scheduler.explain.claim_fixes import claim_cures, volume_cures, waits_for_claim
+from ringwise.scheduler.explain.closest_nodes import ClosestNode, Refusals, refusals_of
+from ringwise.scheduler.explain.cluster_fixes import (
     chip_cures,
     ended_job_cures,
     isolation_cures,
@@ -34,9 +35,9 @@ from ringwise.scheduler.explain.cluster_cures import (
     reservation_cures,
     wait_cures,
 )
-from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.explain.findings import throttled_text
+from ringwise.scheduler.explain.fix_search import Fix, FixSearch, SearchBudget
 from ringwise.scheduler.explain.forecast import (
     AWAITS_VOLUMES,
     GATED,
@@ -45,7 +46,7 @@ from ringwise.scheduler.explain.forecast import (
     planned_start,
     waits,
 )
-from ringwise.scheduler.explain.job_cures import (
+from ringwise.scheduler.explain.job_fixes import (
     board_cures,
     duration_cures,
     label_cures,
@@ -62,7 +63,6 @@ from ringwise.scheduler.explain.limit_waits import (
     limit_users,
     run_time_left,
 )
-from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
 from ringwise.scheduler.explain.preemption import (
     bundle_cures,
     cooldown_cures,
@@ -127,7 +127,7 @@ class Explanation:
     start: ExpectedStart | None = None
     #: Chips that are reserved for it.
     kept: int = 0
-    cures: list[Cure] = field(default_factory=list)
+    cures: list[Fix] = field(default_factory=list)
     locations: list[PodLocation] = field(default_factory=list)
     #: Why the job, while it does not run, has the board that it has.
     board: str | None = None
@@ -141,7 +141,7 @@ class Explanation:
     left_out: list[str] = field(default_factory=list)
 
     @property
-    def misses(self) -> tuple[NearMiss, ...]:
+    def misses(self) -> tuple[ClosestNode, ...]:
         return self.refusals.misses[:SHOWN_MISSES] if self.refusals is not None else ()
 
 
@@ -293,7 +293,7 @@ class _Present:
     #: The waiting jobs of its queue, itself among them, and those that are served before it.
     line: list[Job]
     ahead: list[Job]
-    cures: list[Cure]
+    cures: list[Fix]
     #: Not all cures were tried.
     cut_short: bool = False
 
@@ -376,11 +376,11 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     if evicting or reason is None:
         reason = job.reason
     first = _first_ahead(session, job, reason)
-    cures: list[Cure] = []
+    cures: list[Fix] = []
     cut_short = False
     if reason is not None:
         if not evicting:
-            cures, cut_short = find_cures(view, job, now, refusals, ahead, budget, reason)
+            cures, cut_short = find_fixes(view, job, now, refusals, ahead, budget, reason)
         if first is not None:
             with view.what_if.with_pods(first):
                 of_first = _present(view, first, now, budget)
@@ -455,7 +455,7 @@ def _start(view: SchedulerView, job: Job, now: int, reason: Reason | None) -> Ex
     return forecast(view, now, until=job).get(job.key)
 
 
-def find_cures(
+def find_fixes(
     view: SchedulerView,
     job: Job,
     now: int,
@@ -463,12 +463,12 @@ def find_cures(
     ahead: Sequence[Job],
     budget: SearchBudget,
     reason: Reason | None = None,
-) -> tuple[list[Cure], bool]:
+) -> tuple[list[Fix], bool]:
     """What would let a pending job start; each was tried. The cheapest for the cluster come first.
 
     And whether some were not tried because the budget was used up.
     """
-    search = CureSearch(view, job, now, refusals, ahead, budget)
+    search = FixSearch(view, job, now, refusals, ahead, budget)
     if reason is not None and waits_for_limit(reason):
         # No chips, nodes or moves help; and what others run is not told.
         limited = [*limit_cures(search, reason)]
@@ -500,7 +500,7 @@ def find_cures(
     return _smaller_gangs_last(found), search.cut_short
 
 
-def _smaller_gangs_last(cures: list[Cure]) -> list[Cure]:
+def _smaller_gangs_last(cures: list[Fix]) -> list[Fix]:
     """A gang of fewer pods is another job: it is the last thing to suggest."""
     return sorted(cures, key=lambda cure: cure.kind == "min-available")
 

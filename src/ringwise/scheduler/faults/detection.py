@@ -48,7 +48,7 @@ HARDWARE = frozenset({FaultType.NODE, FaultType.CHIP})
 @dataclass(frozen=True, slots=True)
 class PodFault:
     type: FaultType
-    #: A sentence without a full stop, for records, events and the story of the job.
+    #: A sentence without a full stop, for records, events and the history of the job.
     why: str
     #: Its node cannot terminate it: only deletion by force ends it.
     unreachable: bool = False

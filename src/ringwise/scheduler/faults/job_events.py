@@ -1,4 +1,4 @@
-"""What happens to a job because of a fault, in sentences: events on its PodGroup, and lines of its story."""
+"""What happens to a job because of a fault: events on its PodGroup, and lines of its history."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ringwise.durations import SECOND
 from ringwise.framework.gangs.gang_count import confirmed_pods, is_placed, needed_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, pod_order
-from ringwise.framework.kept_shares import KeptShare
+from ringwise.framework.reserved_quota import ReservedQuota
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
@@ -59,7 +59,7 @@ class ShareRecords(Component):
         #: The pod that is about to end or to begin to, if its share may be kept.
         self._ending_pod: EndingPod | None = None
         #: By owner: the vcjob, whatever its PodGroup is called; for other jobs their key.
-        self._shares = context.record.add(RecordTable("reserved-quota", KeptShare, forget=self._forget))
+        self._shares = context.record.add(RecordTable("reserved-quota", ReservedQuota, forget=self._forget))
         #: Records of pods without a PodGroup that no new pod has taken yet.
         self._successors = Successors()
         self._early = EarlySuccessors()
@@ -177,7 +177,7 @@ class ShareRecords(Component):
         broken = fleet.broken(number) if fleet is not None else 0
         return bool(placement.chips & broken) or state.node_status.get(number) is NodeStatus.UNHEALTHY
 
-    def _rank(self, share: KeptShare | None, job: Job, pod: Pod) -> int:
+    def _rank(self, share: ReservedQuota | None, job: Job, pod: Pod) -> int:
         if share is not None and pod.uid in share.leaving:
             return share.leaving[pod.uid]
         if pod.group is None:
@@ -216,7 +216,7 @@ class ShareRecords(Component):
         else:
             self._successors.leave(share.pods_owner, owner)
 
-    def _note(self, ending: EndingPod) -> KeptShare:
+    def _note(self, ending: EndingPod) -> ReservedQuota:
         """The record of the job, with this rank in it."""
         job, pod = ending.job, ending.pod
         owner = owner_key(job, pod)
@@ -225,7 +225,7 @@ class ShareRecords(Component):
         amounts = self._usage.amounts(pod.cls)
         if share is None:
             alone = owner_of_pod(pod) if pod.group is None else ""
-            share = KeptShare(job.key, ending.queue, {ending.rank: amounts}, pods_owner=alone)
+            share = ReservedQuota(job.key, ending.queue, {ending.rank: amounts}, pods_owner=alone)
             self._shares[owner] = share
             self._usage.kept.put(share)
             self._add_others(share, job, pod.uid)
@@ -239,7 +239,7 @@ class ShareRecords(Component):
         self._usage.kept.touch(share.job)
         return share
 
-    def _add_others(self, share: KeptShare, job: Job, lost: str) -> None:
+    def _add_others(self, share: ReservedQuota, job: Job, lost: str) -> None:
         """Ranks that had no pod, or a terminating one, before the first was lost: they count with it.
 
         Of pods that wait, only those without which the job is not complete: the others never had a share.
@@ -274,7 +274,7 @@ class ShareRecords(Component):
 
     # -- what is held ------------------------------------------------------------------------
 
-    def _held_ranks(self, share: KeptShare) -> Collection[int]:
+    def _held_ranks(self, share: ReservedQuota) -> Collection[int]:
         """Ranks with a pod that is on a node, also a terminating one, or that succeeded."""
         job = self._book.jobs.get(share.job)
         if job is None:
@@ -308,7 +308,7 @@ class ShareRecords(Component):
         self._hand_over(share, job)
         self._usage.kept.touch(job.key)
 
-    def _hand_over(self, share: KeptShare, job: Job) -> None:
+    def _hand_over(self, share: ReservedQuota, job: Job) -> None:
         """The record is that of this job from now on."""
         if share.job != job.key:
             self._usage.kept.drop(share.job)
@@ -358,7 +358,7 @@ class ShareRecords(Component):
                 self._shares.touch(owner)
                 self._usage.kept.touch(share.job)
 
-    def _is_complete(self, owner: str, share: KeptShare, job: Job) -> bool:
+    def _is_complete(self, owner: str, share: ReservedQuota, job: Job) -> bool:
         """F2; a binding that is not confirmed may still fail."""
         placed = confirmed_pods(self._state, job)
         if len(placed) >= needed_pods(job):

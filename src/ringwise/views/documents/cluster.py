@@ -118,7 +118,7 @@ class FaultFields(TypedDict):
     code: str | None
 
 
-class HurtFields(FaultFields):
+class JobFaultFields(FaultFields):
     """A fault that hurts a job: of a chip that it holds, or of a node that it runs on."""
 
     since: Annotated[
@@ -172,7 +172,7 @@ class JobFields(JobRow):
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
     never: Annotated[bool, Meta(description="Waiting alone will not help it.")]
-    hurt: Annotated[list[HurtFields], Meta(description="The faults that hurt it now.")]
+    hurt: Annotated[list[JobFaultFields], Meta(description="The faults that hurt it now.")]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
     would_be_placed_on: NotRequired[
         Annotated[list[str], Meta(description="Nodes that its pods without a node would get now.")]

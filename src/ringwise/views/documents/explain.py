@@ -18,7 +18,7 @@ from ringwise.views.documents.common import (
 from ringwise.views.documents.topology import PicturesFields
 
 
-class NearMissFields(TypedDict):
+class ClosestNodeFields(TypedDict):
     """A node that nearly fits."""
 
     node: str
@@ -36,7 +36,7 @@ class QueuePositionFields(TypedDict):
     ahead: list[str]
 
 
-class CureFields(TypedDict):
+class FixFields(TypedDict):
     """A change that was tried and helps."""
 
     kind: str
@@ -88,13 +88,13 @@ class WhyDocument(WithClass):
     ]
     refused_pod: Annotated[str | None, Meta(description="The pod that the nodes were asked for.")]
     fitting_nodes: int | None
-    near_misses: list[NearMissFields]
+    near_misses: list[ClosestNodeFields]
     queue: QueuePositionFields
     kept_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
     expected_start: Annotated[
         ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
     ]
-    cures: list[CureFields]
+    cures: list[FixFields]
     pods: list[PodLocationFields]
     plan: list[str]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
@@ -115,7 +115,7 @@ class PodStepFields(_WithFrom):
     chips: list[int]
 
 
-class StoryEntryFields(TypedDict):
+class HistoryEntryFields(TypedDict):
     """Something that happened to the job."""
 
     time: str
@@ -139,10 +139,10 @@ class JobRunFields(TypedDict):
     reason: Annotated[str, Meta(description="Why it ended; empty if it runs.")]
 
 
-class StoryDocument(TypedDict):
+class HistoryDocument(TypedDict):
     """The life of a job."""
 
-    schema: Literal["ringwise.io/story/v1"]
+    schema: Literal["ringwise.io/history/v1"]
     namespace: str
     name: str
     until: Annotated[str, Meta(description="The end of what is known.")]
@@ -150,8 +150,8 @@ class StoryDocument(TypedDict):
     moved_pods: int
     waited_seconds: float
     waits_for: Annotated[str | None, Meta(description="Code of the reason why it waits at the end.")]
-    notes: Annotated[list[str], Meta(description="What the source of the story does not hold.")]
-    entries: list[StoryEntryFields]
+    notes: Annotated[list[str], Meta(description="What the source of the history does not hold.")]
+    entries: list[HistoryEntryFields]
     runs: Annotated[list[JobRunFields], Meta(description="Oldest first.")]
 
 

@@ -7,12 +7,12 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.cluster import FaultFields, HurtFields
+from ringwise.views.documents.cluster import FaultFields, JobFaultFields
 from ringwise.views.documents.common import LeftOut, Nanoseconds
 from ringwise.views.documents.explain import PodStepFields
 
 
-class ListedFaultFields(HurtFields):
+class ListedFaultFields(JobFaultFields):
     """One fault of a node, with the jobs that it hurts."""
 
     jobs: Annotated[
@@ -139,7 +139,7 @@ class PlannedMoveFields(TypedDict):
     pods: list[PlannedPodFields]
 
 
-class PlannedRoomFields(TypedDict):
+class PlannedReservationFields(TypedDict):
     """Where a pod of the waiting job goes."""
 
     name: str
@@ -158,7 +158,7 @@ class MovePlanFields(TypedDict):
     moved_chips: int
     cost_chip_seconds: float
     moves: list[PlannedMoveFields]
-    room: list[PlannedRoomFields]
+    room: list[PlannedReservationFields]
 
 
 class NoMovePlanFields(TypedDict):

@@ -186,7 +186,7 @@
  */
 
 /**
- * @typedef {object} StoryEntry
+ * @typedef {object} HistoryEntry
  * @property {string} time
  * @property {string} kind
  * @property {string | null} code
@@ -196,12 +196,12 @@
  */
 
 /**
- * @typedef {object} StoryDocument
+ * @typedef {object} HistoryDocument
  * @property {string} until
  * @property {number} faults
  * @property {number} moved_pods
  * @property {number} waited_seconds
- * @property {StoryEntry[]} entries
+ * @property {HistoryEntry[]} entries
  */
 
 /**

@@ -72,7 +72,7 @@ export function AccountingView({ settings }) {
       ? html`<p class="empty">There is no accounting: <bdi>${error.message}</bdi>.</p>`
       : html`<${Problem} error=${error} what="Accounting" />`}
     ${!report && !error && html`<p class="empty" role="status">Reading.</p>`}
-    ${report && html`<${Doubts} report=${report} />`}
+    ${report && html`<${UnconfirmedChips} report=${report} />`}
     ${report && (report.rows.length ? html`<${Figures} report=${report} />` : html`<p class="empty">In these days no job held chips or waited for them.</p>`)}`;
 }
 
@@ -119,7 +119,7 @@ function useReport(by, days) {
 }
 
 /** What the numbers leave out. @param {{report: Report}} props */
-function Doubts({ report }) {
+function UnconfirmedChips({ report }) {
   const said = [
     heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain)} of the chip-hours belong to pods whose end was not observed; they are counted until the pod was last observed.`,
     report.gaps.length > 0 && `No scheduler wrote in ${count(report.gaps.length, "span")}, the last until ${rfc3339(report.gaps[report.gaps.length - 1].until)}.`,

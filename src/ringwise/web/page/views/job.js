@@ -1,4 +1,4 @@
-// The page of a job: why it waits and what would help, its pods, where it is, and its story.
+// The page of a job: why it waits and what would help, its pods, where it is, and its history.
 
 import { useDocument, useStore } from "../context.js";
 import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Problem, Section, Table, ViewHead } from "../elements.js";
@@ -10,7 +10,7 @@ import { JobPicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").JobDocument} JobDocument */
 /** @typedef {import("../types.js").WhyDocument} WhyDocument */
-/** @typedef {import("../types.js").StoryDocument} StoryDocument */
+/** @typedef {import("../types.js").HistoryDocument} HistoryDocument */
 /** @typedef {import("../types.js").PodFields} PodFields */
 
 /** @param {{namespace: string, name: string}} props */
@@ -51,7 +51,7 @@ export function JobView({ namespace, name }) {
     <${Section} title="Pods" note=${document ? count(document.pods.length, "pod") : ""}>
       <${Table} label="Pods" rows=${document?.pods ?? []} id=${(/** @type {PodFields} */ pod) => pod.name} columns=${podColumns(document?.pods ?? [])} empty="It has no pods." />
     <//>
-    <${Story} path=${path} version=${row} waits=${state === "waiting"} time=${time} />
+    <${History} path=${path} version=${row} waits=${state === "waiting"} time=${time} />
     ${document && (Object.keys(document.labels).length > 0 || Object.keys(document.annotations).length > 0) && html`<${Section} title="What the scheduler reads" note="of its PodGroup and of its first pod with chips">
       <${KeyValues} label="Labels" values=${document.labels} />
       <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
@@ -125,25 +125,25 @@ function Why({ path, version, job: row, time }) {
 }
 
 /** @param {{path: string, version: unknown, waits: boolean, time: string}} props */
-function Story({ path, version, waits, time }) {
-  const { document: story, error } = /** @type {{document: StoryDocument | null, error: any}} */ (useDocument(`${path}/story`, version));
-  if (error && !story) return error.status === 404 ? null : html`<${Section} title="Story"><${Problem} error=${error} what="The story" /><//>`;
-  if (!story) return html`<${Section} title="Story"><p class="empty" role="status">Being computed.</p><//>`;
-  // Nothing is recorded while nothing happens: a job that waits has waited longer than its story knows.
-  const since = waits ? Math.max(0, (Date.parse(time) - Date.parse(story.until)) / 1000) || 0 : 0;
-  const note = [story.faults && count(story.faults, "fault"), story.moved_pods && `${count(story.moved_pods, "pod")} moved`, `waited ${span(story.waited_seconds + since)}`].filter(Boolean).join(", ");
-  return html`<${Section} title="Story" note=${note}>
-    <ol class="story" aria-label="Story">
-      ${story.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
+function History({ path, version, waits, time }) {
+  const { document: history, error } = /** @type {{document: HistoryDocument | null, error: any}} */ (useDocument(`${path}/history`, version));
+  if (error && !history) return error.status === 404 ? null : html`<${Section} title="History"><${Problem} error=${error} what="The history" /><//>`;
+  if (!history) return html`<${Section} title="History"><p class="empty" role="status">Being computed.</p><//>`;
+  // Nothing is recorded while nothing happens: a job that waits has waited longer than its history knows.
+  const since = waits ? Math.max(0, (Date.parse(time) - Date.parse(history.until)) / 1000) || 0 : 0;
+  const note = [history.faults && count(history.faults, "fault"), history.moved_pods && `${count(history.moved_pods, "pod")} moved`, `waited ${span(history.waited_seconds + since)}`].filter(Boolean).join(", ");
+  return html`<${Section} title="History" note=${note}>
+    <ol class="history" aria-label="History">
+      ${history.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
         <time datetime=${entry.time}>${clock(entry.time)}</time>
-        <div>${entry.kind !== entry.text && html`<strong class="story-kind">${entry.kind}</strong> `}<span class="what"><bdi>${entry.text}</bdi></span>
+        <div>${entry.kind !== entry.text && html`<strong class="history-kind">${entry.kind}</strong> `}<span class="what"><bdi>${entry.text}</bdi></span>
           ${entry.took_seconds !== null && html` <span class="faint">took ${span(entry.took_seconds)}</span>`}
           ${entry.pods.length > 0 && html`<details><summary>${count(entry.pods.length, "pod")}</summary>
             <ul>${entry.pods.map((pod) => html`<li key=${pod.name}><bdi>${pod.name}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul></details>`}
         </div>
       </li>`)}
     </ol>
-    ${story.entries.length === 0 && html`<p class="empty">Nothing is recorded.</p>`}
+    ${history.entries.length === 0 && html`<p class="empty">Nothing is recorded.</p>`}
   <//>`;
 }
 

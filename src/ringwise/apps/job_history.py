@@ -1,0 +1,70 @@
+"""The history of a job from journal files, oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from ringwise.apps.journal.format import Recorded, open_journal
+from ringwise.durations import time_text
+from ringwise.messages.events import Decide
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.job_history import EVENTS, HistoryBook, JobHistory
+from ringwise.topology.nearest import did_you_mean
+
+
+class UnknownHistoryError(LookupError):
+    """The journals tell of no such job, or of more than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedHistory:
+    history: JobHistory
+    #: Time of the last turn of the journals, in nanoseconds.
+    until: int
+    #: Lines that were cut off.
+    notes: tuple[str, ...] = ()
+
+
+def history_of(name: str, journals: Sequence[Path]) -> RecordedHistory:
+    """Raises JournalError and UnknownHistoryError. Each journal is read with its rotated files."""
+    book = HistoryBook()
+    until = 0
+    notes: list[str] = []
+    #: The last batch, and the first line of a section that does not continue it.
+    before: Recorded | None = None
+    gap: Recorded | None = None
+    for path in journals:
+        journal = open_journal(path, only=EVENTS)
+        with closing(journal.batches) as batches:
+            for batch in batches:
+                section = batch.section
+                if not batch.follows(before) and (gap is None or gap.section is not section):
+                    gap = batch
+                    if before is None or section.scheduler != before.section.scheduler or section.first == 0:
+                        book.scheduler_started(batch.now)
+                    else:
+                        book.turns_missing()
+                        notes.append(f"{section.path}: turns before {time_text(batch.now)} are missing")
+                if batch.snapshot:
+                    if gap is not None and gap.section is section:
+                        book.turn(batch.now, batch.events, (), decided=False)
+                    continue
+                book.turn(batch.now, batch.events, batch.commands, decided=batch.decide is not Decide.NOTHING)
+                before, gap = batch, None
+                until = batch.now
+        notes += journal.notes
+    return RecordedHistory(find_history(book, name), until, tuple(notes))
+
+
+def find_history(book: HistoryBook, name: str, source: str = "the journal tells of") -> JobHistory:
+    """Raises UnknownHistoryError."""
+    found = book.find(name)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        keys = ", ".join(history.key for history in found[:5])
+        raise UnknownHistoryError(f"more than one job is called {name}; say which: {keys}")
+    known = [*book.jobs, *(history.name for history in book.jobs.values())]
+    raise UnknownHistoryError(f"{source} no job {name}{did_you_mean(name, known)}")

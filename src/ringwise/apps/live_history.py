@@ -1,0 +1,252 @@
+"""The history of a job of a live cluster, from Kubernetes Events on its PodGroup, its vcjob and its pods.
+
+Most API servers keep Events for an hour; where the scheduler keeps a journal, that tells more. The Events are
+read by the same `HistoryBook` as a journal: a binding, a deletion and a message about the job are the
+commands that they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.job_history import RecordedHistory, find_history
+from ringwise.apps.live import NothingReadableError, read_cluster
+from ringwise.durations import SECOND
+from ringwise.kube.watch.kinds import WatchTarget
+from ringwise.kube.write.event_recorder import COMPONENT
+from ringwise.kubeclient.client import PAGE_SIZE, Client, IgnoredStatus
+from ringwise.kubeclient.list_watch import page_reader
+from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
+from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
+from ringwise.messages import events as ev
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.job_history import (
+    GONE,
+    OVER,
+    RESTART,
+    RUNS,
+    SUBMITTED,
+    WAITS,
+    HistoryBook,
+    HistoryEntry,
+    JobHistory,
+)
+from ringwise.state.model import Pod, PodClass
+from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
+
+NOTE = (
+    "from the Events of the cluster, which the API server keeps for a limited time (usually 1h); "
+    "--journal FILE shows everything that a journal of the scheduler contains"
+)
+#: Reasons of Events on a vcjob that are part of its life.
+_OF_VCJOB = ("ExecuteAction", COMMAND_ISSUED)
+#: The sentence before the cause, in Events on pods that are deleted.
+_DELETED = {
+    "Rescheduled": ("Pod is deleted by force: ", "Pod is deleted: "),
+    "Evict": ("Pod is evicted, because of ",),
+}
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Involved(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Source(msgspec.Struct):
+    component: str | None = ""
+
+
+class _EventWire(msgspec.Struct, rename="camel"):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    involved_object: _Involved = msgspec.field(default_factory=_Involved)
+    reason: str | None = ""
+    message: str | None = ""
+    source: _Source | None = None
+    first_timestamp: str | None = None
+    event_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One Event."""
+
+    at: int
+    kind: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+
+
+async def read_history(client: Client, name: str, now: int) -> RecordedHistory:
+    """Raises UnknownHistoryError, NothingReadableError, ApiError and UnreachableError."""
+    live = await read_cluster(client, jobs_only=True)
+    bundle = live.bundle
+    book = HistoryBook()
+    objects: list[ev.Event] = [ev.VcJobSeen(job) for job in bundle.vcjobs]
+    objects += [ev.PodGroupSeen(group) for group in bundle.pod_groups]
+    objects += [ev.PodSeen(pod) for pod in bundle.pods]
+    book.turn(now, objects, ())
+    known = find_history(book, name, "the cluster has")
+    groups = book.groups_of(known)
+    names = {pod.pod for pod in known.pods.values()}
+    wanted = {(POD_GROUPS.kind, group.partition("/")[2]) for group in groups}
+    wanted |= {(PODS.kind, pod) for pod in names} | {(VCJOBS.kind, known.name)}
+    told = [one async for one in _events(client, known.namespace) if (one.kind, one.name) in wanted]
+    vcjob = next((job for job in bundle.vcjobs if job.key == known.key), None)
+    pods = [pod for pod in bundle.pods if pod.namespace == known.namespace and pod.name in names]
+    history = tell(known, sorted(told, key=lambda one: one.at), next(iter(groups), ""), pods, vcjob)
+    return RecordedHistory(history, now, (*live.missing, NOTE))
+
+
+async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
+    with IgnoredStatus(403):
+        async for page in client.pages(EVENTS.path(namespace), {}, PAGE_SIZE, page_reader(_EventWire)):
+            for wire in page.items or ():
+                one = _told(wire)
+                if one is not None:
+                    yield one
+        return
+    needed = WatchTarget(EVENTS, namespace).permission()
+    raise NothingReadableError(f"events: not allowed; {needed}; or --journal FILE")
+
+
+def _told(wire: _EventWire) -> _Told | None:
+    try:
+        at = nanoseconds(wire.first_timestamp or wire.event_time or "")
+    except NotReadableError:
+        return None
+    involved = wire.involved_object
+    if wire.source is not None and wire.source.component == COMPONENT:
+        at = _exactly(wire.metadata.name, at)
+    return _Told(at, involved.kind, involved.name, involved.uid, wire.reason or "", wire.message or "")
+
+
+def _exactly(name: str, at: int) -> int:
+    """Our own Events have their time in nanoseconds in their name; the timestamp has seconds."""
+    digits = name.rpartition(".")[2][:-4]
+    try:
+        found = int(digits, 16)
+    except ValueError:
+        return at
+    return found if 0 <= found - at < SECOND else at
+
+
+def tell(
+    known: JobHistory, events: Iterable[_Told], group: str, pods: Iterable[Pod], vcjob: VcJob | None
+) -> JobHistory:
+    """The history of these Events, in the order of their times; `known` is the job as it is now."""
+    told = _Telling(known, group)
+    for event in events:
+        told.add(event)
+    return told.end(pods, vcjob)
+
+
+class _Telling:
+    def __init__(self, known: JobHistory, group: str) -> None:
+        self._book = HistoryBook()
+        self._known = known
+        self._group = group or f"{known.namespace}/{known.name}"
+        begin = known.entries[0]
+        self._history = JobHistory(known.namespace, known.name, uid=known.uid)
+        self._book.adopt(self._history, self._group)
+        self._history.add(begin.at, SUBMITTED, begin.text)
+        self._history.waiting_since = begin.at
+        #: Bindings that follow each other are one entry.
+        self._bindings: list[_Told] = []
+        self._waits = ""
+
+    def add(self, event: _Told) -> None:
+        if event.kind == PODS.kind and event.reason == "Scheduled":
+            self._bindings.append(event)
+            return
+        command = self._command(event)
+        if command is not None:
+            self._flush()
+            self._seen(event)
+            self._book.turn(event.at, (), (command,))
+            if command["type"] == "DeletePod":
+                self._book.turn(event.at, (ev.PodGone(event.uid),), ())
+        elif event.kind == VCJOBS.kind and event.reason in _OF_VCJOB:
+            self._flush()
+            self._history.add(event.at, RESTART, event.message, code=event.reason)
+
+    def end(self, pods: Iterable[Pod], vcjob: VcJob | None) -> JobHistory:
+        self._flush()
+        history = self._history
+        if vcjob is not None and vcjob.since and vcjob.phase == "Running" and history.placed_at is not None:
+            took = vcjob.since - history.placed_at
+            running = sum(pod.phase == "Running" for pod in pods)
+            text = f"the vcjob is Running; {running} of its pods run"
+            if took > -SECOND:
+                history.add(vcjob.since, RUNS, text, max(0, took))
+        elif vcjob is not None and vcjob.phase in OVER:
+            told = f": {vcjob.message}" if vcjob.suspended and vcjob.message else ""
+            history.add(vcjob.since, OVER[vcjob.phase], f"{vcjob.phase}{told}")
+        # When a deleted pod was gone is in no Event.
+        kept = [_shown(entry) for entry in history.entries if entry.kind != GONE]
+        history.entries = sorted(kept, key=lambda entry: entry.at)
+        history.pods = self._known.pods
+        return history
+
+    def _seen(self, event: _Told) -> None:
+        """A pod that an Event names existed then."""
+        if event.kind == PODS.kind and event.uid not in self._history.pods:
+            group = self._group.partition("/")[2]
+            pod = Pod(event.uid, self._history.namespace, event.name, PodClass(), group=group)
+            self._book.turn(event.at, (ev.PodSeen(pod),), ())
+
+    def _flush(self) -> None:
+        if not self._bindings:
+            return
+        for event in self._bindings:
+            self._seen(event)
+        binds = [
+            {
+                "type": "Bind",
+                "uid": event.uid,
+                "pod": event.name,
+                "node": event.message.rpartition(" to ")[2],
+            }
+            for event in self._bindings
+        ]
+        self._book.turn(self._bindings[-1].at, (), binds)
+        self._bindings.clear()
+        self._waits = ""
+
+    def _command(self, event: _Told) -> Mapping[str, Any] | None:
+        if event.kind == POD_GROUPS.kind and event.reason == "Unschedulable":
+            # One that says the same again, with other cures, is no news.
+            text = event.message.partition(". What would help now: ")[0]
+            if text == self._waits:
+                return None
+            self._waits = text
+            reason = {"code": text, "message": text}
+            return {"type": "SetGroupStatus", "key": self._group, "reason": reason}
+        if event.kind == POD_GROUPS.kind:
+            return {
+                "type": "RecordJobEvent",
+                "key": self._group,
+                "pod": "",
+                "reason": event.reason,
+                "message": event.message,
+            }
+        if event.kind == PODS.kind and event.reason in _DELETED:
+            why = event.message
+            for begin in _DELETED[event.reason]:
+                why = why.removeprefix(begin)
+            return {"type": "DeletePod", "uid": event.uid, "why": why}
+        return None
+
+
+def _shown(entry: HistoryEntry) -> HistoryEntry:
+    return replace(entry, code="Unschedulable") if entry.kind == WAITS else entry

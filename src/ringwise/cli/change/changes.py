@@ -1,0 +1,376 @@
+"""The commands that change a lab or a cluster: submit, delete, cordon, isolate, release, advance."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.completion import LabName
+from ringwise.cli.durations import duration_argument
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
+from ringwise.cli.output import FILES, complain, exit_code_option, output_option, spinner, stop, with_options
+from ringwise.cli.query.queries import (
+    in_cluster_hint,
+    lab_client,
+    lab_option,
+    namespace_options,
+    only_lab,
+    show,
+    show_text,
+    talking_to_cluster,
+    target_cluster,
+    target_options,
+)
+from ringwise.grammar import counted
+from ringwise.views.kinds import KINDS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.apps.lab.client import LabClient
+    from ringwise.apps.lab.submission import Submission
+    from ringwise.views.documents.changes import NodeChangeDocument
+
+#: Seconds between two questions whether jobs have started.
+POLL_SECONDS = 0.5
+#: Refused jobs that are named in a message.
+_NAMED = 3
+
+
+@click.command("submit")
+@click.argument("files", nargs=-1, type=FILES, metavar="FILE...")
+@click.option("-f", "--file", "more", multiple=True, type=FILES, help="File, folder, or - for stdin.")
+@click.option("--keep-going", is_flag=True, help="Skip bad documents and submit the rest; exit code 2.")
+@click.option("--dry-run", is_flag=True, help="Only show what would become of the jobs.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="Wait until the jobs run or have ended. Exit code 3 when one is refused, 4 after --timeout. "
+    "Virtual time is advanced.",
+)
+@click.option(
+    "--timeout",
+    type=duration_argument,
+    metavar="DURATION",
+    default="1h",
+    show_default=True,
+    help="How long --wait waits, in time of the lab.",
+)
+@exit_code_option
+@target_options
+@output_option
+def submit_command(
+    files: tuple[str, ...],
+    more: tuple[str, ...],
+    keep_going: bool,
+    dry_run: bool,
+    wait: bool,
+    timeout: int,
+    exit_code: bool,
+    output: str,
+    **options: Any,
+) -> None:
+    """Submit Nodes, jobs, pods, PodGroups, Queues, HyperNodes, PriorityClasses, ConfigMaps and Commands to
+    the lab.
+
+    All objects are stored, or none. A job that can never run is reported at once. Exit code 1 when a job is
+    refused or an object is of a kind that does not exist.
+    """
+    if not files and not more:
+        raise stop("ringwise: nothing to submit: give a file, a folder, or - for stdin")
+    if dry_run and wait:
+        raise stop("ringwise: --dry-run submits nothing that --wait could wait for: give one of them")
+    only_lab(options, f"on a cluster: kubectl create -f {' -f '.join((*files, *more))}", changes=not dry_run)
+    lab = options["lab"]
+    from ringwise.apps.lab.submission import submission_of
+    from ringwise.cli.inputs import load_bundle
+
+    bundle = load_bundle((*files, *more), keep_going=keep_going)
+    submission, problems = submission_of(bundle)
+    if problems:
+        raise stop(*problems)
+    submission.dry_run = dry_run
+    complain(*(f"note: {note}" for note in bundle.notes if note not in bundle.misspelled))
+    if bundle.disruption_budgets:
+        count = counted(len(bundle.disruption_budgets), "object")
+        complain(f"note: PodDisruptionBudget: {count} not stored; a lab keeps no disruption budgets")
+    objects = counted(f"{len(list(submission.objects())):,}", "object")
+    with lab_client(lab, f"submitting {objects}") as client:
+        answer = _acknowledged(client, submission)
+    if answer is None:
+        complain(f"note: {objects} stored; the lab did not explain the jobs in time: see ringwise get jobs")
+        code = ExitCode.PENDING if wait else ExitCode.FAILED if bundle.misspelled else ExitCode.OK
+        raise SystemExit(ExitCode.BAD_INPUT if bundle.errors else code)
+    complain(*(f"note: {note}" for note in answer.pop("notes")))
+    jobs = answer["jobs"]
+    code = ExitCode.OK
+    if wait:
+        jobs, started = _wait_for(lab, jobs, timeout)
+        answer["jobs"] = jobs
+        code = ExitCode.OK if started else ExitCode.PENDING
+    refused = [f"job {job['namespace']}/{job['name']}" for job in jobs if job["outcome"] == "refused"]
+    if len(refused) > _NAMED:
+        refused[_NAMED:] = [counted(len(refused) - _NAMED, "more job")]
+    complain(*(f"not accepted: {one}" for one in bundle.misspelled))
+    # They are stored all the same, and start when they are corrected.
+    complain(*(f"warning: {one} is refused" for one in refused))
+    if bundle.misspelled or refused:
+        code = ExitCode.FAILED
+    if wait or exit_code:
+        code = code_of_outcomes([job["outcome"] for job in jobs]) or code
+    if dry_run:
+        complain("note: a dry run: nothing was submitted")
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.cluster import draw_submitted
+
+        draw_submitted(console, answer, dry_run=dry_run)
+
+    show(answer, output, draw, ExitCode.BAD_INPUT if bundle.errors else code)
+
+
+def _acknowledged(client: LabClient, submission: Submission) -> Any:
+    """The answer of the lab; None if it acknowledged that all is stored, and then did not answer in time."""
+    from ringwise.apps.lab.client import NoLabError
+
+    stored = False
+    show_progress = client.on_progress
+
+    def progress(tried: int) -> None:
+        nonlocal stored
+        stored = True
+        if show_progress is not None:
+            show_progress(tried)
+
+    client.on_progress = progress
+    try:
+        return client.submit(submission)
+    except NoLabError:
+        if not stored:
+            raise
+        return None
+
+
+def _wait_for(lab: Path | None, jobs: list[Any], timeout: int) -> tuple[list[Any], bool]:
+    """The jobs after they have started, or after the timeout; and whether all that can have started."""
+    import time
+
+    from ringwise.apps.lab.requests import MAX_TIME
+
+    names = [f"{job['namespace']}/{job['name']}" for job in jobs]
+    with lab_client(lab, f"waiting for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}") as client:
+        limit = min(client.do("wait", jobs=[], until=0)["now"] + timeout, MAX_TIME - 1)
+        while True:
+            answer = client.do("wait", jobs=names, until=limit)
+            if answer["settled"] or answer["over"]:
+                return answer["jobs"], answer["settled"]
+            time.sleep(POLL_SECONDS)
+
+
+_DELETABLE = [kind for kind in KINDS if kind.is_deletable]
+
+
+@click.command("delete")
+@click.argument(
+    "kind",
+    type=click.Choice([name for kind in _DELETABLE for name in (kind.name, kind.plural)]),
+    required=False,
+    metavar=f"[{'|'.join(kind.name for kind in _DELETABLE)}]",
+)
+@click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME...]")
+@click.option("-n", "--namespace", help="Their namespace, where several have that name; with --all, only it.")
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    type=FILES,
+    help="Delete the jobs, pods, queues and nodes of this file or folder.",
+)
+@click.option("--all", "everything", is_flag=True, help="All objects of the kind; the queue default stays.")
+@click.option("--ignore-not-found", is_flag=True, help="Pass over objects that are not there.")
+@target_options
+@output_option
+def delete_command(
+    kind: str | None,
+    names: tuple[str, ...],
+    namespace: str | None,
+    files: tuple[str, ...],
+    everything: bool,
+    ignore_not_found: bool,
+    output: str,
+    **options: Any,
+) -> None:
+    """Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are named or none."""
+    kind = None if kind is None else kind.removesuffix("s")
+    if files and (kind is not None or everything):
+        raise stop("ringwise: -f names the objects by itself: give no kind, no names and no --all with it")
+    if not files and kind is None:
+        raise stop(
+            "ringwise: nothing to delete: give job, pod, queue or node with names or --all, or -f FILE"
+        )
+    if kind is not None and bool(names) == everything:
+        raise stop(f"ringwise: name the {kind}s to delete, or give --all")
+    only_lab(options, "on a cluster: kubectl delete")
+    objects = _objects_of_files(files) if files else [(kind, name) for name in names]
+    with lab_client(options["lab"], "deleting") as client:
+        answer = client.do(
+            "delete",
+            objects=objects,
+            all=kind if everything else None,
+            namespace=namespace,
+            ignore_not_found=ignore_not_found,
+        )
+    lines = [f"{one['kind']} {one['name']} deleted" for one in answer["deleted"]]
+    show_text(answer, output, "\n".join(lines or ["there is nothing to delete"]))
+
+
+def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
+    """What `delete -f` deletes: (kind, key). Pods and PodGroups of a vcjob go with it."""
+    from ringwise.cli.inputs import load_bundle
+    from ringwise.state.model import Isolations, PriorityClass
+    from ringwise.topology.switches import SwitchTopology
+
+    bundle = load_bundle(files, keep_going=False, may_skip=False)
+    vcjobs = {(job.namespace, job.name) for job in bundle.vcjobs}
+    found = [("job", job.key) for job in bundle.vcjobs]
+    found += [
+        ("job", group.key)
+        for group in bundle.pod_groups
+        if group.owner is None or (group.namespace, group.owner.name) not in vcjobs
+    ]
+    groups = {key for _, key in found}
+    for pod in bundle.pods:
+        owned = pod.owner is not None and (pod.namespace, pod.owner.name) in vcjobs
+        if not owned and f"{pod.namespace}/{pod.group}" not in groups:
+            found.append(("pod", pod.key))
+    found += [("queue", queue.name) for queue in bundle.queues if queue.name != "default"]
+    found += [("node", node.name) for node in bundle.nodes]
+    stored: tuple[type, ...] = (PriorityClass, SwitchTopology, Isolations)
+    staying = len(bundle.config_maps) + sum(len(bundle.of(kind)) for kind in stored)
+    if staying:
+        complain(f"note: ConfigMaps and PriorityClasses stay in the lab: {staying}")
+    if not found:
+        raise stop("ringwise: the files hold no job, pod, queue or node")
+    return found
+
+
+# -- nodes ---------------------------------------------------------------------------------------
+
+
+@click.command("cordon")
+@click.argument("node", type=LabName("node"))
+@target_options
+@with_options(namespace_options)
+@output_option
+def cordon_command(node: str, output: str, **options: Any) -> None:
+    """Mark NODE as unschedulable."""
+    _cordon("cordon", node, output, options)
+
+
+@click.command("uncordon")
+@click.argument("node", type=LabName("node"))
+@target_options
+@with_options(namespace_options)
+@output_option
+def uncordon_command(node: str, output: str, **options: Any) -> None:
+    """Mark NODE as schedulable."""
+    _cordon("uncordon", node, output, options)
+
+
+def _cordon(action: str, node: str, output: str, options: dict[str, Any]) -> None:
+    access = target_cluster(options)
+    if access is None:
+        with lab_client(options["lab"], action, hint=in_cluster_hint()) as client:
+            document: NodeChangeDocument = client.do(action, node=node)
+    else:
+        from ringwise.apps.chips import cordon
+
+        with talking_to_cluster(), spinner(action):
+            cordon(access, node, on=action == "cordon")
+        document = {
+            "schema": "ringwise.io/node-change/v1",
+            "node": node,
+            "action": action,
+            "leaving": [],
+            "at": None,
+        }
+    show_text(document, output, f"node {node} {action}ed")
+
+
+_isolating = with_options(
+    (
+        click.argument("target", metavar="NODE|switch/ADDRESS|superpod/ID"),
+        click.argument("chip", required=False, default=""),
+        click.option("--reason", required=True, help="Why; it is kept and shown."),
+        click.option("--by", default=getpass.getuser, show_default="you", help="Who does it."),
+        target_options,
+        *namespace_options,
+    )
+)
+
+
+@click.command("isolate")
+@_isolating
+def isolate_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
+    """Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.
+
+    Pods that use it keep it; no new pod gets it.
+    """
+    what = _what(target, chip)
+    changed = _isolate("isolate", target, chip, by, reason, options)
+    click.echo(f"{what} isolated" if changed else f"{what} is isolated already")
+
+
+@click.command("release")
+@_isolating
+def release_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
+    """Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD."""
+    what = _what(target, chip)
+    changed = _isolate("release", target, chip, by, reason, options)
+    click.echo(f"{what} released" if changed else f"{what} is not isolated")
+
+
+def _isolate(action: str, target: str, chip: str, by: str, reason: str, options: dict[str, Any]) -> bool:
+    access = target_cluster(options)
+    if access is None:
+        with lab_client(options["lab"], "asking the lab", hint=in_cluster_hint()) as client:
+            answer = client.do(action, target=target, chip=chip, by=by, reason=reason)
+            return bool(answer["changed"])
+    from ringwise.apps.chips import isolate, release
+    from ringwise.apps.targets import isolation_of, named
+
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    wanted = isolation_of(*named(target), chip, by=by, at=now, reason=reason)
+    with talking_to_cluster(), spinner(action):
+        return (isolate if action == "isolate" else release)(access, wanted)
+
+
+def _what(target: str, chip: str) -> str:
+    from ringwise.apps.targets import NODE, Target, named
+    from ringwise.manifests.objects.chips import chip_of
+
+    kind, name = named(target)
+    if chip and kind != NODE:
+        raise click.UsageError(f"CHIP: goes with a node, and {target} is a {kind}")
+    if chip and chip_of(chip) is None:
+        raise click.UsageError(f"CHIP: must be a chip's name like Ascend910-3, got {chip!r}")
+    return f"chip {chip} of node {name}" if chip else str(Target(kind, name, ()))
+
+
+@click.command("advance", context_settings={"ignore_unknown_options": True})
+@click.argument("duration", type=duration_argument, required=False, metavar="[DURATION]")
+@lab_option
+@output_option
+def advance_command(duration: int | None, lab: Path | None, output: str) -> None:
+    """Advance the virtual time of a lab by DURATION; without it, to the next event."""
+    from ringwise.durations import time_text
+
+    only_lab({"lab": lab}, "a cluster has real time")
+    with lab_client(lab, "advancing the time") as client:
+        answer = client.do("advance", nanoseconds=duration)
+    show_text(answer, output, f"it is {time_text(answer['now'])}")

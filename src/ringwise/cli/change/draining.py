@@ -1,0 +1,349 @@
+"""`ringwise drain`: the question before it, and the drain of a lab and of a cluster."""
+
+from __future__ import annotations
+
+import getpass
+import itertools
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.change.changes import POLL_SECONDS
+from ringwise.cli.completion import LabName
+from ringwise.cli.durations import duration_argument
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import (
+    board_option,
+    complain,
+    configuration_option,
+    confirm,
+    output_option,
+    spinner,
+    stop,
+    with_options,
+)
+from ringwise.cli.query.queries import (
+    ask,
+    cluster_source,
+    in_cluster_hint,
+    lab_client,
+    namespace_options,
+    show,
+    show_text,
+    source_of,
+    talking_to_cluster,
+    target_cluster,
+    target_options,
+)
+from ringwise.grammar import agrees, counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.apps.targets import Target
+    from ringwise.kubeclient.config import Access
+    from ringwise.views.documents.changes import NodeChangeDocument
+
+
+@click.command("drain")
+@click.argument("target", type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID")
+@click.option("--plan", is_flag=True, help="Only show which jobs would move where, and which would wait.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Evict also jobs that could not be completed: no place is free for their pods, or nothing starts "
+    "them again. Disruption budgets of a cluster are kept all the same.",
+)
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m or +2h from now. From now on the nodes take "
+    "only jobs that end before. The command to run at that time is printed.",
+)
+@click.option(
+    "--wait", is_flag=True, help="In a lab, with --at: wait until then and drain; virtual time is advanced."
+)
+@click.option(
+    "--timeout",
+    type=duration_argument,
+    metavar="DURATION",
+    default="5m",
+    show_default=True,
+    help="How long each job may take to run again, in a cluster its pods to end, before the next is evicted.",
+)
+@target_options
+@with_options(namespace_options)
+@configuration_option
+@board_option
+@output_option
+def drain_command(
+    target: str,
+    plan: bool,
+    yes: bool,
+    force: bool,
+    at: str | None,
+    wait: bool,
+    timeout: int,
+    output: str,
+    **options: Any,
+) -> None:
+    """Keep jobs off nodes and evict their pods, after a question that names the jobs that lose pods.
+
+    Nodes of a lab are cordoned; those of a cluster are isolated, and their pods without chips stay.
+
+    Jobs that could not be completed without the nodes are named and stay, unless --force is given. The others
+    go one after the other, each with the grace of its pods, so that it can write a checkpoint; virtual time
+    is advanced between them. --plan tries it on a copy and changes nothing.
+    """
+    source_of(options)
+    if plan:
+        document = ask(options, lambda source: source.drain_plan(target, at))
+
+        def draw(console: Console) -> None:
+            from ringwise.cli.printers.maintenance import print_plan
+
+            print_plan(console, document)
+
+        show(document, output, draw)
+        return
+    if wait and at is None:
+        raise click.UsageError("--wait goes with --at TIME")
+    access = target_cluster(options)
+    if access is None:
+        _drain_lab(options["lab"], target, yes, force, at, wait, timeout, output)
+    elif wait:
+        raise stop("ringwise: --wait needs a lab; in a cluster run the command at the time that --at names")
+    else:
+        _drain_cluster(access, target, yes, force, at, timeout, output, options)
+
+
+# -- the question --------------------------------------------------------------------------------
+
+
+def before_draining(answer: dict[str, Any], yes: bool) -> list[str]:
+    """Show on stderr which jobs lose pods and which stay, and ask; the keys of the jobs that go.
+
+    Ends the command unless the answer is yes.
+    """
+    going = [job for job in answer["jobs"] if not job["stays"]]
+    complain(*(f"note: {_stays_text(job)}" for job in answer["jobs"] if job["stays"]))
+    if yes:
+        # At least the jobs with pods that nothing creates again.
+        complain(*(f"note: {_loss_text(job)}" for job in going if job["not_restarted"]))
+    elif going:
+        complain(*(f"  {line}" for line in map(_loss_text, going)))
+        confirm(f"drain {answer['target']} and evict {counted(answer['pods'], 'pod')}?", "drains")
+    return [_key(job) for job in going]
+
+
+def jobs_that_stay(answer: dict[str, Any]) -> list[str]:
+    return [_key(job) for job in answer["jobs"] if job["stays"]]
+
+
+def _key(job: dict[str, Any]) -> str:
+    return f"{job['namespace']}/{job['name']}"
+
+
+def _stays_text(job: dict[str, Any]) -> str:
+    """Of a job that a drain leaves (F4)."""
+    return f"{_key(job)} stays, because it could not be completed: {job['stays']} (--force evicts it)"
+
+
+def _loss_text(job: dict[str, Any]) -> str:
+    """What draining a node does to a job, in one line."""
+    name, here, staying, needed = job["name"], job["here"], job["staying"], job["min_available"]
+    where = f"{job['namespace']}/{name}: "
+    if job["kind"] == "Pod":
+        return f"{where}a pod without a controller: it is not started again"
+    pods = f"{here} of {counted(here + staying, 'pod')} {agrees(here, 'runs', 'run')} here"
+    left = f"{staying} would be left, enough for the gang (minAvailable {needed})"
+    if job["below_min_available"]:
+        left = f"{staying} would be left, and the gang needs {needed}"
+    if job["not_restarted"]:
+        left += f"; {counted(job['not_restarted'], 'pod')} without a controller: not started again"
+    return f"{where}{pods}; {left}"
+
+
+# -- a lab ---------------------------------------------------------------------------------------
+
+
+def _drain_lab(
+    lab: Path | None,
+    target: str,
+    yes: bool,
+    force: bool,
+    at: str | None,
+    wait: bool,
+    timeout: int,
+    output: str,
+) -> None:
+    if at is not None and not _announce(lab, target, at, wait, output):
+        return
+    with lab_client(lab, "querying the lab", hint=in_cluster_hint()) as client:
+        affected = client.ask("drain", target=target, force=force)
+    going = before_draining(affected, yes)
+    try:
+        answer = _drain_jobs(lab, target, going, timeout)
+    except KeyboardInterrupt:
+        given = f" --lab {shlex.quote(str(lab))}" if lab else ""
+        raise stop(
+            f"ringwise: interrupted: {affected['target']} stays cordoned, and pods that were evicted are not "
+            "brought back",
+            f"to go on: ringwise drain {target}{given}",
+            f"to give up: ringwise uncordon NODE{given}",
+            code=ExitCode.INTERRUPTED,
+        ) from None
+    leaving = answer["leaving"]
+    lines = [
+        f"{affected['target']} cordoned; {counted(leaving, 'pod')} evicted",
+        *(f"  {pod}" for pod in leaving),
+    ]
+    show_text(answer, output, "\n".join(lines))
+    stay = jobs_that_stay(affected)
+    if stay:
+        raise stop(f"ringwise: not evicted: {', '.join(stay)}", code=ExitCode.FAILED)
+
+
+def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -> bool:
+    """Keep jobs off that would run beyond the time; True when it has come."""
+    from ringwise.durations import time_text
+
+    with lab_client(lab, "asking the lab", hint=in_cluster_hint()) as client:
+        answer = client.do("isolate", target=target, chip="", by=getpass.getuser(), reason="drain", at=at)
+        when = time_text(answer["start"])
+        if not wait:
+            here = f" --lab {shlex.quote(str(lab))}" if lab else ""
+            release = f"ringwise release {answer['target']} --reason TEXT{here}"
+            lines = [
+                f"{answer['title']} takes only jobs that end before {when}",
+                f"to drain it then: ringwise drain {answer['target']}{here}",
+                f"to cancel that, or to undo it later: {release}",
+            ]
+            show_text(answer, output, "\n".join(lines))
+            return False
+        complain(f"{answer['title']} takes only jobs that end before {when}; waiting until then")
+        while not client.do("pass", until=answer["start"])["over"]:
+            time.sleep(POLL_SECONDS)
+    return True
+
+
+def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
+    """One job after the other: the next goes when the one before runs again, or has had its time."""
+    from ringwise.apps.lab.requests import MAX_TIME
+
+    leaving: list[str] = []
+    with lab_client(lab, f"draining {target}") as client:
+        answer = client.do("drain", target=target, job=jobs[0] if jobs else "")
+        leaving += answer["leaving"]
+        for before, job in itertools.pairwise(jobs):
+            limit: int | None = None
+            while True:
+                wanted = {"target": target, "job": before}
+                settled = client.do("settle", **wanted, until=0 if limit is None else limit)
+                if settled["settled"] or (limit is not None and settled["over"]):
+                    break
+                limit = limit or min(settled["now"] + timeout, MAX_TIME - 1)
+                if not settled["over"]:
+                    time.sleep(POLL_SECONDS)
+            if not settled["settled"]:
+                complain(f"note: {before} does not run again yet; the next job is evicted")
+            leaving += client.do("drain", target=target, job=job)["leaving"]
+    return {**answer, "leaving": leaving}
+
+
+# -- a cluster -----------------------------------------------------------------------------------
+
+
+def _drain_cluster(
+    access: Access,
+    target: str,
+    yes: bool,
+    force: bool,
+    at: str | None,
+    timeout: int,
+    output: str,
+    options: dict[str, Any],
+) -> None:
+    from ringwise.apps.chips import isolate
+    from ringwise.apps.drain import drain, left_of, objects_of
+    from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster
+    from ringwise.apps.lab.queries import drain_document
+    from ringwise.apps.sources.cluster import read_live
+    from ringwise.apps.targets import NODE, find_target, isolation_of, moment
+    from ringwise.durations import time_text
+
+    now = time.time_ns()
+    try:
+        start = None if at is None else moment(at, now)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem), param_hint="'--at'") from None
+    with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
+        source = cluster_source(access, options, now)
+        bundle, configuration = source.bundle, source.configuration
+        objects = objects_of(bundle, configuration, source.catalog, now)
+        found = find_target(objects.view, target)
+        left: dict[str, str] = {}
+        if start is None and not force:
+            left = left_of(bundle, configuration, options["boards"], found.nodes, now)
+        affected = drain_document(objects, target, left, of_cluster=True)
+    going = before_draining(affected, yes) if start is None else []
+    command = target if found.kind == NODE else f"{found.kind}/{found.name}"
+    entry = isolation_of(
+        found.kind, found.name, by=getpass.getuser(), at=time_text(now), reason="drain", start=start
+    )
+    with talking_to_cluster():
+        changed = isolate(access, entry)
+    given = [f" --{name} {shlex.quote(options[name])}" for name in ("kubeconfig", "context") if options[name]]
+    again = f"kubectl ringwise drain {command}{''.join(given)}"
+    release = f"kubectl ringwise release {command} --reason TEXT{''.join(given)}"
+    if start is not None:
+        if not changed:
+            complain(f"note: {found} is isolated already, or has a drain at that time")
+        lines = [
+            f"{found} takes only jobs that end before {time_text(start)}",
+            f"to drain it then: {again}",
+            f"to cancel that, or to undo it later: {release}",
+        ]
+        show_text(_change(found, [], at=time_text(start)), output, "\n".join(lines))
+        return
+    # Again: a pod may have come before the scheduler knew of the isolation.
+    with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
+        objects = objects_of(read_live(access).bundle, configuration, source.catalog, now)
+    views = affected_jobs(objects, found.nodes, goes_in_cluster)
+    stay = jobs_that_stay(affected)
+    late = [view.key for view in views if view.key not in going and view.key not in stay]
+    views = [view for view in views if view.key in going]
+    try:
+        with (
+            talking_to_cluster(f"{found} stays isolated; {release}"),
+            spinner(f"draining {found}") as show_progress,
+        ):
+            done = drain(access, views, found.nodes, timeout, show_progress)
+    except KeyboardInterrupt:
+        raise stop(
+            f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
+            f"to go on: {again}",
+            f"to give up: {release}",
+            code=ExitCode.INTERRUPTED,
+        ) from None
+    done.problems += [f"{key}: not evicted; its pods came meanwhile, run it again" for key in late]
+    done.problems += [f"{key}: not evicted" for key in stay]
+    complain(*done.problems)
+    lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
+    lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {release}"]
+    code = ExitCode.FAILED if done.problems else ExitCode.OK
+    show_text(_change(found, done.evicted), output, "\n".join(lines), code)
+
+
+def _change(target: Target, leaving: list[str], at: str | None = None) -> NodeChangeDocument:
+    return {
+        "schema": "ringwise.io/node-change/v1",
+        "node": target.name,
+        "action": "drain",
+        "leaving": leaving,
+        "at": at,
+    }

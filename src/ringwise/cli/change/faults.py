@@ -1,0 +1,132 @@
+"""`ringwise fault inject|clear|list`: simulated hardware of a lab, and the faults of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.completion import LabName
+from ringwise.cli.output import output_option, stop
+from ringwise.cli.query.queries import (
+    ask,
+    lab_client,
+    only_lab,
+    show,
+    source_options,
+    target_options,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_KINDS = click.Choice(["chip", "network", "node", "switch", "superpod"])
+_TARGET = click.argument("target", type=LabName("node"), metavar="TARGET")
+_CHIPS = click.argument("chips", nargs=-1, metavar="[CHIP...]")
+
+
+@click.group()
+def fault() -> None:
+    """List what is broken in a cluster; break and heal simulated hardware of a lab."""
+
+
+@fault.command("inject")
+@click.argument("kind", type=_KINDS, metavar="chip|network|node|switch|superpod")
+@_TARGET
+@_CHIPS
+@click.option("--level", help="Level of a chip fault, for example RestartNPU.  [default: that of the code]")
+@click.option("--code", help="Fault code, for example 80E01801.  [default: one of the level]")
+@click.option(
+    "--status",
+    help="Of a node: not-ready, UnHealthy, PreSeparate or SubHealthy; of switches one of the last three.",
+)
+@target_options
+@output_option
+def inject_command(
+    kind: str,
+    target: str,
+    chips: tuple[str, ...],
+    level: str | None,
+    code: str | None,
+    status: str | None,
+    output: str,
+    **options: Any,
+) -> None:
+    """Break something of TARGET in the lab.
+
+    \b
+    chip NODE CHIP...      chips (3, 0-3 or 0,2,5), with a level and a code
+    network NODE [CHIP...] the network ports of chips, or of all chips
+    node NODE              the node: not Ready, or as NodeD reports it (--status)
+    switch NODE|ADDRESS    the switches of a node, or of a whole leaf switch
+    superpod ID            all nodes of a SuperPoD, as of one node
+    """
+    wanted = {"kind": kind, "target": target, "chips": _numbers(chips)}
+    _change(options, output, "inject", **wanted, level=level, code=code, status=status)
+
+
+@fault.command("clear")
+@click.argument("kind", type=_KINDS, required=False, metavar="[chip|network|node|switch|superpod]")
+@click.argument("target", type=LabName("node"), required=False, metavar="[TARGET]")
+@_CHIPS
+@click.option("--code", help="Only faults of chips with this code.")
+@click.option("--all", "everything", is_flag=True, help="Every fault of the lab.")
+@target_options
+@output_option
+def clear_command(
+    kind: str | None,
+    target: str | None,
+    chips: tuple[str, ...],
+    code: str | None,
+    everything: bool,
+    output: str,
+    **options: Any,
+) -> None:
+    """Heal what was broken; TARGET and CHIP as with inject, without chips all of them."""
+    if everything and (kind is not None or code is not None):
+        raise stop("ringwise: --all clears every fault: name no kind, target or code with it")
+    if not everything and (kind is None or target is None):
+        raise stop("ringwise: name a kind and a target (chip node-3), or give --all")
+    _change(options, output, "clear", kind=kind, target=target or "", chips=_numbers(chips), code=code)
+
+
+@fault.command("list")
+@source_options()
+@output_option
+def list_command(output: str, **options: Any) -> None:
+    """Every fault that the nodes report now, and the jobs that it hurts."""
+    document = ask(options, lambda source: source.faults())
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.faults import print_faults
+
+        print_faults(console, document)
+
+    show(document, output, draw)
+
+
+def _change(options: dict[str, Any], output: str, action: str, **request: Any) -> None:
+    only_lab(options, "its hardware is simulated")
+    with lab_client(options["lab"], "changing the lab") as client:
+        answer = client.do(action, **request)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.faults import print_changes
+
+        print_changes(console, answer)
+
+    show(answer, output, draw)
+
+
+def _numbers(chips: tuple[str, ...]) -> list[int]:
+    return [chip for text in chips for chip in chips_argument(text)]
+
+
+def chips_argument(text: str) -> list[int]:
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 9:
+            raise stop(f"ringwise: {text!r} names no chips: write 3, 0-3 or 0,2,5")
+        found += range(int(first), int(last or first) + 1)
+    return found

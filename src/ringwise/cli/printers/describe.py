@@ -1,0 +1,269 @@
+"""All fields of one node, job, queue, pod or HyperNode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise.cli.printers.chips import chip_list, chip_picture
+from ringwise.cli.printers.cluster import (
+    amounts_text,
+    decision_text,
+    draw_hyper_nodes,
+    draw_jobs,
+    draw_pods,
+    job_fault_text,
+    limit_text,
+    node_state,
+)
+from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.name_lists import name_list
+from ringwise.cli.printers.tables import Column, Table
+from ringwise.durations import duration_text, time_text
+from ringwise.grammar import agrees, counted
+from ringwise.reasons import ReasonFields
+from ringwise.views.documents.cluster import (
+    ChipTotals,
+    JobDocument,
+    NodeDocument,
+    PodDocument,
+    PodFields,
+    QueueDocument,
+    SubGroupFields,
+)
+from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodeMemberFields
+
+#: Expressions and selectors of a HyperNode that are shown.
+_MEMBERS = 8
+
+
+def print_node(console: Console, node: NodeDocument) -> None:
+    _facts(
+        console,
+        f"node {node['name']}",
+        {
+            "state": node_state(node),
+            "address": node["address"],
+            "leaf switch": node["switch"],
+            "SuperPoD": node["superpod"],
+            "labels": ", ".join(f"{key}={value}" for key, value in node["labels"].items()),
+            "taints": ", ".join(node["taints"]),
+        },
+    )
+    for chips in node["chips"]:
+        print_line(
+            console,
+            f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(chip_picture(chips))}  "
+            f"{len(chips['free'])} of {chips['count']} free",
+        )
+        marks, whole = chips["marks"], any(one["state"] == "isolated" for one in node["states"])
+        for word, numbers, more in (
+            ("faulty", marks["faulty"], "ringwise fault list says what it is"),
+            ("network faulty", marks["network_faulty"], "ringwise fault list says what it is"),
+            ("PreSeparateNPU", marks["pre_separated"], "new pods do not get them"),
+            (
+                "isolated",
+                [] if whole else marks["isolated"],
+                f"ringwise get chips --node {node['name']} says why",
+            ),
+        ):
+            if numbers:
+                print_line(console, escape(f"  {word}: {chip_list(numbers)} ({more})"), style="yellow")
+    for one in node["states"]:
+        if one["why"]:
+            print_line(console, f"  {escape(one['why'])}", style="yellow")
+    _pods(console, node["on_it"], node["now"])
+
+
+def print_job(console: Console, job: JobDocument) -> None:
+    _facts(
+        console,
+        f"job {job['namespace']}/{job['name']} ({job['kind']})",
+        {
+            "phase": job["phase"],
+            "queue": job["queue"],
+            "priority": job["priority"] or None,
+            "tasks": ", ".join(f"{task['replicas']} x {task['name']}" for task in job["tasks"]),
+            "pods": f"{job['placed']} of {job['pods']} placed, {job['min_available']} needed to start",
+            "sub-groups": "; ".join(map(_sub_groups, job["sub_groups"])),
+            "chips": job["chips"],
+            "retries": job["retries"] or None,
+            "message": job["message"],
+            "submitted": time_text(job["created"]),
+        },
+    )
+    for fault in job["hurt"]:
+        print_line(console, f"  hurt by {escape(job_fault_text(fault, job['now']))}", style="red")
+    for note in job.get("notes", ()):
+        print_line(console, f"  {escape(note)}", style="yellow")
+    _reason(console, job["reason"], job["board_reason"])
+    for line in decision_text(job):
+        print_line(console, f"  {escape(line)}", style="yellow")
+    if job["expected_start"] is not None:
+        print_line(console, f"  expected start: {escape(job['expected_start']['text'])}")
+    _pods(console, job["all_pods"], job["now"])
+
+
+def _sub_groups(row: SubGroupFields) -> str:
+    text = f"{row['complete']} of {row['sub_groups']} of {row['policy'] or '(no name)'} complete"
+    return f"{text}, {row['needed']} needed to start; {counted(row['size'], 'pod')} each"
+
+
+def print_queue(console: Console, queue: QueueDocument) -> None:
+    _facts(
+        console,
+        f"queue {queue['name']}",
+        {
+            "state": queue["state"],
+            "weight": queue["weight"],
+            "used": amounts_text(queue["used"]),
+            "share": amounts_text(queue["share"]),
+            "kept": _kept(queue),
+            "at most": limit_text(queue),
+            "guaranteed": amounts_text(queue["guarantee"]),
+            "reclaimable": "yes" if queue["reclaimable"] else "no",
+        },
+    )
+    if queue["in_it"]:
+        console.print()
+        draw_jobs(console, queue["in_it"], queue["now"])
+
+
+def _kept(queue: QueueDocument) -> str | None:
+    """What counts as used although no pod uses it (F6)."""
+    if not queue["kept"]:
+        return None
+    until = queue["kept_until"]
+    limit = "" if until is None else f", for at most {duration_text(until - queue['now'])}"
+    return f"{amounts_text(queue['kept'])} for {', '.join(queue['kept_for'])}, which lost pods{limit}"
+
+
+def print_pod(console: Console, pod: PodDocument) -> None:
+    _facts(
+        console,
+        f"pod {pod['namespace']}/{pod['name']}",
+        {
+            "phase": pod["phase"],
+            "job": pod["job"],
+            "node": pod["node"],
+            "would be placed on": pod.get("would_be_placed_on"),
+            "asks for": pod["request"],
+            "chips": ", ".join(map(str, pod["chips"])),
+            "rank": pod["rank"],
+            "exit code": pod["exit_code"],
+            "created": time_text(pod["created"]),
+        },
+    )
+    _reason(console, pod["reason"], None)
+    if pod["container"] is not None:
+        _container(console, pod["container"])
+    for title, pairs in (("annotations", pod["annotations"]), ("environment", pod["environment"])):
+        if pairs:
+            console.print(f"  {title}:")
+            for name, value in sorted(pairs.items()):
+                print_line(console, f"    {escape(name)}: {escape(value)}")
+
+
+def print_hyper_node(console: Console, one: HyperNodeDocument) -> None:
+    _facts(
+        console,
+        f"HyperNode {one['name']}",
+        {
+            "state": one["state"],
+            "tier": f"{one['tier']} ({one['tier_name']})" if one["tier_name"] else one["tier"],
+            "tree": " > ".join((*reversed(one["above"]), one["name"])),
+            "members": "; ".join(_members(one["members"])),
+            "nodes": f"{one['nodes']}: {name_list(one['node_names'])}" if one["nodes"] else "none",
+            "chips": "; ".join(starmap(_chips, one["resources"].items())),
+            "labels": ", ".join(f"{key}={value}" for key, value in one["labels"].items()),
+        },
+    )
+    for problem in one["problems"]:
+        print_line(console, f"  {escape(problem['text'])}", style="yellow")
+    if one["below"]:
+        console.print()
+        draw_hyper_nodes(console, one["below"])
+    if one["in_it"]:
+        console.print()
+        draw_jobs(console, one["in_it"], one["now"])
+    partly = [job for job in one["in_it"] if job["pods_inside"] < job["placed"]]
+    for job in partly:
+        told = f"{job['pods_inside']} of {counted(job['placed'], 'pod')} of {job['namespace']}/{job['name']}"
+        print_line(console, f"  only {escape(told)} {agrees(job['pods_inside'], 'is', 'are')} inside")
+
+
+def _members(members: Iterable[HyperNodeMemberFields]) -> Iterator[str]:
+    """Those by name in one part: there may be thousands."""
+    names: dict[str, list[str]] = {}
+    for member in members:
+        if member["selector"] == "exactMatch":
+            names.setdefault(member["type"], []).append(member["value"])
+    for kind, several in names.items():
+        yield f"{kind} {name_list(several)}"
+    others = [one for one in members if one["selector"] != "exactMatch"]
+    for member in others[:_MEMBERS]:
+        yield f"{member['type']} {member['selector']} {member['value'] or '(empty)'}"
+    if len(others) > _MEMBERS:
+        yield f"{len(others) - _MEMBERS} more"
+
+
+def _chips(resource: str, chips: ChipTotals) -> str:
+    states = {
+        "used": chips["used"],
+        "faulty": chips["faulty"],
+        "isolated": chips["isolated"],
+        "reserved": chips["reserved"],
+        "closed": chips["closed"],
+    }
+    others = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+    return f"{resource}: {chips['free']} of {chips['chips']} free" + (f" ({others})" if others else "")
+
+
+def _container(console: Console, container: Mapping[str, Any]) -> None:
+    """What the device plugin's answer brought into the container."""
+    if container["refused"]:
+        print_line(console, f"  UnexpectedAdmissionError: {escape(container['refused'])}", style="red")
+        return
+    nodes = [
+        one["container"] if one["container"] == one["host"] else f"{one['container']} (host {one['host']})"
+        for one in container["devices"]
+    ]
+    for title, names in (
+        ("kubelet's ids", container["ids"]),
+        ("device nodes", nodes),
+        ("CDI devices", container["cdi_devices"]),
+        ("mounts, read only", container["mounts"]),
+    ):
+        if names:
+            console.print(f"  {title}:")
+            for name in names:
+                print_line(console, f"    {escape(name)}")
+
+
+def _reason(console: Console, reason: ReasonFields | None, board: str | None) -> None:
+    if reason is None:
+        return
+    print_line(console, f"  {escape(reason['message'])}", style="yellow")
+    if board is not None:
+        print_line(console, f"  {escape(board)}")
+    for cure in reason["cures"]:
+        print_line(console, f"  -> {escape(cure)}")
+
+
+def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:
+    print_line(console, f"[bold]{escape(title)}[/]")
+    shown = {name: value for name, value in facts.items() if value not in (None, "")}
+    table = Table([Column(""), Column("", wraps=True)], indent=2, gap=2, headings=False)
+    for name, value in shown.items():
+        table.add(name, str(value))
+    table.print(console)
+
+
+def _pods(console: Console, pods: Sequence[PodFields], now: int) -> None:
+    if pods:
+        console.print()
+        draw_pods(console, pods, now)

@@ -1,0 +1,245 @@
+"""Explanations of jobs, capacity and findings, drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise.cli.printers.chips import (
+    CLASS_LEGEND,
+    GROUP_LEGEND,
+    SCORE_LEGEND,
+    chip_list,
+    chip_picture,
+    legend,
+)
+from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.tables import Column, Table
+from ringwise.cli.printers.topology import print_superpods, print_switches
+from ringwise.durations import time_text
+from ringwise.grammar import agrees, counted
+from ringwise.scheduler.explain.fix_search import cure_sentence
+from ringwise.views.documents.cluster import NodeChipsFields
+from ringwise.views.documents.explain import (
+    BeforeDrainFields,
+    BoardCapacityFields,
+    CapacityDocument,
+    DoctorDocument,
+    WhyDocument,
+)
+from ringwise.views.pictures import WHY_PODS, first_and_last
+
+_COLOURS = {
+    "running": "cyan",
+    "starting": "cyan",
+    "pending": "yellow",
+    "refused": "red",
+    "suspended": "magenta",
+    "ended": "dim",
+}
+#: Nodes with a drain ahead that are named.
+_DRAINED_NODES = 3
+
+
+def print_explanation(console: Console, answer: WhyDocument) -> None:
+    colour, pictures = _COLOURS[answer["outcome"]], answer.get("pictures")
+    words = f" ({answer['class']})" if answer["class"] else ""
+    key = f"{escape(answer['namespace'])}/{escape(answer['name'])}"
+    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{answer['outcome']}[/]")
+    print_line(console, f"  {escape(answer['sentence'])}")
+    for line in answer.get("errors", ()):
+        print_line(console, f"  [red]error: {escape(line)}[/]")
+    for line in (
+        *answer.get("notes", ()),
+        *answer["faults"],
+        *filter(None, (answer["board_reason"],)),
+        *answer["plan"],
+    ):
+        print_line(console, f"  {escape(line)}")
+    chips = {} if pictures is None else {one["node"]: one for one in pictures["nodes"]}
+    _print_refusals(console, answer)
+    _print_misses(console, answer, chips)
+    _print_queue(console, answer)
+    _print_cures(console, answer)
+    for sentence in answer.get("left_out", ()):
+        print_line(console, f"not looked at: {escape(sentence)}", style="yellow")
+    if any(pod["node"] or "would_be_placed_on" in pod for pod in answer["pods"]):
+        _print_pods(console, answer, chips)
+    if pictures is not None and pictures["switches"]:
+        console.print()
+        print_switches(console, pictures["switches"])
+    if pictures is not None and pictures["superpods"]:
+        console.print()
+        print_superpods(console, pictures["superpods"])
+    shown = "\n".join(answer["plan"])
+    for line, used in (
+        (CLASS_LEGEND, bool(words)),
+        (SCORE_LEGEND, "score " in shown),
+        (GROUP_LEGEND, "group " in shown),
+    ):
+        if used:
+            print_line(console, line, style="dim")
+
+
+def _print_refusals(console: Console, answer: WhyDocument) -> None:
+    refusals, examples = answer["refusals"], answer["refusal_examples"]
+    if refusals is None or examples is None:
+        return
+    console.print(f"\nverdicts of the nodes on {escape(answer['refused_pod'] or '')}", style="bold")
+    table = Table([Column("nodes"), Column("reason")], note="for example")
+    if answer["fitting_nodes"]:
+        table.add(str(answer["fitting_nodes"]), "fits")
+    for code, count in refusals.items():
+        table.add(str(count), code, note=examples[code])
+    table.print(console)
+
+
+def _print_misses(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
+    if not answer["near_misses"]:
+        return
+    console.print("\nnearest misses", style="bold")
+    table = Table([Column("node"), Column("chips")], note="what is lacking")
+    for miss in answer["near_misses"]:
+        table.add(miss["node"], _picture(chips, miss["node"]), note=miss["text"])
+    table.print(console)
+
+
+def _print_queue(console: Console, answer: WhyDocument) -> None:
+    queue, expected = answer["queue"], answer["expected_start"]
+    if queue["position"] is None:
+        if expected is not None:
+            # It has its nodes, or cannot have any yet: it is in no queue.
+            console.print()
+            print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
+        return
+    ahead = f", behind {', '.join(queue['ahead'])}" if queue["ahead"] else ""
+    if queue["position"] - 1 > len(queue["ahead"]):
+        ahead += f" and {queue['position'] - 1 - len(queue['ahead'])} more"
+    place = f"{queue['position']} of {queue['waiting']} waiting{escape(ahead)}"
+    console.print()
+    print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
+    if answer["kept_chips"]:
+        kept = counted(answer["kept_chips"], "chip is", "chips are")
+        print_line(console, f"{kept} kept for it until it can start")
+    if expected is not None:
+        print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
+
+
+def _print_cures(console: Console, answer: WhyDocument) -> None:
+    if answer["reason"] is None:
+        return
+    if not answer["cures"] and answer["reason"]["cures"]:
+        # Nothing can be tried: what helps is not for the scheduler to do.
+        console.print("\nwhat helps", style="bold")
+        for text in answer["reason"]["cures"]:
+            print_line(console, f"  -> {escape(text)}")
+        return
+    if not answer["cures"]:
+        console.print("\nnothing that was tried would start it now", style="bold")
+        return
+    console.print("\nit would start (each was tried)", style="bold")
+    for cure in answer["cures"]:
+        print_line(console, f"  -> {escape(cure_sentence(cure['text'], cure['contested_by']))}")
+
+
+def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
+    pods = answer["pods"]
+    shown = first_and_last(pods, WHY_PODS)
+    console.print()
+    would = any("would_be_placed_on" in pod for pod in pods)
+    columns = ("pod", "rank", "node", *(["would be placed on"] if would else []), "chips", "rings")
+    table = Table([Column(name) for name in columns])
+    pictures = [_picture(chips, pod["node"] or pod.get("would_be_placed_on"), pod["chips"]) for pod in shown]
+    for pod, picture in zip(shown, pictures, strict=True):
+        if pod is shown[-1] and len(shown) < len(pods):
+            table.add(f"... {len(pods) - len(shown)} more")
+        nodes = [pod["node"] or "-", *([pod.get("would_be_placed_on", "")] if would else [])]
+        table.add(pod["name"], str(pod["rank"]), *nodes, chip_list(pod["chips"]), picture)
+    table.print(console)
+    print_line(console, legend(pictures, "this pod"), style="dim")
+
+
+def _picture(chips: Mapping[str, NodeChipsFields], node: str | None, given: Sequence[int] = ()) -> str:
+    found = chips.get(node or "")
+    return "" if found is None else chip_picture(found, given=given)
+
+
+# -- capacity ------------------------------------------------------------------------------------
+
+
+def print_capacity(console: Console, document: CapacityDocument) -> None:
+    for board in document.boards:
+        _print_board(console, board)
+    if not document.boards:
+        console.print("no node offers a chip that a board serves")
+
+
+def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[BeforeDrainFields]) -> None:
+    names = ", ".join(one.name for one in rows[:_DRAINED_NODES])
+    more = len(rows) - _DRAINED_NODES
+    rest = f" and {counted(more, 'more node')}" if more > 0 else ""
+    chips, verb = sum(one.chips for one in rows), agrees(len(rows), "is", "are")
+    print_line(
+        console,
+        f"  {chips} of the free ones only for jobs that say they end before {time_text(start)}: "
+        f"{escape(names)}{rest} {verb} {what} then",
+    )
+
+
+def _print_board(console: Console, answer: BoardCapacityFields) -> None:
+    chips, selector = answer.chips, answer.accelerator_type
+    where = f" on nodes with accelerator-type {selector}" if selector else ""
+    print_line(console, f"[bold]{answer.board}[/] ({answer.resource}){escape(where)}")
+    rows = [
+        (chips.used, "used"),
+        (chips.free, "free"),
+        (chips.faulty, "faulty"),
+        (chips.isolated, "isolated"),
+        (chips.reserved, "reserved"),
+        (chips.closed, "closed"),
+    ]
+    words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("used", "free"))
+    print_line(console, f"  {counted(chips.nodes, 'node')} with {counted(chips.chips, 'chip')}: {words}")
+    if chips.network_faulty:
+        lack = counted(chips.network_faulty, "of the free ones has", "of the free ones have")
+        print_line(console, f"  {lack} no network: for one-pod jobs only")
+    for (start, what), drained in groupby(answer.drains, key=attrgetter("start", "what")):
+        _print_before_drain(console, start, what, list(drained))
+    numbers = ("jobs that start now", "at best", "free chips it cannot use")
+    table = Table([Column("shape"), *(Column(name, right=True, wraps=True) for name in numbers)], indent=2)
+    for shape in answer.shapes:
+        stranded = str(shape.stranded_chips)
+        if shape.kind == "switches":
+            table.add(shape.form, counted(shape.pods, "pod"), "", stranded)
+        else:
+            table.add(shape.form, str(shape.jobs), str(shape.upper_bound), stranded)
+    table.print(console)
+    for sentence in answer.left_out:
+        print_line(console, f"  not looked at: {sentence}", style="yellow")
+    if answer.largest_gang:
+        console.print(f"  largest gang of whole nodes: {answer.largest_gang}", style="dim")
+
+
+# -- doctor --------------------------------------------------------------------------------------
+
+_SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def print_diagnosis(console: Console, document: DoctorDocument) -> None:
+    for finding in document.findings:
+        severity = finding.severity
+        print_line(
+            console,
+            f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] {escape(finding.where)}: "
+            f"{escape(finding.what)} [dim]\\[{finding.code}][/]",
+        )
+        if finding.cure:
+            print_line(console, f"  -> {escape(finding.cure)}", style="dim")
+    counts = [(document.errors, "error"), (document.warnings, "warning"), (document.notes, "note")]
+    words = ", ".join(counted(count, kind) for count, kind in counts)
+    nodes, jobs = counted(document.nodes, "node"), counted(document.jobs, "job")
+    print_line(console, f"{nodes}, {jobs}: {words}")

@@ -1,0 +1,119 @@
+"""The life of a job, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.name_lists import name_list
+from ringwise.cli.printers.tables import Column, Table
+from ringwise.durations import duration_text, seconds_text, time_text
+from ringwise.grammar import counted
+from ringwise.manifests.text.quantities import nanoseconds
+from ringwise.scheduler.explain.job_history import (
+    BLOCKED,
+    DRAIN,
+    ENDED_BADLY,
+    ENDED_WELL,
+    FAILED,
+    FAULT,
+    GONE,
+    MOVE,
+    PLACED,
+    PREEMPT,
+    RECOVERED,
+    RUNS,
+    SUSPENDED,
+)
+from ringwise.views.documents.explain import HistoryDocument, HistoryEntryFields
+from ringwise.views.documents.maintenance import DrillEntryFields
+
+_STYLES = {
+    FAULT: "yellow",
+    DRAIN: "yellow",
+    MOVE: "yellow",
+    PREEMPT: "yellow",
+    BLOCKED: "red",
+    FAILED: "red",
+    ENDED_BADLY: "red",
+    SUSPENDED: "yellow",
+    ENDED_WELL: "green",
+    RECOVERED: "green",
+}
+#: What the time at the end of an entry was spent on.
+_SPENT = {
+    PLACED: "waited",
+    RUNS: "start took",
+    GONE: "took",
+    SUSPENDED: "ran",
+    ENDED_WELL: "ran",
+    ENDED_BADLY: "ran",
+}
+
+Entry = HistoryEntryFields | DrillEntryFields
+
+
+def print_history(console: Console, history: HistoryDocument) -> None:
+    key = f"{history['namespace']}/{history['name']}"
+    print_line(console, f"[bold]{escape(key)}[/]: {_summary(history)}")
+    entries = history["entries"]
+    if entries:
+        print_line(console, f"[dim]from {entries[0]['time']} to {history['until']}[/]")
+        history_table([(entries[0]["nanoseconds"], "", entry) for entry in entries]).print(console)
+
+
+def print_runs(console: Console, history: HistoryDocument) -> None:
+    """One row for each run, as `sacct -j` shows them."""
+    if not history["runs"]:
+        console.print("it has not run yet")
+        return
+    table = Table([Column(name) for name in ("start", "end", "elapsed", "state", "nodes")], note="reason")
+    for run in history["runs"]:
+        end = nanoseconds(history["until"]) if run["end"] is None else run["end"]
+        table.add(
+            time_text(run["start"]),
+            "-" if run["end"] is None else time_text(end),
+            duration_text(end - run["start"]),
+            run["state"],
+            name_list(run["nodes"]),
+            note=run["reason"],
+        )
+    table.print(console)
+
+
+def history_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str, str] = _STYLES) -> Table:
+    """One row for each entry: time since the start, the job where it is named, what, and the sentence."""
+    rows = list(entries)
+    named = any(job for _, job, _ in rows)
+    columns = [Column("after"), *([Column("job")] if named else []), Column("what"), Column("", wraps=True)]
+    table = Table(columns, gap=2, headings=False)
+    for begin, job, entry in rows:
+        what = Text(entry["kind"], {**_STYLES, **styles}.get(entry["kind"], ""))
+        cells: list[str | Text] = [job] if named else []
+        table.add(f"+{duration_text(entry['nanoseconds'] - begin, units=4)}", *cells, what, entry_text(entry))
+    return table
+
+
+def entry_text(entry: Entry) -> str:
+    took, kind = entry["took_seconds"], entry["kind"]
+    if took is None or kind not in _SPENT or (kind == PLACED and took < 1):
+        return entry["text"]
+    return f"{entry['text']} ({_SPENT[kind]} {_seconds_text(took)})"
+
+
+def _seconds_text(seconds: float) -> str:
+    return seconds_text(seconds)
+
+
+def _summary(history: HistoryDocument) -> str:
+    words = [f"waited {_seconds_text(history['waited_seconds'])}"]
+    if history["faults"]:
+        words.append(counted(history["faults"], "fault"))
+        words.append(f"{counted(history['moved_pods'], 'pod')} moved")
+    if history["waits_for"]:
+        words.append(f"waits now: {history['waits_for']}")
+    return ", ".join(words)

@@ -1,0 +1,78 @@
+"""Lines of text that keep to the width of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from ringwise.cli.printers.folding import line_ends
+from ringwise.manifests.text.errors import one_line, printable
+
+#: How far a line that goes on below is indented, beyond where it began.
+_HANG = 2
+_CURE = "-> "
+#: A narrower place than this is not worth wrapping for.
+_NARROWEST = 12
+
+
+class PlainConsole(Console):
+    """A console for text of others.
+
+    Names, annotations and messages come from tenants, and the terminal is the operator's: what would control
+    it is printed with its number. Colours are no text, and stay.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
+def print_line(console: Console, line: str | Text, style: str = "") -> None:
+    """Print one line of markup; where it is longer than the terminal is wide, it goes on below, indented."""
+    text = Text.from_markup(line) if isinstance(line, str) else line
+    for part in wrapped(text, console.width):
+        console.print(part, style=style, soft_wrap=True)
+
+
+def print_lines(console: Console, text: str) -> None:
+    """Print plain text of one line or more."""
+    for line in text.splitlines():
+        print_line(console, Text(line))
+
+
+def wrapped(text: Text, width: int) -> list[Text]:
+    """The text in lines of at most this width. It breaks at blanks; only a longer word is cut."""
+    text = _in_one_line(text)
+    if text.cell_len <= width:
+        return [text]
+    plain = text.plain
+    indent = len(plain) - len(plain.lstrip())
+    hang = indent + (len(_CURE) if plain[indent:].startswith(_CURE) else _HANG)
+    if width - hang < _NARROWEST:
+        indent = hang = 0
+    lines = folded(text[len(plain) - len(plain.lstrip()) :], width - hang)
+    for number, line in enumerate(lines):
+        line.pad_left(hang if number else indent)
+    return lines
+
+
+def folded(text: Text, width: int) -> list[Text]:
+    """The text in lines of at most this width, without indentation."""
+    text = _in_one_line(text)
+    if text.cell_len <= width:
+        return [text]
+    lines = list(text.divide(line_ends(text.plain, max(1, width))))
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def _in_one_line(text: Text) -> Text:
+    """A line break in what a tenant wrote would begin a line that looks like one of ours."""
+    return Text(one_line(text.plain), text.style) if "\n" in text.plain else text

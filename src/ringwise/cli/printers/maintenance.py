@@ -1,0 +1,50 @@
+"""What draining nodes would do, job by job."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.tables import Column, Table
+from ringwise.durations import duration_text, seconds_text
+from ringwise.grammar import counted
+from ringwise.views.documents.maintenance import DrainedJobFields, DrainPlanDocument, MovedPodFields
+
+#: Pods of a job that are listed.
+_SHOWN = 8
+_KINDS = {"node": "node", "switch": "leaf switch", "superpod": "SuperPoD"}
+
+
+def print_plan(console: Console, plan: DrainPlanDocument) -> None:
+    jobs = plan["jobs"]
+    moving = sum(job["outcome"] == "moves" for job in jobs)
+    nodes = f" ({counted(plan['nodes'], 'node')})" if len(plan["nodes"]) > 1 else ""
+    words = f"{counted(jobs, 'job')} with pods there, {moving} of them would move at once"
+    title = f"draining {_KINDS[plan['kind']]} {plan['target']}{nodes}"
+    print_line(console, Text(f"{title}: {words if jobs else 'no job has pods there'}"))
+    if not jobs:
+        return
+    table = Table([Column("job"), Column("pods"), Column("what"), Column("where to", wraps=True)], note="why")
+    for job in jobs:
+        pods = f"{len(job['pods'])}" + (f" + {len(job['restarted'])}" if job["restarted"] else "")
+        where = ", ".join(map(_where, job["pods"][:_SHOWN])) + (" ..." if len(job["pods"]) > _SHOWN else "")
+        table.add(f"{job['namespace']}/{job['name']}", pods, _what(job), where, note=job["reason"] or "")
+    table.print(console)
+    for sentence in plan.get("left_out", ()):
+        print_line(console, Text(f"not looked at: {sentence}", "yellow"))
+    print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
+
+
+def _what(job: DrainedJobFields) -> str:
+    waits = job["waits_seconds"]
+    span = "" if waits is None else seconds_text(waits)
+    if job["outcome"] == "not-restarted":
+        return "not started again"
+    if job["outcome"] == "moves":
+        return f"moves within {span or duration_text(0)}"
+    return f"waits {span}".rstrip()
+
+
+def _where(pod: MovedPodFields) -> str:
+    return f"{pod['from']} -> {pod['to'] or 'no node'}"

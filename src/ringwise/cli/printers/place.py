@@ -1,0 +1,148 @@
+"""Placed jobs as tables: their pods, with the chips of each node before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise.cli.printers.chips import CLASS_LEGEND, SCORE_LEGEND, chip_list, chip_picture, legend
+from ringwise.cli.printers.lines import print_line
+from ringwise.cli.printers.tables import Column, Table
+from ringwise.cli.printers.topology import print_superpods, print_switches
+from ringwise.views.pictures import PLACE_PODS, first_and_last
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import NodeChipsFields
+    from ringwise.views.documents.place import (
+        PlacedJobFields,
+        PlaceDocument,
+        PlacedPictureFields,
+        PlacedPodFields,
+    )
+
+_COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "running": "cyan"}
+
+#: (node, resource) -> its chips after the run, and those that were free before it.
+Pictures = Mapping[tuple[str, str], "tuple[NodeChipsFields, Sequence[int]]"]
+
+
+def print_placements(console: Console, document: PlaceDocument, scores: bool) -> None:
+    """Draw a document that has `pictures`."""
+    jobs, drawn = document["jobs"], document["pictures"]
+    pictures = {
+        (node["node"], node["resource"]): (node, before)
+        for node, before in zip(drawn["nodes"], drawn["free_before"], strict=True)
+    }
+    shown: list[str] = []
+    for job, more in zip(jobs, drawn["jobs"], strict=True):
+        _print_job(console, job, more, pictures, shown)
+        if scores:
+            _print_candidates(console, job)
+    if drawn["switches"] is not None:
+        print_switches(console, drawn["switches"])
+    if drawn["superpods"] is not None:
+        print_superpods(console, drawn["superpods"])
+    counts: dict[str, int] = {}
+    for job in jobs:
+        counts[job["outcome"]] = counts.get(job["outcome"], 0) + 1
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
+    print_line(console, summary, style="dim")
+    if any(pod["node"] for job in jobs for pod in job["pods"]):
+        print_line(console, legend(shown, "given now"), style="dim")
+    if any(job["class"] for job in jobs):
+        print_line(console, CLASS_LEGEND, style="dim")
+    if scores:
+        print_line(console, SCORE_LEGEND, style="dim")
+
+
+def _print_job(
+    console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures, drawn: list[str]
+) -> None:
+    """Adds the pictures that it draws to `drawn`."""
+    colour, reason = _COLOURS[job["outcome"]], job["reason"]
+    words = f" ({job['class']})" if job["class"] else ""
+    key = f"{escape(job['namespace'])}/{escape(job['name'])}"
+    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{job['outcome']}[/]")
+    if reason is not None:
+        print_line(console, f"  {escape(reason['message'])}")
+        if more["board_reason"] is not None:
+            print_line(console, f"  {escape(more['board_reason'])}")
+        for cure in reason["cures"]:
+            print_line(console, f"  -> {escape(cure)}", style="dim")
+    for note in job.get("notes", ()):
+        print_line(console, f"  {escape(note)}", style="yellow")
+    for line in more["plan"]:
+        print_line(console, f"  {escape(line)}", style="dim")
+    if any(pod["node"] for pod in job["pods"]):
+        _pod_table(job, more["resource"], pictures, drawn).print(console)
+
+
+def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures, drawn: list[str]) -> Table:
+    pods = job["pods"]
+    extra = [
+        column
+        for column, used in (
+            ("switch", any(pod["switch"] for pod in pods)),
+            ("SuperPoD", any(pod["superpod"] is not None for pod in pods)),
+            ("rack", any(pod.get("logical_rack") is not None for pod in pods)),
+        )
+        if used
+    ]
+    columns = [Column("pod"), Column("rank"), Column("node"), Column("chips")]
+    columns += [Column("before", moves=True), Column("after")]
+    table = Table([*columns, *(Column(name, moves=True) for name in extra)], indent=2)
+    shown = first_and_last(pods, PLACE_PODS)
+    for pod in shown:
+        if pod is shown[-1] and len(shown) < len(pods):
+            table.add(f"... {len(pods) - len(shown)} more")
+        before, after = _pictures(job, pod, resource, pictures)
+        drawn += (before, after)
+        row = [
+            pod["name"],
+            str(pod["rank"]),
+            pod["node"] or "-",
+            chip_list(pod["chips"] or ()),
+            before,
+            after,
+        ]
+        superpod, rack = pod["superpod"], pod.get("logical_rack")
+        if "switch" in extra:
+            row.append(pod["switch"] or "-")
+        if "SuperPoD" in extra:
+            row.append("-" if superpod is None else f"{superpod}, block {pod['logical_superpod']}")
+        if "rack" in extra:
+            row.append("-" if rack is None else f"{pod.get('rack')}, logical {rack}")
+        table.add(*row)
+    return table
+
+
+def _pictures(
+    job: PlacedJobFields, pod: PlacedPodFields, resource: str | None, pictures: Pictures
+) -> tuple[str, str]:
+    """The pod's node before this run, and after it, with this pod's chips marked."""
+    found = pictures.get((pod["node"] or "", resource or ""))
+    if found is None or not pod["chips"]:
+        return "", ""
+    chips, before = found
+    # A pod that was bound in the input gets no annotations.
+    given = pod["chips"] if job["outcome"] == "placed" and pod["annotations"] else ()
+    return chip_picture(chips, free=before), chip_picture(chips, given=given)
+
+
+def _print_candidates(console: Console, job: PlacedJobFields) -> None:
+    for pod in job["pods"]:
+        if "candidates" not in pod:
+            continue
+        columns = [Column(f"candidates of {pod['name']}"), Column("score", right=True)]
+        table = Table(columns, note="why not", indent=2)
+        for candidate in pod["candidates"]:
+            reason, score = candidate["reason"], candidate["score"]
+            table.add(
+                candidate["node"],
+                "-" if score is None else str(score),
+                note="" if reason is None else reason["message"],
+            )
+        table.print(console)

@@ -1,0 +1,144 @@
+"""The report of accounting as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringwise.cli.printers.lines import print_lines
+from ringwise.cli.printers.tables import Column, Table
+from ringwise.durations import duration_text, seconds_text, time_text
+from ringwise.grammar import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.views.documents.accounting import (
+        AmountFields,
+        IdleDocument,
+        ReportDocument,
+        ReportRowFields,
+    )
+
+_NONE = "-"
+
+
+def draw_report(console: Console, document: ReportDocument) -> None:
+    days = document["days"]
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    until = f", until {time_text(document['now'])}" if document["now"] else ""
+    print_lines(console, f"chip-hours of {span} (UTC){until}")
+    rows = document["rows"]
+    if not rows:
+        print_lines(console, "nothing is accounted for on these days")
+    else:
+        _table(document).print(console)
+    for remark in _remarks(document):
+        print_lines(console, remark)
+
+
+def _table(document: ReportDocument) -> Table:
+    by = document["by"]
+    several = by != "board" and len({row["board"] for row in document["rows"] if row["board"]}) > 1
+    columns = [Column(by)]
+    if several:
+        columns.append(Column("board"))
+    if by == "job":
+        columns.append(Column("user", moves=True))
+    columns += [
+        Column("held", right=True),
+        Column("lost", right=True),
+        Column("waited", right=True),
+        Column("starts", right=True),
+        Column("failed", right=True),
+    ]
+    table = Table(columns)
+    for row in document["rows"]:
+        board = [row["board"] or _NONE] if several else []
+        user = [_user(row)] if by == "job" else []
+        table.add(_name(row, by), *board, *user, *_cells(row))
+    if by != "board" and len(document["rows"]) > len(document["totals"]):
+        # Chips of different boards are never added.
+        for total in document["totals"]:
+            board = [total["board"] or _NONE] if several else []
+            table.add("total", *board, *([""] if by == "job" else []), *_cells(total))
+    return table
+
+
+def _name(row: ReportRowFields, by: str) -> str:
+    match by:
+        case "job":
+            return f"{row['namespace']}/{row['job']}" if row["job"] else f"{row['namespace']}/ (merged)"
+        case "user":
+            return _user(row)
+        case "queue":
+            return row["queue"] or _NONE
+        case "namespace":
+            return row["namespace"] or _NONE
+    return row["board"] or "no node"
+
+
+def _user(row: ReportRowFields) -> str:
+    if not row["user"]:
+        return _NONE
+    return row["user"] if row["verified"] else f"{row['user']} (unverified)"
+
+
+def _cells(amounts: AmountFields) -> list[str]:
+    held = f"{amounts['held_chip_hours']:.1f}"
+    uncertain = amounts["uncertain_chip_hours"]
+    return [
+        f"{held} (-{uncertain:.1f})" if uncertain >= 0.05 else held,
+        f"{sum(amounts['lost_chip_hours'].values()):.1f}",
+        seconds_text(amounts["waited_hours"] * 3600),
+        str(amounts["starts"]),
+        str(amounts["failures"]),
+    ]
+
+
+def _remarks(document: ReportDocument) -> list[str]:
+    remarks = []
+    losses = [total for total in document["totals"] if total["lost_chip_hours"]]
+    for total in losses:
+        causes = ", ".join(f"{cause} {work:.1f}" for cause, work in total["lost_chip_hours"].items())
+        board = f" ({total['board']})" if len(document["totals"]) > 1 else ""
+        remarks.append(f"lost to{board}: {causes}")
+    if any(total["uncertain_chip_hours"] >= 0.05 for total in document["totals"]):
+        remarks.append("(-N): of these nobody saw when the pods ended; at most N of them were not held")
+    remarks += [
+        f"no scheduler wrote from {time_text(gap['since'])} to {time_text(gap['until'])}: pods that came and "
+        "went then are missing"
+        for gap in document["gaps"]
+    ]
+    if document["merged_jobs"]:
+        remarks.append(f"{counted(document['merged_jobs'], 'job')} merged into rows of their namespaces")
+    given_up = document["given_up_before"]
+    if given_up:
+        remarks.append(f"documents of days before {given_up} were given up for want of room")
+    return remarks
+
+
+def draw_idle(console: Console, document: IdleDocument) -> None:
+    """Jobs with idle chips; of the others their number, and why nothing is known of some."""
+    idle = [row for row in document["jobs"] if row["idle_chips"]]
+    if idle:
+        columns = [Column("job"), Column("user", moves=True), Column("queue", moves=True)]
+        columns += [Column(title, right=True) for title in ("chips", "idle", "use")]
+        table = Table(columns)
+        for row in idle:
+            who = row["user"] if row["verified"] or not row["user"] else f"{row['user']} (unverified)"
+            use = _NONE if row["percent"] is None else f"{row['percent']:.1f} %"
+            name = f"{row['namespace']}/{row['name']}"
+            table.add(name, who or _NONE, row["queue"], str(row["chips"]), str(row["idle_chips"]), use)
+        table.print(console)
+    below, measured = f"{document['below_percent']:g} %", document["measured_for"] * 1_000_000_000
+    held = counted(document["chips"], "chip")
+    print_lines(
+        console, f"of {held} that jobs hold, {document['idle_chips']} idle: used less than {below} on average"
+    )
+    unknown = document["unknown_chips"]
+    if unknown:
+        print_lines(
+            console,
+            f"unknown: {unknown}; no driver reports how much they are used, or not for "
+            f"{duration_text(measured)} yet",
+        )

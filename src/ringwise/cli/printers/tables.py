@@ -1,0 +1,232 @@
+"""Tables without borders that can be read at any width.
+
+Names and pictures of chips are never cut. Where a table is wider than the terminal, its parts give way in
+this order: a sentence at the end of a row gets lines of its own below it; the columns that may wrap do; the
+columns that may be moved are listed below the row; long names get a line of their own; and in a very narrow
+terminal every cell does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import field
+
+from rich.console import Console
+from rich.text import Text
+
+from ringwise.cli.printers.folding import words
+from ringwise.cli.printers.lines import folded, wrapped
+from ringwise.records import dataclass
+
+Cell = str | Text
+
+_NARROW_GAP = 2
+#: No column that wraps, and no column of names, is narrower than this.
+_NARROWEST = 12
+#: Sentences in a narrower column than this would be hard to read.
+_NARROWEST_NOTE = 40
+#: How far the lines below a row are indented.
+_BELOW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its heading, and what may happen to it where there is little width."""
+
+    name: str
+    right: bool = False
+    #: Its cells may break their lines at blanks.
+    wraps: bool = False
+    #: It may be listed below the row.
+    moves: bool = False
+
+
+@dataclass(slots=True)
+class _Row:
+    cells: list[Text]
+    note: Text
+
+
+@dataclass(slots=True)
+class _Layout:
+    #: Columns that are drawn as columns, with their widths.
+    shown: list[int]
+    widths: dict[int, int]
+    gap: int
+    #: Width of the column of sentences; 0: they are below their rows.
+    note: int = 0
+    #: Names longer than the first column get a line of their own.
+    own_line: bool = False
+
+    @property
+    def width(self) -> int:
+        columns = [self.widths[number] for number in self.shown] + ([self.note] if self.note else [])
+        return sum(columns) + self.gap * (len(columns) - 1)
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows under headings. The first column has the names; `note` heads a sentence at the end of a row."""
+
+    columns: Sequence[Column]
+    note: str = ""
+    indent: int = 0
+    #: Blanks between the columns where there is width for them.
+    gap: int = 3
+    headings: bool = True
+    rows: list[_Row] = field(default_factory=list)
+
+    def add(self, *cells: Cell, note: Cell = "") -> None:
+        """A row; plain strings are no markup. Cells that are missing are empty."""
+        texts = [_text(cell) for cell in cells]
+        texts += [Text("")] * (len(self.columns) - len(texts))
+        self.rows.append(_Row(texts, _text(note)))
+
+    def print(self, console: Console, only: Collection[int] | None = None) -> None:
+        for line in self.lines(console.width, only):
+            console.print(line, soft_wrap=True)
+
+    def lines(self, width: int, only: Collection[int] | None = None) -> list[Text]:
+        """The table as lines of at most this width. `only`: these rows, as they stand in the whole table."""
+        inside = width - self.indent
+        layout = self._layout(inside)
+        rows = self.rows if only is None else [row for n, row in enumerate(self.rows) if n in only]
+        if layout is None:
+            lines = self._stacked(inside, rows)
+        else:
+            lines = self._drawn(layout, inside, rows, whole=only is None)
+        drawn = []
+        for line in lines:
+            line.rstrip()
+            line.pad_left(self.indent)
+            drawn.append(line)
+        return drawn
+
+    # -- the layout ------------------------------------------------------------------------------
+
+    def _layout(self, width: int) -> _Layout | None:
+        """The first layout that fits, in the order of the module's docstring; None: no columns at all."""
+        every = list(range(len(self.columns)))
+        natural = {number: self._natural(number) for number in every}
+        note = max((row.note.cell_len for row in self.rows), default=0)
+        note = max(note, len(self.note)) if note else 0
+        for gap in (self.gap, _NARROW_GAP):
+            layout = _Layout(every, dict(natural), gap, note)
+            if layout.width <= width:
+                return layout
+        for gap in (self.gap, _NARROW_GAP):
+            layout = _Layout(every, dict(natural), gap)
+            left = width - layout.width - gap
+            if note and left >= _NARROWEST_NOTE:
+                layout.note = left
+            if layout.width <= width:
+                return layout
+        gap = _NARROW_GAP
+        layout = _Layout(every, self._narrowed(every, natural, gap, width), gap)
+        if layout.width <= width:
+            return layout
+        # Those that are told once for all rows first, then from the right.
+        movable = [number for number in reversed(every) if self.columns[number].moves]
+        movable.sort(key=lambda number: not self._same_everywhere(number))
+        choices = [[n for n in every if n not in movable[:count]] for count in range(len(movable) + 1)]
+        for shown in choices[1:]:
+            layout = _Layout(shown, self._narrowed(shown, natural, gap, width), gap)
+            if layout.width <= width:
+                return layout
+        # The first layout in which most names fit beside their cells, else the first that is possible.
+        names = sorted(row.cells[0].cell_len for row in self.rows)
+        for least in (max(_NARROWEST, names[len(names) // 2]), _NARROWEST) if names else ():
+            for shown in choices:
+                widths = self._narrowed(shown, natural, gap, width)
+                layout = _Layout(shown, widths, gap, own_line=True)
+                most = width - (layout.width - widths[0])
+                if most >= least:
+                    fitting = [length for length in names if length <= most]
+                    widths[0] = min(most, max([_NARROWEST, len(self.columns[0].name), *fitting]))
+                    return layout
+        return None
+
+    def _natural(self, number: int) -> int:
+        cells = max((row.cells[number].cell_len for row in self.rows), default=0)
+        return max(cells, len(self.columns[number].name) if self.headings else 0)
+
+    def _narrowed(self, shown: list[int], natural: dict[int, int], gap: int, width: int) -> dict[int, int]:
+        """The widths with the columns that wrap as narrow as is needed, the widest first."""
+        widths = {number: natural[number] for number in shown}
+        wrapping = [number for number in shown if self.columns[number].wraps]
+        excess = sum(widths.values()) + gap * (len(shown) - 1) - width
+        for number in sorted(wrapping, key=lambda number: -widths[number]):
+            if excess <= 0:
+                break
+            cells = [Text(self.columns[number].name), *(row.cells[number] for row in self.rows)]
+            least = min(widths[number], max(_NARROWEST, *map(_longest_word, cells)))
+            given = min(excess, widths[number] - least)
+            widths[number] -= given
+            excess -= given
+        return widths
+
+    # -- the lines -------------------------------------------------------------------------------
+
+    def _drawn(self, layout: _Layout, width: int, rows: Sequence[_Row], *, whole: bool) -> Iterator[Text]:
+        moved = [number for number in range(len(self.columns)) if number not in layout.shown]
+        same = [number for number in moved if self._same_everywhere(number)]
+        if self.headings and whole:
+            names = [Text(column.name, "bold") for column in self.columns]
+            yield from self._row(layout, _Row(names, Text(self.note, "bold")), width)
+            yield Text("─" * layout.width)
+        for row in rows:
+            yield from self._row(layout, row, width)
+            below = [Text(self._words(row, [number for number in moved if number not in same]))]
+            below += [] if layout.note else [row.note]
+            for text in below:
+                if text.plain:
+                    yield from wrapped(Text.assemble(" " * _BELOW, text), width)
+        if whole and same and (words := self._words(self.rows[0], same)):
+            yield from wrapped(Text(f"all: {words}", "dim"), width)
+
+    def _row(self, layout: _Layout, row: _Row, width: int) -> Iterator[Text]:
+        cells = {number: row.cells[number] for number in layout.shown}
+        if layout.own_line and cells[0].cell_len > layout.widths[0]:
+            yield from wrapped(cells[0].copy(), width)
+            cells[0] = Text("")
+        parts = {number: folded(cell, layout.widths[number]) for number, cell in cells.items()}
+        notes = folded(row.note, layout.note) if layout.note else []
+        for line in range(max(len(notes), *map(len, parts.values()))):
+            drawn = Text()
+            for number in layout.shown:
+                cell = parts[number][line] if line < len(parts[number]) else Text("")
+                blanks = " " * (layout.widths[number] - cell.cell_len)
+                drawn.append(" " * layout.gap if number != layout.shown[0] else "")
+                drawn.append_text(
+                    Text.assemble(blanks, cell) if self.columns[number].right else Text.assemble(cell, blanks)
+                )
+            if line < len(notes):
+                drawn.append(" " * layout.gap).append_text(notes[line])
+            yield drawn
+
+    def _words(self, row: _Row, numbers: Sequence[int]) -> str:
+        """Cells that have no column of their own: `board 910-x8, switch 10.0.0.1`"""
+        cells = [(self.columns[number].name, row.cells[number].plain) for number in numbers]
+        return ", ".join(f"{name} {text}" for name, text in cells if text)
+
+    def _same_everywhere(self, number: int) -> bool:
+        # A row of its name alone says how many others there are.
+        rows = [row for row in self.rows if any(cell.plain for cell in row.cells[1:])]
+        return len(rows) > 1 and len({row.cells[number].plain for row in rows}) == 1
+
+    def _stacked(self, width: int, rows: Sequence[_Row]) -> Iterator[Text]:
+        for row in rows:
+            yield from wrapped(row.cells[0].copy(), width)
+            for column, cell in zip(self.columns[1:], row.cells[1:], strict=True):
+                if cell.plain:
+                    yield from wrapped(Text.assemble(f"  {column.name} ", cell), width)
+            if row.note.plain:
+                yield from wrapped(Text.assemble("  ", row.note), width)
+
+
+def _text(cell: Cell) -> Text:
+    return Text(cell) if isinstance(cell, str) else cell
+
+
+def _longest_word(cell: Text) -> int:
+    return max(map(len, words(cell.plain)), default=0)

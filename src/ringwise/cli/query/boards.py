@@ -1,0 +1,102 @@
+"""`ringwise boards`: the boards that jobs can be placed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ringwise.cli.completion import KnownName, shipped_board_names
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import print_document, stdout_console, stop
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.errors import DocumentError
+from ringwise.topology.boards import BoardCatalog
+from ringwise.topology.nearest import did_you_mean
+from ringwise.views.boards import board_document, boards_document
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class InputError(click.ClickException):
+    """Input that cannot be used: one line, exit code 2."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+def _options(command: _Command) -> _Command:
+    """The two options of every form of the command."""
+    command = click.option(
+        "--board-file",
+        "board_files",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="A board profile of your own; may be repeated.",
+    )(command)
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "json", "yaml"]),
+        default=None,
+        help="Output format; table is the default.",
+    )(command)
+
+
+@click.group(invoke_without_command=True)
+@_options
+@click.pass_context
+def boards(context: click.Context, output: str | None, board_files: tuple[Path, ...]) -> None:
+    """List the known boards: chips, rings, valid requests, scores."""
+    context.obj = (output, board_files)
+    if context.invoked_subcommand is None:
+        _print_list(_catalog(board_files), output)
+
+
+@boards.command("list")
+@_options
+@click.pass_obj
+def list_boards(
+    given: tuple[str | None, tuple[Path, ...]], output: str | None, board_files: tuple[Path, ...]
+) -> None:
+    """List all boards, one line each."""
+    _print_list(_catalog((*given[1], *board_files)), output or given[0])
+
+
+@boards.command()
+@click.argument("name", type=KnownName(shipped_board_names))
+@_options
+@click.pass_obj
+def show(
+    given: tuple[str | None, tuple[Path, ...]], name: str, output: str | None, board_files: tuple[Path, ...]
+) -> None:
+    """Show one board: its rings, valid requests, rule and tables."""
+    catalog = _catalog((*given[1], *board_files))
+    board = catalog.get(name)
+    if board is None:
+        names = [known.name for known in catalog]
+        raise InputError(f"no board is called '{name}'{did_you_mean(name, names)}; known: {', '.join(names)}")
+    output = output or given[0]
+    if output in ("json", "yaml"):
+        print_document(board_document(board), output)
+        return
+    from ringwise.cli.printers.boards import print_board
+
+    print_board(stdout_console(), board)
+
+
+def _catalog(board_files: tuple[Path, ...]) -> BoardCatalog:
+    try:
+        return shipped_catalog(board_files)
+    except DocumentError as error:
+        raise stop(error) from None
+
+
+def _print_list(catalog: BoardCatalog, output: str | None) -> None:
+    if output in ("json", "yaml"):
+        print_document(boards_document(catalog), output)
+        return
+    from ringwise.cli.printers.boards import print_boards
+
+    print_boards(stdout_console(), catalog)

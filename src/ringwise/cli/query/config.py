@@ -1,0 +1,124 @@
+"""`ringwise config`, `options` and `version`: configuration files, and this program itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import (
+    FILES,
+    output_option,
+    print_document,
+    stdout_console,
+    stop,
+)
+from ringwise.cli.query.queries import advanced_options, show_text
+
+if TYPE_CHECKING:
+    from ringwise.manifests.settings.configuration import ConfigurationCheck
+
+
+@click.group("config")
+def config() -> None:
+    """Check a volcano-scheduler.conf or a volcano-controller.conf."""
+
+
+@config.command("check")
+@click.argument("file", type=FILES)
+@output_option
+def check(file: str, output: str) -> None:
+    """Show what each line of FILE does here.
+
+    FILE is a volcano-scheduler.conf or volcano-controller.conf, a ConfigMap that holds one, or - for stdin.
+    Queues and the ConfigMap ringwise-limits in it are checked as well. Exit code 2 when the scheduler or the
+    controller would refuse it; warnings do not count.
+    """
+    from ringwise.apps.extensions import check_user_configuration
+    from ringwise.views.documents.reference import ConfigurationDocument
+
+    checked = check_user_configuration(_read(file), "stdin" if file == "-" else file)
+    if output == "table":
+        _print(checked)
+    else:
+        print_document(
+            ConfigurationDocument.of(
+                checked,
+                file=checked.origin,
+                warnings=checked.count("warning"),
+                errors=checked.count("error"),
+            ),
+            output,
+        )
+    if not checked.loads:
+        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        raise stop(f"{file}: {error.strerror or error}") from None
+
+
+def _print(checked: ConfigurationCheck) -> None:
+    from ringwise.cli.printers.lines import print_lines
+    from ringwise.cli.printers.tables import Column, Table
+
+    console = stdout_console()
+    table = Table([Column("line", right=True), Column("what"), Column("here")], note="effect")
+    for line in checked.lines:
+        table.add(str(line.line or ""), line.what, line.verdict, note=line.effect)
+    table.print(console)
+    errors, warnings = checked.count("error"), checked.count("warning")
+    if errors:
+        reader = "controller" if checked.of_controller else "scheduler"
+        verdict = f"{_counted(errors, 'error')}: the {reader} refuses this file"
+    elif warnings:
+        verdict = f"it loads, with {_counted(warnings, 'warning')}"
+    else:
+        verdict = "it loads"
+    print_lines(console, f"\n{checked.origin}: {verdict}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+@click.command("options")
+@advanced_options
+def options_command(**_options: object) -> None:
+    """List the options of queries that their help omits."""
+    click.echo(click.get_current_context().get_help())
+
+
+@click.command("version")
+@output_option
+def version_command(output: str) -> None:
+    """Print the version, the commit, and the schema versions that are read and written."""
+    from ringwise import __version__, versions
+    from ringwise.apps.journal import format as journal
+    from ringwise.device import ledger_file
+    from ringwise.embed import store
+    from ringwise.manifests.accounts import document as accounts
+    from ringwise.views.documents.reference import VersionDocument
+
+    schemas = {
+        "documents": versions.DOCUMENT_VERSION,
+        "records": versions.RECORD_VERSION,
+        "leader record": versions.LEADER_RECORD_VERSION,
+        "journal": journal.VERSION,
+        "accounting": accounts.VERSION,
+        "lab": store.VERSION,
+        "ledger of the device plugin": ledger_file.VERSION,
+    }
+    texts = {name: f"v{str(version).removeprefix('v')}" for name, version in schemas.items()}
+    document = VersionDocument(version=__version__, commit=versions.commit(), schemas=texts)
+    lines = [f"ringwise {__version__}", f"commit {document.commit or 'unknown (not built from a release)'}"]
+    lines += ["schema versions", *(f"  {name}: {version}" for name, version in texts.items())]
+    show_text(document, output, "\n".join(lines))

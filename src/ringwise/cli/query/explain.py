@@ -1,0 +1,193 @@
+"""`ringwise why`, `capacity`, `limits` and `doctor`: queries that explain a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.completion import LabName
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
+from ringwise.cli.output import complain, exit_code_option, output_option, spinner, stop, with_options
+from ringwise.cli.query.queries import ask, namespace_of, show, source_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.views.documents.explain import HistoryDocument
+
+
+@click.command("why")
+@click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB")
+@click.option(
+    "--history",
+    is_flag=True,
+    help="Tell its life so far, from the journal of the lab or the Events of the cluster.",
+)
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="With --history: read this journal instead; may be repeated, oldest first.",
+)
+@source_options()
+@output_option
+@exit_code_option
+def why_command(
+    job: str, history: bool, journals: tuple[Path, ...], output: str, exit_code: bool, **options: Any
+) -> None:
+    """Explain why JOB waits or where it runs, and what would change that.
+
+    Every cure in the result was tried on the state of the cluster, and undone.
+    """
+    namespace = namespace_of(options)
+    if history or journals:
+        _show_history(_history_of(job, journals, options), output)
+        return
+    document = ask(options, lambda source: source.why(job, namespace, pictures=output == "table"))
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.explain import print_explanation
+
+        print_explanation(console, document)
+
+    show(document, output, draw, code_of_outcomes([document["outcome"]]) if exit_code else ExitCode.OK)
+
+
+_history_options = with_options(
+    (
+        click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB"),
+        click.option(
+            "--journal",
+            "journals",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Read this journal instead; may be repeated, oldest first.",
+        ),
+        source_options(),
+        output_option,
+    )
+)
+
+
+@click.command("events")
+@_history_options
+def events_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
+    """List what happened to JOB: submitted, pending, scheduled, faults, restarts, end.
+
+    The events are those of the journal of the lab, or of the Events of the cluster.
+    """
+    _show_history(_history_of(job, journals, options), output)
+
+
+@click.command("history")
+@_history_options
+def history_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
+    """List the runs of JOB: start, end, nodes, and why each ended, as sacct -j does.
+
+    They are found in the journal of the lab, or in the Events of the cluster.
+    """
+    document = _history_of(job, journals, options)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.history import print_runs
+
+        print_runs(console, document)
+
+    complain(*(f"note: {note}" for note in document["notes"]))
+    show(document, output, draw)
+
+
+def _history_of(job: str, journals: Sequence[Path], options: dict[str, Any]) -> HistoryDocument:
+    namespace = namespace_of(options)
+    if options["files"]:
+        raise stop("ringwise: manifests hold no history: give --journal FILE, or query a lab")
+    if journals:
+        return _history_of_journals(job, namespace, journals, options)
+    return ask(options, lambda source: source.history(job, namespace))
+
+
+def _history_of_journals(
+    job: str, namespace: str | None, journals: Sequence[Path], options: dict[str, Any]
+) -> HistoryDocument:
+    from ringwise.apps.job_history import history_of
+    from ringwise.apps.journal.format import JournalError
+    from ringwise.views.history import history_document
+    from ringwise.views.names import qualified
+
+    if options["lab"] is not None:
+        raise stop("ringwise: --journal reads files and --lab queries a lab: give one of them")
+    try:
+        with spinner("reading the journal"):
+            told = history_of(qualified(job, namespace), journals)
+    except (JournalError, LookupError) as error:
+        raise stop(f"ringwise: {error}") from None
+    return history_document(told.history, told.until, told.notes)
+
+
+def _show_history(document: HistoryDocument, output: str) -> None:
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.history import print_history
+
+        print_history(console, document)
+
+    complain(*(f"note: {note}" for note in document["notes"]))
+    show(document, output, draw)
+
+
+@click.command("capacity")
+@source_options()
+@click.option("--queue", help="Count only what this queue may still use.")
+@output_option
+def capacity_command(queue: str | None, output: str, **options: Any) -> None:
+    """Count how many more jobs of each shape would start now, and what fragmentation costs.
+
+    The jobs are placed in a transaction that is rolled back. Pods without a node are not counted.
+    """
+    document = ask(options, lambda source: source.capacity(queue))
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.explain import print_capacity
+
+        print_capacity(console, document)
+
+    show(document, output, draw)
+
+
+@click.command("limits")
+@source_options()
+@output_option
+def limits_command(output: str, **options: Any) -> None:
+    """Show the limits of namespaces, queues and users, and what is used of them.
+
+    Limits of queues are annotations of the Queue, those of namespaces are in the ConfigMap ringwise-limits.
+    """
+    document = ask(options, lambda source: source.limits())
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.limits import print_limits
+
+        print_limits(console, document)
+
+    show(document, output, draw)
+
+
+@click.command("doctor")
+@source_options(keep_going=False)
+@output_option
+def doctor_command(output: str, **options: Any) -> None:
+    """Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.
+
+    Exit code 1 when errors were found. Objects that cannot be read are findings too.
+    """
+    document = ask(options, lambda source: source.doctor(), read_on=True)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.explain import print_diagnosis
+
+        print_diagnosis(console, document)
+
+    show(document, output, draw, ExitCode.FAILED if document.errors else ExitCode.OK)

@@ -1,0 +1,153 @@
+"""Which rows `ringwise get` lists: filters, order, a limit for tables."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.completion import LabName
+from ringwise.cli.output import stop, until_ctrl_c, with_options
+from ringwise.cli.query.queries import FROM_CLUSTER, FROM_LAB, asking, namespace_of, source_of
+from ringwise.views.kinds import BY_PLURAL
+from ringwise.views.names import qualified
+
+if TYPE_CHECKING:
+    from ringwise.apps.sources.protocol import QuerySource
+    from ringwise.views.lists import Listing
+
+#: Fields of rows that change although the object does not, and durations in texts.
+_PASSING = frozenset({"expected_start", "cures", "details"})
+_DURATION = re.compile(r"\b(?:[0-9]+[dhms])+\b", re.ASCII)
+#: Rows of a table in a terminal, without `--limit`.
+ROWS = 100
+_TABLES = ("table", "wide")
+#: Between two looks at what is watched. States and reasons are computed from all objects for each.
+SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 5.0}
+
+list_options = with_options(
+    (
+        click.option(
+            "-l",
+            "--selector",
+            default="",
+            help="Only objects with these labels, as kubectl has it; chips by node.",
+        ),
+        click.option("--queue", type=LabName("queue"), help="With jobs and pods: only those of this queue."),
+        click.option("--hurt", is_flag=True, help="With jobs: only those that a fault hurts now."),
+        click.option("--state", "states", multiple=True, help="Only those in this state; may be repeated."),
+        click.option(
+            "-w",
+            "--watch",
+            is_flag=True,
+            help="Then print each row that changes, until Ctrl-C; not with -f.",
+        ),
+        click.option("--sort-by", default="", help="Name, state, age, ...; -age is the other way round."),
+        click.option(
+            "--limit",
+            type=click.IntRange(min=0),
+            help=f"Rows of the table; 0: all.  [default: {ROWS} in a terminal, else all]",
+        ),
+    )
+)
+
+
+def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listing, int | None]:
+    """What the options of a list ask for, taken out of them. What cannot be ends the command.
+
+    The second is the limit of a list that is watched: of its first table, not of what is compared.
+    """
+    from ringwise.views.lists import Choice, ListError, Listing
+
+    states = tuple(
+        word for state in options.pop("states") for part in state.split(",") if (word := part.strip())
+    )
+    limit: int | None = options.pop("limit")
+    if limit is not None and output not in _TABLES:
+        raise stop(f"ringwise: --limit goes with tables; {output} is never cut")
+    if limit is None:
+        limit = ROWS if output in _TABLES and _in_terminal() else 0
+    watch: bool = options.pop("watch")
+    if watch and output not in _TABLES:
+        raise stop(f"ringwise: --watch goes with tables; for {output} ask again")
+    if watch and options["files"]:
+        raise stop("ringwise: --watch goes with a lab or a cluster; files do not change")
+    namespace = namespace_of(options) if "namespace" in BY_PLURAL[kind].key_fields else None
+    # A name may say its namespace itself.
+    names = tuple(qualified(name, namespace) for name in options.pop("names"))
+    listing = Listing(
+        **{name: options.pop(name) for name in ("selector", "queue", "sort_by", "hurt", "node")},
+        states=states,
+        limit=0 if watch else limit,
+        namespace=None if names else namespace,
+        names=names,
+    )
+    try:
+        Choice(kind, listing)
+    except ListError as error:
+        raise stop(f"ringwise: {error}") from None
+    return listing, limit if watch else None
+
+
+def watch_list(
+    kind: str,
+    options: dict[str, Any],
+    question: Callable[[QuerySource], Any],
+    document: Any,
+    draw: Callable[..., None],
+    *,
+    limit: int,
+) -> None:
+    """Draw the list, then each row that changes, as `kubectl get --watch` does, until Ctrl-C.
+
+    What is not in the list any more is told in a line: it has no row that would say so.
+    """
+    rows = document[kind]
+    more = {"more": len(rows) - limit} if 0 < limit < len(rows) else {}
+    draw({**document, kind: rows[: limit or None], **more})
+    headed, known = bool(rows), _by_key(kind, rows)
+    seconds = SECONDS[source_of(options)]
+    with until_ctrl_c(), asking(options, follows=True) as source:
+        while True:
+            # A pipe gets them now.
+            sys.stdout.flush()
+            _wait(seconds)
+            document = question(source())
+            found = _by_key(kind, document[kind])
+            for key in known.keys() - found.keys():
+                click.echo(f"{kind[:-1]} {'/'.join(key)} is not in the list any more")
+            changed = [
+                number
+                for number, (key, row) in enumerate(found.items())
+                if key not in known or _lasting(known[key]) != _lasting(row)
+            ]
+            if changed:
+                draw(document, changed if headed else None)
+                headed = True
+            known = found
+
+
+def _by_key(kind: str, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[str, Any]]:
+    names = BY_PLURAL[kind].key_fields
+    return {tuple(row[name] for name in names): row for row in rows}
+
+
+def _lasting(value: Any) -> Any:
+    """Return a row without what changes with time alone: expected starts, fixes, and durations in texts."""
+    if isinstance(value, Mapping):
+        return {name: _lasting(item) for name, item in value.items() if name not in _PASSING}
+    if isinstance(value, list):
+        return [_lasting(item) for item in value]
+    return _DURATION.sub("", value) if isinstance(value, str) else value
+
+
+def _wait(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def _in_terminal() -> bool:
+    return sys.stdout.isatty()

@@ -1,0 +1,147 @@
+"""`ringwise place`: where the jobs of manifests would be placed, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
+from ringwise.cli.inputs import load_bundle
+from ringwise.cli.output import (
+    FILES,
+    board_option,
+    complain,
+    configuration_option,
+    exit_code_option,
+    output_option,
+    print_document,
+    spinner,
+    stdout_console,
+    stop,
+    with_options,
+)
+from ringwise.cli.query.queries import (
+    FROM_LAB,
+    ask,
+    cluster_options,
+    files_source,
+    lab_option,
+    namespace_options,
+    now_option,
+    reading_objects,
+    source_of,
+)
+from ringwise.scheduler.journal import Journal
+
+if TYPE_CHECKING:
+    from ringwise.apps.sources.files import FilesSource
+    from ringwise.views.documents.place import PlaceDocument
+
+#: Options of a cluster that is described by manifests.
+_OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now", "journal": "--journal"}
+
+
+@click.command("place")
+@click.option(
+    "-f", "--file", "files", multiple=True, required=True, type=FILES, help="File, folder, or - for stdin."
+)
+@output_option
+@click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
+@with_options((lab_option, *cluster_options, *namespace_options))
+@configuration_option
+@board_option
+@click.option("--all", "everything", is_flag=True, help="List running jobs too.")
+@click.option("--keep-going", is_flag=True, help="Skip bad documents and place the rest; exit code 2.")
+@exit_code_option
+@now_option
+@click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
+@click.option("--view", is_flag=True, help="Show the result on a dashboard of this machine, until Ctrl-C.")
+def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: bool, **options: Any) -> None:
+    """Show where the jobs of manifests would be placed; nothing is changed.
+
+    The nodes are among the manifests. With --lab, --kubeconfig or --context, and as `kubectl ringwise place`,
+    they are those of that lab or cluster, whose pending jobs are decided with the new ones.
+    """
+    where = {name: options[name] for name in ("lab", "kubeconfig", "context", "config", "boards")}
+    of_files = where["lab"] is None and source_of({**where, "config": None, "boards": ()}) == FROM_LAB
+    bad = False
+    if of_files:
+        source, document = _place_files(files, scores, output == "table", **options)
+        bad = bool(source.bundle.errors or source.bad_pods)
+    else:
+        given = [option for name, option in {**_OF_FILES, "view": "--view"}.items() if options[name]]
+        if given:
+            raise stop(f"ringwise: {', '.join(given)} goes with manifests alone, not with a lab or a cluster")
+        manifests = load_bundle(files, keep_going=False, may_skip=False)
+        document = ask(where, lambda asked: asked.place(manifests, scores=scores, pictures=output == "table"))
+        source = None
+    document = _of_namespace(document, None if options["all_namespaces"] else options["namespace"])
+    if output == "table":
+        from ringwise.cli.printers.place import print_placements
+
+        print_placements(stdout_console(), document, scores)
+    else:
+        print_document(document, output)
+    if options["view"] and source is not None and source.placed is not None:
+        from ringwise.apps.web.snapshot import snapshot_dashboard
+        from ringwise.cli.query.web import AFTER_DECISION, show
+
+        complain(AFTER_DECISION)
+        show(snapshot_dashboard(source.placed, source.now, "file", " ".join(files)), None)
+    if bad:
+        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
+    if exit_code and (code := code_of_outcomes([job["outcome"] for job in document["jobs"]])):
+        raise click.exceptions.Exit(code)
+
+
+def _place_files(
+    files: tuple[str, ...], scores: bool, pictures: bool, **options: Any
+) -> tuple[FilesSource, PlaceDocument]:
+    source = files_source(
+        files,
+        options["config"],
+        options["boards"],
+        options["keep_going"],
+        options["now"],
+        # `place` tells them after what is wrong.
+        tell_notes=False,
+    )
+    journal: Path | None = options["journal"]
+    recorded = Journal(source.configuration) if journal is not None else None
+    with reading_objects(may_skip=True), spinner("placing"):
+        document = source.place(
+            source.bundle,
+            scores=scores,
+            pictures=pictures,
+            everything=options["everything"],
+            journal=recorded,
+        )
+    if journal is not None and recorded is not None and source.placed is not None:
+        _write_journal(journal, recorded, source.placed.scheduler_names)
+    return source, document
+
+
+def _of_namespace(document: PlaceDocument, namespace: str | None) -> PlaceDocument:
+    if namespace is None:
+        return document
+    kept = [number for number, job in enumerate(document["jobs"]) if job["namespace"] == namespace]
+    document["jobs"] = [document["jobs"][number] for number in kept]
+    if "pictures" in document:
+        pictures = document["pictures"]
+        pictures["jobs"] = [pictures["jobs"][number] for number in kept]
+    return document
+
+
+def _write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) -> None:
+    from ringwise.apps.journal.format import JournalWriter
+
+    try:
+        with path.open("wb") as file:
+            writer = JournalWriter(file, journal.configuration, scheduler_names)
+            for batch in journal:
+                writer(batch)
+    except OSError as error:
+        raise stop(f"{path}: {error.strerror or error}") from None

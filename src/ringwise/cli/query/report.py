@@ -1,0 +1,228 @@
+"""`ringwise report`: what jobs held, lost and waited for, from the accounting documents."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import click
+
+from ringwise.cli.output import complain, stop, with_options
+from ringwise.cli.query.queries import (
+    ask,
+    asks_clusters,
+    cluster_options,
+    find_cluster,
+    lab_client,
+    lab_option,
+    show,
+    talking_to_cluster,
+)
+from ringwise.wellknown import VOLCANO_SYSTEM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rich.console import Console
+
+    from ringwise.views.documents.accounting import GroupBy, ReportDocument
+
+
+@click.command("report")
+@click.option(
+    "--since",
+    default="7d",
+    show_default=True,
+    help="A duration before now such as 30d, or a day such as 2026-01-31; reports cover whole UTC days.",
+)
+@click.option("--until", default="", help="The same, for the last day.  [default: today]")
+@click.option(
+    "--by",
+    type=click.Choice(["queue", "namespace", "user", "job", "board"]),
+    default="queue",
+    show_default=True,
+    help="What a row is about.",
+)
+@click.option(
+    "--idle",
+    is_flag=True,
+    help="Show chips that jobs hold now and hardly use instead, where drivers tell how much they are used.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml", "csv"]),
+    default="table",
+    show_default=True,
+    help="Output format.",
+)
+@click.option(
+    "--accounting",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="The folder that the scheduler was given with --accounting.",
+)
+@with_options((lab_option, *cluster_options))
+@click.option("-n", "--namespace", help="Only jobs of this namespace.  [default: all]")
+@click.option(
+    "--accounting-namespace",
+    help=f"Namespace of the accounting ConfigMaps of a cluster.  [default: {VOLCANO_SYSTEM}]",
+)
+def report_command(
+    since: str,
+    until: str,
+    by: str,
+    idle: bool,
+    output: str,
+    accounting: Path | None,
+    namespace: str | None,
+    **options: Any,
+) -> None:
+    """Show chip-hours held and lost, waiting time, starts and failures."""
+    if idle:
+        if accounting is not None:
+            raise stop(
+                "ringwise: --idle asks a lab or a cluster; the folder of --accounting does not tell it"
+            )
+        _show_idle(output, namespace, options)
+        return
+    question = _Question(since, until, cast("GroupBy", by), namespace)
+    document = _ask(question, accounting, options)
+    complain(*_notes(document))
+    if output == "csv":
+        click.echo(_csv(document), nl=False)
+        return
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.report import draw_report
+
+        draw_report(console, document)
+
+    show(document, output, draw)
+
+
+def _show_idle(output: str, namespace: str | None, options: dict[str, Any]) -> None:
+    document = ask({**options, "namespace": None}, lambda source: source.idle())
+    if namespace is not None:
+        from ringwise.views.idle import idle_of_namespace
+
+        document = idle_of_namespace(document, namespace)
+    if output == "csv":
+        click.echo(_table_text(list(_IDLE_COLUMNS), cast("list[dict[str, Any]]", document["jobs"])), nl=False)
+        return
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.report import draw_idle
+
+        draw_idle(console, document)
+
+    show(document, output, draw)
+
+
+_IDLE_COLUMNS = (
+    *("namespace", "name", "queue", "user", "verified"),
+    *("chips", "idle_chips", "unknown_chips", "percent"),
+)
+
+
+def _table_text(columns: list[str], rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_plain(row[name]) for name in columns] for row in rows)
+    return text.getvalue()
+
+
+class _Question(NamedTuple):
+    since: str
+    until: str
+    by: GroupBy
+    namespace: str | None
+
+    def answer(self, documents: Callable[[], Iterable[tuple[str, str]]]) -> ReportDocument:
+        """Return the report; the documents are read only if the query is valid."""
+        from ringwise.views.report import period_asked, report_document
+
+        try:
+            period = period_asked(self.since, self.until, time.time_ns())
+        except ValueError as error:
+            raise stop(f"ringwise: {error}") from None
+        return report_document(documents(), period, self.by, namespace=self.namespace)
+
+
+def _ask(question: _Question, accounting: Path | None, options: dict[str, Any]) -> ReportDocument:
+    lab, cluster = options.get("lab"), any(options.get(name) for name in ("kubeconfig", "context"))
+    if accounting is not None:
+        if lab is not None or cluster:
+            raise stop("ringwise: --accounting names a folder: give no --lab, --kubeconfig or --context")
+        return _of_folder(accounting, question)
+    if lab is not None and cluster:
+        raise stop("ringwise: --lab names a lab and --kubeconfig or --context a cluster: give one of them")
+    if cluster or (lab is None and asks_clusters()):
+        return _of_cluster(options, question)
+    if options.get("accounting_namespace"):
+        raise stop("ringwise: --accounting-namespace requires a cluster")
+    from ringwise.apps.sources.lab import LabSource
+
+    hint = ", or give --accounting DIRECTORY; kubectl ringwise report asks a cluster"
+    with lab_client(lab, "querying the lab", hint=hint) as client:
+        document: ReportDocument = LabSource(client).report(*question)
+    return document
+
+
+def _of_folder(folder: Path, question: _Question) -> ReportDocument:
+    from ringwise.apps.accounting import AccountFolder
+
+    if not folder.is_dir():
+        raise stop(f"ringwise: {folder} is not a directory")
+    return question.answer(AccountFolder(folder).read)
+
+
+def _of_cluster(options: dict[str, Any], question: _Question) -> ReportDocument:
+    from ringwise.apps.live_accounts import read_accounts
+
+    namespace = options.get("accounting_namespace") or VOLCANO_SYSTEM
+    hint = "docs/reference/rbac.md says how a user gets the right to read them"
+    with talking_to_cluster(hint):
+        return question.answer(lambda: read_accounts(find_cluster(options), namespace))
+
+
+def _notes(document: ReportDocument) -> list[str]:
+    return [*document["notes"], *(f"left out: {line}" for line in document["unreadable"])]
+
+
+#: Names of a row, as far as it has them.
+_NAMES = ("queue", "namespace", "user", "verified", "job", "uid", "board")
+_AMOUNTS = (
+    "held_chip_hours",
+    "uncertain_chip_hours",
+    "waited_hours",
+    "uncertain_waited_hours",
+    "starts",
+    "failures",
+    "clamped",
+)
+
+
+def _csv(document: ReportDocument) -> str:
+    """One line for each row, and a column for each cause of loss that occurs."""
+    rows = cast("list[dict[str, Any]]", document["rows"])
+    causes = sorted({cause for row in rows for cause in row["lost_chip_hours"]})
+    names = [name for name in _NAMES if any(row[name] is not None for row in rows)] or [document["by"]]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, *_AMOUNTS, *(f"lost_to_{cause}_chip_hours" for cause in causes)])
+    for row in rows:
+        lost = [row["lost_chip_hours"].get(cause, 0.0) for cause in causes]
+        writer.writerow([*(_plain(row[name]) for name in names), *(row[name] for name in _AMOUNTS), *lost])
+    return text.getvalue()
+
+
+def _plain(value: object) -> object:
+    """A spreadsheet computes what begins like a formula: a name must not."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value

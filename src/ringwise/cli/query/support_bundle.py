@@ -1,0 +1,157 @@
+"""`ringwise support-bundle`: what others need to repeat the decisions of a cluster, without its names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.inputs import load_catalog, load_configuration, read_files, told
+from ringwise.cli.output import (
+    FILES,
+    board_option,
+    complain,
+    configuration_option,
+    output_option,
+    spinner,
+    stop,
+    with_options,
+)
+from ringwise.cli.query.queries import (
+    FROM_CLUSTER,
+    FROM_FILES,
+    cluster_options,
+    find_cluster,
+    lab_client,
+    lab_folder,
+    lab_option,
+    now_option,
+    show_text,
+    source_of,
+    talking_to_cluster,
+)
+from ringwise.grammar import counted
+
+if TYPE_CHECKING:
+    from ringwise.apps.support.bundle_file import Contents
+
+
+@click.command("support-bundle")
+@click.argument(
+    "bundle",
+    metavar="[FILE]",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("ringwise-bundle.tar.gz"),
+)
+@click.option("-f", "--file", "files", multiple=True, type=FILES, help="File, folder, or - for stdin.")
+@with_options((lab_option, *cluster_options))
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Journal of the scheduler, with its rotated files.  [default: that of the lab]",
+)
+@click.option("--keep-names", is_flag=True, help="Do not replace names and addresses.")
+@click.option("--with-text", is_flag=True, help="Include messages and other free text as they are.")
+@click.option(
+    "--mapping",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write names and their pseudonyms to this file; keep it to yourself.",
+)
+@configuration_option
+@board_option
+@now_option
+@output_option
+def support_bundle_command(
+    bundle: Path,
+    journal: Path | None,
+    keep_names: bool,
+    with_text: bool,
+    mapping: Path | None,
+    output: str,
+    boards: tuple[Path, ...],
+    **options: Any,
+) -> None:
+    """Write a file for support: objects, configuration and journal, without names and free text.
+
+    FILE defaults to ringwise-bundle.tar.gz. `place`, `why` and `replay` give the same answers from it. What
+    is in it is printed.
+
+    Exit code 1 if something could not be read and is missing in it.
+    """
+    from ringwise.apps.support.bundle_file import readme, write_bundle
+
+    if keep_names and mapping is not None:
+        raise stop("ringwise: --keep-names and --mapping are mutually exclusive")
+    if not bundle.name.endswith((".tar.gz", ".tgz")):
+        raise stop(f"ringwise: {bundle}: the name of a bundle ends with .tar.gz")
+    if journal is not None and not journal.exists():
+        raise stop(f"ringwise: {journal}: there is no such journal")
+    catalog = load_catalog(boards)
+    contents = _contents({**options, "boards": boards}, journal)
+    try:
+        with spinner("writing") as show_progress:
+            document = write_bundle(
+                bundle,
+                contents,
+                catalog,
+                keep_names=keep_names,
+                with_text=with_text,
+                mapping=mapping,
+                progress=show_progress,
+            )
+    except OSError as problem:
+        raise stop(f"ringwise: {bundle}: {(problem.strerror or str(problem)).lower()}") from None
+    complain(f"written: {bundle}")
+    show_text(document, output, readme(document), ExitCode.FAILED if document["missing"] else ExitCode.OK)
+
+
+def _contents(options: dict[str, Any], journal: Path | None) -> Contents:
+    from ringwise.apps.support.bundle_file import JOURNAL, Contents
+    from ringwise.apps.support.objects import lines_of
+
+    journals = [] if journal is None else [(JOURNAL, journal)]
+    chosen = source_of({**options, "boards": ()})
+    if chosen == FROM_FILES:
+        read = read_files(options["files"], keep_going=True)
+        configuration = load_configuration(options["config"], read)
+        complain(*told(read.errors))
+        missing = [f"{counted(read.errors, 'object')} that cannot be read"] if read.errors else []
+        others = [
+            f"{counted(count, 'object')} of the kind {kind}" for kind, count in sorted(read.ignored.items())
+        ]
+        if not any(read.objects.values()) and not journals:
+            raise stop("ringwise: there is nothing to put into a bundle")
+        now = read.newest_timestamp if options["now"] is None else options["now"]
+        lines = lines_of(read, configuration, now)
+        return Contents("files", lines, tuple(journals), tuple(missing), tuple(others))
+    if chosen == FROM_CLUSTER:
+        with talking_to_cluster(unreachable=ExitCode.BAD_INPUT):
+            return _of_cluster(options, tuple(journals))
+    with lab_client(options["lab"], "querying the lab") as client:
+        lines = client.ask("objects")["lines"].encode()
+    if journal is None:
+        folder = lab_folder(options["lab"])
+        older = [("journal.1.jsonl", folder / "journal.1.jsonl")]
+        journals = [*(one for one in older if one[1].exists()), (JOURNAL, folder / JOURNAL)]
+        journals = [one for one in journals if one[1].exists()]
+    return Contents("lab", lines, tuple(journals))
+
+
+def _of_cluster(options: dict[str, Any], journals: tuple[tuple[str, Path], ...]) -> Contents:
+    import time
+
+    from ringwise.apps.sources.cluster import read_live
+    from ringwise.apps.support.bundle_file import Contents
+    from ringwise.apps.support.objects import lines_of
+
+    access = find_cluster(options)
+    with spinner("reading the cluster") as show_progress:
+        live = read_live(access, lambda kind, count: show_progress(f"reading the cluster: {count} {kind}"))
+    configuration = live.configuration if options["config"] is None else load_configuration(options["config"])
+    complain(*told(live.bundle.errors))
+    missing = list(live.missing)
+    if live.bundle.errors:
+        missing.append(f"{counted(live.bundle.errors, 'object')} that cannot be read")
+    return Contents("cluster", lines_of(live.bundle, configuration, time.time_ns()), journals, tuple(missing))

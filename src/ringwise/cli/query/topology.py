@@ -1,0 +1,109 @@
+"""`ringwise topology`: write the ConfigMap of the leaf switches, draw switches and SuperPoDs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.output import complain, output_option, stop
+from ringwise.cli.query.queries import ask, show, source_options
+from ringwise.manifests.config_maps.switch_lists import render_tor_configmap, topology_from_list
+from ringwise.manifests.config_maps.switches import DOUBLE_LAYER, SINGLE_LAYER, tor_config_map
+from ringwise.manifests.text.errors import ManifestError, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_SHOWN_PROBLEMS = 8
+
+
+@click.group()
+def topology() -> None:
+    """Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where."""
+
+
+@topology.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option(
+    "--num",
+    "nodes_per_switch",
+    type=click.IntRange(min=1),
+    help="Nodes per leaf switch (tor_count). Default: as many as the largest switch lists.",
+)
+@click.option(
+    "--level",
+    type=click.Choice([DOUBLE_LAYER, SINGLE_LAYER]),
+    default=DOUBLE_LAYER,
+    show_default=True,
+    help="single_layer: no job may use more than one leaf switch.",
+)
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def import_list(file: str, nodes_per_switch: int | None, level: str, output: str) -> None:
+    """Write ConfigMap basic-tor-node-cm from FILE, a CSV or YAML list of switches and their servers.
+
+    CSV has `switch,server` per line, with or without a heading. YAML is either a
+    map of switches to lists of servers, or a list of rows with switch and server.
+    """
+    try:
+        made = topology_from_list(
+            _text_of(file),
+            "stdin" if file == "-" else file,
+            nodes_per_switch,
+            single_layer=level == SINGLE_LAYER,
+        )
+    except ManifestError as error:
+        raise stop(error) from None
+    if made.problems:
+        raise stop(*(one_line(problem.message) for problem in made.problems))
+    if output == "json":
+        click.echo(json.dumps(tor_config_map(made), indent=2, ensure_ascii=False))
+    else:
+        click.echo(render_tor_configmap(made), nl=False)
+
+
+def _text_of(file: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ManifestError(file, "", f"is not UTF-8 text: {problem.reason}") from None
+    except OSError as problem:
+        cause = (problem.strerror or str(problem)).lower()
+        raise ManifestError(file, "", f"cannot be read: {cause}") from None
+
+
+@topology.command("show")
+@source_options()
+@output_option
+def show_command(output: str, **options: Any) -> None:
+    """Draw leaf switches and SuperPoDs: free nodes, states, jobs, blocks."""
+    document = ask(options, lambda source: source.topology())
+    problems = document["problems"]
+    notes = [f"problem: {one_line(problem['message'])}" for problem in problems[:_SHOWN_PROBLEMS]]
+    if len(problems) > _SHOWN_PROBLEMS:
+        notes.append(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
+    if output == "table" and document["switches"] is None and not document["superpods"]:
+        words = "there is no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id"
+        raise stop(f"ringwise: {'; '.join([words, *notes])}")
+    complain(*notes)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.topology import (
+            print_isolations,
+            print_reservations,
+            print_superpods,
+            print_switches,
+        )
+
+        if document["switches"] is not None:
+            print_switches(console, document["switches"])
+        print_superpods(console, document["superpods"])
+        print_isolations(console, document["isolations"], document["now"])
+        print_reservations(console, document["reservations"], document["now"])
+
+    show(document, output, draw)

@@ -1,0 +1,168 @@
+"""`ringwise web`: the dashboard beside a cluster, of a journal, or of manifests."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.inputs import load_catalog
+from ringwise.cli.output import (
+    FILES,
+    api_server_options,
+    board_option,
+    complain,
+    configuration_option,
+    stop,
+    with_options,
+)
+from ringwise.cli.query.web_options import CERTIFICATE, HOSTS
+
+if TYPE_CHECKING:
+    from ringwise.web.application import DashboardServer
+
+#: Other commands show files before a decision, so it is said where a page shows the moment after one.
+AFTER_DECISION = "note: the page shows chips that pending jobs would get now as used"
+
+
+@click.command("web")
+@with_options(api_server_options)
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Show the end of this journal instead of a cluster.",
+)
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    type=FILES,
+    help="Show these manifests instead.",
+)
+@configuration_option
+@board_option
+@click.option(
+    "--web-address",
+    help="Listen address of the dashboard.  [default: a port of 127.0.0.1, 8090 where it is free]",
+)
+@with_options((HOSTS, *CERTIFICATE))
+def web_command(
+    kubeconfig: str | None,
+    context: str | None,
+    journals: tuple[Path, ...],
+    files: tuple[str, ...],
+    config: Path | None,
+    boards: tuple[Path, ...],
+    web_address: str | None,
+    web_hosts: tuple[str, ...],
+    web_cert_file: Path | None,
+    web_key_file: Path | None,
+) -> None:
+    """Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.
+
+    It reads and decides nothing. With --journal or --file it shows what the file tells, without a cluster.
+    """
+    if journals and files:
+        raise click.UsageError("--journal and --file are two ways: give one of them")
+    if len(journals) > 1:
+        raise click.UsageError("one journal at a time; its rotated files are read with it")
+    if not journals and not files:
+        _beside_cluster(kubeconfig, context, boards, web_address, (web_hosts, web_cert_file, web_key_file))
+        return
+    if web_cert_file is not None or web_key_file is not None:
+        raise click.UsageError("files are shown to this machine alone: no certificate is needed")
+    if journals:
+        show(_of_journal(journals[0], boards), web_address)
+    else:
+        show(_of_files(files, config, boards), web_address)
+
+
+def _beside_cluster(
+    kubeconfig: str | None,
+    context: str | None,
+    boards: tuple[Path, ...],
+    address: str | None,
+    more: tuple[tuple[str, ...], Path | None, Path | None],
+) -> None:
+    from ringwise.apps.live import NothingReadableError
+    from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
+    from ringwise.apps.web.standalone import run_standalone
+    from ringwise.kube.run.runner import CoreFailedError
+    from ringwise.kubeclient.client import ApiError, UnreachableError
+    from ringwise.kubeclient.config import find_access
+    from ringwise.kubeclient.credentials import KubeConfigError
+    from ringwise.log import configure
+    from ringwise.metrics.endpoints import AddressError
+
+    configure()
+    try:
+        web = WebOptions(address or f"127.0.0.1:{DASHBOARD_PORT}", *more, or_any_port=address is None)
+        web.check()
+        run_standalone(web, find_access(kubeconfig, context), load_catalog(boards), _tell)
+    except AddressError as error:
+        raise stop(str(error)) from None
+    except (KubeConfigError, UnreachableError, NothingReadableError) as error:
+        raise stop(f"ringwise: {error}") from None
+    except ApiError as error:
+        raise stop(f"ringwise: the API server refused: {error}", code=ExitCode.FAILED) from None
+    except OSError as error:
+        raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
+    except CoreFailedError as error:
+        raise stop(f"the dashboard failed: {error}", code=ExitCode.INTERNAL_ERROR) from None
+
+
+def _tell(url: str) -> None:
+    click.echo(f"dashboard on {url}; Ctrl-C stops")
+
+
+def _of_journal(path: Path, boards: tuple[Path, ...]) -> DashboardServer:
+    from ringwise.apps.journal.format import JournalError
+    from ringwise.apps.web.snapshot import end_of_journal, snapshot_dashboard
+
+    try:
+        view, now, notes = end_of_journal(path, load_catalog(boards))
+    except JournalError as error:
+        raise stop(f"ringwise: {error}") from None
+    complain(*(f"note: {note}" for note in notes))
+    return snapshot_dashboard(view, now, "journal", str(path), [path])
+
+
+def _of_files(files: tuple[str, ...], config: Path | None, boards: tuple[Path, ...]) -> DashboardServer:
+    """The cluster of manifests after one cycle, as `ringwise place` decides it."""
+    from ringwise.apps.web.snapshot import snapshot_dashboard
+    from ringwise.cli.query.queries import files_source, reading_objects
+
+    source = files_source(files, config, boards, may_skip=False)
+    with reading_objects(may_skip=False):
+        view = source.decided.view
+    complain(AFTER_DECISION)
+    return snapshot_dashboard(view, source.now, "file", " ".join(files))
+
+
+def show(server: DashboardServer, address: str | None) -> None:
+    """Serve to this machine alone until Ctrl-C."""
+    from ringwise.apps.web.options import DASHBOARD_PORT
+    from ringwise.apps.web.serving import listening
+    from ringwise.metrics.endpoints import AddressError, parse_address
+    from ringwise.web.addresses import is_loopback
+
+    async def main() -> None:
+        wanted = address or f"127.0.0.1:{DASHBOARD_PORT}"
+        if not is_loopback(parse_address(wanted)[0]):
+            raise AddressError(f"files are shown to this machine alone, not on {wanted}")
+        async with listening(server, wanted, or_any_port=address is None) as url:
+            _tell(url)
+            await asyncio.Event().wait()
+
+    try:
+        asyncio.run(main())
+    except KeyboardInterrupt:
+        click.echo("stopped")
+    except AddressError as error:
+        raise stop(str(error)) from None

@@ -1,0 +1,82 @@
+"""Which faults hurt which job now: every table, document and view asks here.
+
+A job is hurt by the faults of the chips that its pods hold, and of the nodes and their switches that its pods
+with chips are on. A node that is not ready, or gone, hurts all jobs on it. Faults of a
+node to which a pod is not bound yet hurt no job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import PodPlacement
+from ringwise.scheduler.node_faults import DELETED, NOT_READY, NodeFault, node_faults
+from ringwise.scheduler.view import SchedulerView
+from ringwise.topology.chips import chip_names, chips_of
+from ringwise.topology.natural import natural_key
+
+
+@dataclass(frozen=True, slots=True)
+class JobFault:
+    """A fault that hurts a job."""
+
+    fault: NodeFault
+    #: When it was first seen, in nanoseconds; None: it is not known.
+    since: int | None
+
+
+class AffectedJobs:
+    """The faults of a cluster at one moment; those of a node are read once."""
+
+    def __init__(self, view: SchedulerView) -> None:
+        self._view = view
+        self._of: dict[int, tuple[NodeFault, ...]] = {}
+
+    def of_node(self, number: int) -> tuple[NodeFault, ...]:
+        found = self._of.get(number)
+        if found is None:
+            found = self._of[number] = node_faults(self._view.cluster, number)
+        return found
+
+    def of_pods(self, uids: Iterable[str]) -> list[JobFault]:
+        """What hurts the job of these pods, each fault once; nodes in natural order."""
+        placements, found = self._view.cluster.pods, dict[NodeFault, None]()
+        for uid in uids:
+            placement = placements.get(uid)
+            if placement is None or placement.node < 0:
+                continue
+            for fault in self.of_node(placement.node):
+                if _affects(fault, placement):
+                    found[fault] = None
+        if len(found) > 1:
+            found = dict.fromkeys(sorted(found, key=lambda one: natural_key(one.node)))
+        return [JobFault(fault, self._view.fault_since(fault)) for fault in found]
+
+    def all(self) -> list[tuple[JobFault, list[str]]]:
+        """Every fault of the nodes that exist, nodes in natural order, with the jobs as namespace/name."""
+        cluster = self._view.cluster
+        return [
+            (JobFault(fault, self._view.fault_since(fault)), self._jobs(number, fault))
+            for number in cluster.known_nodes()
+            for fault in self.of_node(number)
+        ]
+
+    def _jobs(self, number: int, fault: NodeFault) -> list[str]:
+        cluster, found = self._view.cluster, set[str]()
+        for uid in cluster.pods_on[number]:
+            placement = cluster.pods[uid]
+            if _affects(fault, placement):
+                job = self._view.job_of(uid)
+                found.add(placement.pod.key if job is None else f"{job.namespace}/{job.name}")
+        return sorted(found, key=natural_key)
+
+
+def _affects(fault: NodeFault, placement: PodPlacement) -> bool:
+    cls = placement.pod.cls
+    if placement.pod.node is None or not placement.pod.live:
+        return False
+    if fault.chip:
+        resource = cls.resource or ""
+        return any(fault.chip == chip_names(resource, (chip,)) for chip in chips_of(placement.chips))
+    return bool(cls.chips) or fault.level in (NOT_READY, DELETED)

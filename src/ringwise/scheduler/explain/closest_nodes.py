@@ -1,0 +1,281 @@
+"""Nodes that almost fit: which chips are missing on each, and what holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ringwise.durations import time_text
+from ringwise.framework.extension_points import NodeFilter, first_reason
+from ringwise.framework.gangs.gang_placement import node_filters
+from ringwise.framework.job import Job
+from ringwise.framework.node_selection import NodeSelection
+from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
+from ringwise.framework.session import Session
+from ringwise.grammar import counted
+from ringwise.placement.reasons import NODE_LABEL_MISSING
+from ringwise.plugins.nodegroup.reasons import (
+    NODE_GROUP_MISMATCH,
+    NODE_GROUP_MISSING,
+    NODE_GROUP_NOT_SPECIFIED,
+)
+from ringwise.plugins.predicates.reasons import AFFINITY_MISMATCH, SELECTOR_MISMATCH, UNTOLERATED_TAINT
+from ringwise.reasons import Reason
+from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import ChipTable
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import PRE_SEPARATE_LEVEL, Pod
+from ringwise.topology.chips import chips_of
+from ringwise.wellknown import NODE_TAINT_PREFIX
+
+#: More than can be missing on any node: for nodes that refuse for a reason other than chips.
+_OTHER_REASON = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClosestNode:
+    node: str
+    number: int
+    #: Chips (a mask) that would have to become free; 0 where the node refuses for another reason.
+    chips: int
+    #: The ring the missing chips are in, if they are in one.
+    ring: int | None
+    text: str
+    reason: Reason
+
+    @property
+    def missing(self) -> int:
+        return self.chips.bit_count()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The verdicts of all nodes on one pod."""
+
+    pod: str
+    fits: int
+    #: Reason code -> nodes, most first.
+    counts: dict[str, int]
+    #: Reason code -> the message of the first node with it.
+    examples: dict[str, str]
+    #: Nodes that the job selects, nearest first.
+    misses: tuple[ClosestNode, ...]
+    #: Nodes with a taint that the job does not tolerate, which is all that keeps it from selecting them.
+    tainted: tuple[ClosestNode, ...] = ()
+
+
+#: What the job, its board or its queue does not select: no chip that becomes free there helps.
+_NOT_SELECTED = frozenset(
+    kind.code
+    for kind in (
+        RESOURCE_NOT_OFFERED,
+        SELECTOR_MISMATCH,
+        AFFINITY_MISMATCH,
+        NODE_LABEL_MISSING,
+        NODE_GROUP_MISSING,
+        NODE_GROUP_NOT_SPECIFIED,
+        NODE_GROUP_MISMATCH,
+    )
+)
+
+
+def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Refusals:
+    """The verdict of every node on this pod, with the state as it is now.
+
+    Counted as `NodeSelection.refusals` counts for the reason, which asks groups of nodes instead of nodes.
+    """
+    selection = session.node_selection(job, pod)
+    filters = node_filters(session, job, pod)
+    state = view.cluster
+    counts: dict[str, int] = {}
+    examples: dict[str, str] = {}
+    found: list[tuple[int, int, int, int | None, Reason]] = []
+    fits = 0
+    missing_chips = _MissingChips(selection.policy, selection.chips) if selection.policy is not None else None
+    for node in state.known_nodes():
+        _, reason = selection.verdict(node)
+        if reason is None:
+            reason = first_reason(filters, node)
+        if reason is None:
+            fits += 1
+            continue
+        counts[reason.code] = counts.get(reason.code, 0) + 1
+        if reason.code not in examples:
+            examples[reason.code] = f"{state.names[node]}: {reason.message}"
+        chips, ring, distance = 0, None, _OTHER_REASON
+        if missing_chips is not None and selection.policy is not None:
+            fleet = state.fleets[selection.policy.resource]
+            usable = selection.usable(node)
+            if usable >= 0 and fleet.allocatable[node] >= 0:
+                found_missing = missing_chips.of(fleet, node, usable)
+                if found_missing is not None:
+                    chips, ring = found_missing
+                    distance = chips.bit_count()
+        found.append((distance, node, chips, ring, reason))
+    # The sort is stable: equally near nodes stay in natural order.
+    found.sort(key=lambda miss: miss[0])
+    misses: list[ClosestNode] = []
+    tainted: list[ClosestNode] = []
+    for _, node, chips, ring, reason in found:
+        if len(misses) == _MAX_MISSES:
+            break
+        kept_off = _kept_off(selection, filters, node, reason)
+        if kept_off is not None and (not _is_dedicated(kept_off) or len(tainted) == _MAX_MISSES):
+            continue
+        text = _text(view, selection.policy, node, chips, ring, reason)
+        miss = ClosestNode(state.names[node], node, chips, ring, text, kept_off or reason)
+        (misses if kept_off is None else tainted).append(miss)
+    ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return Refusals(pod.name, fits, ordered, examples, tuple(misses), tuple(tainted))
+
+
+#: The search for cures uses more of them than are shown.
+_MAX_MISSES = 64
+
+
+def _kept_off(
+    selection: NodeSelection, filters: Sequence[NodeFilter], node: int, reason: Reason
+) -> Reason | None:
+    """Why the job does not select the node, whatever state the node is in."""
+    first = reason if reason.code in _NOT_SELECTED else selection.unselected(node)
+    if first is not None and (first.code in _NOT_SELECTED or _is_dedicated(first)):
+        return first
+    other = first_reason(filters, node)
+    return other if other is not None and other.code in _NOT_SELECTED else None
+
+
+def _is_dedicated(reason: Reason) -> bool:
+    """Whether the node has a taint that is no condition of the node."""
+    taint = str(reason.details.get("taint"))
+    return reason.code == UNTOLERATED_TAINT.code and not taint.startswith(NODE_TAINT_PREFIX)
+
+
+class _MissingChips:
+    """The fewest chips that must become free for a request to fit; computed once for equal nodes."""
+
+    def __init__(self, policy: ChipPolicy, request: int) -> None:
+        self._policy = policy
+        self._request = request
+        self._known: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
+
+    def of(self, fleet: ChipTable, node: int, usable: int) -> tuple[int, int | None] | None:
+        faulty = fleet.unhealthy[node] | fleet.recovering[node] | fleet.isolated[node]
+        faulty |= fleet.pre_separated[node]
+        key = (usable, fleet.listed[node], faulty)
+        if key not in self._known:
+            self._known[key] = self._find(usable, fleet.listed[node], faulty)
+        return self._known[key]
+
+    def _find(self, usable: int, listed: int, faulty: int) -> tuple[int, int | None] | None:
+        if self._fits(usable):
+            return 0, None
+        others = listed & ~usable
+        best: tuple[int, int | None] | None = None
+        masks = self._policy.board.ring_masks
+        rings: Iterable[tuple[int | None, int]] = enumerate(masks) if len(masks) > 1 else ()
+        for ring, mask in (*rings, (None, listed)):
+            freed = self._fewest(usable, others & mask, faulty)
+            if freed and (best is None or freed.bit_count() < best[0].bit_count()):
+                best = freed, ring
+        return best
+
+    def _fewest(self, usable: int, freed: int, faulty: int) -> int:
+        """Leave out chips one by one while the request still fits; faulty ones first."""
+        if not self._fits(usable | freed):
+            return 0
+        for chip in (*chips_of(freed & faulty), *chips_of(freed & ~faulty)):
+            if self._fits(usable | (freed & ~(1 << chip))):
+                freed &= ~(1 << chip)
+        return freed
+
+    def _fits(self, usable: int) -> bool:
+        rule = self._policy.rule
+        signature = rule.signature(usable, usable.bit_count(), 0)
+        return rule.score(signature, self._request, self._policy.multi_pod) is not None
+
+
+def _text(
+    view: SchedulerView,
+    policy: ChipPolicy | None,
+    node: int,
+    chips: int,
+    ring: int | None,
+    reason: Reason,
+) -> str:
+    if policy is None or not chips:
+        return reason.message
+    fleet = view.cluster.fleets[policy.resource]
+    free = fleet.free_mask[node]
+    if ring is not None:
+        scope = policy.board.ring_masks[ring] & fleet.listed[node]
+        where = f"{policy.board.ring_word} {ring}"
+    else:
+        scope = fleet.listed[node]
+        where = "the node"
+    # Free is what a new pod may have, and of a closed node that is none.
+    word = "free" if reason.code in _ABOUT_CHIPS else "unused"
+    text = f"{where} has {(free & scope).bit_count()} of {counted(scope.bit_count(), 'chip')} {word}"
+    taken = ", ".join(holders(view, policy.resource, node, scope & ~free))
+    if taken:
+        text += f": {taken}"
+    if reason.code not in _ABOUT_CHIPS:
+        text += f"; and {reason.message}"
+    return text
+
+
+_ABOUT_CHIPS = frozenset(
+    {
+        "not-enough-free-chips",
+        "no-ring-holds-request",
+        "node-not-wholly-free",
+        "not-enough-whole-rings",
+        "not-enough-pairs-across-rings",
+    }
+)
+
+
+def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[str]:
+    """What holds these chips: `held by a (2)`, `perhaps in b (1)`, `faulty (1)`, `reserved for b (4)`."""
+    state = view.cluster
+    fleet = state.fleets[resource]
+    counts: dict[str, int] = {}
+    # They do not become free when their pod ends.
+    leaving = fleet.pre_separated[node] & ~fleet.unhealthy[node]
+    for doubtful in (False, True) if fleet.doubtful[node] else (False,):
+        for uid in state.pods_on[node]:
+            placement = state.pods[uid]
+            held = (placement.doubtful if doubtful else placement.chips) & chips & ~leaving
+            if held and placement.pod.cls.resource == resource:
+                job = view.job_of(uid)
+                name = job.name if job is not None else f"pod {placement.pod.key}"
+                verb = "held by" if placement.pod.node is not None else "would go to"
+                name = f"{'perhaps in' if doubtful else verb} {name}"
+                counts[name] = counts.get(name, 0) + held.bit_count()
+                chips &= ~held
+    for held in state.left_chips(state.names[node], resource).values():
+        if held & chips & ~leaving:
+            name = "in a container of a deleted pod"
+            counts[name] = counts.get(name, 0) + (held & chips & ~leaving).bit_count()
+            chips &= ~held | leaving
+    words = [f"{name} ({count})" for name, count in counts.items()]
+    for word, mask in (
+        ("faulty", fleet.unhealthy[node]),
+        ("isolated", fleet.isolated[node]),
+        ("recovering", fleet.recovering[node]),
+        (PRE_SEPARATE_LEVEL, leaving),
+        ("network faulty", max(fleet.network[node], 0)),
+    ):
+        if chips & mask:
+            words.append(f"{word} ({(chips & mask).bit_count()})")
+            chips &= ~mask
+    for reservation in view.reservations:
+        kept = reservation.chips.get(node, 0) & chips
+        if kept and reservation.resource == resource:
+            owner = view.jobs.get(reservation.owner)
+            name = owner.name if owner else reservation.owner
+            until = "" if reservation.expires is None else f" until {time_text(reservation.expires)}"
+            words.append(f"reserved for {name}{until} ({kept.bit_count()})")
+            chips &= ~kept
+    if chips:
+        words.append(f"not reported free ({chips.bit_count()})")
+    return words

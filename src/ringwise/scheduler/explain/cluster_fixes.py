@@ -1,0 +1,282 @@
+"""Cures that change the cluster: free chips, ended jobs, nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+
+from ringwise.grammar import counted
+from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
+from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
+from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan_inside
+from ringwise.scheduler.explain.closest_nodes import ClosestNode
+from ringwise.scheduler.explain.fix_search import STARTS, Fix, FixSearch, Suppose, joined, together
+from ringwise.state.model import Isolation, Node
+from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY, NODE_RESERVED
+from ringwise.wellknown import UNSCHEDULABLE_TAINT
+
+_MAX_SINGLE_JOBS = 3
+_MAX_TOGETHER = 8
+_PAIRED = 12
+#: Steps of the search for moves.
+_MOVE_STEPS = 1_000
+#: Reasons of nodes that `ringwise release` cures.
+_ISOLATED = frozenset({NODE_ISOLATED.code, NODE_DRAINS.code})
+
+
+def chip_cures(search: FixSearch) -> Iterator[Fix]:
+    """The nearest nodes: one alone, else several, of one switch or SuperPoD where that matters."""
+    policy = search.job.policy
+    if policy is None:
+        return
+    own = _own_chips(search)
+    near = [
+        miss
+        for miss in search.misses
+        if miss.chips and miss.missing and not miss.chips & own.get(miss.number, 0)
+    ]
+    single = 0
+    for miss in near[:5]:
+        text = f"if {_chips_text(policy.board.ring_word, [miss])} were free"
+        found = list(search.attempt("chips", text, _freed(search, miss)))
+        yield from found
+        single += len(found)
+        if single >= 2:
+            return
+    if single:
+        return
+    for region in _regions(search, near)[:6]:
+        parts = [_freed(search, miss) for miss in region[:16]]
+        taken = search.fewest(parts)
+        if taken:
+            text = f"if {_chips_text(policy.board.ring_word, [region[n] for n in taken])} were free"
+            yield search.cure("chips", text, together(parts, taken))
+            return
+
+
+def _own_chips(search: FixSearch) -> dict[int, int]:
+    """By node: what pods of the job itself have and keep: it does not get on by losing that."""
+    found: dict[int, int] = {}
+    for uid, pod in search.job.pods.items():
+        placement = search.view.cluster.pods[uid]
+        if placement.node >= 0 and not pod.deleting:
+            found[placement.node] = found.get(placement.node, 0) | placement.chips
+    return found
+
+
+def _freed(search: FixSearch, miss: ClosestNode) -> Suppose:
+    policy = search.job.policy
+    resource = policy.resource if policy is not None else ""
+    return partial(search.view.what_if.chips_free, resource, miss.number, miss.chips)
+
+
+def _regions(search: FixSearch, misses: list[ClosestNode]) -> list[list[ClosestNode]]:
+    """Nodes that can serve the job together, the region with the fewest missing chips first."""
+    policy, view = search.job.policy, search.view
+    if policy is not None and policy.switch_class is not None:
+        resolved = view.switches()
+        switch_of = resolved.switch_of if resolved is not None else {}
+        region: dict[str, object] = {miss.node: switch_of.get(miss.node) for miss in misses}
+    elif policy is not None and policy.block_nodes is not None:
+        superpod_of = view.superpods().superpod_of
+        region = {miss.node: superpod_of.get(miss.number) for miss in misses}
+    else:
+        return [misses] if misses else []
+    grouped: dict[object, list[ClosestNode]] = {}
+    for miss in misses:
+        if region[miss.node] is not None:
+            grouped.setdefault(region[miss.node], []).append(miss)
+    rows = sorted(grouped.values(), key=lambda row: sum(miss.missing for miss in row))
+    return [*rows, misses] if len(rows) > 1 else rows
+
+
+def ended_job_cures(search: FixSearch) -> Iterator[Fix]:
+    """One running job, else two, else a handful."""
+    candidates = _candidates(search)
+    helpful: list[tuple[float, int]] = []
+    found = 0
+    for position, (names, uids) in enumerate(candidates):
+        if search.is_over:
+            search.cut_short = True
+            break
+        progress = search.progress(search.ended(uids), len(uids))
+        helpful.append((-progress, position))
+        if progress == STARTS:
+            yield search.cure("job-ended", f"if {names} ended", search.ended(uids))
+            found += 1
+            if found == _MAX_SINGLE_JOBS:
+                return
+    if found:
+        return
+    # Those that brought the job furthest alone come first.
+    candidates = [candidates[position] for _, position in sorted(helpful)]
+    for (first, some), (second, more) in combinations(candidates[:_PAIRED], 2):
+        if search.is_over:
+            return
+        uids = [*some, *more]
+        if search.holds(search.ended(uids), len(uids)):
+            yield search.cure("job-ended", f"if {first} and {second} ended", search.ended(uids))
+            return
+    parts = [search.ended(uids) for _, uids in candidates[:_MAX_TOGETHER]]
+    taken = search.fewest(parts, 8)
+    if taken:
+        names = joined([candidates[position][0] for position in taken])
+        yield search.cure("job-ended", f"if {names} ended", together(parts, taken))
+
+
+def move_cures(search: FixSearch) -> Iterator[Fix]:
+    """Running jobs moved to other places, where enough chips are free for the job, but in the wrong ones."""
+    view, job = search.view, search.job
+    if view.settings.defragment == "off" or not search.may_move:
+        return
+    budget = PlanBudget(_MOVE_STEPS)
+    budgets, unread = search.disruption_budgets()
+    plan = find_plan_inside(view, job, search.now, budget, budgets)
+    if isinstance(plan, NoPlan):
+        search.cut_short = search.cut_short or plan.reason.code == PLAN_TOO_COSTLY.code
+        return
+    search.left_out(unread)
+    moved = plan.moved_jobs
+    first = view.jobs[moved[0]]
+    what = f"job {first.namespace}/{first.name}" if len(moved) == 1 else counted(moved, "job")
+    name = f"{job.namespace}/{job.name}"
+    # The room that the moves make is kept for this job, whoever is ahead of it.
+    yield Fix("moves", f"if {what} moved to other places (`ringwise defrag --plan --for {name}`)")
+
+
+def wait_cures(search: FixSearch) -> Iterator[Fix]:
+    """Where nothing smaller helps: whether the job would start once all others have ended."""
+    view, job = search.view, search.job
+    uids = [uid for uid, placed in view.cluster.pods.items() if placed.node >= 0 and uid not in job.pods]
+    if uids:
+        text = "if all running jobs ended: it can only wait, or the cluster must grow"
+        yield from search.attempt("wait", text, search.ended(uids), len(uids))
+
+
+def _candidates(search: FixSearch) -> list[tuple[str, list[str]]]:
+    """Jobs that hold what this one needs: those on near misses first, then the smallest.
+
+    Without a scheduler that decides, some of them would only be placed now, ahead of this one.
+    """
+    view, job = search.view, search.job
+    resource = job.policy.resource if job.policy is not None else None
+    near = {miss.number for miss in search.misses[:16]}
+    grouped: dict[str, list[str]] = {}
+    chips: dict[str, int] = {}
+    close: set[str] = set()
+    for uid, placement in view.cluster.pods.items():
+        cls = placement.pod.cls
+        if placement.node < 0 or uid in job.pods or (resource is not None and cls.resource != resource):
+            continue
+        owner = view.job_of(uid)
+        name = f"job {owner.namespace}/{owner.name}" if owner else f"pod {placement.pod.key}"
+        if placement.pod.node is None:
+            name += " (pending)"
+        grouped.setdefault(name, []).append(uid)
+        chips[name] = chips.get(name, 0) + cls.chips
+        if placement.node in near:
+            close.add(name)
+    ordered = sorted(grouped, key=lambda name: (name not in close, chips[name], name))
+    return [(name, grouped[name]) for name in ordered]
+
+
+def node_cures(search: FixSearch) -> Iterator[Fix]:
+    repairable = [
+        (miss, repaired)
+        for miss in (*search.misses, *search.tainted)
+        if (repaired := _repaired_node(search, miss)) is not None
+    ]
+    found = 0
+    for miss, (node, words) in repairable[:5]:
+        cures = list(search.attempt("node", f"if {words.format(miss.node)}", _node_as(search, node)))
+        yield from cures
+        found += len(cures)
+        if found == 2:
+            return
+    if found or len(repairable) < 2:
+        return
+    parts = [_node_as(search, node) for _, (node, _) in repairable[:16]]
+    taken = search.fewest(parts)
+    if taken:
+        words = joined([repairable[n][1][1].format(repairable[n][0].node) for n in taken])
+        yield search.cure("node", f"if {words}", together(parts, taken))
+
+
+def isolation_cures(search: FixSearch) -> Iterator[Fix]:
+    """Nodes, and chips of nodes, that an operator took out of use."""
+    view, policy = search.view, search.job.policy
+    if not view.cluster.isolations or policy is None:
+        return
+    found: set[str] = set()
+    for miss in search.misses:
+        entries = view.cluster.isolations_of(miss.number)
+        if not entries or (miss.reason.code not in _ISOLATED and not miss.chips):
+            continue
+        text = _release_text(entries)
+        if text in found:
+            # Another node of the same leaf switch or SuperPoD.
+            continue
+        cures = list(search.attempt("released", text, partial(view.what_if.released, miss.number)))
+        yield from cures
+        found.update(text for _ in cures)
+        if len(found) == 2:
+            return
+
+
+def reservation_cures(search: FixSearch) -> Iterator[Fix]:
+    """Reservations of nodes that keep the job off: each cancelled alone."""
+    found = tried = 0
+    for name in dict.fromkeys(
+        str(miss.reason.details["name"]) for miss in search.misses if miss.reason.code == NODE_RESERVED.code
+    ):
+        text = f"if reservation {name} were cancelled (`ringwise unreserve {name}`)"
+        cures = list(search.attempt("unreserved", text, partial(search.view.what_if.unreserved, name)))
+        yield from cures
+        found, tried = found + len(cures), tried + 1
+        if found == 2 or tried == _MAX_TOGETHER:
+            return
+
+
+def _release_text(entries: Sequence[Isolation]) -> str:
+    """One command for each target; chips count only where their node stays in use."""
+    whole = [one for one in entries if not one.chip]
+    chips = [one.chip for one in entries if one.chip]
+    if not whole:
+        what = f"{joined(chips)} of {entries[0].node}"
+        commands = [f"{entries[0].node} {chips[0] if len(chips) == 1 else 'CHIP'}"]
+    else:
+        what = joined([one.title for one in whole])
+        commands = [one.target for one in whole]
+    shown = " and ".join(f"`ringwise release {command} --reason TEXT`" for command in commands)
+    return f"if {what} were released ({shown})"
+
+
+def _repaired_node(search: FixSearch, miss: ClosestNode) -> tuple[Node, str] | None:
+    node = search.view.cluster.nodes[miss.number]
+    if node is None:
+        return None
+    if miss.reason.code == NODE_CORDONED.code:
+        taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT)
+        return replace(node, unschedulable=False, taints=taints), "{} were uncordoned"
+    if miss.reason.code == NODE_NOT_READY.code:
+        return replace(node, ready=True), "{} were Ready"
+    if miss.reason.code == UNTOLERATED_TAINT.code:
+        taint = miss.reason.details["taint"]
+        return replace(node, taints=()), "{} had no taint " + str(taint)
+    return None
+
+
+def _node_as(search: FixSearch, node: Node) -> Suppose:
+    return partial(search.view.what_if.node_is, node)
+
+
+def _chips_text(ring_word: str, misses: Sequence[ClosestNode]) -> str:
+    """`2 chips of ring 0 on node-17`"""
+    words = []
+    for miss in misses:
+        count = counted(miss.missing, "chip")
+        where = f" of {ring_word} {miss.ring}" if miss.ring is not None else ""
+        words.append(f"{count}{where} on {miss.node}")
+    return joined(words)

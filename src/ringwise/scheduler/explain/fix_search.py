@@ -1,0 +1,207 @@
+"""The search for cures of one pending job: suppose a change, and find out whether the job would start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+
+from ringwise.framework.job import Job
+from ringwise.grammar import agrees, counted
+from ringwise.records import dataclass
+from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
+from ringwise.scheduler.explain.closest_nodes import Refusals
+from ringwise.scheduler.view import SchedulerView
+
+#: Pods that may be placed or released while looking for cures: keeps the search short on any cluster.
+BUDGET = 8_000
+#: The same for all jobs of a command that shows many: one to two seconds.
+SHARED_BUDGET = 16 * BUDGET
+#: What one of them gets at least: enough for the cures that change the job itself.
+_LEAST = BUDGET // 8
+#: Pending jobs that are served first when a cure is tried under competition.
+MAX_AHEAD = 32
+STARTS = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    #: board, size, min-available, label, annotation, selector, queue, released, chips, cooldown, bundles,
+    #: moves, job-ended, node, claim, wait
+    kind: str
+    text: str
+    #: How many jobs are ahead in the queue, where those would take the capacity first.
+    contested: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """Its text, with the jobs that may prevent it."""
+        return cure_sentence(self.text, self.contested)
+
+
+def cure_sentence(text: str, contested: int) -> str:
+    """A cure, with the jobs ahead in the queue that may prevent it."""
+    if not contested:
+        return text
+    ahead = f"{counted(contested, 'job')} ahead of it {agrees(contested, 'takes', 'take')}"
+    return f"{text} (unless the {ahead} the chips)"
+
+
+class SearchBudget:
+    """How much may still be tried, for one job or for all jobs of a command."""
+
+    def __init__(
+        self, units: int = BUDGET, share: int = BUDGET, disruption_budgets: BudgetReader = no_budgets
+    ) -> None:
+        self.left = units
+        #: For moves; read only where some are looked for.
+        self.disruption_budgets = disruption_budgets
+        #: What was not looked at, as sentences.
+        self.left_out: list[str] = []
+        #: What the search for one job may use.
+        self.share = share
+        #: Moves of running jobs are looked for only where one job is asked about.
+        self.may_move = share == units
+
+    @classmethod
+    def of_jobs(cls, jobs: int) -> SearchBudget:
+        """Many jobs get less each, and the last ones of very many nothing."""
+        return cls(SHARED_BUDGET, max(_LEAST, min(BUDGET, SHARED_BUDGET // max(jobs, 1))))
+
+
+#: Opens a supposition: a context in which something is different.
+Suppose = Callable[[], AbstractContextManager[None]]
+
+
+class FixSearch:
+    """One search for one job: everything that is tried counts against one budget."""
+
+    def __init__(
+        self,
+        view: SchedulerView,
+        job: Job,
+        now: int,
+        refusals: Refusals | None,
+        ahead: Sequence[Job],
+        budget: SearchBudget,
+    ) -> None:
+        self.view = view
+        self.job = job
+        self.now = now
+        #: Near misses, nearest first, and how many nodes refuse for which reason code.
+        self.misses = refusals.misses if refusals is not None else ()
+        self.tainted = refusals.tainted if refusals is not None else ()
+        self.codes = refusals.counts if refusals is not None else {}
+        self._ahead = list(ahead[:MAX_AHEAD])
+        self._all_ahead = len(ahead)
+        self._budget = budget
+        #: No job uses up what is meant for several.
+        self._reserve = max(0, budget.left - budget.share)
+        # A session is opened for every attempt: plugins read all jobs, then the pods.
+        self._cost = 20 + len(view.jobs) // 20 + len(job.in_order)
+        if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
+            # Planning reads every node.
+            self._cost += view.cluster.node_count // 4
+        self._cost_ahead = sum(10 + len(other.pods) for other in self._ahead)
+        #: Whether something was not tried because the budget was used up.
+        self.cut_short = False
+
+    @property
+    def may_move(self) -> bool:
+        """Whether moves of running jobs are cures, too."""
+        return self._budget.may_move
+
+    def disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
+        """Those that moves have to keep, and what could not be read of them."""
+        return self._budget.disruption_budgets()
+
+    def left_out(self, what: Iterable[str]) -> None:
+        self._budget.left_out += what
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more may be tried."""
+        return self._budget.left <= self._reserve
+
+    def ended(self, uids: Iterable[str]) -> Suppose:
+        """Suppose that these pods have ended."""
+        what_if, pods = self.view.what_if, list(uids)
+        return lambda: what_if.ended(what_if.open_session(self.now), pods)
+
+    def progress(self, suppose: Suppose, extra: int = 0) -> float:
+        """How many pods of its gang can be placed under the supposition; infinite when the job starts."""
+        if self.is_over:
+            self.cut_short = True
+            return -1
+        self._budget.left -= self._cost + extra
+        with suppose():
+            reason = self.view.what_if.verdict(self.job, self.now)
+        if reason is None:
+            return STARTS
+        fit = reason.details.get("fit", 0)
+        return fit if isinstance(fit, int) else 0
+
+    def spend(self, steps: int) -> bool:
+        """Use up some of the budget; False where nothing more may be tried."""
+        if self.is_over:
+            self.cut_short = True
+            return False
+        self._budget.left -= steps
+        return True
+
+    def holds(self, suppose: Suppose, extra: int = 0) -> bool:
+        return self.progress(suppose, extra) == STARTS
+
+    def cure(self, kind: str, text: str, suppose: Suppose) -> Fix:
+        """The cure works; find out whether it still does when the jobs ahead are served first."""
+        if not self._ahead:
+            return Fix(kind, text)
+        self._budget.left -= self._cost + self._cost_ahead
+        with suppose():
+            reason = self.view.what_if.verdict(self.job, self.now, self._ahead)
+        return Fix(kind, text, self._all_ahead if reason is not None else 0)
+
+    def attempt(self, kind: str, text: str, suppose: Suppose, extra: int = 0) -> Iterator[Fix]:
+        if self.holds(suppose, extra):
+            yield self.cure(kind, text, suppose)
+
+    def fewest(self, parts: Sequence[Suppose], extra: int = 0) -> list[int]:
+        """Positions of a small set of suppositions that together let the job start; empty if none does."""
+        taken: list[int] = []
+        for position in range(len(parts)):
+            taken.append(position)
+            if self.holds(together(parts, taken), extra):
+                break
+        else:
+            return []
+        for position in list(taken[:-1]):
+            fewer = [other for other in taken if other != position]
+            if self.holds(together(parts, fewer), extra):
+                taken = fewer
+        return taken
+
+
+def together(parts: Sequence[Suppose], taken: Iterable[int]) -> Suppose:
+    """Several suppositions at once: those at these positions."""
+    chosen = [parts[position] for position in taken]
+
+    def opened() -> AbstractContextManager[None]:
+        return _Together(chosen)
+
+    return opened
+
+
+class _Together(AbstractContextManager[None]):
+    def __init__(self, parts: Sequence[Suppose]) -> None:
+        self._parts = parts
+        self._stack = ExitStack()
+
+    def __enter__(self) -> None:
+        for part in self._parts:
+            self._stack.enter_context(part())
+
+    def __exit__(self, *problem: object) -> None:
+        self._stack.close()
+
+
+def joined(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,386 @@
+"""Cures that change the job itself, or its queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from math import ceil
+
+from ringwise.durations import duration_text
+from ringwise.framework.limits import waits_for_limit
+from ringwise.framework.network_topology import PLUGIN
+from ringwise.framework.reasons import QUEUE_SHARE_KEPT
+from ringwise.framework.trials import nearest
+from ringwise.grammar import agrees, amount_text, counted
+from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
+from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
+from ringwise.reasons import Reason, Stage
+from ringwise.scheduler.explain.boards_present import board_of_job, boards_present
+from ringwise.scheduler.explain.fix_search import Fix, FixSearch, Suppose, joined
+from ringwise.scheduler.explain.what_if import JobChange
+from ringwise.state.model import NetworkTopology, SubGroupPolicy
+from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
+from ringwise.topology.board import Board
+from ringwise.topology.policy import POLICY_ONLY
+from ringwise.wellknown import (
+    ACCELERATOR_TYPE,
+    EXPECTED_DURATION,
+    RA_BLOCK,
+    SCHEDULE_POLICY,
+    SP_BLOCK,
+    SUPER_POD_AFFINITY,
+    TOR_AFFINITY,
+    UB_MEMORY,
+)
+
+#: Reasons of nodes that are kept from jobs from some time on.
+_WITHHELD = frozenset({NODE_DRAINS.code, NODE_RESERVED.code})
+_MINUTE = 60_000_000_000
+#: Tiers above the present one that are tried.
+_TIERS = 3
+#: Expected durations that are tried.
+_DURATIONS = 3
+
+
+def _change(search: FixSearch, change: JobChange) -> Suppose:
+    return partial(search.view.what_if.changed, search.job, change)
+
+
+def size_cures(search: FixSearch) -> Iterator[Fix]:
+    """N2: another valid number of chips in each pod.
+
+    The largest below the present one; where that is invalid, also the next above.
+    """
+    pods = [pod for pod in search.job.chip_pods if not _is_placed(search, pod.uid)]
+    asked = {pod.cls.chips for pod in pods}
+    if len(asked) != 1 or len(pods) != len(search.job.chip_pods):
+        return
+    now = asked.pop()
+    sizes = _allowed(search, len(pods))
+    below = sorted((size for size in sizes if size < now), reverse=True)
+    above = sorted(size for size in sizes if size > now) if now not in sizes else []
+    each = " in each pod" if len(pods) > 1 else ""
+    for tried in (below, above[:1]):
+        for size in tried:
+            found = list(
+                search.attempt(
+                    "size",
+                    f"with {size} instead of {counted(now, 'chip')}{each}",
+                    _change(search, JobChange(chips=size)),
+                )
+            )
+            if found:
+                yield found[0]
+                break
+
+
+def _allowed(search: FixSearch, pods: int) -> frozenset[int]:
+    policy = search.job.policy
+    board = policy.board if policy is not None else board_of_job(search.view, search.job)
+    if board is None or isinstance(board, Reason):
+        return frozenset()
+    return board.requests(pods, search.view.settings.multi_pod_requests)
+
+
+def _is_placed(search: FixSearch, uid: str) -> bool:
+    return search.view.cluster.pods[uid].node >= 0
+
+
+def minimum_cures(search: FixSearch) -> Iterator[Fix]:
+    """The largest smaller gang that starts, found by bisection."""
+    job = search.job
+    most = _most_with(search, job.min_available, lambda pods: JobChange(min_available=pods))
+    if most:
+        text = f"with minAvailable {most} instead of {job.min_available}"
+        yield search.cure("min-available", text, _change(search, JobChange(min_available=most)))
+
+
+def _most_with(search: FixSearch, too_many: int, change: Callable[[int], JobChange]) -> int:
+    """Return the largest number below `too_many` with which the job starts; 0 if there is none."""
+    return nearest(0, too_many, lambda number: search.holds(_change(search, change(number))) or None, True)[0]
+
+
+def label_cures(search: FixSearch) -> Iterator[Fix]:
+    """Labels and annotations that choose the nodes of a job as a whole: leaf switches, SuperPoDs, racks."""
+    job = search.job
+    value = job.labels.get(TOR_AFFINITY)
+    if asks_for_switches(value):
+        if value != NORMAL_SCHEMA:
+            yield from _edit(search, "label", TOR_AFFINITY, NORMAL_SCHEMA)
+        yield from _edit(search, "label", TOR_AFFINITY, None)
+    if SP_BLOCK not in job.annotations and RA_BLOCK not in job.annotations:
+        return
+    if job.labels.get(SUPER_POD_AFFINITY) != "soft":
+        yield from _edit(search, "label", SUPER_POD_AFFINITY, "soft")
+    yield from _first(_edit(search, "annotation", SP_BLOCK, size) for size in _block_sizes(search))
+    yield from _first(_edit(search, "annotation", RA_BLOCK, size) for size in _rack_sizes(search))
+    for key in (SP_BLOCK, RA_BLOCK, UB_MEMORY):
+        if key in job.annotations:
+            yield from _edit(search, "annotation", key, None)
+
+
+def topology_cures(search: FixSearch) -> Iterator[Fix]:
+    """The lowest tier of HyperNodes that would do; where none does, soft mode (M2)."""
+    job, forest = search.job, search.view.hyper_forest()
+    topology = job.group.topology if job.group is not None else None
+    if topology is None or topology.soft or search.view.configuration.plugin(PLUGIN) is None:
+        return
+    limits = [forest.highest_tier(topology, top.name) for top in forest.tops]
+    now = max((limit for limit in limits if limit is not None), default=topology.highest_tier)
+    if now is None:
+        return
+    present = topology.highest_tier_name or topology.highest_tier
+    higher = [tier for tier in forest.by_tier if tier > now][:_TIERS]
+    yield from _first(
+        search.attempt(
+            "topology",
+            f"with networkTopology.highestTierAllowed {tier} instead of {present}",
+            _change(search, JobChange(topology=NetworkTopology(highest_tier=tier))),
+        )
+        for tier in higher
+    )
+    soft = _change(search, JobChange(topology=NetworkTopology(soft=True)))
+    yield from search.attempt("topology", "with networkTopology.mode soft", soft)
+
+
+def sub_group_cures(search: FixSearch) -> Iterator[Fix]:
+    """Fewer sub-groups that must run, or a higher tier for each; where no tier does, soft mode."""
+    group = search.job.group
+    if group is None or not group.sub_groups:
+        return
+    yield from _fewer_sub_groups(search, group.sub_groups)
+    hard = [policy for policy in group.sub_groups if policy.topology and not policy.topology.soft]
+    if not hard or search.view.configuration.plugin(PLUGIN) is None:
+        return
+
+    def near(topology: NetworkTopology) -> Suppose:
+        return _change(
+            search,
+            JobChange(
+                sub_groups=tuple(
+                    replace(policy, topology=topology) if policy in hard else policy
+                    for policy in group.sub_groups
+                )
+            ),
+        )
+
+    now = max((policy.topology.highest_tier or 0 for policy in hard if policy.topology), default=0)
+    where = "of its partitions or sub-groups"
+    yield from _first(
+        search.attempt(
+            "topology",
+            f"with highestTierAllowed {tier} in the networkTopology {where}",
+            near(NetworkTopology(highest_tier=tier)),
+        )
+        for tier in [tier for tier in search.view.hyper_forest().by_tier if tier > now][:_TIERS]
+    )
+    soft = f"with mode soft in the networkTopology {where}"
+    yield from search.attempt("topology", soft, near(NetworkTopology(soft=True)))
+
+
+def _fewer_sub_groups(search: FixSearch, policies: tuple[SubGroupPolicy, ...]) -> Iterator[Fix]:
+    """The largest smaller number of sub-groups with which it starts, found by bisection."""
+    job = search.job
+    needed = sum(policy.min_groups * policy.size for policy in policies)
+    others = max(0, job.min_available - needed)
+
+    def fewer(most: int) -> JobChange:
+        cut = tuple(replace(policy, min_groups=min(policy.min_groups, most)) for policy in policies)
+        left = sum(policy.min_groups * policy.size for policy in cut) + others
+        # With none that must run, minAvailable alone counts.
+        return JobChange(
+            min_available=min(job.min_available, left) if most else job.min_available, sub_groups=cut
+        )
+
+    now = max(policy.min_groups for policy in policies)
+    low = _most_with(search, now, fewer)
+    refused = now and job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
+    # With none that must run a job starts which has pods for none; one that waits would start without them.
+    if low or (refused and search.holds(_change(search, fewer(0)))):
+        change = fewer(low)
+        text = f"with minPartitions (minSubGroups) {low} instead of {now}"
+        if change.min_available != job.min_available:
+            text += f", and minAvailable {change.min_available} instead of {job.min_available}"
+        yield search.cure("min-available", text, _change(search, change))
+
+
+def duration_cures(search: FixSearch) -> Iterator[Fix]:
+    """A shorter expected duration, where nodes are drained or reserved for others later (F4).
+
+    The longest one first: the job ends just before the last of these times, else before the one before.
+    """
+    windows, now = search.view.cluster.node_windows, search.now
+    starts = {
+        one.start
+        for miss in search.misses
+        if miss.reason.code in _WITHHELD
+        for one in windows.get(miss.number, ())
+        if one.start is not None
+    }
+    # Whole minutes, as a person writes them.
+    lengths = {(start - now) // _MINUTE for start in starts}
+    present = search.job.expected
+    shorter = {one for one in lengths if one > 0 and (present is None or one * _MINUTE < present)}
+    for minutes in sorted(shorter, reverse=True)[:_DURATIONS]:
+        length = minutes * _MINUTE
+        text = f"with {EXPECTED_DURATION}: {minutes}m or less"
+        cures = list(search.attempt("duration", text, _change(search, JobChange(expected=length))))
+        yield from cures
+        if cures:
+            return
+
+
+def _edit(search: FixSearch, what: str, key: str, value: str | None) -> Iterator[Fix]:
+    """With another value of a label or an annotation, or, where that is None, without it."""
+    if value is None:
+        text = f"without the {what} {key}"
+    else:
+        text = f"with the {what} {key}: " + (f'"{value}"' if value.isdigit() else value)
+    change = JobChange(labels={key: value}) if what == "label" else JobChange(annotations={key: value})
+    yield from search.attempt(what, text, _change(search, change))
+
+
+def _first(tried: Iterable[Iterator[Fix]]) -> Iterator[Fix]:
+    """The cures of the first attempt that helps."""
+    for cures in tried:
+        found = list(cures)
+        if found:
+            yield from found
+            return
+
+
+def _block_sizes(search: FixSearch) -> Iterator[str]:
+    """Other blocks that divide the job, in chips, the largest first (P1)."""
+    job = search.job
+    board, present = board_of_job(search.view, job), job.annotations.get(SP_BLOCK)
+    if present is None or not isinstance(board, Board):
+        return
+    pods = len(job.chip_pods)
+    for nodes in range(min(pods, search.view.settings.super_pod_size), 0, -1):
+        if not pods % nodes and str(nodes * board.chips_per_node) != present:
+            yield str(nodes * board.chips_per_node)
+
+
+def _rack_sizes(search: FixSearch) -> Iterator[str]:
+    """Smaller logical racks: powers of two, in chips (R1)."""
+    written = search.job.annotations.get(RA_BLOCK, "")
+    board = board_of_job(search.view, search.job)
+    if not written or not isinstance(board, Board):
+        return
+    size = 1
+    while size * 2 <= board.chips_per_node * max(board.rack_nodes, 1):
+        size *= 2
+    while size >= board.chips_per_node:
+        if str(size) != written:
+            yield str(size)
+        size //= 2
+
+
+def board_cures(search: FixSearch) -> Iterator[Fix]:
+    """N1: the boards that the nodes have, by their label accelerator-type, their policy or job labels."""
+    job = search.job
+    asking = job.chip_pods
+    if not asking or any(_is_placed(search, pod.uid) for pod in asking):
+        return
+    resources = {pod.cls.resource for pod in asking}
+    selected = {dict(pod.cls.node_selector).get(ACCELERATOR_TYPE) for pod in asking}
+    named = SCHEDULE_POLICY in job.annotations
+    for resource, label, board in boards_present(search.view):
+        if resource not in resources:
+            continue
+        policies = [policy for policy in board.policies if policy != job.annotations.get(SCHEDULE_POLICY)]
+        if policies and (named or resource in POLICY_ONLY):
+            text = f"with the annotation {SCHEDULE_POLICY}: {policies[0]} (board {board.name})"
+            change = JobChange(annotations={SCHEDULE_POLICY: policies[0]})
+            yield from search.attempt("board", text, _change(search, change))
+        elif label and not named and selected != {label}:
+            change = JobChange(selected=(ACCELERATOR_TYPE, label))
+            text = f"with the nodeSelector {ACCELERATOR_TYPE}: {label} (board {board.name})"
+            yield from search.attempt("board", text, _change(search, change))
+    if named:
+        yield from _edit(search, "annotation", SCHEDULE_POLICY, None)
+    choosing = {
+        key
+        for one in resources
+        for board in search.view.catalog.serving(one or "")
+        for key, _ in board.job_labels
+    }
+    written = sorted(choosing & job.labels.keys())
+    if written:
+        text = f"without the {agrees(len(written), 'label', 'labels')} {joined(written)}"
+        change = JobChange(labels=dict.fromkeys(written))
+        yield from search.attempt("board", text, _change(search, change))
+
+
+def selector_cures(search: FixSearch) -> Iterator[Fix]:
+    if SELECTOR_MISMATCH.code not in search.codes:
+        return
+    selected: dict[str, list[str]] = {}
+    for pod in search.job.in_order:
+        for key, value in pod.cls.node_selector:
+            values = selected.setdefault(key, [])
+            if value not in values:
+                values.append(value)
+    for key, values in selected.items():
+        change = JobChange(unselected=frozenset({key}))
+        text = f"without the nodeSelector {key}: {' or '.join(values)}"
+        yield from search.attempt("selector", text, _change(search, change))
+
+
+# -- its queue -----------------------------------------------------------------------------------
+
+
+def queue_cures(search: FixSearch) -> Iterator[Fix]:
+    view, job = search.view, search.job
+    reason = job.reason
+    if reason is None or not ("queue" in reason.code or waits_for_limit(reason)):
+        return
+    queue = view.queues.get(job.queue)
+    if queue is not None:
+        used, kept = view.used_by_queue(queue.name), view.kept_against(job)
+        if reason.code == QUEUE_SHARE_KEPT.code:
+            until = view.kept_until(queue.name)
+            latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"
+            text = f"if {reason.details['jobs']} gave up what is kept there{latest}"
+            yield from search.attempt("wait", text, view.what_if.shares_given_up)
+        needed = {
+            name: max(limit, ceil(used.get(name, 0) + kept.get(name, 0) + job.min_asked().get(name, 0)))
+            for name, limit in queue.capability.items()
+        }
+        raised = [name for name in needed if needed[name] > queue.capability[name]]
+        if raised:
+            words = ", ".join(
+                f"{amount_text(name, needed[name])} of {name} "
+                f"(now {amount_text(name, queue.capability[name])})"
+                for name in raised
+            )
+            wider = replace(queue, capability=needed)
+            text = f"if the capability of queue {queue.name} were {words}"
+            yield from search.attempt("queue", text, partial(view.what_if.queue_is, wider))
+        if queue.state != "Open":
+            opened = replace(queue, state="Open")
+            text = f"if queue {queue.name} were open"
+            yield from search.attempt("queue", text, partial(view.what_if.queue_is, opened))
+        if "share" in reason.code or "overused" in reason.code:
+            yield from _weight_cures(search)
+    for other in sorted(view.queues)[:16]:
+        if other != job.queue:
+            found = list(
+                search.attempt("queue", f"in queue {other}", _change(search, JobChange(queue=other)))
+            )
+            yield from found
+            if found:
+                return
+
+
+def _weight_cures(search: FixSearch) -> Iterator[Fix]:
+    view = search.view
+    queue = view.queues[search.job.queue]
+    for factor in (2, 4, 8, 16, 32):
+        heavier = replace(queue, weight=max(1, queue.weight) * factor)
+        text = f"if the weight of queue {queue.name} were {heavier.weight} (now {queue.weight})"
+        found = list(search.attempt("queue", text, partial(view.what_if.queue_is, heavier)))
+        if found:
+            yield from found
+            return

@@ -1,0 +1,130 @@
+"""The documents of `why --history` and of a drill: the life of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ringwise.durations import SECOND, time_text
+from ringwise.scheduler.explain.job_history import (
+    DELETED,
+    DRAIN,
+    ENDED_BADLY,
+    ENDED_WELL,
+    FAULT,
+    FOUND,
+    MOVE,
+    PLACED,
+    PREEMPT,
+    REMOVED,
+    RESTART,
+    SUSPENDED,
+    WAITS,
+    HistoryEntry,
+    JobHistory,
+    PodStep,
+)
+from ringwise.topology.natural import natural_key
+from ringwise.views.documents.explain import HistoryDocument, HistoryEntryFields, JobRunFields, PodStepFields
+from ringwise.views.documents.maintenance import DrillEntryFields
+
+_CAUSES = (FAULT, RESTART, DRAIN, MOVE, PREEMPT)
+_REQUEUED = "Requeued"
+_ENDS = {ENDED_WELL: "Completed", ENDED_BADLY: "Failed", SUSPENDED: "Suspended", REMOVED: "Deleted"}
+
+
+def history_document(history: JobHistory, until: int, notes: Iterable[str] = ()) -> HistoryDocument:
+    """What `ringwise why JOB --history -o json` prints; `until` is the end of what is known."""
+    reasons = [entry.code for entry in history.entries if entry.kind == WAITS]
+    # What waits now counts until now.
+    waits = 0 if history.waiting_since is None else max(0, until - history.waiting_since)
+    return {
+        "schema": "ringwise.io/history/v1",
+        "namespace": history.namespace,
+        "name": history.name,
+        "until": time_text(until),
+        "faults": history.faults,
+        "moved_pods": history.moved,
+        "waited_seconds": seconds(history.time_in(PLACED) + waits),
+        "waits_for": reasons[-1] if reasons and history.waiting_since is not None else None,
+        "notes": list(notes),
+        "entries": [entry_document(entry) for entry in history.entries],
+        "runs": runs_of(history.entries),
+    }
+
+
+def runs_of(entries: Iterable[HistoryEntry]) -> list[JobRunFields]:
+    """Return the runs of a job: each lasts until the job ends or the first of its pods is deleted."""
+    runs: list[JobRunFields] = []
+    nodes: dict[str, str] = {}
+    cause = ""
+    for entry in entries:
+        open_run = runs[-1] if runs and runs[-1]["end"] is None else None
+        if entry.kind in (PLACED, FOUND):
+            nodes.update({step.pod: step.after for step in entry.pods if step.after is not None})
+            if open_run is None:
+                open_run = {"start": entry.at, "end": None, "state": "Running", "nodes": [], "reason": ""}
+                runs.append(open_run)
+            open_run["nodes"] = sorted(set(nodes.values()), key=natural_key)
+            cause = ""
+        elif entry.kind in _CAUSES:
+            cause = entry.text
+        elif entry.kind == DELETED:
+            for step in entry.pods:
+                nodes.pop(step.pod, None)
+            if open_run is not None:
+                _end(open_run, entry.at, _REQUEUED, cause or entry.text)
+        elif entry.kind in _ENDS:
+            nodes.clear()
+            if open_run is not None:
+                _end(open_run, entry.at, _ENDS[entry.kind], entry.text)
+            elif runs and runs[-1]["state"] == _REQUEUED and entry.kind != REMOVED:
+                # Its pods were deleted before its end was written.
+                _end(runs[-1], runs[-1]["end"], _ENDS[entry.kind], entry.text)
+    return runs
+
+
+def _end(run: JobRunFields, at: int | None, state: str, reason: str) -> None:
+    run["end"], run["state"], run["reason"] = at, state, reason
+
+
+def entry_document(entry: HistoryEntry) -> HistoryEntryFields:
+    return {
+        "time": time_text(entry.at),
+        "nanoseconds": entry.at,
+        "kind": entry.kind,
+        "code": entry.code or None,
+        "text": entry.text,
+        "took_seconds": None if entry.took is None else seconds(entry.took),
+        "pods": [step_fields(step) for step in entry.pods],
+    }
+
+
+def timeline_fields(start: int, entries: Iterable[tuple[str, HistoryEntry]]) -> list[DrillEntryFields]:
+    """What happened, with the job that it happened to."""
+    return [
+        {
+            "time": time_text(entry.at),
+            "nanoseconds": entry.at,
+            "after_seconds": seconds(entry.at - start),
+            "job": job or None,
+            "kind": entry.kind,
+            "text": entry.text,
+            "took_seconds": None if entry.took is None else seconds(entry.took),
+            "pods": [step_fields(step) for step in entry.pods],
+        }
+        for job, entry in entries
+    ]
+
+
+def step_fields(step: PodStep) -> PodStepFields:
+    return {
+        "name": step.pod,
+        "rank": step.rank,
+        "from": step.before,
+        "to": step.after,
+        "chips": list(step.chips),
+    }
+
+
+def seconds(nanoseconds: int) -> float:
+    return round(nanoseconds / SECOND, 3)
