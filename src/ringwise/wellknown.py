@@ -29,6 +29,8 @@ CHIP_RESOURCE_FAMILIES = ("huawei.com/Ascend", "huawei.com/npu")
 ASCEND910 = "huawei.com/Ascend910"
 #: Whole chips of the 350, 850 and 950 boards. Reported by the device plugin, requested by the user.
 NPU = "huawei.com/npu"
+#: Cores of chips, for dynamic vNPUs; as an annotation of a pod its chip and template.
+NPU_CORE = "huawei.com/npu-core"
 #: Resource of other vendors' cards; the nodeorder plugin weighs it as Volcano does.
 NVIDIA_GPU = "nvidia.com/gpu"
 
@@ -290,6 +292,10 @@ OWNED_ANNOTATIONS = frozenset(
         SUPER_POD_RANK,
         SUPER_POD_ID,
         LOGICAL_RACK,
+        NPU_CORE,
+        AICORE_QUOTA,
+        HBM_QUOTA,
+        SHARE_POLICY,
     }
 )
 
@@ -329,6 +335,11 @@ CHIP_MEMORY_LABEL = "mind-cluster/npu-chip-memory"
 INFERENCE_CARD_LABEL = "infer-card-type"
 #: "true": the device plugin reports 100 units for each chip, which pods share. Administrator.
 SOFT_SHARING_LABEL = "huawei.com/scheduler.chip1softsharedev.enable"
+#: Memory of each chip of a node with soft shares: `64G`. Administrator.
+CHIP_MEMORY_LABEL = "mind-cluster/npu-chip-memory"
+#: Labels of pods that request a dynamic vNPU: performance level, and use of the video unit. User.
+VNPU_LEVEL = "vnpu-level"
+VNPU_DVPP = "vnpu-dvpp"
 #: Nodes on which Huawei's components run, with its value. Administrator.
 WORKER_SELECTOR = "workerselector"
 WORKER_NODE = "dls-worker-node"

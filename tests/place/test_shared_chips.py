@@ -31,8 +31,8 @@ def offering(capacities: dict[str, int], devices: int | None, labels: dict[str, 
 @pytest.mark.parametrize(
     ("capacities", "devices", "labels", "code"),
     [
-        ({CHIP: 800}, 8, SOFT, "soft-sharing-node"),
-        ({CHIP: 8}, 8, SOFT, "soft-sharing-node"),
+        ({CHIP: 800}, 8, SOFT, "chip-memory-missing"),
+        ({CHIP: 8}, 8, SOFT, "soft-capacity-differs"),
         ({CHIP: 800}, None, {}, "shares-without-soft-label"),
         ({CHIP: 65}, None, {}, "shares-without-soft-label"),
         ({CHIP: 16}, 8, {}, "shares-without-soft-label"),
@@ -63,7 +63,7 @@ def test_a_node_that_offers_shares_takes_no_whole_chips_V1(
     bundle = read_bundle(["-"], stdin=as_bytes(objects))
     diagnosis = examine(bundle, default_configuration(), shipped_catalog(()), now=0)
     found = {one.code for one in diagnosis.findings if one.where == "node n-0"}
-    shares = {"soft-sharing-node", "shares-without-soft-label"}
+    shares = {"chip-memory-missing", "soft-capacity-differs", "shares-without-soft-label"}
     assert found & shares == ({code} if code else set())
     # Kubernetes counts shares there, which no other view can be compared with.
     assert code is None or not found & {"views-differ", "unstable-node"}
@@ -74,7 +74,7 @@ def test_the_reason_names_the_label_or_the_numbers_V1() -> None:
         (candidate,) = job_of(ask([made, pod("job", pod_spec(8))]), "job")["pods"][0]["candidates"]
         return str(candidate["reason"]["message"])
 
-    assert next(iter(SOFT)) in message(offering({CHIP: 800}, 8, SOFT))
+    assert next(iter(SOFT)) in message(offering({CHIP: 8}, 8, SOFT))
     assert f"offers 16 of {CHIP} and has 8 chips" in message(offering({CHIP: 16}, 8, {}))
     assert f"offers 800 of {CHIP} and has at most 64 chips" in message(offering({CHIP: 800}, None, {}))
 

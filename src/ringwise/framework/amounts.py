@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from ringwise.grammar import amount_text
-from ringwise.state.model import PodClass
+from ringwise.state.model import SOFT, PodClass
 
 Amount = int | Decimal
 Amounts = dict[str, Amount]
@@ -37,6 +37,11 @@ def amounts_of(pod_class: PodClass) -> Amounts:
         asked["memory"] = pod_class.memory
     if pod_class.resource is not None and pod_class.chips:
         asked[pod_class.resource] = pod_class.chips
+    part = pod_class.part
+    if part is not None:
+        # A share counts in hundredths of a chip; vNPUs count as Kubernetes does (V18).
+        is_share = part.mode == SOFT
+        asked[part.resource] = simplified(Decimal(part.hundredths) / 100) if is_share else part.count
     for name, amount in pod_class.extended:
         asked[name] = asked.get(name, 0) + amount
     return asked
@@ -46,6 +51,9 @@ def request_text(pod_class: PodClass) -> str:
     """`8 x huawei.com/Ascend910`; of a pod without chips `4 cpu, 8 GiB memory`."""
     if pod_class.chips:
         return f"{pod_class.chips} x {pod_class.resource}"
+    if (part := pod_class.part) is not None:
+        share = f"{part.count} percent and {part.mb} MB of a chip ({part.resource})"
+        return share if part.mode == SOFT else f"{part.count} x {part.resource}"
     asked = [f"{amount_text(name, amount)} {name}" for name, amount in amounts_of(pod_class).items()]
     return ", ".join(asked) or "no resources"
 

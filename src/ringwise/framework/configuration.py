@@ -63,8 +63,7 @@ class Settings:
         boolean,
         "presetVirtualDevice",
         False,
-        "virtual chips are made beforehand; they are refused either way",
-        has_effect=False,
+        "vNPUs are created beforehand; jobs that request dynamic vNPUs are refused",
     )
     nslb_version: Literal["1.0", "2.0"] = _setting(
         choice, "nslb-version", "1.0", ("1.0", "2.0"), "version of the rules for leaf switches"

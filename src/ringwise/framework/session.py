@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
 
 from ringwise.durations import SECOND
@@ -60,6 +60,7 @@ from ringwise.framework.extension_points import (
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.limits import LimitTable, WaitingCounts
 from ringwise.framework.node_selection import NodeSelection
+from ringwise.framework.part_selection import PartSelection, selection_scope
 from ringwise.framework.queue_heads import QueueHeads
 from ringwise.framework.reasons import INTERNAL_ERROR, NO_CHIP_PLUGIN
 from ringwise.framework.retry_scope import RetryScope
@@ -186,7 +187,7 @@ class Session:
         #: Which plugin a registered function belongs to, by its code object.
         self._plugin_of: dict[object, str] = {}
         self._selections: dict[
-            tuple[PodClass, str, bool, bool, tuple[WithheldNodes, ...], Hashable, int | None], NodeSelection
+            tuple[PodClass, str, bool, bool, Hashable, Hashable, int | None], NodeSelection
         ] = {}
         #: The nodes that count while the pods of a job are placed; None: all.
         self._within: int | None = None
@@ -512,12 +513,14 @@ class Session:
         """What is known about pods of this class: shared by all jobs of the cycle with equal requests."""
         cls = pod.cls
         policy = job.policy if cls.chips else None
-        withheld = self._withheld(job) if policy is not None and self.state.node_windows else ()
+        asks = policy is not None or cls.part is not None
+        withheld = self._withheld(job) if asks and self.state.node_windows else ()
         within = self._within
         rules = self.claim_rules if pod.claims else None
         volumes, of_volumes = _NO_SETS if rules is None else rules.node_sets(pod)
+        scope: Sequence[Hashable] = () if cls.part is None else selection_scope(job, cls.part)
         if policy is None:
-            key = (cls, "", False, False, withheld, volumes, within)
+            key = (cls, "", False, False, (withheld, *scope) if scope else withheld, volumes, within)
         else:
             board = policy.board.name
             key = (cls, board, policy.multi_pod, policy.withholds_network, withheld, volumes, within)
@@ -525,10 +528,13 @@ class Session:
         if found is None and within is not None:
             found = self._selections[key] = self._selection_of_all(job, pod).narrowed(within)
         elif found is None:
-            found = self._selections[key] = NodeSelection(
+            make: Callable[..., NodeSelection] = NodeSelection
+            if cls.part is not None:
+                make = partial(PartSelection, request=cls.part, job=job, now=self.now)
+            found = self._selections[key] = make(
                 self.state,
-                cls,
-                policy,
+                pod_class=cls,
+                policy=policy,
                 predicates=self.registered(PREDICATE),
                 sets=[*(part for sets in self.registered(NODE_SET) for part in sets(cls)), *of_volumes],
                 withheld=withheld,

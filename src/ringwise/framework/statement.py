@@ -12,6 +12,7 @@ from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import Load, load_of
 from ringwise.state.model import EMPTY, Pod, PodClass
+from ringwise.state.part_requests import PartBinding
 from ringwise.state.volume_table import ClaimChoice
 from ringwise.topology.chips import mask_of
 
@@ -27,6 +28,8 @@ class Allocation(NamedTuple):
     annotations: Mapping[str, str] = EMPTY
     #: What its claims get that have no volume.
     volumes: tuple[ClaimChoice, ...] = ()
+    #: Of a pod with a share or a vNPU: what it is bound with.
+    binding: PartBinding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ class Statement:
     def allocate(self, allocation: Allocation) -> None:
         """N6: the chips are taken at once; the next decision sees them gone."""
         pod, job = allocation.pod, allocation.job
-        self._state.place(pod.uid, allocation.node, mask_of(allocation.chips), allocation.volumes)
+        chips, volumes = mask_of(allocation.chips), allocation.volumes
+        self._state.place(pod.uid, allocation.node, chips, volumes, allocation.binding)
         self._usage.add_pod(job.key, job.queue, pod.cls)
         self.allocations.append(allocation)
         for notify in self._allocated:

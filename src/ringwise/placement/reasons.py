@@ -379,3 +379,69 @@ BLOCKS_DISAGREE = ReasonKind(
     ("delete the pods of block {block}: the block is then placed anew",),
     frozenset({Trigger.JOB_CHANGED}),
 )
+
+# --- Soft shares and vNPUs: room on a node ----------------------------------------
+
+NO_AVAILABLE_CHIP = ReasonKind(
+    "no-available-chip",
+    Stage.PREDICATE,
+    "{node} has no available chip: its device report lists none that is healthy and not isolated",
+    ("check the device plugin of {node}",),
+    CAPACITY,
+)
+NO_CHIP_HAS_ROOM = ReasonKind(
+    "no-chip-has-room",
+    Stage.PREDICATE,
+    "no chip of {node} has room for {requested}",
+    ("wait until pods on {node} end", "request less"),
+    CAPACITY | SPECIFICATION,
+)
+NO_ROOM_FOR_JOB = ReasonKind(
+    "no-room-for-whole-job",
+    Stage.PREDICATE,
+    "the chips of {node} have no room for all pods of the job ({requested} each), which must share one node",
+    ("wait until pods on {node} end", "run fewer pods"),
+    CAPACITY | SPECIFICATION,
+)
+EQUAL_PERCENT_NOT_MOUNTED = ReasonKind(
+    "equal-percent-not-mounted",
+    Stage.PREDICATE,
+    "another pod with the same percentage waits on {node} for its device plugin, which could confuse the two",
+    ("nothing to do: {node} takes the pod when the other one has started",),
+    CAPACITY,
+)
+NO_SUCH_TEMPLATE = ReasonKind(
+    "no-such-vnpu-template",
+    Stage.PREDICATE,
+    "the chips of {node} have no vNPU template for {requested}",
+    ("request the cores of a template of these chips",),
+    SPECIFICATION | frozenset({Trigger.NODE_CHANGED}),
+)
+OTHER_TEMPLATE_NOT_SETTLED = ReasonKind(
+    "another-template-not-settled",
+    Stage.PREDICATE,
+    "a pod with another vNPU template waits on {node} for its device plugin, which could confuse the two",
+    ("nothing to do: {node} takes the pod when the other one has started",),
+    CAPACITY,
+)
+PART_NOT_OFFERED = ReasonKind(
+    "part-not-offered",
+    Stage.PREDICATE,
+    "{node} does not offer {resource}",
+    ("create a vNPU of this kind on {node}",),
+    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+)
+IDLE_BELOW_REQUEST = ReasonKind(
+    "idle-below-request",
+    Stage.PREDICATE,
+    "Kubernetes counts {idle} idle of {resource} on {node}, and the pod requests {requested}",
+    ("wait until pods on {node} end", "request less"),
+    CAPACITY | SPECIFICATION,
+)
+JOB_ON_ANOTHER_NODE = ReasonKind(
+    "job-on-another-node",
+    Stage.PREDICATE,
+    "the job runs on {others}, and all its pods must share one node",
+    ("wait until pods on {others} end",),
+    CAPACITY | SPECIFICATION,
+)

@@ -14,14 +14,19 @@ from typing import Any, NamedTuple
 
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.state.allocation_modes import NO_CHIPS, NodeMode, mode_of
 from ringwise.state.changes import Changes, RecentChanges
-from ringwise.state.chip_sharing import sharing_reason
+from ringwise.state.chip_amounts import ChipAmounts, amounts_on, counted_chips, is_settled
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.hyper_nodes import CompileExpressions, Forest, HyperNodes
 from ringwise.state.index import Scorer, View
 from ringwise.state.isolations import IsolationTable, whole_now
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
 from ringwise.state.model import (
+    DYNAMIC,
+    SOFT,
+    STATIC,
+    WHOLE,
     DeviceReport,
     Isolation,
     Isolations,
@@ -37,12 +42,14 @@ from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, N
 from ringwise.state.node_labels import NodeLabels
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
 from ringwise.state.node_windows import NodeReservationTable, NodeWindow, WindowSets, windows_of
+from ringwise.state.part_requests import PartBinding, binding_of, requested
 from ringwise.state.ranges import out_of_range
-from ringwise.state.reasons import NODE_NOT_READY
+from ringwise.state.reasons import NODE_NOT_READY, OTHER_MODE
 from ringwise.state.volume_table import ClaimChoice, VolumeTable
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
-from ringwise.wellknown import NODE_HEALTHY_STATUS
+from ringwise.topology.policy import is_chip_resource, is_part_of_a_chip
+from ringwise.wellknown import NODE_HEALTHY_STATUS, NPU_CORE
 
 #: Shapes that no node has and labels that no pod asks for any more, which may be kept a while.
 _SPARE_SHAPES, _SPARE_LABELS = 64, 64
@@ -67,6 +74,11 @@ class PodRecord:
     volumes: tuple[ClaimChoice, ...] = ()
     #: It has its node, and is bound when the claims of its gang are.
     reserved: bool = False
+    #: What it was bound with, of a share or a vNPU; and whether its device plugin has served it.
+    binding: PartBinding | None = None
+    settled: bool = False
+    #: Chips that it holds entirely although it requests none: its node had another allocation mode before.
+    entire: int = 0
 
 
 class NodePosition(NamedTuple):
@@ -88,6 +100,7 @@ class _Decision(NamedTuple):
     orders: tuple[tuple[Any, ...], ...] = ()
     volumes: tuple[ClaimChoice, ...] = ()
     reserved: bool = False
+    binding: PartBinding | None = None
 
 
 class ChipTaken(Exception):
@@ -135,8 +148,14 @@ class ClusterState:
         self.addresses = NodeAddresses()
         self.node_status: dict[int, NodeStatus] = {}
         self.sub_healthy: dict[int, str] = {}
-        #: Nodes whose chips are shared, by number, with the reason.
+        #: Allocation modes of nodes that exist; nodes with soft shares or vNPUs by mode; and why nodes take
+        #: no pods with whole chips whatever is free.
+        self.modes: dict[int, NodeMode] = {}
+        self.nodes_in_mode: dict[str, dict[int, None]] = {SOFT: {}, STATIC: {}, DYNAMIC: {}}
         self.shared_nodes: dict[int, Reason] = {}
+        self._amounts: dict[int, ChipAmounts] = {}
+        #: V16: chips on which a vNPU could not be created: node -> (chip, template or "*") -> when, in ns.
+        self.failed_vnpus: dict[str, dict[tuple[int, str], int]] = {}
         self.fleets[HOSTS] = self._new_fleet(HOSTS)
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
@@ -195,10 +214,6 @@ class ClusterState:
         old = self.nodes[number]
         self.nodes[number] = node
         self.addresses.change(old, node)
-        shared = None if node is None else sharing_reason(node)
-        self.shared_nodes.pop(number, None)
-        if shared is not None:
-            self.shared_nodes[number] = shared
         self.labels.change(number, None if old is None else old.labels, None if node is None else node.labels)
 
     def _new_id(self, name: str) -> int:
@@ -246,6 +261,7 @@ class ClusterState:
         self._set_node(number, None)
         self._class_of[number] = None
         self._shape_of[number] = None
+        self._set_mode(number, None)
         for fleet in self.fleets.values():
             fleet.forget(number)
         # A node that is added and deleted before a cycle has no rank in the views yet.
@@ -258,6 +274,7 @@ class ClusterState:
         self._fleet(report.resource)
         self._redescribe(report.node)
         self._take_mounted(report)
+        self._take_mounted_parts(report)
 
     def _take_mounted(self, report: DeviceReport) -> None:
         """N8: what the device plugin mounted stands for the chips of its pods; what is doubtful is added."""
@@ -279,6 +296,24 @@ class ClusterState:
                 record.doubtful = doubtful
                 self._hold(record, number, chips, assumed)
         self._withhold_left(report.node, report.resource)
+
+    def _take_mounted_parts(self, report: DeviceReport) -> None:
+        """V4: what the device plugin mounted stands for the chips of pods with shares and vNPUs."""
+        number = self.node_id.get(report.node)
+        if number is None or self.modes.get(number, NO_CHIPS).mode not in (SOFT, DYNAMIC):
+            return
+        for uid in self.pods_on[number]:
+            self._observe(self.pods[uid], number)
+        self._hold_again(number)
+
+    def _observe(self, record: PodRecord, number: int) -> None:
+        """What a bound pod was bound with, as first read, and whether its device plugin has served it."""
+        node = self.nodes[number]
+        if record.binding is None:
+            record.binding = binding_of(record.pod)
+        if not record.settled and node is not None:
+            mode = self.modes.get(number, NO_CHIPS)
+            record.settled = is_settled(record, mode, self._reports_of(node))
 
     def left_chips(self, node: str, resource: str) -> dict[str, int]:
         """N8: pods that the device plugin reports with chips and that are gone, by uid: their containers may
@@ -554,6 +589,7 @@ class ClusterState:
             self.isolated_nodes,
             self.node_status,
             self.shared_nodes,
+            self.nodes_in_mode[STATIC],
         )
 
     def _redescribe(self, name: str) -> None:
@@ -566,6 +602,7 @@ class ClusterState:
         node = self.nodes[number]
         if node is None:
             return
+        changed = self._set_mode(number, node)
         devices = None if node.devices is None else mask_of(device.chip for device in node.devices)
         for resource, fleet in self.fleets.items():
             if resource == HOSTS:
@@ -576,12 +613,105 @@ class ClusterState:
             if allocatable < 0 and report is None:
                 fleet.forget(number)
                 continue
+            if is_part_of_a_chip(resource):
+                # It counts parts of chips: only how many are idle matters.
+                fleet.set_allocatable(number, allocatable)
+                fleet.capacity[number] = node.chips_capacity.get(resource, allocatable)
+                continue
             if allocatable < 0:
                 # Kubernetes does not offer the resource here (yet): nothing may be placed.
                 allocatable = 0
             fleet.describe(number, devices, allocatable, report, node.chips_capacity.get(resource))
         self._isolate(number)
         self._assess(number, node.name)
+        if changed:
+            self._hold_again(number)
+
+    def _set_mode(self, number: int, node: Node | None) -> bool:
+        """Set the allocation mode of a node (V1). Returns whether pods on it hold other chips now."""
+        before = self.modes.pop(number, None)
+        self.shared_nodes.pop(number, None)
+        for nodes in self.nodes_in_mode.values():
+            nodes.pop(number, None)
+        if node is None:
+            return False
+        mode = mode_of(node, self._reports_of(node).values())
+        if mode == NO_CHIPS:
+            return before is not None
+        self.modes[number] = mode
+        if mode.mode in self.nodes_in_mode:
+            self.nodes_in_mode[mode.mode][number] = None
+        if mode.closed is not None:
+            self.shared_nodes[number] = mode.closed
+        elif mode.mode in (SOFT, DYNAMIC):
+            self.shared_nodes[number] = OTHER_MODE(node=node.name, mode=mode.mode, requested=WHOLE)
+        return before is not None and before != mode
+
+    def _reports_of(self, node: Node) -> dict[str, DeviceReport]:
+        """The device reports of a node by resource."""
+        found = {}
+        for resource in self.fleets:
+            report = self.report_of(node.name, resource)
+            if report is not None:
+                found[resource] = report
+        return found
+
+    def _hold_again(self, number: int) -> None:
+        """What pods hold depends on the allocation mode of their node, which is another one now."""
+        for uid in list(self.pods_on[number]):
+            record = self.pods[uid]
+            if record.pod.cls.part is None:
+                continue
+            assumed, reserved, volumes = record.assumed, record.reserved, record.volumes
+            binding, settled = record.binding, record.settled
+            self._unhold(record)
+            record.binding, record.settled, record.volumes = binding, settled, volumes
+            self._hold(record, number, self._part_chips(record, number), assumed)
+            record.reserved = reserved
+
+    def _part_chips(self, record: PodRecord, number: int) -> int:
+        """V4: the chips on which a pod with a share or a vNPU counts."""
+        node = self.nodes[number]
+        if node is None:
+            return mask_of(record.binding.chips) if record.binding is not None else 0
+        mode, reports = self.modes.get(number, NO_CHIPS), self._reports_of(node)
+        return mask_of(counted_chips(record, mode, reports, self.guarded_annotations))
+
+    @property
+    def smallest_chip_memory(self) -> int:
+        """The smallest chip memory of nodes with soft shares in MB; 0 if there are none."""
+        soft = self.nodes_in_mode[SOFT]
+        sizes = [size for number in soft if (size := self.modes[number].chip_memory)] if soft else ()
+        return min(sizes, default=0)
+
+    def amounts(self, number: int) -> ChipAmounts:
+        """What pods hold on the chips of a node with soft shares or dynamic vNPUs."""
+        found = self._amounts.get(number)
+        if found is None:
+            node = self.nodes[number]
+            reports = {} if node is None else self._reports_of(node)
+            records = [self.pods[uid] for uid in self.pods_on[number]]
+            found = self._amounts[number] = amounts_on(
+                self.modes.get(number, NO_CHIPS), iter(records), reports, self.guarded_annotations
+            )
+        return found
+
+    def available_chips(self, number: int, resource: str) -> int:
+        """The published chips of a node that are neither faulty, isolated nor doubtful, as a mask."""
+        fleet = self.fleets.get(resource)
+        if fleet is None:
+            return 0
+        blocked = fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
+        blocked |= fleet.pre_separated[number] | fleet.doubtful[number] | fleet.reserved[number]
+        for report in self.reports.get((self.names[number], resource), {}).values():
+            # Pods that are gone may still run, and of others it is not known what they have (N8).
+            for uid, chips in report.doubtful.items():
+                if uid in self.pods_on[number]:
+                    blocked |= chips
+            for uid, share in report.mounted_shares.items():
+                if uid not in self.pods:
+                    blocked |= 1 << share.chip
+        return (fleet.reported[number] or 0) & ~blocked
 
     def _reshape(self, number: int) -> None:
         node = self.nodes[number]
@@ -600,6 +730,8 @@ class ClusterState:
 
     def _refresh(self, number: int, resource: str | None = None) -> None:
         self.version += 1
+        if self._amounts:
+            self._amounts.pop(number, None)
         self.changes.node(number)
         self.node_changes.add(number)
         if self._order_stale:
@@ -710,6 +842,7 @@ class ClusterState:
             _check_range(pod)
         known = self.pods.get(pod.uid)
         kept = 0
+        bound: tuple[PartBinding | None, bool] = (None, False)
         before: PodRecord | None = None
         if known is not None:
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
@@ -719,19 +852,26 @@ class ClusterState:
                 return
             if known.node >= 0:
                 if pod.node == self.names[known.node] and _same_limit(known.pod, pod):
-                    kept, before = known.chips, known
+                    kept, before, bound = known.chips, known, (known.binding, known.settled)
                 self._unhold(known)
         placement = PodRecord(pod)
         self.pods[pod.uid] = placement
         if pod.node is not None and known is None:
             # A report may have named it before it was seen.
-            self._withhold_left(pod.node, pod.cls.resource)
+            self._withhold_left(pod.node, self._reported_resource(pod))
         if pod.node is None or not pod.live:
             return
         number = self.node_id.get(pod.node)
         if number is None:
             number = self._unknown_node(pod.node)
         placement.doubtful = self._doubtful_of(pod, before)
+        if pod.cls.part is not None or self.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC):
+            placement.binding, placement.settled = bound
+            self._observe(placement, number)
+            if pod.cls.part is not None:
+                kept = self._part_chips(placement, number)
+                self._hold(placement, number, kept, assumed=False)
+                return
         self._hold(placement, number, self._chips_of(pod, kept), assumed=False)
 
     def _doubtful_of(self, pod: Pod, before: PodRecord | None) -> int:
@@ -779,6 +919,7 @@ class ClusterState:
             or not pod.live
             or pod.node != self.names[known.node]
             or known.chips != self._chips_of(pod, known.chips)
+            or (self.shared_nodes and known.node in self.shared_nodes)
             or known.pod.name != pod.name
             or known.pod.namespace != pod.namespace
             or known.pod.cls != pod.cls
@@ -799,10 +940,18 @@ class ClusterState:
         if known.node >= 0:
             self._unhold(known)
         pod = known.pod
-        if pod.node is not None and pod.cls.chips and pod.cls.resource is not None:
+        resource = self._reported_resource(pod)
+        if pod.node is not None and resource is not None:
             if not pod.live:
-                self._forget_mounted(uid, pod.node, pod.cls.resource)
-            self._withhold_left(pod.node, pod.cls.resource)
+                self._forget_mounted(uid, pod.node, resource)
+            self._withhold_left(pod.node, resource)
+
+    def _reported_resource(self, pod: Pod) -> str | None:
+        """The resource under which the device plugin of its node reports the chips of a pod."""
+        resource, count = requested(pod.cls)
+        if resource == NPU_CORE and pod.node is not None:
+            resource = self.modes.get(self.node_id.get(pod.node, -1), NO_CHIPS).resource or None
+        return resource if count else None
 
     def _forget_mounted(self, uid: str, node: str, resource: str) -> None:
         """The pod was seen to end: what an older report says of it does not count."""
@@ -811,6 +960,9 @@ class ClusterState:
             if uid in report.mounted:
                 mounted = {one: mask for one, mask in report.mounted.items() if one != uid}
                 reports[kind] = replace(report, mounted=mounted)
+            if uid in report.mounted_shares:
+                shares = {one: share for one, share in report.mounted_shares.items() if one != uid}
+                reports[kind] = replace(reports[kind], mounted_shares=shares)
 
     def _unknown_node(self, name: str) -> int:
         """A pod may be observed before its node: count it on a node that offers nothing."""
@@ -820,7 +972,14 @@ class ClusterState:
 
     # -- decisions --------------------------------------------------------------------
 
-    def place(self, uid: str, number: int, chips: int, volumes: tuple[ClaimChoice, ...] = ()) -> None:
+    def place(
+        self,
+        uid: str,
+        number: int,
+        chips: int,
+        volumes: tuple[ClaimChoice, ...] = (),
+        binding: PartBinding | None = None,
+    ) -> None:
         """Decide: this pod takes these chips (a mask) of this node, at once (N6). Undone by `rollback`.
 
         `volumes` is what its claims get that have none.
@@ -831,7 +990,7 @@ class ClusterState:
         resource = placement.pod.cls.resource
         if resource is not None and chips and self.fleets[resource].held[number] & chips:
             raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
-        placement.volumes = volumes
+        placement.volumes, placement.binding = volumes, binding
         self._hold(placement, number, chips, assumed=True)
         if self.open_marks:
             self._log.append(_Decision(uid))
@@ -846,7 +1005,8 @@ class ClusterState:
             # The node's report still lists these chips as used: mark them as free for this transaction.
             self._suppose(placement.pod.cls.resource, number, chips, True)
             orders, volumes = self._orders(placement), placement.volumes
-            self._log.append(_Decision(uid, number, chips, assumed, orders, volumes, placement.reserved))
+            reserved, binding = placement.reserved, placement.binding
+            self._log.append(_Decision(uid, number, chips, assumed, orders, volumes, reserved, binding))
         self._unhold(placement)
 
     def checkpoint(self) -> int:
@@ -874,6 +1034,7 @@ class ClusterState:
                 continue
             self._suppose(placement.pod.cls.resource, before.node, before.chips, False)
             placement.volumes, placement.reserved = before.volumes, before.reserved
+            placement.binding = before.binding
             self._hold(placement, before.node, before.chips, before.assumed)
             for now, order in zip(self._ordered_tables(placement), before.orders, strict=True):
                 _reorder(now, order)
@@ -954,6 +1115,9 @@ class ClusterState:
                 fleet.unknown_holders.setdefault(number, {})[pod.key] = unnamed
             if placement.doubtful:
                 self._withhold(fleet, number)
+        elif cls.part is not None:
+            self._fleet(cls.part.resource).requested[number] += cls.part.count
+            self._hold_entirely(placement, number)
         self._load(number, cls, 1)
 
     def _unhold(self, placement: PodRecord) -> None:
@@ -980,6 +1144,10 @@ class ClusterState:
                     fleet.unknown_holders.pop(number, None)
             if placement.doubtful:
                 self._withhold(fleet, number)
+        elif cls.part is not None:
+            self._fleet(cls.part.resource).requested[number] -= cls.part.count
+            self._release_entirely(placement)
+            placement.binding = None
         if pod.claims:
             self.volumes.unhold(pod, number, placement.volumes)
             placement.volumes = ()
@@ -988,6 +1156,36 @@ class ClusterState:
         placement.chips = 0
         placement.assumed = False
         self._load(number, cls, -1)
+
+    def _hold_entirely(self, placement: PodRecord, number: int) -> None:
+        """V3: on a node with whole chips, a share or a vNPU from before holds its chips entirely."""
+        part = placement.pod.cls.part
+        if (
+            part is None
+            or part.mode == STATIC
+            or self.modes.get(number, NO_CHIPS).mode not in (WHOLE, STATIC)
+        ):
+            return
+        placement.entire = placement.chips
+        for fleet in self._chip_fleets(number):
+            fleet.claim(number, placement.chips)
+            if not placement.chips:
+                fleet.unknown_holders.setdefault(number, {})[placement.pod.key] = 1
+
+    def _release_entirely(self, placement: PodRecord) -> None:
+        number, chips = placement.node, placement.chips
+        for fleet in self.fleets.values():
+            if placement.entire:
+                fleet.unclaim(number, chips)
+            holders = fleet.unknown_holders.get(number)
+            if holders is not None and holders.pop(placement.pod.key, 0) and not holders:
+                del fleet.unknown_holders[number]
+        placement.entire = 0
+
+    def _chip_fleets(self, number: int) -> list[Fleet]:
+        node = self.nodes[number]
+        names = () if node is None else node.chips_capacity
+        return [self._fleet(name) for name in names if is_chip_resource(name)]
 
     def _withhold(self, fleet: Fleet, number: int) -> None:
         """Count again what pods on a node may have; few nodes have such pods."""
@@ -1076,7 +1274,8 @@ class ClusterState:
         if node is None or not node.ready:
             return NODE_NOT_READY(node=self.names[number])
         fleet = self.fleets.get(resource)
-        return None if fleet is None else fleet.closed[number]
+        closed = None if fleet is None else fleet.closed[number]
+        return closed or (self.shared_nodes.get(number) if resource != HOSTS else None)
 
     def rank_of(self, number: int) -> int:
         return self._rank_of[number]
@@ -1097,7 +1296,7 @@ def _same_limit(known: Pod, pod: Pod) -> bool:
     """Chips are part of a limit that cannot change. Its owner can change other parts of a bound pod's spec:
     add tolerations, resize processor and memory.
     """
-    return known.cls.resource == pod.cls.resource and known.cls.chips == pod.cls.chips
+    return requested(known.cls) == requested(pod.cls)
 
 
 def _check_range(value: object) -> None:

@@ -76,6 +76,7 @@ class Fleet:
         "self_maintain",
         "shared_nodes",
         "size",
+        "static_nodes",
         "supposed_free",
         "unhealthy",
         "unknown_holders",
@@ -91,6 +92,7 @@ class Fleet:
         isolated_nodes: Mapping[int, Isolation],
         node_status: Mapping[int, NodeStatus],
         shared_nodes: Mapping[int, Reason],
+        static_nodes: Collection[int] = (),
     ) -> None:
         self.resource = resource
         #: Nodes that an operator isolated as a whole; of the cluster.
@@ -99,6 +101,8 @@ class Fleet:
         self.node_status = node_status
         #: Nodes whose chips are shared, with the reason (V1); of the cluster.
         self.shared_nodes = shared_nodes
+        #: Nodes with static vNPUs: the chips of these are not in the lists of their reports (V2).
+        self.static_nodes = static_nodes
         #: node -> live pods, by uid, that cannot be read and may use chips of any resource; of the cluster.
         self.unreadable_pods = unreadable_pods
         self.self_maintain = self_maintain
@@ -264,7 +268,7 @@ class Fleet:
         """Rule N7: the mask of free chips, from pods or from the node's report."""
         blocked = self.held[node] | self.unhealthy[node] | self.recovering[node] | self.reserved[node]
         blocked |= self.isolated[node] | self.pre_separated[node] | self.doubtful[node]
-        if self.self_maintain:
+        if self.self_maintain and node not in self.static_nodes:
             return self.listed[node] & ~blocked
         reported = self.reported[node]
         base = self.listed[node] if reported is None else reported | self.supposed_free[node]
@@ -316,7 +320,8 @@ class Fleet:
         counted = free.bit_count() if closed is None and allocatable >= 0 else 0
         self.free_total += counted - self._counted[node]
         self._counted[node] = counted
-        healthy = (self.listed[node] & ~self.unhealthy[node]).bit_count() if allocatable >= 0 else 0
+        counts = allocatable >= 0 and node not in self.shared_nodes
+        healthy = (self.listed[node] & ~self.unhealthy[node]).bit_count() if counts else 0
         self.healthy_total += healthy - self._healthy[node]
         self._healthy[node] = healthy
         for (_, _, withholds_network), view in self.views.items():

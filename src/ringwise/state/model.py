@@ -123,6 +123,29 @@ class TopologySpread:
     tolerated_only: bool = False
 
 
+#: Allocation modes of nodes and of requests (rules V1 and V2).
+WHOLE, SOFT, STATIC, DYNAMIC = "whole", "soft", "static", "dynamic"
+
+
+@dataclass(frozen=True, slots=True)
+class PartRequest:
+    """A request for a share of a chip or for a vNPU (part V)."""
+
+    mode: str
+    resource: str
+    #: Percent of a share, cores of dynamic vNPUs, number of static ones.
+    count: int
+    #: Of shares: memory in MB, policy, folder of its files, and hundredths of a chip that queues count.
+    mb: int = 0
+    policy: str = ""
+    folder: str = ""
+    hundredths: int = 0
+    #: Of dynamic vNPUs: the labels `vnpu-dvpp`, `vnpu-level` and `ring-controller.atlas`.
+    dvpp: str = ""
+    level: str = ""
+    ring: str = ""
+
+
 class _FoundOnce:
     """Slots for values that follow from the fields and are needed with every decision."""
 
@@ -162,10 +185,12 @@ class PodClass(_FoundOnce):
     spread: tuple[TopologySpread, ...] = ()
     #: Its claims of dynamic resource allocation, which nobody here allocates: with any it is not placed.
     resource_claims: int = 0
+    #: Its request for a share of a chip or a vNPU; such a pod requests no chips.
+    part: PartRequest | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(_fields_of(self)))
-        asks = self.chips or self.cpu_milli or self.memory or self.extended
+        asks = self.chips or self.part or self.cpu_milli or self.memory or self.extended
         object.__setattr__(self, "best_effort", not asks)
         object.__setattr__(self, "ports", frozenset(port[1:] for port in self.host_ports))
         object.__setattr__(self, "required_keys", _keys_for_classes(self.node_terms, self.node_selector))

@@ -68,13 +68,77 @@ UNREADABLE_POD = ReasonKind(
     ("ringwise doctor says what is wrong with {pod}: correct it", "delete {pod}"),
     CAPACITY,
 )
-SOFT_SHARING_NODE = ReasonKind(
-    "soft-sharing-node",
+MODES_MIXED = ReasonKind(
+    "allocation-modes-mixed",
     Stage.PREDICATE,
-    "{node} has the label huawei.com/scheduler.chip1softsharedev.enable: pods share its chips, which is not "
-    "supported yet, so it takes no NPU pod",
-    ("turn off soft sharing in the device plugin of {node} and remove the label",),
+    "{node} has labels and resources of more than one allocation mode, so it takes no NPU pod",
+    ("configure one of whole chips, soft shares, static vNPUs and dynamic vNPUs on {node}",),
     frozenset({Trigger.NODE_CHANGED}),
+)
+NODE_LABEL_NOT_SET = ReasonKind(
+    "chip-label-missing",
+    Stage.PREDICATE,
+    "{node} offers huawei.com/npu-core and its label {label} is not {allowed}, so it takes no NPU pod",
+    ("set the label {label} of {node}",),
+    frozenset({Trigger.NODE_CHANGED}),
+)
+NO_TEMPLATES = ReasonKind(
+    "no-vnpu-templates",
+    Stage.PREDICATE,
+    "no vNPU templates are known for the chips of {node} ({kind}), so it takes no NPU pod",
+    ("correct the labels servertype and node.kubernetes.io/npu.chip.name of {node}",),
+    frozenset({Trigger.NODE_CHANGED}),
+)
+CORES_NOT_WHOLE_CHIPS = ReasonKind(
+    "cores-not-a-multiple-of-chip",
+    Stage.PREDICATE,
+    "{node} offers {cores:core}, which is not a multiple of the {of_chip} of a chip, so it takes no NPU pod",
+    ("correct the label servertype of {node}", "restart the device plugin of {node}"),
+    frozenset({Trigger.NODE_CHANGED}),
+)
+SOFT_CAPACITY_DIFFERS = ReasonKind(
+    "soft-capacity-differs",
+    Stage.PREDICATE,
+    "{node} has the label huawei.com/scheduler.chip1softsharedev.enable and a capacity of {capacity}; "
+    "100 for each chip are {expected}, so it takes no NPU pod",
+    ("set shareDevCount=100 in the device plugin of {node}", "remove the label from {node}"),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
+)
+CHIP_MEMORY_MISSING = ReasonKind(
+    "chip-memory-missing",
+    Stage.PREDICATE,
+    "{node} shares its chips and has no label mind-cluster/npu-chip-memory, so it takes no NPU pod",
+    ("set the label mind-cluster/npu-chip-memory of {node}, for example to 64G",),
+    frozenset({Trigger.NODE_CHANGED}),
+)
+CHIP_MEMORY_UNREADABLE = ReasonKind(
+    "chip-memory-label-unreadable",
+    Stage.PREDICATE,
+    "{node} has the label mind-cluster/npu-chip-memory: {value}, which must be a number such as 64G, "
+    "so it takes no NPU pod",
+    ("set the label mind-cluster/npu-chip-memory of {node}, for example to 64G",),
+    frozenset({Trigger.NODE_CHANGED}),
+)
+NODE_OFFERS_NO_CHIPS = ReasonKind(
+    "node-offers-no-chips",
+    Stage.PREDICATE,
+    "{node} offers no chips",
+    ("check that the device plugin runs on {node}",),
+    frozenset({Trigger.NODE_CHANGED}),
+)
+OTHER_MODE = ReasonKind(
+    "other-allocation-mode",
+    Stage.PREDICATE,
+    "{node} has the allocation mode {mode}, and the pod requests {requested}",
+    ("add a node with the allocation mode {requested}",),
+    frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+)
+UNKNOWN_PART = ReasonKind(
+    "unknown-part-on-node",
+    Stage.PREDICATE,
+    "{node} takes no new NPU pod: it is not known which part of which chip pod {pod} uses",
+    ("delete or move {pod}",),
+    CAPACITY,
 )
 SHARES_WITHOUT_SOFT_LABEL = ReasonKind(
     "shares-without-soft-label",

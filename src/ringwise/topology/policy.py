@@ -20,15 +20,17 @@ from ringwise.topology.reasons import (
     UNKNOWN_STRATEGY,
     VIRTUAL_CHIPS,
 )
-from ringwise.wellknown import ACCELERATOR_TYPE, NPU, SCHEDULE_POLICY, SP_BLOCK
+from ringwise.wellknown import ACCELERATOR_TYPE, CHIP_RESOURCE_FAMILIES, NPU, SCHEDULE_POLICY, SP_BLOCK
 
 #: Resources whose board only the policy selects, whatever else the job has.
 POLICY_ONLY = frozenset({NPU})
 #: Policies of Huawei's plugin that are recognised and not supported.
 UNSUPPORTED_POLICIES: Mapping[str, str] = {
-    "chip1-softShareDev": "one chip shared by several pods",
     "multilevel": "a tree of network levels",
 }
+#: The policy of jobs that request soft shares of chips.
+SOFT_SHARE_POLICY = "chip1-softShareDev"
+_STATIC = re.compile(r"huawei\.com/(Ascend910|Ascend310P)-\d+c(\.\w+)*", re.ASCII)
 _VIRTUAL = re.compile(r"huawei\.com/(npu-core|Ascend\w+-\d+c(\.\w+)*)")
 
 
@@ -45,6 +47,16 @@ class PolicyFacts:
 def is_part_of_a_chip(resource: str) -> bool:
     """Whether a resource counts cores or parts of chips (vNPUs), not chips."""
     return _VIRTUAL.fullmatch(resource) is not None
+
+
+def is_static_part(resource: str) -> bool:
+    """Whether a resource counts static vNPUs."""
+    return _STATIC.fullmatch(resource) is not None
+
+
+def is_chip_resource(resource: str) -> bool:
+    """Whether a resource counts whole chips, or percents of chips on nodes with soft shares."""
+    return resource.startswith(CHIP_RESOURCE_FAMILIES) and not is_part_of_a_chip(resource)
 
 
 def select_board(catalog: BoardCatalog, facts: PolicyFacts) -> Board | Reason:

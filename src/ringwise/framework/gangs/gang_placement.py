@@ -35,6 +35,7 @@ from ringwise.framework.gangs.sub_group_placement import (
 from ringwise.framework.job import Job, PlannedPlace, gated_pods
 from ringwise.framework.network_topology import asks_for_topology
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
+from ringwise.framework.part_selection import part_of
 from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import (
     GANG_INCOMPLETE,
@@ -48,7 +49,7 @@ from ringwise.framework.statement import Allocation, Statement
 from ringwise.grammar import listed
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Domain
-from ringwise.state.model import EMPTY, Pod, PodClass
+from ringwise.state.model import Pod, PodClass
 from ringwise.state.volume_table import ClaimChoice
 from ringwise.topology.natural import natural_key
 
@@ -520,7 +521,10 @@ def _place_one_by_one(
                     failed = failed or volumes
                     continue
                 chips = selection.chips_of_chosen(selected.node)
-                statement.allocate(Allocation(job, pod, selected.node, chips, selected.score, EMPTY, volumes))
+                annotations, binding = part_of(selection, selected.node)
+                statement.allocate(
+                    Allocation(job, pod, selected.node, chips, selected.score, annotations, volumes, binding)
+                )
                 used.add(selected.node)
                 left.pop()
                 placed += 1

@@ -38,6 +38,7 @@ from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
 from ringwise.plugins.topology910.backups import Near, plan_backups
+from ringwise.plugins.topology910.parts import check_parts, requests_parts
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, NODE_SUB_HEALTHY, TOO_FEW_FREE_CHIPS
 from ringwise.plugins.topology910.switches import SwitchPlanner
 from ringwise.plugins.topology910.validity import plain_key, policy_of
@@ -118,6 +119,10 @@ class Topology910:
             return None
         if self._session.registered(DOMAINS) and (combined := combined_with(job)) is not None:
             return combined
+        if requests_parts(job):
+            refused = check_parts(job, self._session)
+            job.validated = refused is None
+            return refused
         plain = plain_key(job)
         found = self._plain.get(plain) if plain is not None else None
         if found is None:

@@ -68,3 +68,126 @@ PODS_MISSING = ReasonKind(
     ("create the missing pods",),
     frozenset({Trigger.JOB_CHANGED}) | CAPACITY,
 )
+
+# --- Soft shares and vNPUs --------------------------------------------------------
+
+SEVERAL_CHIP_RESOURCES = ReasonKind(
+    "several-chip-resources",
+    Stage.VALIDATE,
+    "pod {pod} requests {resources}; a pod may request one of chips, shares and vNPUs",
+    ("request one resource in each pod",),
+    SPECIFICATION,
+)
+POLICY_AND_RESOURCE_DIFFER = ReasonKind(
+    "policy-and-resource-differ",
+    Stage.VALIDATE,
+    "the annotation huawei.com/schedule_policy is {policy}, which requires a chip resource, and the job "
+    "requests {resource}",
+    ("remove the annotation", "request a percentage of a chip, for example huawei.com/Ascend910: 50"),
+    SPECIFICATION,
+)
+NETWORK_AFFINITY_WITH_PARTS = ReasonKind(
+    "network-affinity-with-parts",
+    Stage.VALIDATE,
+    "{what} cannot be combined with shares of chips and vNPUs",
+    ("remove {what}",),
+    SPECIFICATION,
+)
+SHARE_LABEL_MISSING = ReasonKind(
+    "soft-sharing-label-missing",
+    Stage.VALIDATE,
+    "the label {label} is required for a soft share of a chip",
+    ("set the label {label}",),
+    SPECIFICATION,
+)
+QUOTA_NOT_A_NUMBER = ReasonKind(
+    "quota-not-a-number",
+    Stage.VALIDATE,
+    "the label {label} is '{value}'; it must be 1 to 9 digits",
+    ("set the label {label} to a whole number",),
+    SPECIFICATION,
+)
+AICORE_QUOTA_RANGE = ReasonKind(
+    "aicore-quota-range",
+    Stage.VALIDATE,
+    "the label {label} is {value}; it must be 1 to 100",
+    ("set the label {label} to a percentage of 1 to 100",),
+    SPECIFICATION,
+)
+HBM_QUOTA_RANGE = ReasonKind(
+    "hbm-quota-range",
+    Stage.VALIDATE,
+    "the label {label} is {value}; it must be at least 1",
+    ("set the label {label} to the memory of the share in MB",),
+    SPECIFICATION,
+)
+SHARE_POLICY_UNKNOWN = ReasonKind(
+    "share-policy-unknown",
+    Stage.VALIDATE,
+    "the label {label} is '{value}'; it must be one of {allowed}",
+    ("use one of {allowed}",),
+    SPECIFICATION,
+)
+REQUEST_DIFFERS_FROM_QUOTA = ReasonKind(
+    "request-differs-from-quota",
+    Stage.VALIDATE,
+    "the pods request {count} of {resource}, and their label aicoreQuota is {percent}; they must be equal",
+    ("request {percent} of {resource}", "set the label aicoreQuota to {count}"),
+    SPECIFICATION,
+)
+SHARE_LABELS_DIFFER = ReasonKind(
+    "share-labels-differ",
+    Stage.VALIDATE,
+    "the pods of the job have different values of the labels {labels}",
+    ("set equal labels in all pods of the job",),
+    SPECIFICATION,
+)
+MORE_THAN_ONE_PART = ReasonKind(
+    "more-than-one-part",
+    Stage.VALIDATE,
+    "pod {pod} requests {count} static vNPUs; a pod may request one",
+    ("request one static vNPU in each pod",),
+    SPECIFICATION,
+)
+STATIC_VNPUS_ONLY = ReasonKind(
+    "static-vnpus-only",
+    Stage.VALIDATE,
+    "the scheduler is configured for static vNPUs (presetVirtualDevice: true in init-params)",
+    ("set presetVirtualDevice to false in the configuration of the scheduler",),
+    SPECIFICATION,
+)
+RING_LABEL_UNKNOWN = ReasonKind(
+    "ring-label-unknown",
+    Stage.VALIDATE,
+    "the label ring-controller.atlas is {value}; for dynamic vNPUs it must be one of {allowed}",
+    ("use one of {allowed}",),
+    SPECIFICATION,
+)
+UNKNOWN_DVPP = ReasonKind(
+    "dvpp-label-unknown",
+    Stage.VALIDATE,
+    "the label {label} is '{value}'; it must be one of {allowed}",
+    ("use one of {allowed}",),
+    SPECIFICATION,
+)
+COUNT_NOT_ALLOWED = ReasonKind(
+    "core-count-not-allowed",
+    Stage.VALIDATE,
+    "{count:core} of an Ascend {family} chip {count:=is|are} not a vNPU and not whole chips",
+    ("request the cores of a vNPU template, or of whole chips",),
+    SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+)
+DVPP_NOT_ALLOWED = ReasonKind(
+    "dvpp-not-allowed",
+    Stage.VALIDATE,
+    "the label {label} is '{value}', which cannot be combined with {count:core}",
+    ('set the label {label} to "null"',),
+    SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+)
+LEVEL_NOT_ALLOWED = ReasonKind(
+    "level-not-allowed",
+    Stage.VALIDATE,
+    "the label {label} is '{value}', which cannot be combined with {count:core} of these chips",
+    ("set the label {label} to low",),
+    SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
+)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.state.allocation_modes import NO_CHIPS, UNITS_OF_A_CHIP
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.loads import NO_LOAD
+from ringwise.state.model import SOFT
+from ringwise.topology.policy import is_chip_resource
 
 
 def offered(state: ClusterState) -> Amounts:
@@ -95,6 +98,9 @@ def _offered_by(state: ClusterState, number: int) -> tuple[Amounts, bool]:
     for resource, fleet in state.fleets.items():
         if resource != HOSTS:
             count, requested = fleet.allocatable[number], fleet.requested[number]
+            if state.modes.get(number, NO_CHIPS).mode == SOFT and is_chip_resource(resource):
+                # Kubernetes counts each chip as 100 shares (V18).
+                count, requested = count // UNITS_OF_A_CHIP, requested // UNITS_OF_A_CHIP
             exceeded = exceeded or requested > count
             total[resource] = max(0, count, requested)
     return {name: amount for name, amount in total.items() if amount}, exceeded

@@ -27,8 +27,18 @@ from ringwise.scheduler.cache.priority_rights import PriorityRights
 from ringwise.scheduler.cache.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import DEFAULT_QUEUE, EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
+from ringwise.state.model import (
+    DEFAULT_QUEUE,
+    EMPTY,
+    SOFT,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
 from ringwise.state.node_shapes import label_keys
+from ringwise.state.part_requests import PartBinding, binding_of, with_part
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.nearest import nearest
 from ringwise.topology.numbers import INT32, whole_number
@@ -170,6 +180,31 @@ class JobBook:
         return job.group is None and any(
             pod.group is None and not self.awaits_group(pod) for pod in job.pods.values()
         )
+
+    def with_part(self, pod: Pod) -> Pod:
+        """The pod with its request for a share of a chip or a vNPU, which its PodGroup may specify (V2)."""
+        if pod.cls.part is None and not pod.cls.chips:
+            return pod
+        group = self.groups.get(f"{pod.namespace}/{pod.group}") if pod.group is not None else None
+        labels, annotations = (EMPTY, EMPTY) if group is None else (group.labels, group.annotations)
+        state, bound = self._state, None
+        number = state.node_id.get(pod.node) if pod.node is not None else None
+        if number is not None and number in state.nodes_in_mode[SOFT]:
+            known = state.pods.get(pod.uid)
+            bound = known.binding if known is not None and known.node == number else None
+            bound = bound or binding_of(pod) or PartBinding(())
+        return with_part(pod, labels, annotations, state.smallest_chip_memory, bound)
+
+    def outdated(self, job: Job | None = None) -> list[Pod]:
+        """Pods (of the job) whose requests for shares are others than when they were read."""
+        uids = self._state.pods if job is None else job.pods
+        found = []
+        for uid in uids:
+            pod = self._state.pods[uid].pod
+            current = self.with_part(pod)
+            if current is not pod:
+                found.append(current)
+        return found
 
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""
@@ -477,7 +512,8 @@ class JobBook:
         known = job.prospective_of
         if orders is None or known is None or not orders.orders_same_pods(known):
             # Not made again with every change of its status or its PodGroup.
-            job.prospective = tuple(sorted(pods_of(orders), key=pod_order)) if orders is not None else ()
+            pods = [] if orders is None else sorted(pods_of(orders), key=pod_order)
+            job.prospective = tuple(self.with_part(pod) for pod in pods)
             job.prospective_of = orders
         members = job.in_order
         job.has_refusable_pods = any(map(_is_refusable, members))

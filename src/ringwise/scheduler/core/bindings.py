@@ -39,6 +39,8 @@ def binding_annotations(state: ClusterState, allocation: Allocation, time: int) 
     job, pod = allocation.job, allocation.pod
     policy = job.policy
     if policy is None or not allocation.chips:
+        if allocation.binding is not None:
+            return {**allocation.annotations, PREDICATE_TIME: str(time)}
         return dict(allocation.annotations)
     chips = chip_names(policy.resource, allocation.chips)
     annotations = {
@@ -182,4 +184,5 @@ class Bindings(Component):
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
         self._assumed.bind(allocation.job, pod, pod.with_chips(allocation.chips, annotations, rank))
         stray = tuple(key for key in pod.stray if key not in annotations)
-        return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations, stray)
+        chips = allocation.chips if allocation.binding is None else ()
+        return Bind(pod.uid, pod.namespace, pod.name, node, chips, annotations, stray)

@@ -8,6 +8,7 @@ from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import ContextUser, Handlers
+from ringwise.state.allocation_modes import NodeMode
 from ringwise.state.model import Isolations
 
 
@@ -36,17 +37,34 @@ class NodeEvents(ContextUser):
 
     def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
         known = event.node.name in self._state.node_id
+        before = self._sharing(event.node.name)
         self._state.put_node(event.node)
+        self._count_shares(event.node.name, before)
         self._notify(event, now)
         self._health_changed(event.node.name, Trigger.NODE_CHANGED if known else Trigger.NODE_ADDED, now)
 
     def _node_gone(self, event: ev.NodeGone, now: int) -> None:
+        before = self._sharing(event.name)
         self._state.drop_node(event.name)
+        self._count_shares(event.name, before)
         self._notify(event, now)
         self._health_changed(event.name, Trigger.NODE_CHANGED, now)
 
+    def _sharing(self, name: str) -> tuple[int, NodeMode | None]:
+        """What decides how shares on the node count: the smallest chip memory, and the mode (V3, V18)."""
+        state = self._state
+        return state.smallest_chip_memory, state.modes.get(state.node_id.get(name, -1))
+
+    def _count_shares(self, name: str, before: tuple[int, NodeMode | None]) -> None:
+        """Count the shares of all pods again if another chip memory or mode decides about them now."""
+        if before != self._sharing(name):
+            for pod in self._book.outdated():
+                self._book.put_pod(pod)
+
     def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
+        before = self._sharing(event.report.node)
         self._state.put_report(event.report)
+        self._count_shares(event.report.node, before)
         self._notify(event, now)
         self._health_changed(event.report.node, Trigger.HEALTH_CHANGED, now)
 

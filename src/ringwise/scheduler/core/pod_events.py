@@ -36,7 +36,7 @@ class PodEvents(ContextUser):
         yield from (ev.PodSeen(as_bound(record, self._state)) for record in self._state.pods.values())
 
     def _pod_seen(self, event: ev.PodSeen, now: int) -> None:
-        pod = event.pod if event.pod.node is not None else without_stray(event.pod)
+        pod = self._book.with_part(event.pod if event.pod.node is not None else without_stray(event.pod))
         # A report without a node is from before the binding: the state keeps what is assumed.
         evicted = pod.node is not None and self._assumed.is_evicted(pod)
         if evicted:
@@ -111,6 +111,9 @@ class PodEvents(ContextUser):
             self._notify(ie.JobSpecChanged(event.group.key), now)
         job = self._book.put_group(event.group)
         labels = (event.group.labels, event.group.annotations)
+        if old is None or (old.labels, old.annotations) != labels:
+            for pod in self._book.outdated(job):
+                self._book.put_pod(pod)
         self._notify(ie.GroupSeen(job, old is not None and (old.labels, old.annotations) != labels), now)
         self._job_seen(job, now)
 

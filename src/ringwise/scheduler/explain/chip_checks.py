@@ -13,10 +13,13 @@ from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.node_states import stale_reports
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.allocation_modes import NO_CHIPS
 from ringwise.state.fleet import HOSTS
-from ringwise.state.reasons import SHARES_WITHOUT_SOFT_LABEL, SOFT_SHARING_NODE, UNSTABLE_NODE
+from ringwise.state.model import DYNAMIC, SOFT
+from ringwise.state.reasons import UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
+from ringwise.topology.policy import is_part_of_a_chip
 from ringwise.wellknown import ASCEND_REAL, KUBE_SYSTEM, RESERVATION_CONFIG_MAP
 
 REPORT_STALE = "report-stale"
@@ -323,9 +326,12 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
     """Free by Kubernetes' count, by the report, and by the scheduler's state."""
     name = view.cluster.names[number]
     closed = fleet.closed[number]
-    if closed is not None and closed.code in (SOFT_SHARING_NODE.code, SHARES_WITHOUT_SOFT_LABEL.code):
-        # Kubernetes counts shares here, so its numbers cannot be compared.
-        yield Finding(ERROR, closed.code, f"node {name}", closed.message, closed.cures[0])
+    mode = view.cluster.modes.get(number, NO_CHIPS)
+    if mode.closed is not None:
+        # Kubernetes counts something else than chips here, so its numbers cannot be compared.
+        yield Finding(ERROR, mode.closed.code, f"node {name}", mode.closed.message, mode.closed.cures[0])
+        return
+    if mode.mode in (SOFT, DYNAMIC) or is_part_of_a_chip(resource):
         return
     reported = fleet.reported[number]
     unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
