@@ -41,6 +41,8 @@ from tests.place.asking import configuration_text
 
 A3 = "huawei.com/Ascend910"
 POLICY = "huawei.com/schedule_policy"
+CORES = "huawei.com/npu-core"
+SOFT = {POLICY: "chip1-softShareDev"}
 
 
 def job(pods: int = 1, chips: int = 8, **more: Any) -> Plain:
@@ -48,6 +50,20 @@ def job(pods: int = 1, chips: int = 8, **more: Any) -> Plain:
         chips, more.pop("resource", A3), selector=more.pop("selector", None), **more.pop("pod", {})
     )
     return vcjob("job", [("worker", pods, spec)], **more)
+
+
+def share_labels(percent: str = "50", mb: str = "1", policy: str | None = "elastic") -> dict[str, str]:
+    values = {"aicoreQuota": percent, "hbmQuota": mb, "policy": policy}
+    prefix = "huawei.com/scheduler.softShareDev."
+    return {f"{prefix}{key}": value for key, value in values.items() if value is not None}
+
+
+def share(count: int, **labels: Any) -> Plain:
+    return job(1, count, pod_labels=share_labels(**labels), pod_annotations=SOFT)
+
+
+def vnpu(cores: int, **labels: str) -> Plain:
+    return job(1, cores, resource=CORES, pod_labels={"ring-controller.atlas": "ascend-310P", **labels})
 
 
 def limited(limits: dict[str, str]) -> Plain:
@@ -223,7 +239,32 @@ CASES: Mapping[str, Case] = {
         job(2, labels=LARGE, pod_labels={"tor-affinity": "normal-schema"}), [*board(4), SWITCHES]
     ),
     "unknown-chip-resource": Case(job(1, 1, resource="huawei.com/Ascend911")),
-    "virtual-chips-not-supported": Case(job(1, 1, resource="huawei.com/Ascend910-4c")),
+    "virtual-chips-not-supported": Case(job(1, 1, resource="huawei.com/Ascend310B-4c")),
+    "several-chip-resources": Case(
+        job(pod={"containers": [{"name": "main", "image": "a", "resources": {"limits": {A3: 1, CORES: 1}}}]})
+    ),
+    "policy-and-resource-differ": Case(job(1, 1, resource=CORES, pod_annotations=SOFT)),
+    "network-affinity-with-parts": Case(vnpu(1, **{"tor-affinity": "large-model-schema"})),
+    "soft-sharing-label-missing": Case(share(50, policy=None)),
+    "quota-not-a-number": Case(share(50, percent="+50")),
+    "aicore-quota-range": Case(share(50, percent="0")),
+    "hbm-quota-range": Case(share(50, mb="0")),
+    "share-policy-unknown": Case(share(50, policy="fixed")),
+    "request-differs-from-quota": Case(share(50, percent="40")),
+    "share-labels-differ": Case(
+        pod_group("job", 2),
+        more=[
+            pod(f"job-{mb}", pod_spec(50), group="job", labels=share_labels(mb=mb), annotations=SOFT)
+            for mb in ("1", "2")
+        ],
+    ),
+    "more-than-one-part": Case(job(1, 2, resource="huawei.com/Ascend910-4c")),
+    "static-vnpus-only": Case(vnpu(1), settings=configuration_text({"presetVirtualDevice": "true"})),
+    "ring-label-unknown": Case(vnpu(1, **{"ring-controller.atlas": "ascend-310"})),
+    "dvpp-label-unknown": Case(vnpu(1, **{"vnpu-dvpp": "maybe"})),
+    "core-count-not-allowed": Case(vnpu(3)),
+    "dvpp-not-allowed": Case(vnpu(1, **{"vnpu-dvpp": "yes"})),
+    "level-not-allowed": Case(vnpu(5, **{"ring-controller.atlas": "ascend-910b", "vnpu-level": "high"})),
     "policy-not-supported": Case(job(1, 1, pod_annotations={POLICY: "multilevel"})),
     "unknown-schedule-policy": Case(job(1, 1, pod_annotations={POLICY: "chip4-node9"})),
     "unknown-accelerator-type": Case(job(1, 1, selector={"accelerator-type": "modul"})),

@@ -215,11 +215,11 @@ PLACED: dict[str, tuple[Plain, list[str]]] = {
     "AscendJob without chips": (of_operator("pytorch", {"Master": (1, body(0, A2))}, 1), ["a2-0"]),
 }
 REFUSED: dict[str, tuple[Plain, str]] = {
-    "part of a chip": (of_volcano(1, body(1, resource="huawei.com/npu-core")), "virtual-chips-not-supported"),
-    "virtual chip": (of_volcano(1, body(1, resource=f"{A310P}-2c")), "virtual-chips-not-supported"),
+    "dynamic vNPU": (of_volcano(1, body(1, resource="huawei.com/npu-core")), "ring-label-unknown"),
+    "static vNPU": (of_volcano(1, body(2, resource=f"{A310P}-2c")), "more-than-one-part"),
     "shared chip": (
         of_operator("pytorch", pair("Master", body(50, A2)), 2, annotations=SHARED),
-        "policy-not-supported",
+        "soft-sharing-label-missing",
     ),
     # The manual's rule; `multi-pod-requests: vendor` allows it.
     "two pods with half a node each": (

@@ -77,8 +77,10 @@ class PodRecord:
     #: What it was bound with, of a share or a vNPU; and whether its device plugin has served it.
     binding: PartBinding | None = None
     settled: bool = False
-    #: Chips that it holds entirely although it requests none: its node had another allocation mode before.
-    entire: int = 0
+    #: V4: the chips on which its share or vNPU counts; and whether it holds them entirely, because its node
+    #: had another allocation mode before.
+    part_chips: int = 0
+    entire: bool = False
 
 
 class NodePosition(NamedTuple):
@@ -858,7 +860,7 @@ class ClusterState:
         self.pods[pod.uid] = placement
         if pod.node is not None and known is None:
             # A report may have named it before it was seen.
-            self._withhold_left(pod.node, self._reported_resource(pod))
+            self._withhold_left(pod.node, self.reported_resource(pod))
         if pod.node is None or not pod.live:
             return
         number = self.node_id.get(pod.node)
@@ -940,13 +942,13 @@ class ClusterState:
         if known.node >= 0:
             self._unhold(known)
         pod = known.pod
-        resource = self._reported_resource(pod)
+        resource = self.reported_resource(pod)
         if pod.node is not None and resource is not None:
             if not pod.live:
                 self._forget_mounted(uid, pod.node, resource)
             self._withhold_left(pod.node, resource)
 
-    def _reported_resource(self, pod: Pod) -> str | None:
+    def reported_resource(self, pod: Pod) -> str | None:
         """The resource under which the device plugin of its node reports the chips of a pod."""
         resource, count = requested(pod.cls)
         if resource == NPU_CORE and pod.node is not None:
@@ -998,7 +1000,7 @@ class ClusterState:
     def release(self, uid: str) -> None:
         """Decide: this pod releases its node and chips. Undone by `rollback`."""
         placement = self.pods[uid]
-        number, chips, assumed = placement.node, placement.chips, placement.assumed
+        number, chips, assumed = placement.node, placement.chips or placement.part_chips, placement.assumed
         if number < 0:
             return
         if self.open_marks:
@@ -1089,7 +1091,10 @@ class ClusterState:
         pod = placement.pod
         cls = pod.cls
         placement.node = number
-        placement.chips = mask
+        if cls.part is None:
+            placement.chips = mask
+        else:
+            placement.part_chips = mask
         placement.assumed = assumed
         self.pods_on[number][pod.uid] = None
         self.placed_changes.add(pod.uid)
@@ -1153,7 +1158,7 @@ class ClusterState:
             placement.volumes = ()
         placement.reserved = False
         placement.node = -1
-        placement.chips = 0
+        placement.chips = placement.part_chips = 0
         placement.assumed = False
         self._load(number, cls, -1)
 
@@ -1166,21 +1171,22 @@ class ClusterState:
             or self.modes.get(number, NO_CHIPS).mode not in (WHOLE, STATIC)
         ):
             return
-        placement.entire = placement.chips
+        placement.entire = True
         for fleet in self._chip_fleets(number):
-            fleet.claim(number, placement.chips)
-            if not placement.chips:
+            fleet.claim(number, placement.part_chips)
+            if not placement.part_chips:
                 fleet.unknown_holders.setdefault(number, {})[placement.pod.key] = 1
 
     def _release_entirely(self, placement: PodRecord) -> None:
-        number, chips = placement.node, placement.chips
-        for fleet in self.fleets.values():
-            if placement.entire:
-                fleet.unclaim(number, chips)
+        number, chips = placement.node, placement.part_chips
+        if not placement.entire:
+            return
+        for fleet in self._chip_fleets(number):
+            fleet.unclaim(number, chips)
             holders = fleet.unknown_holders.get(number)
             if holders is not None and holders.pop(placement.pod.key, 0) and not holders:
                 del fleet.unknown_holders[number]
-        placement.entire = 0
+        placement.entire = False
 
     def _chip_fleets(self, number: int) -> list[Fleet]:
         node = self.nodes[number]
@@ -1236,7 +1242,7 @@ class ClusterState:
             self._reshape(number)
         for record in self.pods.values():
             if record.node >= 0:
-                self._hold(record, record.node, record.chips, record.assumed)
+                self._hold(record, record.node, record.chips or record.part_chips, record.assumed)
         for node, resource in self.reports:
             self._withhold_left(node, resource)
 

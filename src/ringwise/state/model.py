@@ -150,12 +150,22 @@ class _FoundOnce:
     """Slots for values that follow from the fields and are needed with every decision."""
 
     # Caches hold classes weakly: what no pod has any more is forgotten.
-    __slots__ = ("__weakref__", "_hash", "best_effort", "ports", "preferred_keys", "required_keys")
+    __slots__ = (
+        "__weakref__",
+        "_hash",
+        "best_effort",
+        "ports",
+        "preferred_keys",
+        "required_keys",
+        "uses_chips",
+    )
     _hash: int
     #: Protocol and number of its host ports, on any address.
     ports: frozenset[tuple[str, int]]
     #: It requests nothing.
     best_effort: bool
+    #: It requests chips, a share of one or a dynamic vNPU: a fault of a chip concerns it.
+    uses_chips: bool
     #: The node labels that its required and its preferred selectors name; None where classes of nodes cannot
     #: answer them, because they name single nodes or would cost too much for each class.
     required_keys: frozenset[str] | None
@@ -192,6 +202,8 @@ class PodClass(_FoundOnce):
         object.__setattr__(self, "_hash", hash(_fields_of(self)))
         asks = self.chips or self.part or self.cpu_milli or self.memory or self.extended
         object.__setattr__(self, "best_effort", not asks)
+        uses_chips = self.chips or (self.part is not None and self.part.mode != STATIC)
+        object.__setattr__(self, "uses_chips", bool(uses_chips))
         object.__setattr__(self, "ports", frozenset(port[1:] for port in self.host_ports))
         object.__setattr__(self, "required_keys", _keys_for_classes(self.node_terms, self.node_selector))
         preferred = tuple(term for _, term in self.preferred_nodes)

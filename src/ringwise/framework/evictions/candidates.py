@@ -161,7 +161,8 @@ def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Job
         for job in session.jobs.values()
         if not job.places
         for uid, pod in job.pods.items()
-        if flagged(pod) and pod.live and not pod.deleting and uid not in going
+        # Shares and vNPUs are never evicted to make room (V17).
+        if pod.cls.part is None and flagged(pod) and pod.live and not pod.deleting and uid not in going
         if placements[uid].node >= 0 and session.ours(pod)
     ]
 

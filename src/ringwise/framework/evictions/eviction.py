@@ -81,6 +81,9 @@ def _waits_for_release(session: Session, job: Job) -> bool:
 
 def _never_preempts(session: Session, job: Job) -> bool:
     """One of its pending pods has the preemptionPolicy Never, so the gang cannot evict others."""
+    if any(pod.cls.part is not None for pod in job.in_order):
+        # Shares and vNPUs preempt nothing (V17).
+        return True
     if not job.non_preempting:
         return False
     return not job.pods or any(pod.uid in job.non_preempting for pod in pending_pods(session, job))

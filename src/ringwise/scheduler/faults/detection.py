@@ -15,6 +15,7 @@ from ringwise.scheduler.cache.record_tables import RecordTable, RecordTables, Re
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import is_made_again
+from ringwise.state.fleet import Fleet
 from ringwise.state.model import Pod, ReportedFault
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus, unhealthy_because
 from ringwise.topology.chips import chip_names, chips_of, mask_of
@@ -178,8 +179,10 @@ class FaultDetector:
             return True
         if node.name in self._first_seen:
             return True
+        shared = number in self._state.shared_nodes
         for fleet in self._state.fleets.values():
-            held = fleet.held[number]
+            # Of chips with shares and vNPUs it is not known here which are used.
+            held = fleet.listed[number] if shared else fleet.held[number]
             if held and (held & fleet.unhealthy[number] or held & ~fleet.listed[number]):
                 return True
         return False
@@ -202,11 +205,11 @@ class FaultDetector:
         record = self._state.pods.get(pod.uid)
         number = self._state.node_id.get(pod.node)
         again: int | None = None
-        chips = record.chips if record is not None else 0
+        chips = (record.chips or record.part_chips) if record is not None else 0
         if number is not None and (pod.live or self._may_explain(pod, now)):
             if not pod.live:
                 # It holds no chips any more (N6). Those that another pod has by now do not count.
-                fleet = self._state.fleets.get(pod.cls.resource or "")
+                fleet = self._fleet(pod)
                 chips = 0 if fleet is None else mask_of(pod.named_chips) & ~fleet.held[number]
             examined = self._hardware(pod, number, chips, policy, now)
             if examined.fault is not None:
@@ -224,6 +227,9 @@ class FaultDetector:
         examined = self._sub_health(pod, number, chips, policy, said, now)
         return Examined(examined.fault, earliest(again, examined.again))
 
+    def _fleet(self, pod: Pod) -> Fleet | None:
+        return self._state.fleets.get(self._state.reported_resource(pod) or "")
+
     def _may_explain(self, pod: Pod, now: int) -> bool:
         """Whether broken hardware of its node may be why the pod failed."""
         ended = self._failed.get(pod.node or "", {}).get(pod.uid)
@@ -235,10 +241,10 @@ class FaultDetector:
         if node is None:
             return self._missing(name, now)
         # A pod without chips would be placed there again.
-        if pod.cls.chips and self._state.node_status.get(number) is NodeStatus.UNHEALTHY:
+        if pod.cls.uses_chips and self._state.node_status.get(number) is NodeStatus.UNHEALTHY:
             because = unhealthy_because(self._state.node_reports(name))
             return Examined(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy{because}"))
-        fleet = self._state.fleets.get(pod.cls.resource or "")
+        fleet = self._fleet(pod)
         again: int | None = None
         if fleet is not None and chips:
             bad = chips & fleet.unhealthy[number]

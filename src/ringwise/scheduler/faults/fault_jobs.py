@@ -38,7 +38,7 @@ class FaultJobs(RecordTable[FaultJob]):
 
     def would_handle(self, job: Job) -> bool:
         """Jobs that ran, with chips, whose pods are placed by us."""
-        if not any(pod.cls.chips for pod in job.pods.values()):
+        if not any(pod.cls.uses_chips for pod in job.pods.values()):
             return False
         if job.group is None:
             return self._book.serves(job)
