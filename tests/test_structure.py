@@ -348,6 +348,10 @@ def test_well_known_names_are_defined_once_and_explained() -> None:
 #: What the scheduler knows of nodes beside their states: whoever shows a node may read it.
 SHOWN_OF_CLUSTERS = frozenset(
     {
+        "amounts",
+        "closed",
+        "failed_vnpus",
+        "modes",
         *("names", "node_id", "nodes", "node_count", "known_nodes", "pods", "pods_on", "position_of"),
         # The entries of operators as they wrote them; whether a node or chip is isolated is a state.
         *("isolations", "isolations_of", "node_reservations"),

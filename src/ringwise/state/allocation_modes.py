@@ -26,6 +26,7 @@ from ringwise.wellknown import (
     ACCELERATOR,
     CHIP_MEMORY_LABEL,
     CHIP_NAME_LABEL,
+    CHIP_RESOURCE_PREFIX,
     NPU_CORE,
     SERVER_TYPE_LABEL,
     SOFT_SHARING_LABEL,
@@ -37,7 +38,7 @@ MAX_WHOLE_CHIPS = 64
 UNITS_OF_A_CHIP = 100
 _MEMORY = re.compile(r"[1-9][0-9]{0,5}G?", re.ASCII)
 #: The chip resource whose report lists the chips of a node with dynamic vNPUs.
-_CHIPS_OF_FAMILY = {"310P": "huawei.com/Ascend310P", "910": "huawei.com/Ascend910"}
+_CHIPS_OF_FAMILY = {family: f"{CHIP_RESOURCE_PREFIX}Ascend{family}" for family in FAMILIES.values()}
 
 
 class NodeMode(NamedTuple):

@@ -68,7 +68,7 @@ def check_parts(job: Job, session: Session) -> Reason | None:
     sp_block = job.annotations.get(SP_BLOCK)
     tor = job.labels.get(TOR_AFFINITY, "null")
     if sp_block is not None or tor != "null":
-        what = f"sp-block: {sp_block}" if sp_block is not None else f"tor-affinity: {tor}"
+        what = f"{SP_BLOCK}: {sp_block}" if sp_block is not None else f"{TOR_AFFINITY}: {tor}"
         return NETWORK_AFFINITY_WITH_PARTS(what=what)
     resources = sorted({requested(pod.cls)[0] or "" for pod in pods})
     if len(resources) > 1:
