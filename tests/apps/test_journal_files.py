@@ -109,11 +109,11 @@ def component(tmp_path: Path) -> Iterator[Callable[..., Component]]:
         one.journal.close()
 
 
-def identical(path: Path) -> tuple[int, tuple[str, ...]]:
-    """Batches that were decided again, all alike, and the notes."""
+def identical(path: Path) -> tuple[int, str]:
+    """Batches that were decided again, all alike, and the note."""
     answer = replay(open_journal(path), shipped_catalog())
     assert answer.difference is None
-    return answer.batches, answer.notes
+    return answer.batches, answer.note or ""
 
 
 def test_rotated_files_are_decided_again_as_one_journal(
@@ -125,7 +125,7 @@ def test_rotated_files_are_decided_again_as_one_journal(
         one.run_job(f"job-{number}")
     one.journal.close()
     assert len(rotated_files(path)) > 3
-    assert identical(path) == (1 + 12 * 3, ())
+    assert identical(path) == (1 + 12 * 3, "")
     # A history goes over the files as over one.
     for number in range(12):
         kinds = [entry.kind for entry in history_of(f"job-{number}", [path]).history.entries]
@@ -159,7 +159,7 @@ def test_the_files_are_bounded_and_the_reader_says_from_when_it_knows(
     one = component(most_bytes=1 << 20, files=3)
     one.run_job("late")
     one.journal.close()
-    batches, (note,) = identical(path)
+    batches, note = identical(path)
     assert batches == 1 + 3
     assert "cannot be decided again" in note
 
@@ -187,11 +187,11 @@ def test_a_line_that_a_crash_cut_off_is_dropped_and_the_next_scheduler_goes_on(
     whole = path.read_bytes()
     cut = whole.rindex(b"\n", 0, -1) + 40
     path.write_bytes(whole[:cut])
-    assert identical(path) == (3, (f"{path}: line 5 is cut off and was left out",))
+    assert identical(path) == (3, f"{path}: line 5 is cut off and was left out")
     one = component()
     one.run_job("after")
     one.journal.close()
-    assert identical(path) == (3 + 4, ())
+    assert identical(path) == (3 + 4, "")
     assert log.getvalue().count("was cut off and is left out") == 1
     kinds = [entry.kind for entry in history_of("before", [path]).history.entries]
     assert kinds == ["submitted", "placed", "runs", "scheduler"]
@@ -207,7 +207,7 @@ def test_a_file_that_was_cut_off_in_its_header_is_begun_again(
     one = component()
     one.run_job("after")
     one.journal.close()
-    assert identical(path) == (4, ())
+    assert identical(path) == (4, "")
 
 
 def test_a_full_disk_costs_turns_of_the_journal_and_no_decision(
@@ -237,7 +237,7 @@ def test_a_full_disk_costs_turns_of_the_journal_and_no_decision(
     one.turn()
     one.run_job("again")
     one.journal.close()
-    batches, (note,) = identical(path)
+    batches, note = identical(path)
     assert batches == 2
     assert note.startswith("3 batches from ")
     assert one.dropped.turns == 10
@@ -309,7 +309,7 @@ def test_of_two_processes_with_one_file_one_writes_and_the_other_takes_over(
     assert standby.dropped.turns == 2
     assert "another process writes it" in log.getvalue()
     leader.journal.close()
-    assert identical(path) == (4, ())
+    assert identical(path) == (4, "")
     standby.monotonic += journal_files.RETRY_SECONDS
     standby.turn()
     standby.turn()

@@ -82,7 +82,7 @@ def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, 
     assert (told.faults, told.moved) == (1, 1)
     answer = replay(open_journal(journal), shipped_catalog())
     assert answer.difference is None
-    assert answer.notes == ()
+    assert answer.note is None
 
     # The Events tell the same, without the journal.
     def in_events() -> bool:

@@ -272,7 +272,7 @@ async def test_the_journal_of_the_component_gives_the_same_decisions_and_the_sto
             await task
     answer = replay(open_journal(journal), shipped_catalog())
     assert answer.difference is None
-    assert answer.notes == ()
+    assert answer.note is None
     told = CliRunner().invoke(cli, ["why", "train-0", "--journal", str(journal), "-o", "json"])
     entries = json.loads(told.stdout)["entries"]
     assert [entry["kind"] for entry in entries][:2] == ["submitted", "placed"]

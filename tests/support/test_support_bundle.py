@@ -509,7 +509,7 @@ def test_a_difference_is_found_in_a_bundle_where_it_is_found_in_the_journal(
         repeated = replay(open_journal(folder / JOURNAL), CATALOG).difference
     assert original is not None
     assert repeated is not None
-    assert (repeated.line, repeated.position) == (original.line, original.position)
+    assert (repeated.line, repeated.command) == (original.line, original.command)
     assert repeated.recorded["type"] == at
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,51 +23,7 @@ from ringwise.wellknown import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first batch in which today's decisions are not the recorded ones."""
-
-    path: Path
-    line: int
-    now: int
-    position: int
-    recorded: Any
-    decided: Any
-
-    def as_json(self) -> DifferenceFields:
-        return {
-            "file": str(self.path),
-            "line": self.line,
-            "now": self.now,
-            "command": self.position,
-            "recorded": self.recorded,
-            "decided": self.decided,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    written_by: str
-    batches: int
-    events: int
-    commands: int
-    difference: Difference | None = None
-    notes: tuple[str, ...] = ()
-
-    def as_json(self) -> ReplayDocument:
-        return {
-            "schema": "ringwise.io/replay/v1",
-            "identical": self.difference is None,
-            "written_by": self.written_by,
-            "batches": self.batches,
-            "events": self.events,
-            "commands": self.commands,
-            "difference": None if self.difference is None else self.difference.as_json(),
-            "note": "; ".join(self.notes) or None,
-        }
-
-
-def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
+def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
     """Let new schedulers handle the recorded events, and compare their commands with the recorded ones.
 
     What follows a gap, or a beginning that was rotated away, is left out with a note, up to the next start.
@@ -78,7 +33,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
     before: Recorded | None = None
     batches = events = commands = 0
     left_out = _LeftOut()
-    difference: Difference | None = None
+    difference: DifferenceFields | None = None
     with closing(journal.batches) as recorded_batches:
         for recorded in recorded_batches:
             if recorded.snapshot:
@@ -107,8 +62,16 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
                 break
     if left_out.batches and not batches:
         raise JournalError(f"{journal.first.path}: {left_out}; no file holds the start of a scheduler")
-    notes = (*journal.notes, *([str(left_out)] if left_out.batches else ()))
-    return Replay(journal.first.written_by, batches, events, commands, difference, notes)
+    notes = [*journal.notes, *([str(left_out)] if left_out.batches else ())]
+    return ReplayDocument(
+        identical=difference is None,
+        written_by=journal.first.written_by,
+        batches=batches,
+        events=events,
+        commands=commands,
+        difference=difference,
+        note="; ".join(notes) or None,
+    )
 
 
 @dataclass(slots=True)
@@ -149,12 +112,20 @@ def _same(recorded: Any, decided: Any) -> bool:
     return type(recorded) is type(decided) and bool(recorded == decided)
 
 
-def _compare(recorded: Recorded, before: list[Any], decided: list[Any]) -> Difference | None:
+def _compare(recorded: Recorded, before: list[Any], decided: list[Any]) -> DifferenceFields | None:
+    """The first command that is not the recorded one."""
     for position in range(max(len(before), len(decided))):
         then = before[position] if position < len(before) else None
         now = decided[position] if position < len(decided) else None
         if not _same(_decision(then), _decision(now)):
-            return Difference(recorded.section.path, recorded.line, recorded.now, position, then, now)
+            return DifferenceFields(
+                file=str(recorded.section.path),
+                line=recorded.line,
+                now=recorded.now,
+                command=position,
+                recorded=then,
+                decided=now,
+            )
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 
 from ringwise.apps.extensions import installed_registry, new_scheduler
@@ -17,6 +16,7 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kube.run.watch_only import WatchOnlyAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.tasks import stop_signal
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog
@@ -32,11 +32,8 @@ def run_standalone(
     """
 
     async def main() -> None:
-        stop = asyncio.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, stop.set)
         async with Client(access, component="web") as client:
-            await serve_standalone(options, client, catalog, started, stop)
+            await serve_standalone(options, client, catalog, started, stop_signal())
 
     idle_event_loop.run(main())
 

@@ -12,13 +12,14 @@ import click
 
 from ringwise.apps.journal.format import JournalFile, open_journal
 from ringwise.apps.lab.folder import LabFolder, default_folder
-from ringwise.apps.replay import Replay, replay
+from ringwise.apps.replay import replay
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import BUNDLE_SUFFIXES, load_catalog
 from ringwise.cli.output import board_option, complain, output_option, print_document, spinner, stop
 from ringwise.cli.query.queries import lab_option
 from ringwise.durations import time_text
 from ringwise.grammar import counted
+from ringwise.views.documents.reference import ReplayDocument
 
 _SHOWN = 400
 
@@ -43,11 +44,11 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
     except ValueError as error:
         # Of a journal, or of a support bundle.
         raise stop(f"ringwise: {error}") from None
-    complain(*(f"note: {note}" for note in answer.notes))
+    complain(*([f"note: {answer.note}"] if answer.note else ()))
     if output == "table":
         _print(answer)
     else:
-        print_document(answer.as_json(), output)
+        print_document(answer, output)
     if answer.difference is not None:
         raise click.exceptions.Exit(ExitCode.FAILED)
 
@@ -64,7 +65,7 @@ def _journal(file: Path) -> Iterator[JournalFile]:
         yield open_journal(folder / JOURNAL)
 
 
-def _print(answer: Replay) -> None:
+def _print(answer: ReplayDocument) -> None:
     words = (
         f"{counted(answer.batches, 'batch')}, {counted(answer.events, 'event')}, "
         f"{counted(answer.commands, 'command')}"
@@ -75,11 +76,10 @@ def _print(answer: Replay) -> None:
         return
     click.echo(f"different after {words}")
     click.echo(
-        f"  {difference.path}: line {difference.line}, {time_text(difference.now)}, "
-        f"command {difference.position}"
+        f"  {difference.file}: line {difference.line}, {time_text(difference.now)}, "
+        f"command {difference.command}"
     )
-    click.echo(f"  recorded: {_text(difference.recorded)}")
-    click.echo(f"  decided:  {_text(difference.decided)}")
+    click.echo(f"  recorded: {_text(difference.recorded)}\n  decided:  {_text(difference.decided)}")
 
 
 def _text(command: Any) -> str:

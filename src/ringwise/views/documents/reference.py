@@ -124,7 +124,7 @@ class BenchDocument(TypedDict):
     results: list[FigureFields]
 
 
-class DifferenceFields(TypedDict):
+class DifferenceFields(Fields):
     """The first command that is not as it was recorded."""
 
     file: Annotated[str, Meta(description="The file of the journal.")]
@@ -135,10 +135,9 @@ class DifferenceFields(TypedDict):
     decided: Annotated[Any, Meta(description="The command as it is decided now.")]
 
 
-class ReplayDocument(TypedDict):
+class ReplayDocument(Document, tag="ringwise.io/replay/v1"):
     """Whether a journal is decided today as it was recorded."""
 
-    schema: Literal["ringwise.io/replay/v1"]
     identical: bool
     written_by: str
     batches: int
