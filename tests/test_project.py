@@ -223,6 +223,24 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_no_page_of_a_guide_is_long() -> None:
+    lines = {
+        path.name: len(path.read_text("utf-8").splitlines()) for path in (ROOT / "docs/guides").iterdir()
+    }
+    assert {name: count for name, count in lines.items() if count > 250} == {}
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
+
+
+def test_the_list_of_pages_has_every_page() -> None:
+    listing = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = [
+        str(path.relative_to(ROOT / "docs"))
+        for path in sorted((ROOT / "docs").glob("*/*.md"))
+        if path.parent.name != "runbooks"
+    ]
+    assert [name for name in pages if f"({name}" not in listing] == []
+
+
 def anchors(text: str) -> set[str]:
     """The anchors of the headings of a page, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", text, re.M)

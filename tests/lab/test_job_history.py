@@ -59,7 +59,7 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
     assert [(pod["name"], pod["from"]) for pod in moved[1]] == [("train-worker-1", hit)]
     assert [pod["from"] == pod["to"] for pod in moved[2]] == [False, True, True]
     same_as_golden("80/why-history", f"$ ringwise why train --history\n{printed}")
-    page = Path(__file__).parents[2] / "docs" / "guides" / "why.md"
+    page = Path(__file__).parents[2] / "docs" / "guides" / "why-details.md"
     assert f"```\n{printed}```" in page.read_text(encoding="utf-8")
     # The files alone tell the same, without a lab.
     files = " ".join(f"--journal {tmp_path / name}" for name in ("journal.1.jsonl", "journal.jsonl"))

@@ -43,7 +43,9 @@ def lab_folder() -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.parametrize(("name", "labs", "blocks"), [("quickstart", 1, 2), ("lab", 2, 16)])
+@pytest.mark.parametrize(
+    ("name", "labs", "blocks"), [("quickstart", 1, 2), ("lab", 1, 7), ("lab-faults", 1, 7)]
+)
 def test_the_tutorial_shows_what_is_printed(
     name: str, labs: int, blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from tests.tour.pages import (
 )
 
 #: These tutorials need a lab: tests/lab/test_page.py runs them.
-ELSEWHERE = {"lab.md", "quickstart.md"}
+ELSEWHERE = {"lab.md", "lab-faults.md", "quickstart.md"}
 #: Made from the code, with usage lines instead of commands.
 USAGE = {"commands.md"}
 COMMAND = re.compile(r"^(?:\.venv/bin/)?(ringwise|python|make|kubectl|helm|git|pip)\b")

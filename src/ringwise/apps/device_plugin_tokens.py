@@ -35,5 +35,5 @@ def token_findings(minor: int | None, pods: Iterable[Pod]) -> Iterator[Finding]:
             f"tokens of this API server (Kubernetes 1.{minor}) do not name the node of their pod, so no "
             f"admission policy limits them to it: {TOKEN_RISK}",
             f"upgrade to Kubernetes 1.{NODE_IN_TOKENS_SINCE} or newer; "
-            "see docs/guides/device-plugin.md#permissions",
+            "see docs/reference/device-plugin.md#permissions",
         )

@@ -42,7 +42,7 @@ def test_an_undefined_transition_is_a_defect() -> None:
 
 
 def test_the_page_shows_every_transition_and_recovery() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "guides" / "faults.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "rescheduling.md").read_text(encoding="utf-8")
     for one in TRANSITIONS:
         assert f"| {one.state.value} | {one.happened.value} | {one.to.value} | {one.does} |" in page
     for state, text in RECOVERY.items():

@@ -1,4 +1,4 @@
-"""The states of a job that a fault affects, and its transitions: data, drawn in docs/guides/faults.md.
+"""The states of a job that a fault affects, and its transitions: data, drawn in docs/guides/rescheduling.md.
 
 `FaultHandler` decides which event happened; this table says what follows. Every state can be read back after
 a restart of the scheduler (F1): `RECOVERY` says what the new leader does with a job in that state.
