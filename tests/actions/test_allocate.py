@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods
 from ringwise.framework.session import Session
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod
+from tests.builders.session_lab import cluster
 from tests.builders.values import job_of, node, seen, task_of
 from tests.scheduler.rig import Rig, configuration
 
@@ -60,6 +62,16 @@ def test_without_enqueue_also_a_job_larger_than_the_cluster_gets_its_pods() -> N
     rig.step()
     assert rig.machine.view.jobs["default/large"].inqueue
     assert rig.reason("large") == "gang-incomplete"
+
+
+def test_pods_that_request_nothing_do_not_count_as_pending() -> None:
+    """They are placed after the gang: nothing is reserved, evicted or moved for them."""
+    lab = cluster().node("n1", cpu=8).job("asks", pods=2, cpu=1, on=["n1"]).job("runs", cpu=1, on="n1")
+    lab.job("nothing", pods=2)
+    session = lab.session("gang", "predicates")
+    for name, pending in (("asks", True), ("runs", False), ("nothing", False)):
+        assert has_pending_pods(session, lab[name]) is bool(pending_pods(session, lab[name])) is pending
+    assert len(pending_pods(session, lab["nothing"], best_effort=True)) == 2
 
 
 @pytest.mark.parametrize(("pods", "minimum", "code"), [(2, 1, "no-node-fits"), (2, 2, "gang-incomplete")])

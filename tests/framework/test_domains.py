@@ -69,6 +69,18 @@ def test_sums_and_scores_follow_every_change(steps: list[tuple[int, int, str]]) 
         assert {one: numbers.of(one) for one in nodes} == nodes
 
 
+def test_scores_follow_a_change_of_the_domains() -> None:
+    made = lab().job("full", pods=2, on=["n0", "n1"], cpu=8_000)
+    loads, filled = DomainLoads(), FilledDomains()
+    for domains in ((), ("n0", "n6"), ("n6",)):
+        if domains:
+            made.hyper_node("a", 1, *domains)
+        loads.follow(made.state, made.state.hyper_forest(), NAMES)
+        numbers = filled.numbers(loads, made.state.labels.known, ASKED, WEIGHTS, 0.8)
+        _, nodes = fresh(made)
+        assert {one: numbers.of(one) for one in nodes} == nodes
+
+
 def test_a_node_that_did_not_change_is_not_looked_at() -> None:
     made = lab()
     loads = DomainLoads()

@@ -9,8 +9,9 @@ from itertools import pairwise
 import pytest
 
 from ringwise.messages.commands import Bind, DeletePod, RecordJobEvent
+from ringwise.scheduler.cache.record_tables import RecordTables
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.faults.restarts import BACKOFF, FORGOTTEN_AFTER
+from ringwise.scheduler.faults.restarts import BACKOFF, FORGOTTEN_AFTER, Restarts
 from ringwise.state.model import Owner
 from tests.builders import values
 from tests.builders.values import SECOND, pod_class
@@ -154,3 +155,14 @@ def test_nothing_waits_of_a_job_that_is_gone() -> None:
     rig.end("train")
     rig.step()
     assert not rig.machine.view.waiting_restarts
+
+
+def test_pods_created_in_the_moment_of_a_restart_wait_for_the_next_one() -> None:
+    """Those that were there before are restarted with it, in however many jobs they are."""
+    restarts, now = Restarts(RecordTables()), 100 * SECOND + 5
+    before, after = (values.pod("p", cls=pod_class(8), created=time) for time in (now - 1, now))
+    restarts.add("owner", [before], now)
+    assert restarts.not_before("owner", before, now) is None
+    assert restarts.not_before("owner", after, now) == now + SECOND
+    assert restarts.not_before("owner", before, now + 1) == now + SECOND
+    assert restarts.not_before("owner", after, now + SECOND) is None
