@@ -287,6 +287,23 @@ def test_who_waits_for_a_limit_and_finds_no_room_either_keeps_nobody_waiting() -
     assert made.reason("b") == "chip-limit-reached"
 
 
+def test_what_is_reserved_for_a_job_that_waited_long_is_not_kept_while_it_waits_for_a_limit() -> None:
+    made = Rig(1, actions=PLAIN, reservation_after=60)
+    limit_queue(made, "limited", max_running_jobs=1)
+    limit_queue(made, "other")
+    made.submit("runs", chips=4, queue="other")
+    made.run()
+    made.submit("big", chips=8, queue="limited")
+    made.run()
+    made.step(60)
+    assert made.machine.view.reservation_of("default/big") is not None
+    made.submit("first", chips=0, cpu_milli=1_000, queue="limited")
+    made.run()
+    assert started(made, "first") == ["first"]
+    assert made.reason("big") == "running-jobs-limit-reached"
+    assert made.machine.view.reservation_of("default/big") is None
+
+
 @pytest.mark.parametrize("how", ["another job of the queue starts", "the limit is lowered"])
 def test_what_a_job_evicts_others_for_is_not_kept_while_it_waits_for_a_limit(how: str) -> None:
     made = Rig(3, actions=("enqueue", "allocate", "reclaim", "backfill"), tiers=gangs_may_end())
