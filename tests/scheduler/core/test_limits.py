@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ringwise.framework.amounts import Amount
-from ringwise.framework.holdings import QUEUE, USER, Scope
+from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope
+from ringwise.framework.kept_shares import KeptShare
+from ringwise.framework.limits import LimitTable
+from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import PodHeld
 from ringwise.messages.commands import Bind, Evict, EvictionCause, SetQueueStatus
@@ -285,6 +288,18 @@ def test_who_waits_for_a_limit_and_finds_no_room_either_keeps_nobody_waiting() -
     made.submit("b", chips=4)
     made.run()
     assert made.reason("b") == "chip-limit-reached"
+
+
+def test_F6_what_is_kept_for_jobs_counts_as_long_as_it_is_kept() -> None:
+    usage = ResourceUsage()
+    limits, everybody = LimitTable(usage), Scope(NAMESPACE, "default")
+    for job, queue, chips in (("a", "q", 2), ("b", "r", 4)):
+        usage.kept.put(KeptShare(f"default/{job}", queue, {0: {CHIP: chips}}, most=1))
+        assert limits.used(Scope(QUEUE, queue)) == (chips, 1)
+    assert limits.used(everybody) == (6, 2)
+    usage.kept.drop("default/a")
+    assert limits.used(everybody) == (4, 1)
+    assert limits.used(Scope(QUEUE, "q")) == (0, 0)
 
 
 def test_what_is_reserved_for_a_job_that_waited_long_is_not_kept_while_it_waits_for_a_limit() -> None:
