@@ -214,6 +214,30 @@ def test_a_late_event_does_not_undo_a_command_and_a_lost_write_is_repeated() -> 
     assert controller.next_deadline() is None
 
 
+def test_a_lost_write_that_follows_from_the_parent_is_repeated() -> None:
+    controller = Controller()
+    dept = Queue("dept", parent="root")
+    controller.handle(seen(dept, Queue("team", parent="dept")), 0)
+    closed = UpdateQueue("team", "Closed", True)
+    assert closed in controller.handle(seen(replace(dept, state="Closed")), 1)
+    assert controller.handle([], RETRY_AFTER) == []
+    assert closed in controller.handle([], 1 + RETRY_AFTER)
+    # The parent is open meanwhile: nothing is left to do.
+    controller.handle(seen(dept), 2 + RETRY_AFTER)
+    assert UpdateQueue("team", "Closed", True) not in controller.handle([], 2 + 2 * RETRY_AFTER)
+
+
+def test_the_root_queue_can_be_opened_and_not_closed() -> None:
+    world = World(root="")
+    world.ask("root", "OpenQueue")
+    world.ask("root", "CloseQueue")
+    assert world.states == {"root": "Open"}
+    assert [(one.message, one.warning) for one in world.told] == [
+        ("Open queue succeed", False),
+        ("the queue root cannot be closed", True),
+    ]
+
+
 def test_a_new_controller_continues_from_the_objects() -> None:
     """The parent was closed, and the controller ended before it closed the queue below."""
     dept = Queue("dept", parent="root", state="Closed")

@@ -76,7 +76,7 @@ def busy_cluster(seed: int) -> list[Plain]:
     return objects
 
 
-@settings(max_examples=len(sample(range(6), 3)))
+@settings(max_examples=len(sample(range(6))))
 @given(seed=st.integers(0, 10_000), shuffle=st.randoms(use_true_random=False), form=st.sampled_from(FORMS))
 def test_order_and_form_of_the_input_change_nothing(seed: int, shuffle: random.Random, form: str) -> None:
     objects = busy_cluster(seed)
