@@ -124,6 +124,8 @@ def test_a_queue_reclaims_up_to_what_it_deserves(
         ({}, 3),  # it deserves nothing of it
         ({"deserved": {CHIP: 1}}, 3),
         ({"deserved": {"cpu": 2}, "guarantee": {"cpu": 4}}, 1),
+        ({"deserved": {"cpu": 4}, "guarantee": {"cpu": 2}}, 1),
+        ({"deserved": {"cpu": 6}, "capability": {"cpu": 2}}, 2),  # it deserves no more than it may use
         ({"guarantee": {"cpu": 6}}, 0),
     ],
 )
