@@ -180,6 +180,18 @@ def test_limits_hold_for_all_queues_above(queue: str, asked: int, code: str) -> 
         assert denied.details["queue"] == "research"
 
 
+@pytest.mark.parametrize(("asked", "code"), [(6, ""), (7, "queue-quota-insufficient")])
+def test_a_limit_of_the_root_holds_for_all_queues_together(asked: int, code: str) -> None:
+    lab = tree().queue("root", reclaimable=False, capability={"cpu": 12})
+    for queue, cpu in (("speech", 4), ("work", 2)):
+        lab.job(queue, queue=queue, cpu=cpu, on="n1", inqueue=True, min_resources={"cpu": cpu})
+    lab.job("job", queue="web", cpu=asked, min_resources={"cpu": asked})
+    session = lab.session(capacity(hierarchy=True))
+    assert enters(session, lab, "job") == code
+    denied = session.allocatable(lab.queues["web"], pod_of(lab, "job"))
+    assert (denied.details["queue"] if denied is not None else "") == ("root" if code else "")
+
+
 def test_a_child_inherits_the_capability_and_leaves_the_guarantees_of_its_siblings() -> None:
     lab = cluster().node("n1", cpu=100).queue("top", capability={"cpu": 10})
     lab.queue("a", parent="top", guarantee={"cpu": 1}).queue("b", parent="top", guarantee={"cpu": 3})
