@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ringwise.framework.amounts import Amount
 from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope
-from ringwise.framework.kept_shares import KeptShare
 from ringwise.framework.limits import LimitTable
+from ringwise.framework.reserved_quota import ReservedQuota
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import PodHeld
@@ -294,7 +294,7 @@ def test_F6_what_is_kept_for_jobs_counts_as_long_as_it_is_kept() -> None:
     usage = ResourceUsage()
     limits, everybody = LimitTable(usage), Scope(NAMESPACE, "default")
     for job, queue, chips in (("a", "q", 2), ("b", "r", 4)):
-        usage.kept.put(KeptShare(f"default/{job}", queue, {0: {CHIP: chips}}, most=1))
+        usage.kept.put(ReservedQuota(f"default/{job}", queue, {0: {CHIP: chips}}, most=1))
         assert limits.used(Scope(QUEUE, queue)) == (chips, 1)
     assert limits.used(everybody) == (6, 2)
     usage.kept.drop("default/a")
