@@ -160,9 +160,11 @@ GROUP_REPLICAS = "ringwise.io/replicas"
 GROUP_SUSPENDED = "ringwise.io/suspended"
 #: Label of the PodGroups of vcjobs: this project's controller runs the job. Controller.
 JOB_CONTROLLER = "ringwise.io/job-controller"
-#: User name of who created the job. On its topmost owner (vcjob, Job, Deployment, AscendJob, pod ...), on its
-#: pod templates, pods and PodGroup. Admission; owners copy it.
+#: User name of who created the object. On custom resources of ours, and on the topmost owner of a job (vcjob,
+#: Job, Deployment, AscendJob, pod ...), its pod templates, pods and PodGroup. Admission; owners copy it.
 USER = "ringwise.io/user"
+#: Label of the ClusterRoles that are parts of `ringwise-operator`: `true`. Chart, operator.
+AGGREGATE_TO_OPERATOR = "ringwise.io/aggregate-to-operator"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"
 SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"
@@ -428,9 +430,6 @@ FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 ISOLATION_CONFIG_MAP = "ringwise-isolation"
 #: Its annotation with who changed it last, when and why. The same.
 LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
-#: Nodes that are reserved for queues and namespaces, by name of the reservation (in kube-system).
-#: `ringwise reserve`.
-RESERVATION_CONFIG_MAP = "ringwise-reservations"
 #: The last plan of moves that was to be carried out (in kube-system), and its data key.
 #: `ringwise defrag --apply`.
 MOVE_PLAN_CONFIG_MAP = "ringwise-move-plan"
@@ -586,6 +585,7 @@ VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
 BATCH_GROUP = "batch.volcano.sh"
 SCHEDULING_GROUP = "scheduling.volcano.sh"
 BUS_GROUP = "bus.volcano.sh"
+OPERATOR_GROUP = "ringwise.io"
 KUBERNETES_SCHEDULING_GROUP = "scheduling.k8s.io"
 #: Those of AscendJobs, and of PyTorchJobs and the like.
 ASCEND_JOB_GROUP = "mindxdl.gitee.com"
@@ -596,6 +596,7 @@ SCHEDULING_API = "scheduling.volcano.sh/v1beta1"
 BUS_API = "bus.volcano.sh/v1alpha1"
 TOPOLOGY_API = "topology.volcano.sh/v1alpha1"
 #: Kubernetes' own.
+OPERATOR_API = "ringwise.io/v1alpha1"
 PRIORITY_API = "scheduling.k8s.io/v1"
 LEASE_API = "coordination.k8s.io/v1"
 NETWORK_POLICY_API = "networking.k8s.io/v1"
@@ -637,6 +638,8 @@ CLAIMS = ApiResource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 VOLUMES = ApiResource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 DAEMON_SETS = ApiResource(DEPLOYMENT_API, "DaemonSet", "daemonsets")
 VCJOBS = ApiResource(BATCH_API, "Job", "jobs")
+#: What operators want: custom resources of this project.
+NODE_RESERVATIONS = ApiResource(OPERATOR_API, "NodeReservation", "nodereservations", namespaced=False)
 
 # -- Python ------------------------------------------------------------------------------------------
 

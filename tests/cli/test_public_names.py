@@ -19,7 +19,7 @@ LISTED = set(re.findall(r"`([^`]+)`", PAGE))
 #: Names in the sources that are public, found by how they look and not by where they are declared.
 PATTERNS = {
     "metrics": r'"(ringwise_[a-z_]+)"',
-    "annotations and labels": r"(?<!//)\b(ringwise\.io/[a-z-]*[a-z])(?![a-z/-])",
+    "annotations and labels": r"(?<!//)\b(ringwise\.io/[a-z-]*[a-z])(?![a-z0-9/-])",
     "flags": r'"(--[a-z][a-z-]+)"[,)]',
     "environment variables": r"\b(RINGWISE_[A-Z]+)\b",
 }

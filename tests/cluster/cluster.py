@@ -77,6 +77,7 @@ CONTROLLERS = (
     "persistentvolumeclaim-protection-controller",
     "persistentvolume-protection-controller",
     "ephemeral-volume-controller",
+    "clusterrole-aggregation-controller",
 )
 
 

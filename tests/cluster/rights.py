@@ -48,6 +48,13 @@ def operator_config(cluster: Cluster) -> Path:
                 "subjects": subjects,
                 "roleRef": role,
             },
+            {
+                "apiVersion": api,
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": "test-operator"},
+                "subjects": subjects,
+                "roleRef": {**role, "kind": "ClusterRole", "name": "ringwise-nodereservation-editor"},
+            },
         ]
     )
     grant_reading(cluster, f"--serviceaccount={cluster.namespace}:{OPERATOR}")

@@ -13,6 +13,7 @@ import json
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,7 +21,6 @@ from ringwise.apps.journal.format import header_line, snapshot_line
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.manifests.config_maps.isolation import entry_of
 from ringwise.manifests.config_maps.move_plan import move_plan_data
-from ringwise.manifests.config_maps.node_reservations import reservation_entry
 from ringwise.messages.events import LeaderRecordRead
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.cache import entries as entries_of_record
@@ -129,9 +129,18 @@ def borrowed() -> Rig:
     return rig
 
 
+def reserved() -> Rig:
+    rig = Rig(2)
+    times = rig.now, rig.now + HOUR
+    one = NodeReservation("course", ("n1",), *times, queue="research", by="ana", generation=2)
+    rig.tell(replace(one, reason="course", selector=(("rack", "7"),)))
+    rig.step()
+    return rig
+
+
 SCENES: tuple[Callable[[], Rig], ...] = (
     *(rescheduled, limited, preempted, moved, lent),
-    *(ended, deleting, retried, tolerated, rejected, borrowed),
+    *(ended, deleting, retried, tolerated, rejected, borrowed, reserved),
 )
 
 
@@ -180,10 +189,6 @@ ISOLATIONS = (
     Isolation("node-1", by="ana", at=AT, reason="drain", start=START),
     Isolation("", by="ana", at=AT, reason="power", superpod="4"),
     Isolation("", by="ana", at=AT, reason="fan", switch="10.0.0.1:7"),
-)
-RESERVATIONS = (
-    NodeReservation("course", ("node-2", "node-3"), START, START + HOUR, queue="research", by="ana", at=AT),
-    NodeReservation("demo", ("node-4",), START, START + HOUR, namespace="team-a", by="ana", at=AT),
 )
 
 
@@ -247,7 +252,6 @@ FILES: dict[str, Callable[[], bytes]] = {
     "mounts-v1.jsonl": mounts,
     "move-plan-v1.json": move_plan,
     "isolations-v1.json": lambda: entries(map(entry_of, ISOLATIONS)),
-    "reservations-v1.json": lambda: entries(map(reservation_entry, RESERVATIONS)),
     "compressed-record-v2.json": compressed_record,
     "throttled-v2.json": throttled,
     "support-bundle-v1.tar.gz": support_bundle,

@@ -31,7 +31,6 @@ from ringwise.embed.store import Store, StoreError
 from ringwise.manifests.accounts.document import NotAnAccountError, read_document
 from ringwise.manifests.config_maps.isolation import isolations_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
-from ringwise.manifests.config_maps.node_reservations import node_reservations_from_data
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.metrics.prometheus import Metrics
@@ -40,7 +39,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.views.schemas import DOCUMENTS, DocumentKind, find_kind, json_schema
 from ringwise.wellknown import MOVE_PLAN_KEY
 from tests.builders.records import restored
-from tests.compatibility.record import ISOLATIONS, RESERVATIONS
+from tests.compatibility.record import ISOLATIONS
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.schemas import SAMPLES, document_file
@@ -156,10 +155,9 @@ def test_a_compressed_record_is_read() -> None:
     assert (job.key, len(job.deletions)) == ("default/train", 1)
 
 
-def test_isolations_and_reservations_are_read() -> None:
+def test_isolations_are_read() -> None:
     found = Findings("ConfigMap")
     assert isolations_from_data(entries("isolations-v1.json"), found).entries == ISOLATIONS
-    assert node_reservations_from_data(entries("reservations-v1.json"), found).entries == RESERVATIONS
     assert not found.errors
 
 
@@ -238,13 +236,6 @@ def refused_plan(_: Path) -> str:
     return str(error)
 
 
-def refused_reservation(_: Path) -> str:
-    found = Findings("ConfigMap")
-    assert not node_reservations_from_data({"r": '{"version":2,"nodes":3}'}, found).entries
-    (error,) = found.errors
-    return str(error)
-
-
 def refused_isolation(_: Path) -> str:
     """Its node is isolated at once: what else it says is not known."""
     value = '{"version":2,"from":"2099-01-31T08:00:00Z"}'
@@ -270,7 +261,7 @@ def refused_bundle(tmp_path: Path) -> str:
     "refused",
     [
         *(refused_journal, refused_journal_to_continue, refused_lab, refused_accounts, refused_bundle),
-        *(refused_plan, refused_reservation, refused_isolation),
+        *(refused_plan, refused_isolation),
     ],
 )
 def test_another_version_is_refused_with_both_versions(refused: Callable[[Path], str], lab: Path) -> None:

@@ -18,7 +18,7 @@ from ringwise.apps.sources.cluster import read_records
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
-from ringwise.kube.watch.readers import ObservedHyperNode, ObservedQueue
+from ringwise.kube.watch.readers import ObservedConditions, ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.accounts import ConfigMapAccounts
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.default_queues import create_default_queues
@@ -37,7 +37,12 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.model import HyperNode, Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
-from ringwise.wellknown import RECORD_CONFIG_MAPS, TOPOLOGY_TYPE, UNREAD_RECORD_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import (
+    RECORD_CONFIG_MAPS,
+    TOPOLOGY_TYPE,
+    UNREAD_RECORD_CONFIG_MAP,
+    VOLCANO_SYSTEM,
+)
 from tests.deploy.shipped import access_rules, only, webhooks
 from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
@@ -108,8 +113,16 @@ async def written(
     queues = {"default": ObservedQueue(frozenset())}
     hyper_nodes = {"leaf": ObservedHyperNode()}
     precedence = Precedence(clock, (binder.idle,))
+    conditions: ObservedConditions = {("NodeReservation", "night"): ()}
     status = StatusWriter(
-        client, fence, {}, clock=clock, queues=queues, hyper_nodes=hyper_nodes, precedence=precedence
+        client,
+        fence,
+        {},
+        clock=clock,
+        queues=queues,
+        hyper_nodes=hyper_nodes,
+        conditions=conditions,
+        precedence=precedence,
     )
     executor = Executor(client, binder, status, templates, Retrier(clock))
     for command in commands:
@@ -145,6 +158,9 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 do.SetQueueStatus("default", {}, {}),
                 do.SetHyperNodeStatus(
                     "leaf", 1, False, "Circle", "its member leaf does not count: it is the HyperNode itself"
+                ),
+                do.SetConditions(
+                    "NodeReservation", "night", 1, (do.Condition("Accepted", True, "Accepted"),)
                 ),
                 do.RemoveQueueGate(uids[1], "default", "b"),
                 do.Evict(uids[1], "default", "b", "preempt"),

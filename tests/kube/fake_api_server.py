@@ -56,6 +56,8 @@ class FakeApiServer:
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
+    #: Custom resources whose CRD is being deleted.
+    terminating: set[str] = field(default_factory=set)
     #: Kinds without a status subresource.
     without_status: set[str] = field(default_factory=set)
     duplicate: bool = False
@@ -174,6 +176,13 @@ class FakeApiServer:
             return _status(401, "Unauthorized")
         root, namespace, plural, name, sub = _parsed(path)
         collection = f"{root}/{plural}"
+        if root == "/apis/ringwise.io/v1alpha1" and not plural:
+            kinds = [
+                {"name": one, "verbs": ["list"] if one in self.terminating else ["create", "list"]}
+                for one in ("nodereservations",)
+                if one not in self.unknown
+            ]
+            return web.json_response({"resources": kinds})
         if collection in self.unknown or plural in self.unknown:
             return _status(404, "the server could not find the requested resource")
         content = json.loads(body) if body else {}

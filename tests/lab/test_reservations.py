@@ -113,7 +113,7 @@ REFUSED = {
     "reserve node-0 --for namespace=A_b --to 1h": "'A_b' is no name of a namespace",
     "reserve node-0 --for default --from 2h --to 1h": "before it begins",
     "reserve node-0 --for default --to 2020-01-01T00:00:00Z": "does not lie ahead",
-    "reserve node-0 --for default --to 10000h": "it lasts longer than 366 days",
+    "reserve node-0 --for default --to 10000h": "spec.endTime: must be at most 366 days later than startTime",
     "reserve node-0 --for default --from 10000h --to 10001h": "more than a year ahead",
     "reserve node-0 --for default --to soon": "'soon' is no time: write one like 2026-01-31T08:00:00Z",
     "reserve node-0 --for default --to 1h --from ++2h": "'++2h' is no time",
@@ -125,7 +125,7 @@ REFUSED = {
     "reserve 1 --board 310p --for default --to 1h": "no node has the board 310p",
     "reserve node-1 --for default --from 30m --to 2h": "node-1 is reserved for queue default from",
     "reserve node-0 --for default --to 2h --name taken": "there is a reservation taken already",
-    "reserve node-0 --for default --to 2h --name 'a b'": "the name must have letters, digits and -._",
+    "reserve node-0 --for default --to 2h --name 'a b'": "metadata.name: must have at most 63 lower-case",
     "unreserve takn": "there is no reservation takn (did you mean 'taken'?); there is taken",
     "unreserve zzz": "there is no reservation zzz; there is taken",
 }

@@ -33,7 +33,6 @@ from ringwise.state.model import (
     Isolations,
     NodeReport,
     NodeReservation,
-    NodeReservations,
     Taint,
 )
 from ringwise.views.cluster import ClusterObjects, chip_totals, node_documents
@@ -49,8 +48,8 @@ def isolations(*entries: Isolation) -> Isolations:
     return Isolations(entries)
 
 
-def reserved(start: int, end: int = NOW + 9 * SECOND) -> NodeReservations:
-    return NodeReservations((NodeReservation("r", ("n1",), start, end, queue="research"),))
+def reserved(start: int, end: int = NOW + 9 * SECOND) -> NodeReservation:
+    return NodeReservation("r", ("n1",), start, end, queue="research")
 
 
 def states(view: SchedulerView, now: int = NOW) -> list[str]:
@@ -219,7 +218,7 @@ def _events(drawn: list[dict[str, Any]]) -> list[object]:
                     f"r{number}", (name,), NOW + one["reserved"] * SECOND, NOW + 10 * SECOND, queue="other"
                 )
             )
-    return [*found, isolations(*entries), NodeReservations(tuple(kept))]
+    return [*found, isolations(*entries), *kept]
 
 
 @given(st.lists(_NODES, min_size=1, max_size=4))

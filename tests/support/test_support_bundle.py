@@ -599,20 +599,18 @@ def test_priority_classes_and_taints_of_kubernetes_keep_no_part_of_other_names(t
 
 def test_who_reserved_nodes_is_not_told(tmp_path: Path) -> None:
     """A person writes there what he likes, also a telephone number: digits of names stay."""
-    entry = {
-        "nodes": ["node-1"],
-        "from": "2026-11-17T08:00:00Z",
-        "to": "2026-12-17T08:00:00Z",
-        "queue": "default",
-        "by": "Zoe, call 555017",
-        "at": "desk 555018",
-    }
     made = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "ringwise-reservations", "namespace": "volcano-system"},
-        "data": {"visit": json.dumps(entry)},
+        "apiVersion": "ringwise.io/v1alpha1",
+        "kind": "NodeReservation",
+        "metadata": {"name": "visit", "annotations": {"ringwise.io/user": "Zoe, call 555017"}},
+        "spec": {
+            "nodeNames": ["node-1"],
+            "holder": {"queue": "default"},
+            "startTime": "2026-11-17T08:00:00Z",
+            "endTime": "2026-12-17T08:00:00Z",
+            "reason": "desk 555018",
+        },
     }
     path, _, document = _bundle_of(tmp_path, _read(json.dumps(made).encode()))
-    assert "NodeReservations" in json.dumps(document, default=str)
+    assert "NodeReservation" in json.dumps(document, default=str)
     assert "55501" not in gzip.decompress(path.read_bytes()).decode()

@@ -250,6 +250,21 @@ def _just_repulsive(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
     return _repulsive(name, nodes, limits.TERMS.most)
 
 
+def _reservations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    """As many as a large cluster has, one after the other, each of up to 50 nodes."""
+    found: list[tuple[str, Plain]] = []
+    for number in range(500):
+        day = f"21{number // 300:02}-{number // 25 % 12 + 1:02}-{number % 25 + 1:02}"
+        spec = {
+            "nodeNames": [nodes[(number * 50 + one) % len(nodes)] for one in range(min(50, len(nodes)))],
+            "holder": {"namespace": "team"},
+            "startTime": f"{day}T08:00:00Z",
+            "endTime": f"{day}T18:00:00Z",
+        }
+        found.append(("NodeReservation", {"metadata": {"name": f"{name}-{number}"}, "spec": spec}))
+    return found
+
+
 HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a pod with 14,000 required node terms", _required_terms),
     HostileObject("a pod with 14,000 preferred node terms", _preferred_terms),
@@ -271,5 +286,6 @@ HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a Deployment of 8 pods that say they are faulty", _says_it_is_faulty),
     HostileObject("a pod with as many spread constraints as are allowed", spread_out),
     HostileObject("a pod with 256 claims and 1,000 local volumes", _local_volumes),
+    HostileObject("500 NodeReservations", _reservations),
     HostileObject("a PodGroup with a priority class of 1.4 MB", _long_names),
 )

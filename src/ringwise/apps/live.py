@@ -24,16 +24,22 @@ from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.kinds import KIND_OF, STORED, Watcher
+from ringwise.manifests.kinds import KIND_OF, KINDS, STORED, Watcher
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.model import DeviceReport, Pod
 from ringwise.views.written_reasons import WrittenReasons
-from ringwise.wellknown import PREDICATE_TIME, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import OPERATOR_GROUP, PREDICATE_TIME, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
+
+
+_NOT_SERVED = "the API server does not serve this kind; install the Helm chart"
+_RETAINED = {
+    kind.resource.plural: kind.resource.kind for kind in KINDS if kind.resource.group == OPERATOR_GROUP
+}
 
 
 class NothingReadableError(Exception):
@@ -94,7 +100,7 @@ def kinds_to_read(
 def missing_line(target: WatchTarget, error: ApiError) -> str:
     """Why a kind could not be listed. Raises the error where nothing can be answered without it."""
     if error.status == 404 and target.optional:
-        return f"{target.title}: the API server does not serve this kind; install the Helm chart"
+        return f"{target.title}: {_NOT_SERVED}"
     if error.status == 403:
         return f"{target.title}: not allowed; {target.permission()}"
     raise error
@@ -105,6 +111,8 @@ def finish(live: LiveCluster) -> None:
     required = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
     if required:
         raise NothingReadableError("; ".join(required))
+    titles = [line.removesuffix(f": {_NOT_SERVED}") for line in live.missing]
+    live.bundle.not_served = tuple(_RETAINED[title] for title in titles if title in _RETAINED)
     live.bundle.served = frozenset(vcjob.key for vcjob in live.bundle.vcjobs)
     live.bundle.awaits_groups = not any(map(_was_placed_without_group, live.bundle.pods))
 

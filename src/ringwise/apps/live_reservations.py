@@ -1,32 +1,36 @@
-"""Nodes that are reserved in a cluster: the entries of the ConfigMap, written with the rights of the user."""
+"""Reservations of nodes in a cluster: NodeReservations, written with the rights of the user."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from ringwise.apps.reservations import changed_data
-from ringwise.kubeclient.client import run
+from ringwise.apps.reservations import unknown_reservation
+from ringwise.kubeclient.client import ApiError, Client, run
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.resources import CONFIG_MAPS
-from ringwise.manifests.text.wire import ConfigMapWire
+from ringwise.kubeclient.resources import Resource
+from ringwise.manifests.objects.node_reservations import node_reservation_body
+from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.state.model import NodeReservation
-from ringwise.wellknown import KUBE_SYSTEM, RESERVATION_CONFIG_MAP
+from ringwise.wellknown import NODE_RESERVATIONS
+
+_RESOURCE = Resource(*NODE_RESERVATIONS)
+_NOT_SERVED = "the API server does not serve NodeReservations; install the Helm chart"
 
 
-def reserve(access: Access, one: NodeReservation, now: int) -> None:
-    """Write the entry, and leave out those that are over. Raises NotReservableError, ApiError."""
-    _change(access, one.name, one, now)
+def reserve(access: Access, one: NodeReservation) -> None:
+    """Create it. Raises NotReservableError, ApiError."""
+
+    async def create(client: Client) -> None:
+        try:
+            if await client.create_if_missing(_RESOURCE, None, node_reservation_body(one)) is None:
+                raise NotReservableError(f"there is a reservation {one.name} already")
+        except ApiError as error:
+            if error.status == 404:
+                raise NotReservableError(_NOT_SERVED) from None
+            raise
+
+    run(access, create)
 
 
-def unreserve(access: Access, name: str, now: int) -> None:
-    """Raises NotReservableError where there is no such reservation."""
-    _change(access, name, None, now)
-
-
-def _change(access: Access, name: str, one: NodeReservation | None, now: int) -> None:
-    def change(stored: ConfigMapWire | None) -> dict[str, Any]:
-        data: dict[str, str | None] = dict((stored.data if stored is not None else None) or {})
-        return {"data": changed_data(data, name, one, now)}
-
-    where = (CONFIG_MAPS, KUBE_SYSTEM, RESERVATION_CONFIG_MAP)
-    run(access, lambda client: client.update(*where, ConfigMapWire, change))
+def unreserve(access: Access, name: str) -> None:
+    """Delete it. Raises NotReservableError if there is no such reservation."""
+    if not run(access, lambda client: client.delete(_RESOURCE, None, name)):
+        raise unknown_reservation(name, ())

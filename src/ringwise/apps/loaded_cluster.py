@@ -87,7 +87,8 @@ def input_events(
     """All objects of an input as events, and the errors of pods that name chips they cannot hold."""
     errors = check_holds(bundle)
     wrong = set() if keep_wrong_pods else {error.origin for error in errors}
-    events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
+    events: list[ev.Event] = [ev.KindServed(kind, False) for kind in bundle.not_served]
+    events += [*cluster_events(bundle), *job_events(bundle)]
     events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
     if bundle.written:
         # What the scheduler holds or reserves for jobs is not free for others.

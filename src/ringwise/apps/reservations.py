@@ -1,24 +1,15 @@
-"""Reserving nodes for a queue or a namespace: from what a person writes to an entry."""
+"""Reserving nodes for a queue or a namespace: from what a person writes to an object."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ringwise.apps.targets import find_target, moment
 from ringwise.durations import SECOND, time_text
-from ringwise.manifests.config_maps.node_reservations import (
-    MAX_NAME,
-    MAX_NODES,
-    MAX_RESERVATIONS,
-    MAX_SPAN,
-    node_reservations_from_data,
-    problem_of,
-    reservation_entry,
-)
-from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.objects.node_reservations import MAX_NAME, MAX_SPAN, problems_of
 from ringwise.records import dataclass
+from ringwise.scheduler.core.node_reservations import MAX_NODES, MAX_RESERVATIONS
 from ringwise.scheduler.explain.reserving import NotReservableError, nodes_free_soonest, overlap
 from ringwise.state.model import NodeReservation
 from ringwise.topology.natural import natural_key
@@ -42,11 +33,11 @@ class ReservationRequest:
     end: str
     name: str = ""
     board: str = ""
-    by: str = ""
+    reason: str = ""
 
 
 def reservation_of(objects: ClusterObjects, wish: ReservationRequest, now: int) -> NodeReservation:
-    """The entry that a wish makes. Raises NotReservableError, UnknownTargetError."""
+    """The reservation that a wish makes. Raises NotReservableError, UnknownTargetError."""
     try:
         start = now - now % SECOND if wish.start == "now" else moment(wish.start, now)
         end = moment(wish.end, now)
@@ -60,14 +51,14 @@ def reservation_of(objects: ClusterObjects, wish: ReservationRequest, now: int) 
     name = wish.name or _name_for(objects, queue or namespace, start)
     known = [one for one in objects.view.cluster.node_reservations.entries if one.end > now]
     nodes = _nodes(objects, wish, start, end, now)
-    made = NodeReservation(name, nodes, start, end, queue, namespace, wish.by, time_text(now))
+    made = NodeReservation(name, nodes, start, end, queue, namespace, reason=wish.reason, created=now)
     check_new(made, known)
     return made
 
 
 def check_new(one: NodeReservation, known: Sequence[NodeReservation]) -> None:
     """Raises NotReservableError where it cannot be added to those that are known."""
-    problem = problem_of(one) or overlap(one, known)
+    problem = next((f"{field}: {problem}" for field, problem in problems_of(one)), "") or overlap(one, known)
     if not problem and len(known) >= MAX_RESERVATIONS:
         problem = f"there are {MAX_RESERVATIONS} reservations already"
     if not problem and sum(len(other.nodes) for other in known) + len(one.nodes) > MAX_NODES:
@@ -136,24 +127,3 @@ def unknown_reservation(name: str, known: Sequence[str]) -> NotReservableError:
     listed = ", ".join(known[:_NAMED]) + (f" and {more} more" if more > 0 else "")
     there = f"there {'are' if len(known) > 1 else 'is'} {listed}" if known else "none is stored"
     return NotReservableError(f"there is no reservation {name}{did_you_mean(name, known)}; {there}")
-
-
-def changed_data(
-    data: Mapping[str, str | None], name: str, one: NodeReservation | None, now: int
-) -> dict[str, Any]:
-    """What is different in the ConfigMap: the entry that is new, or None for one that goes.
-
-    Entries that are over go, too; one that cannot be read goes only by its name.
-    """
-    known = node_reservations_from_data(data, Findings("")).entries
-    patch: dict[str, Any] = {other.name: None for other in known if other.end <= now}
-    if one is None:
-        if name not in data:
-            raise unknown_reservation(name, sorted(data))
-        return patch | {name: None}
-    check_new(one, [other for other in known if other.end > now])
-    if name in data and name not in patch:
-        raise NotReservableError(
-            f"there is a reservation {name} already, which cannot be read; delete it with unreserve"
-        )
-    return patch | dict([reservation_entry(one)])

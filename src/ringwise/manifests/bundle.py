@@ -99,6 +99,8 @@ class Bundle:
     empty: list[str] = field(default_factory=list)
     #: The newest creation or report, in Unix nanoseconds. Deletion times are in the future and do not count.
     newest_timestamp: int = 0
+    #: Kinds of custom resources that the API server does not serve.
+    not_served: tuple[str, ...] = ()
     #: Pods of one owner wait until a controller has created their PodGroup; for objects of a live cluster.
     awaits_groups: bool = False
     #: The configuration of a support bundle, which is no text.

@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.config_maps.isolation import isolations_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
-from ringwise.manifests.config_maps.node_reservations import node_reservations_from_data
 from ringwise.manifests.config_maps.settings import discovery_from_data, limits_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.groups import (
@@ -28,6 +27,7 @@ from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.namespaces import namespace_from_wire
 from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
+from ringwise.manifests.objects.node_reservations import NodeReservationWire, node_reservation_from_wire
 from ringwise.manifests.objects.nodes import node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.volumes import (
@@ -69,7 +69,7 @@ from ringwise.state.model import (
     Namespace,
     Node,
     NodeReport,
-    NodeReservations,
+    NodeReservation,
     Pod,
     PodGroup,
     PriorityClass,
@@ -103,12 +103,12 @@ from ringwise.wellknown import (
     MINDX_DL,
     MOVE_PLAN_CONFIG_MAP,
     NODE_REPORT_LABEL,
+    NODE_RESERVATIONS,
     NODES,
     POD_GROUPS,
     PODS,
     PRIORITY_API,
     QUEUES,
-    RESERVATION_CONFIG_MAP,
     SCHEDULER_NAMES,
     STORAGE_API,
     TOR_NODE_CONFIG_MAP,
@@ -305,14 +305,13 @@ KINDS: tuple[Kind[Any], ...] = (
         key=lambda isolations: ISOLATION_CONFIG_MAP,
     ),
     Kind(
-        NodeReservations,
-        CONFIG_MAPS,
-        ev.NodeReservationsSeen,
-        ev.NodeReservationsSeen,
-        lambda reservations: (NodeReservations(),),
-        read_data=node_reservations_from_data,
-        watches=(Watch("reservations", KUBE_SYSTEM, object=RESERVATION_CONFIG_MAP),),
-        key=lambda reservations: RESERVATION_CONFIG_MAP,
+        NodeReservation,
+        NODE_RESERVATIONS,
+        ev.NodeReservationSeen,
+        ev.NodeReservationGone,
+        lambda reservation: (reservation.name,),
+        reader=_reader(NodeReservationWire, node_reservation_from_wire),
+        optional=True,
     ),
     Kind(
         MovePlan,

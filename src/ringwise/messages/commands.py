@@ -183,6 +183,26 @@ class SetHyperNodeStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of an object, as Kubernetes has them."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetConditions:
+    """All conditions of a custom resource of ours. Sent only when they changed."""
+
+    kind: str
+    name: str
+    generation: int
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Publish:
     """Write a ConfigMap."""
 
@@ -460,6 +480,7 @@ Command = (
     | RecordJobEvent
     | SetQueueStatus
     | SetHyperNodeStatus
+    | SetConditions
     | Publish
     | SetResetConfig
     | SetAside

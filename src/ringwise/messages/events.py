@@ -24,7 +24,7 @@ from ringwise.state.model import (
     Namespace,
     Node,
     NodeReport,
-    NodeReservations,
+    NodeReservation,
     Pod,
     PodGroup,
     PriorityClass,
@@ -363,10 +363,23 @@ class IsolationsSeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeReservationsSeen(Event):
-    """All nodes that are reserved for queues and namespaces; none when the ConfigMap is absent."""
+class NodeReservationSeen(Event):
+    kind = "NodeReservation"
+    reservation: NodeReservation
 
-    reservations: NodeReservations
+
+@dataclass(frozen=True, slots=True)
+class NodeReservationGone(Event):
+    kind = "NodeReservation"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindServed(Event):
+    """Whether the API server serves a kind, such as `NodeReservation`, whose last known objects stay."""
+
+    resource: str
+    served: bool
 
 
 @dataclass(frozen=True, slots=True)

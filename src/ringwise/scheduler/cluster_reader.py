@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Protocol
 
 from ringwise.reasons import Reason
@@ -118,6 +118,8 @@ class ClusterReader(Protocol):
     def isolated_nodes(self) -> Mapping[int, Isolation]: ...
     @property
     def node_windows(self) -> Mapping[int, Sequence[NodeWindow]]: ...
+    @property
+    def not_served(self) -> Set[str]: ...
     @property
     def node_reservations(self) -> NodeReservations: ...
     def isolations_of(self, number: int) -> Sequence[Isolation]: ...

@@ -141,7 +141,11 @@ class ClusterState:
         #: and nodes that are kept from jobs at some time.
         self._isolations = IsolationTable()
         self.isolated_nodes: dict[int, Isolation] = {}
-        self._node_reservations = NodeReservationTable()
+        #: Kinds of custom resources that the API server does not serve.
+        self.not_served: set[str] = set()
+        #: Those that are in force, also of nodes that do not exist, and these by node.
+        self.node_reservations = NodeReservations()
+        self._reservation_table = NodeReservationTable()
         self.node_windows: dict[int, tuple[NodeWindow, ...]] = {}
         self._window_sets: WindowSets | None = None
         #: What is reported about nodes beside their chips; by number what is not healthy, and why jobs that
@@ -360,16 +364,11 @@ class ClusterState:
 
     def put_node_reservations(self, reservations: NodeReservations) -> None:
         """Nodes that are kept for queues and namespaces, as a whole. Pods that run there stay."""
-        table = self._node_reservations
-        changed = set(table.of_node)
-        table.put(reservations)
-        for name in sorted(changed | set(table.of_node)):
-            self._redescribe(name)
-
-    @property
-    def node_reservations(self) -> NodeReservations:
-        """All that are not over, also of nodes that are not there."""
-        return self._node_reservations.all
+        before, after = self._reservation_table.of_node, NodeReservationTable(reservations.entries)
+        self.node_reservations, self._reservation_table = reservations, after
+        for name in sorted(before.keys() | after.of_node.keys()):
+            if before.get(name) != after.of_node.get(name):
+                self._redescribe(name)
 
     @property
     def window_sets(self) -> WindowSets:
@@ -422,7 +421,7 @@ class ClusterState:
         else:
             self.isolated_nodes.pop(number, None)
         node = self.nodes[number]
-        reserved = () if node is None else self._node_reservations.of_node.get(node.name, ())
+        reserved = () if node is None else self._reservation_table.of_node.get(node.name, ())
         windows = windows_of(entries, reserved)
         if windows != self.node_windows.get(number, ()):
             self._window_sets = None

@@ -574,6 +574,7 @@ class NodeReservation:
     """Nodes that are kept for the jobs of a queue or of a namespace from one time to another."""
 
     name: str
+    #: As the object names them; those of one that is in force, whatever it selects them by.
     nodes: tuple[str, ...]
     #: In nanoseconds; `end` is no longer part of it.
     start: int
@@ -581,8 +582,17 @@ class NodeReservation:
     #: One of the two, whose jobs may use the nodes.
     queue: str = ""
     namespace: str = ""
+    #: The user who created it; empty if admission did not record it.
     by: str = ""
-    at: str = ""
+    reason: str = ""
+    #: Instead of names: labels that the nodes have, the address of a leaf switch, the id of a SuperPoD.
+    selector: tuple[tuple[str, str], ...] = ()
+    switch: str = ""
+    superpod: int | None = None
+    created: int = 0
+    generation: int = 0
+    #: Its status says that a scheduler accepted this generation.
+    accepted: bool = False
 
     def admits(self, queue: str, namespace: str) -> bool:
         """Whether it is for the jobs of this queue in this namespace."""
@@ -596,11 +606,11 @@ class NodeReservation:
 
 @dataclass(frozen=True, slots=True)
 class NodeReservations:
-    """All of them: the ConfigMap `ringwise-reservations`."""
+    """Those that are in force, now or later."""
 
     entries: tuple[NodeReservation, ...] = ()
-    #: What cannot be read of it and does not count, one line each.
-    problems: tuple[str, ...] = ()
+    #: Why others were not accepted, by name.
+    problems: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ringwise.durations import time_text
+from ringwise.grammar import agrees, counted
 from ringwise.state.isolations import next_drain
-from ringwise.state.model import Isolation, NodeReservation, NodeReservations
+from ringwise.state.model import Isolation, NodeReservation
+from ringwise.topology.natural import natural_key
 
 #: A drain has no end and admits no job.
 NodeWindow = Isolation | NodeReservation
@@ -19,19 +22,38 @@ NodeWindow = Isolation | NodeReservation
 class NodeReservationTable:
     """The reservations that are not over, by node."""
 
-    def __init__(self) -> None:
-        self.all = NodeReservations()
+    def __init__(self, entries: Iterable[NodeReservation] = ()) -> None:
+        self.entries: list[NodeReservation] = []
+        #: How many nodes they have together.
+        self.size = 0
         self._of_node: dict[str, tuple[NodeReservation, ...]] = {}
+        for one in entries:
+            self.add(one)
 
-    def put(self, reservations: NodeReservations) -> None:
-        self.all = reservations
-        found: dict[str, list[NodeReservation]] = {}
-        for one in reservations.entries:
-            for node in one.nodes:
-                found.setdefault(node, []).append(one)
-        self._of_node = {
-            node: tuple(sorted(kept, key=lambda one: (one.start, one.name))) for node, kept in found.items()
-        }
+    def add(self, one: NodeReservation) -> None:
+        self.entries.append(one)
+        self.size += len(one.nodes)
+        for node in one.nodes:
+            kept = (*self._of_node.get(node, ()), one)
+            self._of_node[node] = tuple(sorted(kept, key=lambda other: (other.start, other.name)))
+
+    def overlap(self, one: NodeReservation) -> str:
+        """Return which nodes are reserved at that time already, and for whom; empty if none are."""
+        shared: dict[str, list[str]] = {}
+        others = {other.name: other for node in one.nodes for other in self._of_node.get(node, ())}
+        for node in one.nodes:
+            for other in self._of_node.get(node, ()):
+                if one.start < other.end and other.start < one.end:
+                    shared.setdefault(other.name, []).append(node)
+        if not shared:
+            return ""
+        name, nodes = next(iter(shared.items()))
+        nodes, other = sorted(nodes, key=natural_key), others[name]
+        more = f" and {counted(len(nodes) - 1, 'more node')}" if len(nodes) > 1 else ""
+        return (
+            f"{nodes[0]}{more} {agrees(len(nodes), 'is', 'are')} reserved for {other.holder} from "
+            f"{time_text(other.start)} to {time_text(other.end)} ({other.name})"
+        )
 
     @property
     def of_node(self) -> Mapping[str, tuple[NodeReservation, ...]]:

@@ -190,6 +190,7 @@ KINDS = (
         _fields("name", "start", "end", "queue", "namespace"),
         has_labels=False,
         is_described=False,
+        is_deletable=True,
     ),
     ShownKind(
         "HyperNode",

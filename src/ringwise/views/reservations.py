@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ringwise.durations import time_text
 from ringwise.scheduler.explain.reserving import RunsThere, running_then
 from ringwise.scheduler.node_states import NodeState, node_states
 from ringwise.scheduler.view import SchedulerView
@@ -42,7 +43,8 @@ def _fields(
         "end": one.end,
         "state": "current" if one.start <= now else "ahead",
         "by": one.by,
-        "at": one.at,
+        "at": time_text(one.created) if one.created else "",
+        "reason": one.reason,
         "troubles": list(_troubles(view, one, now)),
         "running": [{"job": run.job, "pods": run.pods, "ends": run.ends} for run in running],
     }
@@ -69,6 +71,5 @@ def reservation_of_fields(fields: ReservationFields) -> NodeReservation:
         fields["end"],
         fields["queue"] or "",
         fields["namespace"] or "",
-        fields["by"],
-        fields["at"],
+        reason=fields["reason"],
     )

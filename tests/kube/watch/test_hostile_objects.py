@@ -146,14 +146,17 @@ VALID: dict[str, list[Any]] = {
             {"node-1": '{"by": "ana", "at": "now", "reason": "x"}', "node-2_Ascend910-3": "{}"},
         )
     ],
-    "reservations": [
-        config_map(
-            "ringwise-reservations",
-            {
-                "night": '{"nodes": ["node-1"], "queue": "q", "from": "2026-01-31T08:00:00Z", '
-                '"to": "2026-01-31T09:00:00Z"}'
+    "nodereservations": [
+        {
+            "metadata": {"name": "night", "generation": 1},
+            "spec": {
+                "nodeNames": ["node-1"],
+                "holder": {"queue": "q"},
+                "startTime": "2026-01-31T08:00:00Z",
+                "endTime": "2026-01-31T09:00:00Z",
             },
-        )
+            "status": {"conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 1}]},
+        }
     ],
     "move-plan": [config_map("ringwise-move-plan", move_plan_data(_PLAN))],
     "limits": [config_map("ringwise-limits", {"limits.yaml": '{"namespaces": {"a": {"max-chips": 8}}}'})],
@@ -167,7 +170,6 @@ INNER = {
     "node-reports": "DeviceInfoCfg",
     "cluster-reports": "cluster-info-device-0",
     "topology": "tor_info",
-    "reservations": "night",
     "move-plan": "plan.json",
     "limits": "limits.yaml",
 }

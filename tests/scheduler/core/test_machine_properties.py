@@ -19,7 +19,6 @@ from ringwise.messages.commands import Bind, DeletePod, Evict
 from ringwise.state.limits import Limits, NamespaceLimits
 from ringwise.state.model import (
     NodeReservation,
-    NodeReservations,
     Pod,
     PodGroup,
     PodTerm,
@@ -158,12 +157,16 @@ class Stream(RuleBasedStateMachine):
         lasts=st.sampled_from([10, 40]),
     )
     def reserve(self, data: st.DataObject, queue: str, begins: int, lasts: int) -> None:
-        """Overlapping ones, too: a ConfigMap may have them whatever the command allows."""
+        """Overlapping ones, too, of which only one is accepted."""
         name, now = data.draw(st.sampled_from(self.node_names)), self.rig.now
         start, end = now + begins * SECOND, now + (begins + lasts) * SECOND
-        one = NodeReservation(f"r{len(self.reserved)}", (name,), start, end, queue=queue)
-        self.reserved = [*self.reserved[-1:], one]
-        self.rig.tell(ev.NodeReservationsSeen(NodeReservations(tuple(self.reserved))))
+        one = NodeReservation(f"r{self.rig.now}", (name,), start, end, queue=queue)
+        before = self.reserved
+        self.reserved = [*before[-1:], one]
+        for old in before:
+            if old not in self.reserved:
+                self.rig.tell(ev.NodeReservationGone(old.name))
+        self.rig.tell(one)
         self.rig.step(1)
 
     @rule(chips=st.sampled_from([None, 0, 8, 20]))
@@ -248,7 +251,8 @@ class Stream(RuleBasedStateMachine):
             job = self.rig.machine.view.job_of(bind.uid)
             if job is None:
                 continue
-            for one in self.reserved:
+            refused = self.rig.machine.view.cluster.node_reservations.problems
+            for one in (one for one in self.reserved if one.name not in refused):
                 if bind.node in one.nodes and job.queue != one.queue and now < one.end:
                     assert now < one.start, (job.key, one)
                     assert job.expected is not None, (job.key, one)

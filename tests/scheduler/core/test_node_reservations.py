@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.messages import events as ev
+from ringwise.messages.commands import SetConditions
+from ringwise.scheduler.core.node_reservations import MAX_RESERVATIONS, NodeReservationEvents
+from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.node_states import chip_counts
 from ringwise.state.index import View
-from ringwise.state.model import Isolation, Isolations, NodeReservation, NodeReservations, Queue
+from ringwise.state.model import Isolation, Isolations, NodeReservation, Queue
 from tests.builders.values import CHIP, SECOND
 from tests.scheduler.rig import Rig, configuration
 
@@ -31,7 +37,8 @@ def reservation(
 def reserved(*entries: NodeReservation, nodes: int = 1, **settings: Any) -> Rig:
     rig = Rig(nodes, **settings)
     rig.queue("research")
-    rig.tell(NodeReservations(entries))
+    for one in entries:
+        rig.tell(one)
     rig.step()
     return rig
 
@@ -93,7 +100,7 @@ def test_who_runs_there_when_it_begins_stays() -> None:
     rig = Rig(1)
     rig.submit("job", chips=4)
     rig.run()
-    rig.tell(NodeReservations((reservation(),)))
+    rig.tell(reservation())
     for _ in range(3):
         rig.step(100)
     assert rig.nodes_of("job") == ["n1"]
@@ -116,7 +123,7 @@ def test_it_is_over_by_itself_and_jobs_that_waited_start() -> None:
 def test_an_entry_that_is_over_and_seen_again_counts_for_nothing() -> None:
     rig = reserved(reservation())
     rig.step(200)
-    rig.tell(NodeReservations((reservation(),)))
+    rig.tell(reservation())
     rig.submit("job", chips=8)
     rig.run()
     assert rig.nodes_of("job") == ["n1"]
@@ -231,3 +238,162 @@ def test_jobs_of_others_are_not_tried_on_each_reserved_node(monkeypatch: pytest.
     reason = rig.machine.view.jobs["default/j19"].reason
     assert reason is not None
     assert reason.details["refusals"] == {"node-not-wholly-free": 10, "node-reserved": 40}
+
+
+# -- which are accepted
+
+
+def accepted_in(rig: Rig) -> dict[str, str]:
+    """Reason of Accepted by name, of what is wanted now."""
+    found = rig.machine._components.of(NodeReservationEvents)._conditions
+    return {name: one.conditions[0].reason for name, one in found.items()}
+
+
+JUDGED: dict[str, tuple[list[NodeReservation], dict[str, str]]] = {
+    "of two that overlap the older": (
+        [replace(reservation("a"), created=2), replace(reservation("b"), created=1)],
+        {"a": "Overlaps", "b": "Accepted"},
+    ),
+    "the one that was accepted before comes first": (
+        [replace(reservation("a"), created=1), replace(reservation("b"), created=2, accepted=True)],
+        {"a": "Overlaps", "b": "Accepted"},
+    ),
+    "of the same age the first by name": (
+        [reservation("r10"), reservation("r9")],
+        {"r10": "Overlaps", "r9": "Accepted"},
+    ),
+    "one after the other": (
+        [reservation("a", start=0, end=10), reservation("b", start=10, end=20)],
+        {"a": "Accepted", "b": "Accepted"},
+    ),
+    "an unknown node": ([reservation("a", ("n1", "n7"))], {"a": "NodeNotFound"}),
+    "a node that was deleted since": (
+        [replace(reservation("a", ("n1", "n7")), accepted=True)],
+        {"a": "Accepted"},
+    ),
+    "an unknown leaf switch": (
+        [replace(reservation("a", ()), switch="10.0.0.9")],
+        {"a": "LeafSwitchNotFound"},
+    ),
+    "an unknown SuperPoD": ([replace(reservation("a", ()), superpod=7)], {"a": "SuperPodNotFound"}),
+    "over before it was created": (
+        [replace(reservation("a"), created=(BEGIN + 300) * SECOND)],
+        {"a": "EndInPast"},
+    ),
+    "one that is over takes no place": (
+        [reservation("a", start=-20, end=-10), reservation("b", start=-20, end=10)],
+        {"a": "Accepted", "b": "Accepted"},
+    ),
+    "too many": (
+        [reservation(f"r{number}", start=number, end=number + 1) for number in range(MAX_RESERVATIONS + 1)],
+        {f"r{number}": "Accepted" for number in range(MAX_RESERVATIONS)}
+        | {f"r{MAX_RESERVATIONS}": "TooManyReservations"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_which_reservations_are_accepted(case: str) -> None:
+    known, expected = JUDGED[case]
+    rig = reserved(*known, nodes=2)
+    assert accepted_in(rig) == expected
+    refused = {name for name, reason in expected.items() if reason != "Accepted"}
+    assert set(rig.machine.view.cluster.node_reservations.problems) == refused
+
+
+def test_the_next_one_is_accepted_when_the_first_goes() -> None:
+    rig = reserved(reservation("a"), reservation("b", namespace="x"))
+    rig.tell(ev.NodeReservationGone("a"))
+    rig.step()
+    assert accepted_in(rig) == {"b": "Accepted"}
+
+
+def test_a_change_does_not_take_the_nodes_of_another() -> None:
+    rig = reserved(reservation("a", ("n1",)), reservation("b", ("n2",)), nodes=2)
+    rig.tell(replace(reservation("a", ("n1", "n2")), generation=2))
+    rig.step()
+    assert accepted_in(rig) == {"a": "Overlaps", "b": "Accepted"}
+
+
+def test_selected_nodes_follow_the_nodes() -> None:
+    rig = Rig(2)
+    rig.tell(replace(reservation("rack", ()), selector=(("rack", "7"),)))
+    rig.tell(replace(reservation("pod", (), start=500, end=600), superpod=3))
+    rig.step()
+
+    def nodes() -> dict[str, tuple[str, ...]]:
+        return {one.name: one.nodes for one in rig.machine.view.cluster.node_reservations.entries}
+
+    assert nodes() == {"rack": ()}
+    rig.node("n2", labels={"rack": "7"})
+    rig.node("n3", superpod=3)
+    rig.step()
+    assert nodes() == {"rack": ("n2",), "pod": ("n3",)}
+    rig.node("n2", labels={})
+    rig.step()
+    assert nodes() == {"rack": (), "pod": ("n3",)}
+
+
+def test_those_of_a_leaf_switch() -> None:
+    rig = Rig()
+    rig.switches(2, 2)
+    rig.step()
+    switch = rig.machine.view.switches()
+    assert switch is not None
+    rig.tell(replace(reservation("leaf", ()), switch=switch.topology.switches[1].ip))
+    rig.step()
+    (one,) = rig.machine.view.cluster.node_reservations.entries
+    assert one.nodes == tuple(node.node for node in switch.nodes[1])
+
+
+def statuses(commands: Sequence[object]) -> list[tuple[str, str, str]]:
+    return [
+        (one.name, one.conditions[0].reason, one.conditions[1].reason)
+        for one in commands
+        if isinstance(one, SetConditions)
+    ]
+
+
+def test_conditions_are_sent_when_they_change_and_every_ten_seconds_at_most() -> None:
+    rig = Rig(1)
+    rig.tell(reservation("a", start=5, end=200))
+    assert statuses(rig.step()) == [("a", "Accepted", "NotStarted")]
+    assert statuses(rig.step(1)) == []
+    # It begins 5 s after the first write.
+    assert statuses(rig.step(4)) == []
+    assert rig.machine.next_deadline() == (BEGIN + 10) * SECOND
+    assert statuses(rig.step(5)) == [("a", "Accepted", "Started")]
+    assert statuses(rig.step(190)) == [("a", "Accepted", "Ended")]
+    rig.tell(ev.NodeReservationGone("a"))
+    assert statuses(rig.step(20)) == []
+
+
+def test_the_last_known_stay_while_the_kind_is_not_served() -> None:
+    rig = reserved(reservation("a"), reservation("b", ("n2",)), nodes=2)
+    assert set(rig.entries("nodereservations")) == {"a", "b"}
+    other = rig.successor()
+    other.events = [one for one in other.events if not isinstance(one, ev.NodeReservationSeen)]
+    other.events.insert(0, ev.KindServed("NodeReservation", False))
+    other.step()
+    view = other.machine.view
+    assert [one.name for one in view.cluster.node_reservations.entries] == ["a", "b"]
+    assert [(one.severity, one.code) for one in diagnose(view).findings if "served" in one.code] == [
+        ("error", "kind-not-served")
+    ]
+    # The next leader, and a copy, know it, too.
+    copied = new_scheduler()
+    copied.handle(view.known_events(), other.now)
+    assert len(copied.view.cluster.node_reservations.entries) == 2
+    assert copied.view.cluster.not_served == {"NodeReservation"}
+    other.tell(reservation("b", ("n2",)), ev.KindServed("NodeReservation", True))
+    other.step()
+    assert [one.name for one in view.cluster.node_reservations.entries] == ["b"]
+    assert not any("served" in one.code for one in diagnose(view).findings)
+
+
+def test_a_leader_that_is_told_all_of_them_forgets_the_record() -> None:
+    rig = reserved(reservation("a"))
+    other = rig.successor()
+    other.events = [one for one in other.events if not isinstance(one, ev.NodeReservationSeen)]
+    other.step()
+    assert other.machine.view.cluster.node_reservations.entries == ()

@@ -15,7 +15,6 @@ from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import (
     Node,
     NodeReservation,
-    NodeReservations,
     Owner,
     Pod,
     PodGroup,
@@ -104,8 +103,7 @@ def test_no_job_is_moved_to_a_node_that_is_reserved_for_others(kept: str) -> Non
     both = (node("n1"), node("n2"), node("n3"))
     busy = (runs("a", "n1", 0, 1), runs("b", "n2", 0), runs("c", "n3", 0, 1))
     one = NodeReservation("r", (kept,), NOW, NOW + 3600 * 10**9, queue="research")
-    seen = NodeReservations((one,))
-    plan = plan_of(*both, *busy, seen, pod("waiting", 8))
+    plan = plan_of(*both, *busy, one, pod("waiting", 8))
     assert moved(plan) == {"b": "n3" if kept == "n1" else "n1"}
 
 

@@ -110,7 +110,7 @@ def _prefixed(constants: set[str]) -> set[str]:
     """Annotations and labels of ours, also those that only the chart names."""
     prefix = wellknown.RINGWISE_PREFIX
     chart = "".join(file.read_text(encoding="utf-8") for file in CHART.rglob("*.yaml"))
-    named = {name for name in constants if name.startswith(prefix) and name != prefix}
+    named = {name for name in constants if name.startswith(prefix)} - {prefix, wellknown.OPERATOR_API}
     return named | set(re.findall(rf"(?<!//){re.escape(prefix)}[a-z-]*[a-z]", chart))
 
 

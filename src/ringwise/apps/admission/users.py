@@ -20,7 +20,7 @@ from ringwise.manifests.objects.workloads import (
     OPERATOR_KINDS,
     REPLICATED_KINDS,
 )
-from ringwise.wellknown import BATCH_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, USER
+from ringwise.wellknown import BATCH_GROUP, OPERATOR_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, USER
 
 #: Characters of a user name that is written. A longer one is not: cut off, it could be somebody else's.
 MAX_USER_NAME = 1024
@@ -67,6 +67,7 @@ def _none(_: dict[str, Any]) -> Iterator[_Part]:
 _PARTS: Mapping[tuple[str, str], Callable[[dict[str, Any]], Iterator[_Part]]] = {
     ("", "Pod"): _none,
     (SCHEDULING_GROUP, "PodGroup"): _none,
+    (OPERATOR_GROUP, "NodeReservation"): _none,
     (BATCH_GROUP, "Job"): _of_tasks,
     **dict.fromkeys(REPLICATED_KINDS, _of_replicas),
     (APPS_GROUP, "DaemonSet"): _of_replicas,

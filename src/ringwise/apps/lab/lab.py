@@ -59,7 +59,6 @@ from ringwise.state.model import (
     Isolations,
     Node,
     NodeReservation,
-    NodeReservations,
     Pod,
     PodClass,
     PodGroup,
@@ -73,7 +72,6 @@ from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.changes import SubmittedFields
 from ringwise.wellknown import (
     RECORD_CONFIG_MAPS,
-    RESERVATION_CONFIG_MAP,
     SCHEDULER_CONFIG_KEY,
     SCHEDULER_CONFIG_MAP,
     VOLCANO_SYSTEM,
@@ -92,7 +90,6 @@ _WORDS = {
     "NodeReport": "node report",
     "SwitchTopology": "leaf switches",
     "Isolations": "isolations",
-    "NodeReservations": "reservations",
     "MovePlan": "plan of moves",
     "NamespaceLimits": "limits of namespaces",
     "TopologyDiscovery": "discovery of HyperNodes",
@@ -444,9 +441,9 @@ class LiveLab:
     # -- other requests ------------------------------------------------------------------------------
 
     def delete(self, objects: Iterable[tuple[str, str]]) -> None:
-        """Delete jobs (vcjobs, PodGroups with their pods, bare pods), pods, queues, nodes, in this order."""
+        """Delete jobs (vcjobs, PodGroups with their pods, bare pods), then pods, queues, nodes and others."""
         self._catch_up()
-        by_kind: dict[str, list[str]] = {"job": [], "pod": [], "queue": [], "node": []}
+        by_kind: dict[str, list[str]] = {"job": [], "pod": [], "queue": [], "node": [], "reservation": []}
         for kind, key in objects:
             by_kind[kind].append(key)
         self._check_queues(by_kind["queue"], by_kind["job"])
@@ -455,7 +452,8 @@ class LiveLab:
         if by_kind["job"]:
             # The controller deletes the PodGroups of its jobs.
             self.turn()
-        for kind, table in (("pod", "Pod"), ("queue", "Queue"), ("node", "Node")):
+        tables = {"pod": "Pod", "queue": "Queue", "node": "Node", "reservation": "NodeReservation"}
+        for kind, table in tables.items():
             for key in by_kind[kind]:
                 self.cluster.delete(table, key)
         self.turn()
@@ -551,26 +549,16 @@ class LiveLab:
     def reserve(self, wanted: NodeReservation) -> None:
         """Raises NotReservableError."""
         self._catch_up()
-        kept = self._node_reservations()
-        check_new(wanted, kept)
-        self.cluster.submit(NodeReservations((*kept, wanted)))
+        check_new(wanted, [one for one in self.cluster.all(NodeReservation) if one.end > self.cluster.now])
+        self.cluster.submit(replace(wanted, created=self.cluster.now))
         self.turn()
 
     def unreserve(self, name: str) -> None:
-        """Raises NotReservableError where there is none of this name."""
+        """Raises NotReservableError if there is none of this name."""
         self._catch_up()
-        kept = self._node_reservations()
-        left = tuple(one for one in kept if one.name != name)
-        if len(left) == len(kept):
-            raise unknown_reservation(name, [one.name for one in kept])
-        self.cluster.submit(NodeReservations(left))
+        if not self.cluster.delete("NodeReservation", name):
+            raise unknown_reservation(name, [one.name for one in self.cluster.all(NodeReservation)])
         self.turn()
-
-    def _node_reservations(self) -> tuple[NodeReservation, ...]:
-        """Those that are not over."""
-        kept = self.cluster.get(NodeReservations, RESERVATION_CONFIG_MAP)
-        entries = kept.entries if kept is not None else ()
-        return tuple(one for one in entries if one.end > self.cluster.now)
 
     def _check_chip(self, name: str, chip: str) -> None:
         """Raises ObjectRefusedError for a chip that the node does not have."""

@@ -459,7 +459,12 @@ FINDERS = {
         lambda objects: _names_of(objects.view.cluster.node_reservations.entries),
         lambda answers, _choice: reservation_documents(answers.objects.view, answers.now),
         has_now=True,
-        beside=lambda answers: {"problems": list(answers.objects.view.cluster.node_reservations.problems)},
+        beside=lambda answers: {
+            "problems": [
+                f"{name}: {problem}"
+                for name, problem in answers.objects.view.cluster.node_reservations.problems.items()
+            ]
+        },
     ),
     "hypernode": Finder(lambda objects: _names_of(objects.view.hyper_nodes), _hyper_nodes, _hyper_node),
 }

@@ -45,7 +45,7 @@ from ringwise.wellknown import BUNDLE_PATTERN
 #: Fields with free text: what people write, and sentences about their objects.
 _TEXTS = {
     *((Isolation, name) for name in ("by", "reason")),
-    *((NodeReservation, name) for name in ("by", "at")),
+    *((NodeReservation, name) for name in ("by", "reason")),
     *((VisibleDevices, name) for name in ("container", "field", "source")),
     *((cmd.SetHyperNodeStatus, "reason"), (cmd.SetJobStatus, "reason"), (cmd.SetGroupStatus, "start")),
     (cmd.Publish, "data"),

@@ -84,14 +84,15 @@ _RECORD_KEYS = """
 """
 #: Names in the leader record (F1): its tables, and the fields of their entries.
 _TABLE_KEYS = """
-    again allowed annotations at awaited back block blocked borrowing-pods by cause clocks compressed
-    cool-downs cost counted cpu_milli deleting_since deletions drained ended-moves entries evict evicting
-    excused expires extended external failed fault-jobs faulty first forced gone hardware_broke held
-    hot_switch id key last last_gone leaving leaving-pods lent level load loads lost made missing most moved
-    moved-jobs moved_names moves nominated old outcome overruns owner plan pod-queues pods_owner position
-    preemptions previous-placements rank ranks recovery rejected-pods reservations reserved-quota resource
-    restarts retries room room_loads run-times saving sent since started starts state suspended target
-    told_to_exit tolerated-faults type uid unreachable until used used_retry users version warned why
+    accepted again allowed annotations at awaited back block blocked borrowing-pods by cause clocks compressed
+    cool-downs cost counted cpu_milli created deleting_since deletions drained ended-moves entries evict
+    evicting excused expires extended external failed fault-jobs faulty first forced generation gone
+    hardware_broke held hot_switch id key last last_gone leaving leaving-pods lent level load loads lost made
+    missing most moved moved-jobs moved_names moves nodereservations nominated old outcome overruns owner plan
+    pod-queues pods_owner position preemptions previous-placements rank ranks reason recovery rejected-pods
+    reservations reserved-quota resource restarts retries room room_loads run-times saving selector sent since
+    start started starts state suspended target told_to_exit tolerated-faults type uid unreachable until used
+    used_retry users version warned why
 """
 
 

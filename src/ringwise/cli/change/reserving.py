@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -71,7 +69,7 @@ _NAMED = 8
 @click.option("--to", "end", required=True, metavar="TIME", help="When it ends by itself.")
 @click.option("--name", default="", help="Its name.  [default: the holder and the time]")
 @click.option("--board", default="", help="With a number of nodes: of this board.")
-@click.option("--by", default=getpass.getuser, show_default="you", help="Who does it.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason to record in the reservation.")
 @click.option("--plan", is_flag=True, help="Only show which nodes it would have, and who still runs there.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @target_options
@@ -86,7 +84,7 @@ def reserve_command(
     end: str,
     name: str,
     board: str,
-    by: str,
+    reason: str,
     plan: bool,
     yes: bool,
     output: str,
@@ -101,7 +99,7 @@ def reserve_command(
     from ringwise.apps.reservations import ReservationRequest
 
     source_of(options)
-    wish = ReservationRequest(targets, holder, start, end, name, board, by)
+    wish = ReservationRequest(targets, holder, start, end, name, board, reason)
     access = None if plan else target_cluster(options)
     planned: ReservationPlanDocument
     if plan or access is not None:
@@ -133,7 +131,7 @@ def reserve_command(
         from ringwise.views.reservations import reservation_of_fields
 
         with talking_to_cluster(), spinner("reserving"):
-            reserve(access, reservation_of_fields(wanted), time.time_ns())
+            reserve(access, reservation_of_fields(wanted))
         document = {
             "schema": "ringwise.io/reservation-change/v1",
             "action": "reserve",
@@ -162,7 +160,7 @@ def unreserve_command(name: str, output: str, **options: Any) -> None:
         from ringwise.apps.live_reservations import unreserve
 
         with talking_to_cluster(), spinner("unreserve"):
-            unreserve(access, name, time.time_ns())
+            unreserve(access, name)
         document = {
             "schema": "ringwise.io/reservation-change/v1",
             "action": "unreserve",

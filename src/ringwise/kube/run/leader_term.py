@@ -16,7 +16,7 @@ from ringwise.kube.run.watchdog import STALL_TIMEOUT
 from ringwise.kube.watch.invalid_objects import BadObject, InvalidObjects
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
-from ringwise.kube.watch.readers import ObservedGroup, ObservedHyperNode, ObservedQueue
+from ringwise.kube.watch.readers import ObservedConditions, ObservedGroup, ObservedHyperNode, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
@@ -118,6 +118,7 @@ class LeaderTerm:
         self._groups: dict[str, ObservedGroup] = {}
         self._queues: dict[str, ObservedQueue] = {}
         self._hyper_nodes: dict[str, ObservedHyperNode] = {}
+        self._conditions: ObservedConditions = {}
         self._retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
         loop = asyncio.get_running_loop()
         self.core = CoreThread(
@@ -144,6 +145,7 @@ class LeaderTerm:
             discovery=settings.discovery,
             queues=self._queues,
             hyper_nodes=self._hyper_nodes,
+            conditions=self._conditions,
             component=Watcher.CONTROLLER if settings.jobs_only else Watcher.SCHEDULER,
             pod_owners=settings.pod_groups,
             registry=settings.registry,
@@ -290,6 +292,7 @@ class LeaderTerm:
             clock=self._clock,
             queues=self._queues,
             hyper_nodes=self._hyper_nodes,
+            conditions=self._conditions,
             precedence=Precedence(self._clock, (binder.idle, creations.idle)),
             observer=self._observer,
             rng=self._rng,

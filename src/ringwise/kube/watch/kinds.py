@@ -17,6 +17,7 @@ from ringwise.kube.watch.readers import (
     GroupReader,
     HyperNodeReader,
     JobReader,
+    ObservedConditions,
     ObservedGroup,
     ObservedHyperNode,
     ObservedQueue,
@@ -38,6 +39,7 @@ from ringwise.state.model import DeviceReport, HyperNode, Pod, PodGroup, Queue
 from ringwise.state.topology_discovery import TopologyDiscovery
 from ringwise.state.vcjob import VcJob
 from ringwise.views.written_reasons import WrittenReasons
+from ringwise.wellknown import OPERATOR_GROUP
 
 _LOG = Logger()
 
@@ -74,6 +76,11 @@ class WatchTarget:
     @property
     def path(self) -> str:
         return self.resource.path(self.namespace)
+
+    @property
+    def is_retained(self) -> bool:
+        """A kind that is not served is not an empty list: the last known objects stay."""
+        return self.resource.group == OPERATOR_GROUP
 
     @property
     def title(self) -> str:
@@ -137,6 +144,7 @@ def watched_kinds(
     discovery: tuple[str, str] | None = None,
     queues: dict[str, ObservedQueue] | None = None,
     hyper_nodes: dict[str, ObservedHyperNode] | None = None,
+    conditions: ObservedConditions | None = None,
     component: Watcher = Watcher.SCHEDULER,
     pod_owners: bool = False,
     registry: Registry = BUILT_IN,
@@ -172,8 +180,8 @@ def watched_kinds(
             watches = (Watch("discovery", discovery[0], object=discovery[1]),)
         if kind.value is Configuration and configuration is not None:
             watches = (Watch("configuration", configuration[0], object=configuration[1]),)
-        plain = (
-            partial(DataReader, kind) if kind.read_data is not None else partial(PlainReader, kind, classes)
-        )
+        plain: Callable[[], Reader] = partial(PlainReader, kind, classes, conditions)
+        if kind.read_data is not None:
+            plain = partial(DataReader, kind)
         found += [(WatchTarget.of(kind, watch), special.get(kind.value, plain)()) for watch in watches]
     return found

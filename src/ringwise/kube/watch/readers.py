@@ -49,6 +49,7 @@ from ringwise.manifests.text.wire import (
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
+from ringwise.wellknown import OPERATOR_GROUP
 
 Wire = TypeVar("Wire")
 
@@ -111,23 +112,41 @@ class BatchObjectReader(ObjectReader[Wire]):
             return raw_watch_event(line)
 
 
+#: The conditions of custom resources of ours, by kind and name.
+ObservedConditions = dict[tuple[str, str], tuple[Mapping[str, Any], ...]]
+
+
 def _single(key: str, value: object, found: Findings) -> KeyedObjects | None:
     return None if found.errors else ((key, value),)
 
 
 class PlainReader(BatchObjectReader[Any]):
-    """For kinds of which nothing but their values is needed."""
+    """For kinds of which nothing but their values is needed; of our custom resources also the conditions."""
 
-    def __init__(self, kind: Kind[Any], classes: PodClassCache | None = None) -> None:
+    def __init__(
+        self,
+        kind: Kind[Any],
+        classes: PodClassCache | None = None,
+        conditions: ObservedConditions | None = None,
+    ) -> None:
         assert kind.reader is not None
         wire, self._read = kind.reader
         super().__init__(wire)
-        self._key_of = kind.key_of
+        self._kind = kind
         self._classes = classes or PodClassCache()
+        self._conditions = conditions if kind.resource.group == OPERATOR_GROUP else None
 
     def objects(self, wire: Any, found: Findings) -> KeyedObjects | None:
         value = self._read(wire, self._classes, found)
-        return _single(self._key_of(value), value, found)
+        key = self._kind.key_of(value)
+        if self._conditions is not None:
+            status = msgspec.to_builtins(wire.status) if wire.status is not None else {}
+            self._conditions[self._kind.resource.kind, key] = tuple(status.get("conditions") or ())
+        return _single(key, value, found)
+
+    def forget(self, key: str) -> None:
+        if self._conditions is not None:
+            self._conditions.pop((self._kind.resource.kind, key), None)
 
 
 class DataReader(ObjectReader[ConfigMapWire]):

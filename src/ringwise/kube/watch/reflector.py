@@ -11,6 +11,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ringwise.grammar import counted
 from ringwise.kube.watch.invalid_objects import UNNAMED, InvalidObjects
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for
@@ -21,7 +23,7 @@ from ringwise.kubeclient.list_watch import ListWatch, Named, WatchEvent, name_of
 from ringwise.kubeclient.tasks import end
 from ringwise.log import Logger
 from ringwise.manifests.text.errors import Findings
-from ringwise.messages.events import Event
+from ringwise.messages.events import Event, KindServed
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 
@@ -36,6 +38,15 @@ MAX_PROBLEMS = 20
 WATCH_BATCH_INTERVAL = 0.02
 
 Sink = Callable[[list[Event]], None]
+
+
+class _ServedKind(msgspec.Struct):
+    name: str = ""
+    verbs: list[str] = []
+
+
+class _ServedKinds(msgspec.Struct):
+    resources: list[_ServedKind] = []
 
 
 @dataclass(slots=True)
@@ -80,6 +91,8 @@ class Reflector(ListWatch):
         #: When the last list began, by the monotonic clock: what is known is at least as new.
         self.list_began = float("-inf")
         self._kind_unknown = False
+        #: Keys of objects of a retained kind that are not there any more.
+        self._deleted: dict[str, None] = {}
         self._without_forbidden = without_forbidden
         #: Verbs that were missing: each is told once.
         self._forbidden: set[str] = set()
@@ -116,9 +129,12 @@ class Reflector(ListWatch):
                     "the server does not know this kind; continuing without it",
                     kind=f"{self.target.resource.plural} ({self.target.resource.version})",
                 )
-            self._kind_unknown = True
             self._version = ""
-            self._remove_missing({})
+            if self.target.is_retained:
+                self._not_served()
+            else:
+                self._remove_missing({})
+            self._kind_unknown = True
             self.synced.set()
             return UNKNOWN_KIND_PAUSE
         if error.status == 403 and (self._without_forbidden or self.target.dispensable):
@@ -155,9 +171,16 @@ class Reflector(ListWatch):
                 if key is not None:
                     present[key] = None
             self._send(events)
-        self._kind_unknown = False
         self._forbidden.discard("list")
-        self._remove_missing(present)
+        if self.target.is_retained:
+            self._deleted = dict.fromkeys(key for key in self._known if key not in present)
+            served = not self._deleted or await self._remove_deleted()
+            if served and self._kind_unknown:
+                self._sink([KindServed(self.target.resource.kind, True)])
+            self._kind_unknown = not served
+        else:
+            self._remove_missing(present)
+            self._kind_unknown = False
         self.synced.set()
         return version
 
@@ -183,7 +206,36 @@ class Reflector(ListWatch):
                 self._process(line, events)
         finally:
             self._send(events)
+        if self._deleted:
+            await self._remove_deleted()
         await self._clock.sleep(WATCH_BATCH_INTERVAL)
+
+    async def _remove_deleted(self) -> bool:
+        """Remove objects of a retained kind, unless its CRD is being deleted, which deletes all of them."""
+        resource = self.target.resource
+        try:
+            answer = await self._client.request("GET", resource.root)
+            kinds = msgspec.json.decode(answer, type=_ServedKinds).resources
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            kinds = []
+        # Those of a CRD that is being deleted cannot be created any more.
+        if not any(one.name == resource.plural and "create" in one.verbs for one in kinds):
+            self._deleted.clear()
+            self._not_served()
+            return False
+        events: list[Event] = []
+        for key in self._deleted:
+            self._remove(key, events)
+        self._deleted.clear()
+        self._send(events)
+        return True
+
+    def _not_served(self) -> None:
+        if not self._kind_unknown:
+            self._sink([KindServed(self.target.resource.kind, False)])
+        self._kind_unknown = True
 
     def _process(self, line: bytes, events: list[Event]) -> None:
         change = self._change(line)
@@ -191,7 +243,10 @@ class Reflector(ListWatch):
             return
         event, meta = change
         if event.type == "DELETED" and meta is not None:
-            self._remove(_key(meta), events)
+            if self.target.is_retained:
+                self._deleted[_key(meta)] = None
+            else:
+                self._remove(_key(meta), events)
         elif event.type in ("ADDED", "MODIFIED"):
             self._update(event.object, meta, events)
 
@@ -203,6 +258,7 @@ class Reflector(ListWatch):
             self._observer.malformed(len(self._malformed))
             return None
         key, version = _key(meta), meta.resource_version or ""
+        self._deleted.pop(key, None)
         known = self._known.get(key)
         if known is not None and known.version == version != "":
             return key

@@ -9,12 +9,12 @@ not wait behind them. In every queue a newer entry replaces an older one of the 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ringwise.kube.watch.readers import ObservedGroup, ObservedHyperNode, ObservedQueue
+from ringwise.kube.watch.readers import ObservedConditions, ObservedGroup, ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import QueueStatusWriter
@@ -25,10 +25,12 @@ from ringwise.kubeclient.client import STRATEGIC_PATCH, Client, IgnoredStatus
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import HYPER_NODES, POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
+from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import (
     Bind,
     RecordJobEvent,
+    SetConditions,
     SetGroupStatus,
     SetHyperNodeStatus,
     SetPodCondition,
@@ -37,6 +39,7 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import EMPTY
+from ringwise.wellknown import OPERATOR_GROUP
 
 Write = Callable[[], Awaitable[object]]
 
@@ -62,6 +65,7 @@ class StatusWriter:
         clock: Clock,
         queues: Mapping[str, ObservedQueue] | None = None,
         hyper_nodes: Mapping[str, ObservedHyperNode] | None = None,
+        conditions: ObservedConditions | None = None,
         precedence: Precedence | None = None,
         observer: Metrics | None = None,
         rng: random.Random | None = None,
@@ -70,6 +74,8 @@ class StatusWriter:
         client = self._client = client.gated(fence)
         self._groups = groups
         self._hyper_nodes = {} if hyper_nodes is None else hyper_nodes
+        #: Of custom resources, as they are in the API.
+        self._observed: ObservedConditions = {} if conditions is None else conditions
         self._clock = clock
         observer = observer or Metrics()
         retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
@@ -177,6 +183,19 @@ class StatusWriter:
         status = {} if observed is None else hyper_node_status(command, observed, rfc3339(now))
         if status:
             await self._client.patch(HYPER_NODES, "", command.name, {"status": status}, subresource="status")
+
+    def custom_resource(self, command: SetConditions) -> None:
+        if merged_conditions(command, self._observed.get((command.kind, command.name)), ""):
+            key = f"{command.kind} {command.name}"
+            self.updates.put(key, partial(self._write_custom_resource, command, self._clock.now()))
+
+    async def _write_custom_resource(self, command: SetConditions, now: int) -> None:
+        observed = self._observed.get((command.kind, command.name))
+        # As it is now: it may be gone, or an earlier leader wrote the same.
+        if conditions := merged_conditions(command, observed, rfc3339(now)):
+            body = {"status": {"conditions": conditions}}
+            resource = Resource(*READABLE[OPERATOR_GROUP, command.kind].resource)
+            await self._client.patch(resource, None, command.name, body, subresource="status")
 
     async def _write_condition(
         self,
@@ -338,3 +357,30 @@ def hyper_node_status(command: SetHyperNodeStatus, observed: ObservedHyperNode, 
         others = [one for one in observed.conditions if one is not old]
         status["conditions"] = [*others, {**condition, "lastTransitionTime": since or now}]
     return status
+
+
+def merged_conditions(
+    command: SetConditions, observed: Sequence[Mapping[str, Any]] | None, now: str
+) -> list[dict[str, Any]]:
+    """Return the conditions to write; empty if they are as they should be, or the object does not exist."""
+    if observed is None:
+        return []
+    before = {one.get("type"): one for one in observed}
+    found: list[dict[str, Any]] = []
+    for one in command.conditions:
+        status, old = "True" if one.status else "False", before.get(one.type, {})
+        since = old.get("lastTransitionTime") if old.get("status") == status else None
+        found.append(
+            {
+                "type": one.type,
+                "status": status,
+                "reason": one.reason,
+                "message": cut_text(one.message),
+                "observedGeneration": command.generation,
+                "lastTransitionTime": since or now,
+            }
+        )
+    same = len(observed) == len(found) and all(
+        all(before.get(one["type"], {}).get(key) == value for key, value in one.items()) for one in found
+    )
+    return [] if same else found

@@ -98,7 +98,10 @@ class Component(ContextUser):
         """
 
     # Hooks, in the order of a turn. A turn that decides only one cycle has no `act`, `publish`, `account` and
-    # `record`.
+    # `record`; one that decides nothing has only `settle`.
+
+    def settle(self, now: int) -> None:
+        """Change what follows from all events of the turn together."""
 
     def review(self, now: int) -> None:
         """Change what time alone changes, before the cycles."""

@@ -25,7 +25,7 @@ from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.limit_waits import LimitWaits
 from ringwise.scheduler.core.node_events import NodeEvents
-from ringwise.scheduler.core.node_reservations import NodeReservationExpiry
+from ringwise.scheduler.core.node_reservations import NodeReservationEvents
 from ringwise.scheduler.core.overruns import Overruns
 from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
@@ -107,7 +107,7 @@ def build_components(
         (
             turns,
             ReservationExpiry(context),
-            NodeReservationExpiry(context),
+            NodeReservationEvents(context),
             bindings,
             # Before those that look for pods on faulty hardware: what is not bound yet is given back.
             volumes,

@@ -146,6 +146,7 @@ class Scheduler:
             # It may be served first now, or preempt others.
             self._job_queue.activate(job.key)
             self._notify(ie.JobStatusChanged(job), now)
+        self._components.call(Component.settle, now)
         if decide is Decide.NOTHING:
             return []
         call = self._components.call

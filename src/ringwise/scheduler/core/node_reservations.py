@@ -1,48 +1,166 @@
-"""Nodes that are reserved for queues and namespaces: what is known of them, until they are over."""
+"""NodeReservations: which of them are accepted, which nodes they have, and when they are over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import and_
 
+from ringwise.durations import earliest
+from ringwise.grammar import counted
 from ringwise.messages import events as ev
+from ringwise.messages.commands import SetConditions
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
-from ringwise.scheduler.cache.component import Component, Context, Handlers
-from ringwise.state.model import NodeReservations
+from ringwise.scheduler.cache.component import Context, Handlers
+from ringwise.scheduler.core.custom_resources import CustomResources, accepted, window
+from ringwise.state.model import NodeReservation, NodeReservations
+from ringwise.state.node_labels import members_of
+from ringwise.state.node_windows import NodeReservationTable
+from ringwise.topology.natural import natural_key
+from ringwise.wellknown import NODE_RESERVATIONS
+
+#: Reservations that are in force or ahead, and their nodes together.
+MAX_RESERVATIONS = 1_000
+MAX_NODES = 50_000
 
 
-class NodeReservationExpiry(Component):
+class NodeReservationEvents(CustomResources[NodeReservation]):
     """A reservation of nodes ends by itself, and jobs that waited for its nodes are tried again."""
 
     name = "reservations of nodes"
+    resource = NODE_RESERVATIONS
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        #: When the first of them ends.
-        self._next: int | None = None
+        super().__init__(context, NodeReservation)
+        #: Those that were accepted and did not change since. They stay accepted if a node is deleted, and
+        #: come before others that overlap with them.
+        self._accepted: set[str] = set()
+        #: The version of the labels of all nodes.
+        self._labels = -1
 
     def hears(self) -> Handlers:
-        return {ev.NodeReservationsSeen: lambda event, now: self._put(event.reservations, now)}
+        return {
+            **super().hears(),
+            ev.NodeReservationSeen: lambda event, now: self.put(event.reservation.name, event.reservation),
+            ev.NodeReservationGone: lambda event, now: self.drop(event.name),
+            ie.ClusterChanged: self._cluster_changed,
+        }
 
     def known(self) -> Iterator[ev.Event]:
-        if self._state.node_reservations.entries or self._state.node_reservations.problems:
-            yield ev.NodeReservationsSeen(self._state.node_reservations)
+        yield from super().known()
+        for name, one in self._objects.items():
+            yield ev.NodeReservationSeen(replace(one, accepted=name in self._accepted))
 
-    def deadline(self) -> int | None:
-        return self._next
+    def put(self, name: str, one: NodeReservation) -> None:
+        before, was_stale = self._objects.get(name), self._stale
+        super().put(name, replace(one, accepted=False))
+        if self._objects[name] == before:
+            # Only its status changed.
+            self._stale = was_stale
+        else:
+            self._accepted.discard(name)
+        if one.accepted:
+            self._accepted.add(name)
 
-    def review(self, now: int) -> None:
-        if self._next is not None and self._next <= now:
-            self._put(self._state.node_reservations, now)
+    def drop(self, name: str) -> None:
+        super().drop(name)
+        self._accepted.discard(name)
 
-    def _put(self, reservations: NodeReservations, now: int) -> None:
-        """Those that are over are left out: nobody has to take them out of the ConfigMap."""
-        left = tuple(one for one in reservations.entries if one.end > now)
-        self._next = min((one.end for one in left), default=None)
-        wanted = NodeReservations(left, reservations.problems)
-        if wanted == self._state.node_reservations:
-            return
-        self._state.put_node_reservations(wanted)
-        self._topology.nodes_changed()
-        self._notify(ie.ClusterChanged(), now)
-        self._triggers.add(Trigger.HEALTH_CHANGED)
+    def _cluster_changed(self, event: ie.ClusterChanged, now: int) -> None:
+        """Nodes may have other labels, or be in another leaf switch or SuperPoD."""
+        if self._objects and not self._stale:
+            version = self._state.labels.version
+            grouped = any(one.switch or one.superpod is not None for one in self._objects.values())
+            self._stale = grouped or version != self._labels
+            self._labels = version
+
+    def decide(self, now: int) -> Sequence[SetConditions]:
+        table, problems = NodeReservationTable(), dict[str, str]()
+        found: list[SetConditions] = []
+        for one in sorted(self._objects.values(), key=self._precedence):
+            nodes = self._nodes(one)
+            problem = self._problem(one, nodes, table, now)
+            if problem is None:
+                self._accepted.add(one.name)
+            else:
+                self._accepted.discard(one.name)
+                problems[one.name] = problem[1]
+            if problem is None and one.end > now:
+                table.add(replace(one, nodes=nodes or ()))
+                self._next = earliest(self._next, one.start if one.start > now else one.end)
+            found.append(
+                SetConditions(
+                    self.resource.kind,
+                    one.name,
+                    one.generation,
+                    (
+                        accepted(problem, counted(nodes or (), "node")),
+                        window(one.start, one.end, now, is_accepted=problem is None),
+                    ),
+                )
+            )
+        wanted = NodeReservations(tuple(table.entries), problems)
+        if wanted != self._state.node_reservations:
+            changed = wanted.entries != self._state.node_reservations.entries
+            self._state.put_node_reservations(wanted)
+            if changed:
+                self._topology.nodes_changed()
+                self._notify(ie.ClusterChanged(), now)
+                self._triggers.add(Trigger.HEALTH_CHANGED)
+                self._stale = False
+        return found
+
+    def _precedence(self, one: NodeReservation) -> tuple[object, ...]:
+        return (one.name not in self._accepted, one.created, natural_key(one.name))
+
+    def _problem(
+        self, one: NodeReservation, nodes: tuple[str, ...] | None, table: NodeReservationTable, now: int
+    ) -> tuple[str, str] | None:
+        """Return why it is not accepted: the reason, and the message."""
+        if one.end <= one.created:
+            return "EndInPast", "its end is before its creation"
+        if one.end <= now:
+            return None
+        if one.name not in self._accepted:
+            if nodes is None:
+                if one.switch:
+                    return "LeafSwitchNotFound", f"leaf switch {one.switch} not found"
+                return "SuperPodNotFound", f"SuperPoD {one.superpod} not found"
+            missing = [name for name in one.nodes if name not in self._state.node_id]
+            if missing:
+                more = f" and {counted(len(missing) - 1, 'more node')}" if len(missing) > 1 else ""
+                return "NodeNotFound", f"node {missing[0]}{more} not found"
+        resolved = replace(one, nodes=nodes or ())
+        if overlap := table.overlap(resolved):
+            return "Overlaps", overlap
+        if len(table.entries) >= MAX_RESERVATIONS or table.size + len(resolved.nodes) > MAX_NODES:
+            return (
+                "TooManyReservations",
+                f"more than {MAX_RESERVATIONS} reservations, or more than {MAX_NODES} nodes in them",
+            )
+        return None
+
+    def _nodes(self, one: NodeReservation) -> tuple[str, ...] | None:
+        """Return the nodes that it selects now; None if there is no such leaf switch or SuperPoD."""
+        names, labels = self._state.names, self._state.labels
+        found: list[str] = []
+        if one.switch:
+            resolved = self._topology.switches(self._state)
+            switches = [] if resolved is None else [switch.ip for switch in resolved.topology.switches]
+            if resolved is None or one.switch not in switches:
+                return None
+            found = [node.node for node in resolved.nodes[switches.index(one.switch)]]
+        elif one.superpod is not None:
+            size = self._configuration.settings.super_pod_size
+            members = self._topology.superpods(self._state, size).nodes_of.get(one.superpod)
+            if members is None:
+                return None
+            found = [names[node] for node in members if isinstance(node, int)]
+        elif one.selector:
+            sets = (labels.with_any(key, (value,)) for key, value in one.selector)
+            found = [names[number] for number in members_of(reduce(and_, sets, labels.known))]
+        else:
+            return one.nodes
+        return tuple(sorted(found, key=natural_key))

@@ -20,7 +20,7 @@ from ringwise.state.reasons import UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.topology.policy import is_part_of_a_chip
-from ringwise.wellknown import ASCEND_REAL, KUBE_SYSTEM, RESERVATION_CONFIG_MAP
+from ringwise.wellknown import ASCEND_REAL
 
 REPORT_STALE = "report-stale"
 #: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
@@ -101,16 +101,15 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
 
 
 def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
-    """Entries that do not count, and reservations of nodes that are not there."""
+    """Reservations that are not accepted, and those of nodes that do not exist."""
     known = view.cluster.node_reservations
-    for problem in known.problems[:_NAMED_ENTRIES]:
+    for name, problem in known.problems.items():
         yield Finding(
             WARNING,
-            "reservation-unreadable",
-            f"ConfigMap {KUBE_SYSTEM}/{RESERVATION_CONFIG_MAP}",
-            f"an entry does not count: {problem}",
-            "correct or delete it: kubectl edit configmap "
-            f"--namespace {KUBE_SYSTEM} {RESERVATION_CONFIG_MAP}",
+            "reservation-not-accepted",
+            f"NodeReservation {name}",
+            f"it is not in force: {problem}",
+            f"correct it or delete it: ringwise unreserve {name}",
         )
     for one in known.entries:
         gone = [node for node in one.nodes if node not in view.cluster.node_id]

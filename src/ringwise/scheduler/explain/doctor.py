@@ -122,6 +122,7 @@ def diagnose(
         _superpods,
         _racks,
         _hyper_nodes,
+        _not_served,
         _queues,
         _limits,
         _jobs,
@@ -410,6 +411,17 @@ def _hyper_nodes(view: SchedulerView) -> Iterator[Finding]:
                 problem.sentence,
                 _HYPER_NODE_CURES[problem.kind],
             )
+
+
+def _not_served(view: SchedulerView) -> Iterator[Finding]:
+    for kind in sorted(view.cluster.not_served):
+        yield Finding(
+            ERROR,
+            "kind-not-served",
+            f"kind {kind}",
+            "the API server does not serve it; the last known objects stay in force",
+            "install the Helm chart, which has the CustomResourceDefinition",
+        )
 
 
 def _superpods(view: SchedulerView) -> Iterator[Finding]:

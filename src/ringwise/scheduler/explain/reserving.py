@@ -13,6 +13,7 @@ from ringwise.scheduler.explain.forecast import all_runs
 from ringwise.scheduler.node_states import NodeState, chips_of_node, is_open, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import NodeReservation
+from ringwise.state.node_windows import NodeReservationTable
 from ringwise.topology.natural import natural_key
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import ACCELERATOR_TYPE
@@ -135,15 +136,6 @@ def running_then(
 
 def overlap(one: NodeReservation, others: Sequence[NodeReservation]) -> str:
     """What keeps it from being added to the others; empty: nothing."""
-    nodes = set(one.nodes)
-    for other in others:
-        if other.name == one.name:
-            return f"there is a reservation {one.name} already"
-        shared = sorted(nodes.intersection(other.nodes), key=natural_key)
-        if shared and one.start < other.end and other.start < one.end:
-            more = f" and {counted(len(shared) - 1, 'more node')}" if len(shared) > 1 else ""
-            return (
-                f"{shared[0]}{more} {agrees(len(shared), 'is', 'are')} reserved for {other.holder} from "
-                f"{time_text(other.start)} to {time_text(other.end)} ({other.name})"
-            )
-    return ""
+    if any(other.name == one.name for other in others):
+        return f"there is a reservation {one.name} already"
+    return NodeReservationTable(others).overlap(one)

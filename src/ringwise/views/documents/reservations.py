@@ -35,19 +35,20 @@ class ReservationFields(TypedDict):
     start: Nanoseconds
     end: Nanoseconds
     state: Annotated[str, Meta(description="ahead or current.")]
-    by: str
-    at: str
+    by: Annotated[str, Meta(description="The user who created it; empty if admission did not record it.")]
+    at: Annotated[str, Meta(description="When it was created.")]
+    reason: str
     troubles: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
     running: Annotated[list[RunsThereFields], Meta(description="Nobody is evicted for a reservation.")]
 
 
 class ReservationsDocument(TypedDict):
-    """All reservations that are not over."""
+    """All reservations that are accepted and not over."""
 
     schema: Literal["ringwise.io/reservations/v1"]
     now: Nanoseconds
     reservations: list[ReservationFields]
-    problems: Annotated[list[str], Meta(description="Entries that cannot be read and do not count.")]
+    problems: Annotated[list[str], Meta(description="Reservations that were not accepted, and why.")]
     more: NotRequired[More]
 
 

@@ -1,0 +1,135 @@
+"""The custom resources of ringwise.io, by which operators say what they want.
+
+Each kind is a component that decides which of its objects are in force, and says so in their conditions. Its
+last known objects are a table of the leader record: they stay in force while the API server does not serve
+the kind, because such a kind is not an empty list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from ringwise.durations import earliest, time_text
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, Condition, SetConditions
+from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
+from ringwise.wellknown import ApiResource
+
+T = TypeVar("T")
+
+#: The minimum time between two writes of the conditions of an object, in nanoseconds.
+STATUS_INTERVAL = 10_000_000_000
+
+
+class CustomResources(Component, Generic[T]):
+    """Objects of one kind, which has a name and a generation."""
+
+    resource: ApiResource
+
+    def __init__(self, context: Context, value: type[T]) -> None:
+        super().__init__(context)
+        #: By name, as they are in the API.
+        self._objects = context.record.add(
+            RecordTable(self.resource.plural, value, subject=lambda name, entry: "")
+        )
+        #: Those of the record of the previous leader that were not seen since.
+        self._recorded: set[str] = set()
+        #: Something that decides which objects are in force changed.
+        self._stale = False
+        #: By name: what was decided, what was written last, and when.
+        self._conditions: Mapping[str, SetConditions] = {}
+        self._written: dict[str, tuple[SetConditions, int]] = {}
+        #: When time alone decides something, and when conditions may be written that are not.
+        self._next: int | None = None
+        self._next_write: int | None = None
+
+    # -- for each kind ------------------------------------------------------------------------
+
+    def decide(self, now: int) -> Sequence[SetConditions]:
+        """Put what is in force into the state, set `_next`, and return the conditions of all objects."""
+        raise NotImplementedError
+
+    def put(self, name: str, one: T) -> None:
+        self._objects[name] = one
+        self._recorded.discard(name)
+        self._stale = True
+
+    def drop(self, name: str) -> None:
+        if self._objects.pop(name) is not None:
+            self._written.pop(name, None)
+            self._recorded.discard(name)
+            self._stale = True
+
+    # -- the kind itself ----------------------------------------------------------------------
+
+    def hears(self) -> Handlers:
+        return {ev.KindServed: self._kind_served}
+
+    def known(self) -> Iterator[ev.Event]:
+        if self.resource.kind in self._state.not_served:
+            yield ev.KindServed(self.resource.kind, False)
+
+    def _kind_served(self, event: ev.KindServed, now: int) -> None:
+        if event.resource != self.resource.kind:
+            return
+        if not event.served:
+            self._state.not_served.add(event.resource)
+        else:
+            self._state.not_served.discard(event.resource)
+            for name in sorted(self._recorded):
+                self.drop(name)
+
+    def restore(self, record: RestoredRecord, now: int) -> None:
+        if self.resource.kind not in self._state.not_served:
+            return
+        for name, one in record.of(self._objects).items():
+            if name not in self._objects:
+                self.put(name, one)
+                self._recorded.add(name)
+
+    # -- in a turn ----------------------------------------------------------------------------
+
+    def deadline(self) -> int | None:
+        return earliest(self._next, self._next_write)
+
+    def settle(self, now: int) -> None:
+        if self._stale or (self._next is not None and self._next <= now):
+            self._stale, self._next = False, None
+            self._conditions = {one.name: one for one in self.decide(now)}
+            self._next_write = now
+
+    def publish(self, now: int) -> Sequence[Command]:
+        if self._next_write is None or self._next_write > now:
+            return ()
+        self._next_write = None
+        commands: list[Command] = []
+        for name, wanted in self._conditions.items():
+            last, at = self._written.get(name, (None, now - STATUS_INTERVAL))
+            if wanted == last:
+                continue
+            if at + STATUS_INTERVAL > now:
+                self._next_write = earliest(self._next_write, at + STATUS_INTERVAL)
+                continue
+            self._written[name] = wanted, now
+            commands.append(wanted)
+        return commands
+
+
+def accepted(problem: tuple[str, str] | None, message: str = "") -> Condition:
+    """Return the condition Accepted; `problem` is the reason, and the message, why it is not."""
+    if problem is None:
+        return Condition("Accepted", True, "Accepted", message)
+    return Condition("Accepted", False, *problem)
+
+
+def window(start: int | None, end: int | None, now: int, *, is_accepted: bool) -> Condition:
+    """Return the condition Active of what is in force from one time to another."""
+    if not is_accepted:
+        return Condition("Active", False, "NotAccepted")
+    if end is not None and end <= now:
+        return Condition("Active", False, "Ended", f"ended at {time_text(end)}")
+    if start is not None and start > now:
+        return Condition("Active", False, "NotStarted", f"starts at {time_text(start)}")
+    return Condition("Active", True, "Started", "" if end is None else f"ends at {time_text(end)}")

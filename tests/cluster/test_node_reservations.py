@@ -1,0 +1,172 @@
+"""NodeReservations on a real API server: validation, conditions, rights, and a kind that is not served."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.checkout import ROOT
+from tests.cluster.cluster import Cluster, node_of, shipped_objects
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import Object, node, pod, vcjob
+
+pytestmark = pytest.mark.cluster
+
+PATH = "/apis/ringwise.io/v1alpha1/nodereservations"
+PAGE = ROOT / "docs" / "reference" / "nodereservation.md"
+
+
+def reservation(name: str, **spec: Any) -> Object:
+    return {
+        "apiVersion": "ringwise.io/v1alpha1",
+        "kind": "NodeReservation",
+        "metadata": {"name": name},
+        "spec": {"holder": {"namespace": "nobody"}, "endTime": "2099-01-01T00:00:00Z", **spec},
+    }
+
+
+SOON = {"startTime": "2098-12-31T00:00:00Z"}
+REFUSED = {
+    "exactly one of nodeNames, nodeSelector, leafSwitch, superPod": reservation("a", **SOON),
+    "exactly one of queue and namespace": reservation("a", superPod=1, holder={}, **SOON),
+    "endTime must be later than startTime": reservation("a", superPod=1, startTime="2099-01-01T00:00:00Z"),
+    "at most 366 days later": reservation("a", superPod=1, startTime="2097-01-01T00:00:00Z"),
+    "Duplicate value": reservation("a", nodeNames=["n", "n"], **SOON),
+    'unknown field "spec.exclusive"': reservation("a", superPod=1, exclusive=True, **SOON),
+}
+
+
+def conditions(cluster: Cluster, name: str) -> dict[str, str]:
+    """Reason by type, of the conditions of the newest generation."""
+    found = cluster.api.get(f"{PATH}/{name}")
+    return {
+        one["type"]: one["reason"]
+        for one in found.get("status", {}).get("conditions", ())
+        if one["observedGeneration"] == found["metadata"]["generation"]
+    }
+
+
+def test_reservations_are_validated_and_have_conditions(cluster: Cluster, operator: Path) -> None:
+    cluster.apply([node("kept-1"), node("kept-2")])
+    for message, made in REFUSED.items():
+        said = cluster.kubectl("create", "-f", "-", stdin=json.dumps(made), check=False)
+        assert message in said
+    examples = yaml.safe_load_all("\n---\n".join(re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.S)))
+    for one in examples:
+        cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(one))
+    leader = cluster.run("scheduler", "controller")
+    soon = {"endTime": "2098-12-31T01:00:00Z", **SOON}
+    far = reservation("far", nodeNames=["kept-9"], **soon)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(far))
+    made = reservation("night", nodeSelector={"kubernetes.io/hostname": "kept-1"}, **soon)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    accepted = {"Accepted": "Accepted", "Active": "NotStarted"}
+    cluster.wait(lambda: conditions(cluster, "night") == accepted, "it is accepted")
+    refused = {"Accepted": "NodeNotFound", "Active": "NotAccepted"}
+    cluster.wait(lambda: conditions(cluster, "far") == refused, "it is not accepted")
+    # Another that overlaps, created while no scheduler runs.
+    cluster.crash(leader)
+    later = reservation("later", nodeNames=["kept-2", "kept-1"], **soon)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(later))
+    cluster.stop_components()
+    cluster.run("scheduler", "controller")
+    cluster.wait(lambda: conditions(cluster, "later").get("Accepted") == "Overlaps", "it overlaps")
+    assert conditions(cluster, "night") == accepted
+    listed = cluster.kubectl("get", "ringwise")
+    assert re.search(r"night\s+nobody\s+\S+\s+\S+\s+True\s+False", listed), listed
+    findings = json.loads(kubectl_ringwise(operator, "doctor", "-o", "json").stdout)["findings"]
+    assert {one["where"] for one in findings if one["code"] == "reservation-not-accepted"} == {
+        "NodeReservation far",
+        "NodeReservation later",
+    }
+    # A change by kubectl, and a deletion by the command.
+    cluster.kubectl("patch", "nres/night", "--type=merge", "-p", json.dumps({"spec": {"startTime": None}}))
+    done = kubectl_ringwise(operator, "unreserve", "night")
+    assert done.returncode == 0, done.stderr
+    cluster.wait(lambda: conditions(cluster, "later").get("Accepted") == "Accepted", "it is accepted now")
+    before = cluster.api.get(f"{PATH}/later")["metadata"]["resourceVersion"]
+    cluster.apply([node("kept-3")])
+    cluster.apply([pod("some-0", 1)])
+    cluster.wait_running("some", 1)
+    assert cluster.api.get(f"{PATH}/later")["metadata"]["resourceVersion"] == before
+
+
+def test_reservations_stay_in_force_while_the_kind_is_not_served(cluster: Cluster, operator: Path) -> None:
+    cluster.apply([node("kept-1")])
+    cluster.run("scheduler", "controller")
+    cluster.kubectl(
+        "apply",
+        "-f",
+        "-",
+        stdin=json.dumps(reservation("night", nodeNames=["kept-1"], endTime=_in_a_month())),
+    )
+    active = {"Accepted": "Accepted", "Active": "Started"}
+    cluster.wait(lambda: conditions(cluster, "night") == active, "it is in force")
+    (crd,) = (one for one in shipped_objects() if one["metadata"]["name"] == "nodereservations.ringwise.io")
+    cluster.kubectl("delete", "crd", "nodereservations.ringwise.io")
+    try:
+
+        def told() -> bool:
+            findings = json.loads(kubectl_ringwise(operator, "doctor", "-o", "json").stdout)["findings"]
+            return any(one["code"] == "kind-not-served" and one["severity"] == "error" for one in findings)
+
+        cluster.wait(told, "doctor reports an error")
+        cluster.apply([vcjob("waits", 1, 8)])
+        reason = f"{cluster.namespace}/waits"
+
+        def said() -> bool:
+            return "node-reserved" in kubectl_ringwise(operator, "why", reason).stdout
+
+        cluster.wait(said, "why names the reservation")
+        # The next leader has it from the record.
+        cluster.stop_components()
+        cluster.run("scheduler", "controller")
+        cluster.wait(said, "why names the reservation")
+        assert not any(map(node_of, cluster.pods("waits")))
+    finally:
+        cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(crd))
+        cluster.kubectl("wait", "--for=condition=Established", "crd/nodereservations.ringwise.io")
+    # A list succeeds: the reservation was deleted with its kind.
+    (pod_of_waits,) = cluster.wait_running("waits", 1)
+    assert node_of(pod_of_waits) == "kept-1"
+
+
+def _in_a_month() -> str:
+    return (datetime.now(UTC) + timedelta(days=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_only_its_role_grants_reservations(cluster: Cluster) -> None:
+    accounts = ("tenant", "editor", "chief", "reader")
+    cluster.apply(
+        [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}} for name in accounts]
+    )
+    grants = {
+        "editor": "ringwise-nodereservation-editor",
+        "chief": "ringwise-operator",
+        "reader": "ringwise-view",
+    }
+    for name, role in grants.items():
+        subject = f"--serviceaccount={cluster.namespace}:{name}"
+        cluster.kubectl("create", "clusterrolebinding", f"test-{name}", f"--clusterrole={role}", subject)
+    subject = f"--serviceaccount={cluster.namespace}:tenant"
+    cluster.kubectl("create", "rolebinding", "test-tenant", "--clusterrole=admin", subject)
+
+    def may(name: str, verb: str) -> bool:
+        user = f"--as=system:serviceaccount:{cluster.namespace}:{name}"
+        said = cluster.kubectl("auth", "can-i", verb, "nodereservations.ringwise.io", user, check=False)
+        return "yes" in said.split()
+
+    cluster.wait(lambda: may("chief", "create"), "the operator's role is aggregated")
+    rights = {name: [verb for verb in ("list", "create", "delete") if may(name, verb)] for name in accounts}
+    assert rights == {
+        "tenant": [],
+        "editor": ["list", "create", "delete"],
+        "chief": ["list", "create", "delete"],
+        "reader": ["list"],
+    }
