@@ -215,9 +215,9 @@ class _Maker:
             "queue-discipline": ("best-effort", "strict"),
             "ring-packing": ("document", "tight-node"),
             "defragment": ("plan", "auto", "off"),
-            "fault-cool-down": ("0", "60"),
+            "fault-cooldown": ("0", "60"),
             "preempt-again-after": ("0", "60"),
-            "expected-duration-grace": ("0", "30"),
+            "expected-duration-grace-period": ("0", "30"),
         }
         for name, values in choices.items():
             if self.often(0.3):

@@ -127,7 +127,7 @@ BURST_CHIPS_PER_USER = "ringwise.io/burst-chips-per-user"
 LONGEST_RUN_TIME = "ringwise.io/longest-run-time"
 AT_RUN_TIME_END = "ringwise.io/at-run-time-end"
 #: When the longest run time of its queue is over for a job: RFC 3339. Scheduler, on the PodGroup.
-RUN_TIME_ENDS = "ringwise.io/run-time-ends"
+RUN_TIME_ENDS = "ringwise.io/max-run-time-end"
 #: How a simulated pod ends: succeed, fail or forever. User of the lab.
 SIMULATE = "ringwise.io/simulate"
 #: Processes of the job are restarted in place; the values are read by Huawei's components. User.
@@ -183,14 +183,14 @@ PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
 #: The longest such time that counts for jobs of a Queue: a Go duration, an hour where there is none.
 #: Administrator, on the Queue.
-LONGEST_COOLDOWN = "ringwise.io/longest-cooldown"
+LONGEST_COOLDOWN = "ringwise.io/max-cooldown"
 #: When a job wrote its last checkpoint: RFC 3339. User, on pods or the PodGroup.
 CHECKPOINT_TIME = "ringwise.io/checkpoint-time"
 #: "true": what jobs of a Queue say about their checkpoints counts for the work that an eviction loses.
 #: Administrator, on the Queue.
-BELIEVE_CHECKPOINTS = "ringwise.io/believe-checkpoints"
+BELIEVE_CHECKPOINTS = "ringwise.io/trust-checkpoints"
 #: When, why and for which job the pod is about to be evicted: the warning before it. Scheduler.
-EVICTED = "ringwise.io/evicted"
+EVICTED = "ringwise.io/eviction-notice"
 #: When the pod may run in a zone; how many pods may be evicted. Copied to the PodGroup and not read by
 #: Ringwise. User.
 REVOCABLE_ZONE = "volcano.sh/revocable-zone"
@@ -265,7 +265,7 @@ RESCHEDULE_IN_PLACE = "reschedule-in-place"
 POD_STATUS = "huawei.com/pod-status"
 #: Why the scheduler does not restart the job of this failed pod, although `fault-retry-times` is set (F5).
 #: The controller ends the job then. Scheduler.
-RESTART_REFUSED = "ringwise.io/restart-refused"
+RESTART_REFUSED = "ringwise.io/restart-rejected"
 #: How many pods before this one kubelet rejected at admission, one after the other (F5). Controller.
 KUBELET_REJECTIONS = "ringwise.io/kubelet-rejections"
 #: What a pod has of its shared chip: percent of the cores, megabytes of the memory, and the policy. As labels
@@ -414,13 +414,13 @@ MOUNTED_CHIPS_KEY = "RingwiseMountedChips"
 MOUNTED_SHARES_KEY = "RingwiseMountedShares"
 #: Its data key with the chips that each pod may have whose mount the device plugin has no record of, by the
 #: pod's uid (rule N8). The same.
-DOUBTFUL_CHIPS_KEY = "RingwiseDoubtfulChips"
+DOUBTFUL_CHIPS_KEY = "RingwiseUnconfirmedChips"
 #: Its data key with the device ids that kubelet lists for each pod (namespace/name) in its pod-resources API;
 #: empty: kubelet did not answer. The same.
 KUBELET_LISTING_KEY = "RingwiseKubeletDevices"
 #: Its data key with the chips that `ringwise isolate` took out of use: no fault, and in no list of faults
 #: (rule F4). The same.
-ISOLATED_CHIPS_KEY = "RingwiseIsolation"
+ISOLATED_CHIPS_KEY = "RingwiseIsolatedChips"
 #: Its data key with how much chips were used while their pod had them: mean in percent, and the seconds that
 #: it is about, by name of the chip. Only where the driver tells it. The same.
 UTILIZATION_KEY = "RingwiseUtilization"

@@ -242,7 +242,7 @@ def run_spec(spec: Spec, rig: Rig) -> None:
     rig.run()
     gone = rig.evictions()
     assert sorted(len(left(rig, job.name)) for job in spec.running) == sorted(spec.left)
-    assert (rig.reason("taker") == "making-room") is spec.starts
+    assert (rig.reason("taker") == "evictions-in-progress") is spec.starts
     rig.gone(*gone)
     rig.run()
     assert len(rig.places("taker")) == (spec.wants.pods if spec.starts else 0)
@@ -641,7 +641,7 @@ def test_who_is_refused_is_asked_again_later_and_others_go_meanwhile(action: str
     assert sorted(rig.evictions()) == ["costly-0", "costly-1"]
     [told] = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.key == "default/taker"]
     assert (told.reason, told.message) == (
-        "EvictionRefused",
+        "FailedEviction",
         f"default/cheap is not evicted for it: {BUDGET}",
     )
     removed = [one.pod for one in rig.commands if isinstance(one, AnnotatePod) and EVICTED in one.remove]

@@ -45,7 +45,7 @@ def test_lower_priority_is_evicted_its_chips_are_reserved_and_the_job_starts_whe
     rig.step()
     assert len(rig.evictions()) == 1
     assert rig.places("boss") == {}
-    assert rig.reason("boss") == "making-room"
+    assert rig.reason("boss") == "evictions-in-progress"
     kept = rig.machine.view.reservation_of("default/boss")
     assert kept is not None
     assert kept.chip_count == 4
@@ -424,7 +424,7 @@ def test_freed_cpu_is_kept_for_the_preemptor_while_the_victims_come_back() -> No
     assert len(rig.places("low")) == 8
     rig.submit("boss", chips=0, pods=8, cpu_milli=8_000, priority="high")
     rig.run()
-    assert rig.reason("boss") == "making-room"
+    assert rig.reason("boss") == "evictions-in-progress"
     assert len(rig.evictions()) == 8
     for victim in list(rig.evictions()):
         rig.gone(victim)

@@ -179,7 +179,7 @@ def test_malformed_objects_affect_no_others(cluster: Cluster) -> None:
     )
     assert scheduler.running
     assert all(component.running for component in cluster.components)
-    cluster.wait(lambda: scheduler.metric("ringwise_malformed_objects") >= 1, "the scheduler counts them")
+    cluster.wait(lambda: scheduler.metric("ringwise_invalid_objects") >= 1, "the scheduler counts them")
     cluster.wait(lambda: "basic-tor-node-cm" in scheduler.log(), "its log names one")
     # Each has an event; that of the node, which has no namespace, is in the default namespace.
     for kind, name, namespace in (
@@ -191,12 +191,12 @@ def test_malformed_objects_affect_no_others(cluster: Cluster) -> None:
             partial(_has_malformed_event, cluster, kind, name, namespace),
             f"an event says what is wrong with {kind} {name}",
         )
-    assert "Malformed" in cluster.kubectl("describe", "pod", "strange-3")
+    assert "InvalidObject" in cluster.kubectl("describe", "pod", "strange-3")
 
 
 def _has_malformed_event(cluster: Cluster, kind: str, name: str, namespace: str) -> bool:
     return any(
-        event["reason"] == "Malformed"
+        event["reason"] == "InvalidObject"
         and (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == (kind, name)
         for event in cluster.api.items(f"/api/v1/namespaces/{namespace}/events")
     )

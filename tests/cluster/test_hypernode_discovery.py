@@ -177,7 +177,7 @@ def test_what_others_made_is_not_touched_and_the_next_leader_continues(discoveri
 
     def told() -> bool:
         events = cluster.api.items("/api/v1/namespaces/default/events")
-        return any(one["reason"] == "DiscoveredByOthers" for one in events)
+        return any(one["reason"] == "HyperNodeConflict" for one in events)
 
     cluster.wait(told, "an event says that Volcano's controller discovers the type")
     assert "made by Volcano's controller" in first.log()

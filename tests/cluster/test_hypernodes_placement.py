@@ -125,7 +125,7 @@ def test_soft_mode_takes_the_lowest_tier_and_pods_of_a_deployment_ask_by_annotat
 
     def told() -> list[str]:
         found = cluster.events("PodGroup", group)
-        return [one["message"] for one in found if one["reason"] == "NetworkTopologyUnread"]
+        return [one["message"] for one in found if one["reason"] == "InvalidNetworkTopology"]
 
     (message,) = cluster.wait(told, "the mode is told")
     assert "must be hard or soft, got 'hrad' (did you mean 'hard'?); it counts as hard" in message

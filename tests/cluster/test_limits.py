@@ -99,7 +99,7 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
 
 
 def test_a_run_time_ends_across_leaders(cluster: Cluster) -> None:
-    cluster.configure({"run-time-warning": str(WARNING)})
+    cluster.configure({"max-run-time-warning": str(WARNING)})
     cluster.apply(
         [
             *nodes(2),
@@ -114,8 +114,8 @@ def test_a_run_time_ends_across_leaders(cluster: Cluster) -> None:
     # The next leader goes on with what this one wrote.
     cluster.crash(scheduler)
     cluster.run("scheduler")
-    cluster.wait(lambda: told(cluster, "ends", "RunTimeEnds"), "it is warned")
-    (message,) = told(cluster, "ends", "RunTimeEnds")
+    cluster.wait(lambda: told(cluster, "ends", "MaxRunTimeApproaching"), "it is warned")
+    (message,) = told(cluster, "ends", "MaxRunTimeApproaching")
     assert f"the longest run time of queue short is {LONGEST}s" in message
     cluster.wait(lambda: phase(cluster, "ends") == "Terminated", "it is ended")
     assert not cluster.pods("ends")
@@ -159,7 +159,7 @@ def test_pods_count_for_the_queue_they_were_bound_in_across_leaders(cluster: Clu
 
 
 def test_a_vcjob_gets_its_queue_back_and_its_run_time_ends_wherever_it_is_moved(cluster: Cluster) -> None:
-    cluster.configure({"run-time-warning": str(WARNING)})
+    cluster.configure({"max-run-time-warning": str(WARNING)})
     cluster.apply([*nodes(3), queue("short", longest_run_time=f"{LONGEST}s"), queue("wide")])
     scheduler = cluster.run()
     group = pod_group("moved", 1)
@@ -180,7 +180,10 @@ def test_a_vcjob_gets_its_queue_back_and_its_run_time_ends_wherever_it_is_moved(
     assert queue_of("moved") == "wide"
     cluster.crash(scheduler)
     cluster.run("scheduler")
-    cluster.wait(lambda: told(cluster, "moved", "RunTimeEnds"), "it is warned")
-    assert f"the longest run time of queue short is {LONGEST}s" in told(cluster, "moved", "RunTimeEnds")[0]
+    cluster.wait(lambda: told(cluster, "moved", "MaxRunTimeApproaching"), "it is warned")
+    assert (
+        f"the longest run time of queue short is {LONGEST}s"
+        in told(cluster, "moved", "MaxRunTimeApproaching")[0]
+    )
     cluster.wait(lambda: not cluster.pods("moved"), "it is ended")
     cluster.wait(lambda: phase(cluster, "train") == "Terminated", "so is the vcjob")

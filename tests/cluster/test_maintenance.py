@@ -222,7 +222,7 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
     def reported(node: str) -> tuple[str, str, str]:
         data = cluster.api.get(f"{CONFIG_MAPS}/mindx-dl-deviceinfo-{node}")["data"]
         lists = json.loads(data["DeviceInfoCfg"])["DeviceInfo"]["DeviceList"]
-        return data.get("RingwiseIsolation", ""), lists[CHIP], lists[f"{CHIP}-Unhealthy"]
+        return data.get("RingwiseIsolatedChips", ""), lists[CHIP], lists[f"{CHIP}-Unhealthy"]
 
     def unmoved() -> None:
         pods = cluster.pods("train")

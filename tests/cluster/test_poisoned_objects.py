@@ -197,7 +197,7 @@ def test_hostile_reports_in_the_middle_of_a_rescheduling_hurt_no_other_job(clust
     # One event for each problem, in one line; the log has short lines.
     for namespace in ("kube-system", "mindx-dl"):
         for event in cluster.api.items(f"/api/v1/namespaces/{namespace}/events"):
-            if event["reason"] == "Malformed":
+            if event["reason"] == "InvalidObject":
                 assert event.get("count", 1) == 1
                 assert len(event["message"].splitlines()) == 1
                 assert len(event["message"]) < 400, event["message"]

@@ -37,13 +37,13 @@ def asked(cluster: Cluster, *arguments: str) -> str:
 
 
 def allow(cluster: Cluster, longest: str | None) -> None:
-    cluster.api.patch(QUEUE, {"metadata": {"annotations": {"ringwise.io/longest-cooldown": longest}}})
+    cluster.api.patch(QUEUE, {"metadata": {"annotations": {"ringwise.io/max-cooldown": longest}}})
 
 
 def warning(cluster: Cluster) -> str:
     """What was written to a pod before it was deleted."""
     pods = [one.object for one in cluster.history(PODS, "low-")]
-    found = [pod["metadata"].get("annotations", {}).get("ringwise.io/evicted", "") for pod in pods]
+    found = [pod["metadata"].get("annotations", {}).get("ringwise.io/eviction-notice", "") for pod in pods]
     return next(filter(None, found), "")
 
 

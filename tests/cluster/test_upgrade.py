@@ -212,7 +212,7 @@ def test_upgrade_and_rollback_with_running_jobs(cluster: Cluster, versions: tupl
     nothing_changed("after the upgrade")
     # What an earlier version does not know: it ignores it.
     cluster.api.patch(f"{JOBS}/train", {"metadata": {"annotations": {"ringwise.io/user": "ana"}}})
-    cluster.api.patch(DEFAULT_QUEUE, {"metadata": {"annotations": {"ringwise.io/longest-cooldown": "1h"}}})
+    cluster.api.patch(DEFAULT_QUEUE, {"metadata": {"annotations": {"ringwise.io/max-cooldown": "1h"}}})
     back = hand_over(cluster, new, former)
     probe(cluster, "probe-c")
     nothing_changed("after the rollback")
@@ -220,7 +220,7 @@ def test_upgrade_and_rollback_with_running_jobs(cluster: Cluster, versions: tupl
     probe(cluster, "probe-d")
     nothing_changed("after the second upgrade")
     assert cluster.api.get(f"{JOBS}/train")["metadata"]["annotations"]["ringwise.io/user"] == "ana"
-    cluster.api.patch(DEFAULT_QUEUE, {"metadata": {"annotations": {"ringwise.io/longest-cooldown": None}}})
+    cluster.api.patch(DEFAULT_QUEUE, {"metadata": {"annotations": {"ringwise.io/max-cooldown": None}}})
 
     # -- and everything goes on where it was ----------------------------------------------------------------
     cluster.apply([node_report(f"node-{number}", ALL, index=10 + number) for number in range(1, 6)])

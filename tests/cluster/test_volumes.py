@@ -115,7 +115,7 @@ def test_prebound_claims_pin_their_pods_whatever_else_they_ask_for(cluster: Clus
     }
     cluster.apply([by_selector, by_affinity])
     for name in ("selects", "prefers"):
-        wait_told(cluster, name, "volume-elsewhere 2")
+        wait_told(cluster, name, "volume-node-affinity-conflict 2")
 
 
 def test_zones_limits_of_attached_volumes_and_claims_for_one_pod(cluster: Cluster) -> None:
@@ -156,7 +156,7 @@ def test_a_volume_is_made_where_its_driver_has_room_and_a_job_starts_when_there_
     provision(cluster, "room", lambda node: {"node": node})
     wait_on(cluster, "train", "node-2")
     cluster.apply([with_scratch(vcjob("late", 1, 8), "room")])
-    wait_told(cluster, "late", "no-storage-here 1")
+    wait_told(cluster, "late", "insufficient-storage-on-node 1")
     cluster.api.patch(f"{STORAGE_CAPACITIES}/room-1", {"capacity": "5Gi"})
     cluster.wait(lambda: selected(cluster, "late-work-0-scratch") == "node-1", "node-1 is selected")
 
@@ -258,7 +258,7 @@ def test_what_is_missing_is_named_and_the_pod_starts_when_it_is_there(cluster: C
     wait_told(cluster, "lacks-class", "classless", "missing-class")
     cluster.apply([STATIC, volume("away", "static", node="node-9"), claim("away", "static")])
     cluster.apply([using(pod("elsewhere", 1), "away")])
-    wait_told(cluster, "elsewhere", "volume-elsewhere 2")
+    wait_told(cluster, "elsewhere", "volume-node-affinity-conflict 2")
     cluster.apply([vcjob("unharmed", 1, 1)])
     cluster.wait_running("unharmed", 1)
     cluster.apply([LOCAL, volume("here", "local", node="node-2"), claim("missing-claim", "local")])

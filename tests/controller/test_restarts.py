@@ -150,7 +150,7 @@ def test_F5_which_jobs_wait(sentence: str, chips: int, scheduler: str, phase: st
 
 
 def test_F5_a_refusal_that_somebody_else_wrote_does_not_fill_the_status() -> None:
-    refusal = {"ringwise.io/restart-refused": "no " * 50_000}
+    refusal = {"ringwise.io/restart-rejected": "no " * 50_000}
     job = job_of(task_of("w", 1, chips=8, annotations={**FAILS, **refusal}))
     lab = lab_with(replace(job, labels=TWICE))
     ended = at(lab, 6)

@@ -68,12 +68,12 @@ def moved(api: FakeApiServer) -> None:
     for index in (0, 1):
         where = f"Successfully assigned default/train-worker-{index} to node-{index + 1}"
         event(api, 30.2 + index / 10, "Pod", f"train-worker-{index}", "Scheduled", where, f"old-{index}")
-    event(api, 90.1, "PodGroup", gang, "FaultFound", "train-worker-0: Ascend910-3 of node-1 is unhealthy")
+    event(api, 90.1, "PodGroup", gang, "FaultDetected", "train-worker-0: Ascend910-3 of node-1 is unhealthy")
     event(api, 90.2, "PodGroup", gang, "Rescheduling", "pod level: train-worker-0 is restarted")
     why = "Pod is deleted: Ascend910-3 of node-1 is unhealthy"
     event(api, 90.3, "Pod", "train-worker-0", "Rescheduled", why, "old-0")
     # Of other jobs, and of no use.
-    event(api, 50, "PodGroup", "other", "FaultFound", "other-0: node-9 is gone")
+    event(api, 50, "PodGroup", "other", "FaultDetected", "other-0: node-9 is gone")
     event(api, 50, "Pod", "train-worker-1", "Pulled", "Container image is present")
 
 

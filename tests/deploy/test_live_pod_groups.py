@@ -56,9 +56,9 @@ def ask(monkeypatch: pytest.MonkeyPatch, pods: list[dict[str, Any]], *arguments:
 
 def test_why_says_that_a_pod_waits_for_its_pod_group(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = ask(monkeypatch, [owned("chat-1-a")], "why", "chat-1-a")
-    assert (answer["outcome"], answer["reason"]["code"]) == ("pending", "pod-group-awaited")
+    assert (answer["outcome"], answer["reason"]["code"]) == ("pending", "pod-group-not-created")
     (job,) = ask(monkeypatch, [owned("chat-1-a")], "get")["jobs"]
-    assert job["reason"]["code"] == "pod-group-awaited"
+    assert job["reason"]["code"] == "pod-group-not-created"
 
 
 def test_bare_pods_and_clusters_without_pod_groups_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:

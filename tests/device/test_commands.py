@@ -350,9 +350,11 @@ async def test_chips_list(tmp_path: Path) -> None:
                 "data": {
                     "DeviceInfoCfg": json.dumps({"DeviceInfo": {"DeviceList": lists, "UpdateTime": 1}}),
                     "ManuallySeparateNPU": "Ascend910-4",
-                    "RingwiseIsolation": "Ascend910-3",
+                    "RingwiseIsolatedChips": "Ascend910-3",
                     "RingwiseMountedChips": json.dumps({pod["metadata"]["uid"]: "Ascend910-1"}),
-                    "RingwiseDoubtfulChips": json.dumps({old["metadata"]["uid"]: "Ascend910-1,Ascend910-5"}),
+                    "RingwiseUnconfirmedChips": json.dumps(
+                        {old["metadata"]["uid"]: "Ascend910-1,Ascend910-5"}
+                    ),
                 },
             },
         )

@@ -117,7 +117,7 @@ def isolate(node: Rig, *chips: str) -> None:
 async def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> None:
     async with rig() as node:
         isolate(node, "Ascend910-2")
-        await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2")
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "Ascend910-2")
         lists = node.device_list()
         assert "Ascend910-2" not in lists[CHIP].split(",")
         assert len(lists[CHIP].split(",")) == 7
@@ -128,7 +128,7 @@ async def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> No
         with pytest.raises(AdmissionError, match="an operator isolated it"):
             await node.admit("train")
         isolate(node)
-        await node.until(lambda: node.report()["RingwiseIsolation"] == "")
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "")
         assert await node.admit("train") == (2,)
 
 
@@ -146,7 +146,7 @@ async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fa
         assert await node.admit("train", 2) == (0, 1)
         isolate(node, "")
         everything = ",".join(f"Ascend910-{chip}" for chip in range(8))
-        await node.until(lambda: node.report()["RingwiseIsolation"] == everything)
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == everything)
         await node.until(lambda: json.loads(node.report()["RingwiseMountedChips"]))
         report = read(node)
         assert (report.free, report.unhealthy, report.faults) == (0, 0, ())
@@ -168,7 +168,7 @@ async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fa
 async def test_F4_a_separation_of_an_isolated_chip_outlives_a_restart() -> None:
     async with rig() as node:
         isolate(node, "Ascend910-2", "Ascend910-3")
-        await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2,Ascend910-3")
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "Ascend910-2,Ascend910-3")
         await node.stop()
         found = node.api.get(CONFIG_MAPS, REPORT)
         node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": "Ascend910-2"}})

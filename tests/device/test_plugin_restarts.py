@@ -166,7 +166,7 @@ async def test_N8_the_file_of_mounts_is_lost_and_what_the_pod_may_have_is_doubtf
     async with lost_record(real) as (node, uid):
         doubtful = {"Ascend910-0", "Ascend910-4", "Ascend910-5", *real.split(",")}
         wanted = {uid: ",".join(sorted(doubtful))}
-        await node.until(lambda: json.loads(node.report()["RingwiseDoubtfulChips"]) == wanted)
+        await node.until(lambda: json.loads(node.report()["RingwiseUnconfirmedChips"]) == wanted)
         assert json.loads(node.report()["RingwiseMountedChips"]) == {}
         assert doubtful.isdisjoint(node.device_list()[CHIP].split(","))
         assert node.annotations("train")[REAL] == real
@@ -185,18 +185,18 @@ async def test_N8_the_file_of_mounts_is_lost_and_what_the_pod_may_have_is_doubtf
             await node.admit("thief")
         node.api.remove(PODS, "default/train")
         node.kubelet.remove("default/train")
-        await node.until(lambda: json.loads(node.report()["RingwiseDoubtfulChips"]) == {})
+        await node.until(lambda: json.loads(node.report()["RingwiseUnconfirmedChips"]) == {})
         assert await node.admit("thief") == (5,)
 
 
 async def test_N8_a_lost_record_is_made_again_from_the_device_nodes_of_the_container(tmp_path: Path) -> None:
     async with lost_record("Ascend910-6,Ascend910-7", container_specs=tmp_path) as (node, uid):
-        await node.until(lambda: uid in node.report()["RingwiseDoubtfulChips"])
+        await node.until(lambda: uid in node.report()["RingwiseUnconfirmedChips"])
         devices = [("/dev/davinci4", "c"), ("/dev/davinci5", "c"), ("/dev/davinci_manager", "c")]
         write_spec(tmp_path, "c1/config.json", f"/kubepods/pod{uid}/c1", *devices)
         mounted = {uid: "Ascend910-4,Ascend910-5"}
         await node.until(lambda: json.loads(node.report()["RingwiseMountedChips"]) == mounted)
-        assert json.loads(node.report()["RingwiseDoubtfulChips"]) == {}
+        assert json.loads(node.report()["RingwiseUnconfirmedChips"]) == {}
         await node.until(lambda: node.annotations("train")[REAL] == "Ascend910-4,Ascend910-5")
         node.bind("next", "Ascend910-7")
         assert await node.admit("next") == (7,)

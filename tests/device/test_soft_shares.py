@@ -336,7 +336,7 @@ async def test_V20_a_lost_record_makes_the_chip_doubtful() -> None:
         for path in node.settings.state_folder.glob("*.jsonl"):
             path.unlink()
         await started_again(node)
-        await node.until(lambda: json.loads(node.report()["RingwiseDoubtfulChips"]))
+        await node.until(lambda: json.loads(node.report()["RingwiseUnconfirmedChips"]))
         with pytest.raises(AdmissionError, match="there is no record"):
             await soft_rig_allocate(node, "b", 20)
         assert node.device_list()[CHIP] == "Ascend910-1"

@@ -63,13 +63,13 @@ async def test_readiness_follows_the_component_and_health_does_not() -> None:
         text = (await fetched(port, "/metrics"))[1]
         for line in (
             "ringwise_bindings_total 1.0",
-            "ringwise_rescheduling_left_out 2.0",
-            'ringwise_throttled_namespace_processor_seconds{namespace="flood"} 12.5',
+            "ringwise_rescheduling_omitted_entries 2.0",
+            'ringwise_throttled_namespace_cpu_seconds{namespace="flood"} 12.5',
             'ringwise_bind_errors_total{kind="conflict"} 1.0',
             'ringwise_pending_jobs{reason="full"} 0.0',
             'ringwise_chips{resource="huawei.com/Ascend910",state="faulty"} 1.0',
             'ringwise_chip_capacity{resource="huawei.com/Ascend910"} 8.0',
-            'ringwise_chips_before_drain{resource="huawei.com/Ascend910"} 3.0',
+            'ringwise_chips_until_drain{resource="huawei.com/Ascend910"} 3.0',
             'volcano_schedule_attempts_total{result="scheduled"} 1.0',
         ):
             assert line in text.splitlines()

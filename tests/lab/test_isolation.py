@@ -161,7 +161,7 @@ data:
     - plugins: [{name: gang}, {name: topology910}]
     configurations:
     - name: init-params
-      arguments: {keep-off-without-duration: "false"}
+      arguments: {reserved-nodes-require-duration: "false"}
 """
     with running(tmp_path, nodes(1)):
         terminal.submit(text)

@@ -111,7 +111,7 @@ def test_a_job_is_warned_and_then_ended_or_requeued(terminal: Terminal, at_end: 
     terminal.ok("advance 2m")
     (pod,) = terminal.json("get pods")["pods"]
     shown = terminal.json(f"describe pod {pod['name']}")
-    assert "ringwise.io/run-time-ends" in str(shown)
+    assert "ringwise.io/max-run-time-end" in str(shown)
     (row,) = terminal.json("limits")["run_times"]
     assert (row["seconds"], row["at_end"]) == (3600, at_end)
     then = "is ended" if at_end == "end" else "is requeued"
@@ -173,7 +173,7 @@ def test_a_support_bundle_decides_limits_reservations_and_accounting_again(tmp_p
         for name in ("first", "second", "third"):
             terminal.submit(forever(name))
             terminal.ok("advance 5s")
-        assert terminal.json("why third")["reason"]["code"] == "waiting-jobs-limit-reached"
+        assert terminal.json("why third")["reason"]["code"] == "pending-jobs-limit-reached"
         bundle = tmp_path / "bundle.tar.gz"
         terminal.ok(f"support-bundle {bundle}")
         assert terminal.ok(f"replay {bundle}").startswith("identical: ")

@@ -194,7 +194,7 @@ CASES: Mapping[str, Case] = {
         job(1, networkTopology={"highestTierAllowed": 1}), board(2), settings=WITH_HYPER_NODES
     ),
     "topology-combined": near(2, **LARGE),
-    "malformed-job": Case(job(2, minAvailable=3)),
+    "invalid-job": Case(job(2, minAvailable=3)),
     "other-scheduler": Case(job(1, schedulerName="volcanoo", pod={"schedulerName": "volcanoo"})),
     "unknown-queue": Case(job(1, queue="defualt")),
     "no-chip-plugin": Case(job(1), settings=WITHOUT_CHIP_PLUGIN),
@@ -214,7 +214,7 @@ CASES: Mapping[str, Case] = {
         job(1, 1, resource="huawei.com/Ascend310", pod_labels={"npu-310-strategy": "cart"})
     ),
     "schedule-policy-needed": Case(job(1, 1, resource="huawei.com/npu")),
-    "no-chips-asked": Case(
+    "no-chips-requested": Case(
         job(
             1,
             selector={"accelerator-type": "module-910b-8"},
@@ -295,7 +295,7 @@ CASES: Mapping[str, Case] = {
     "switch-tor-count-invalid": Case(
         job(2, labels=LARGE), [*board(2), topology([("leaf-a", [("10.0.0.0", 0)])], 0)]
     ),
-    "switch-topology-unreadable": Case(
+    "switch-topology-invalid": Case(
         job(2, labels=LARGE), [*board(2), {**SWITCHES, "data": {"tor_info": "{"}}]
     ),
     "switch-and-superpod": Case(
@@ -329,7 +329,7 @@ CASES: Mapping[str, Case] = {
     "running-jobs-limit-reached": Case(
         job(1, queue="small"), [*board(2), limited({"max-running-jobs": "0"})]
     ),
-    "waiting-jobs-limit-reached": Case(
+    "pending-jobs-limit-reached": Case(
         job(1, queue="small"), [*board(2), limited({"max-waiting-jobs": "0"})]
     ),
     "no-node-fits": Case(job(1, selector={"zone": "b"})),
@@ -349,7 +349,7 @@ CASES: Mapping[str, Case] = {
     "logical-switches-too-few": Case(
         job(4, labels=LARGE), [*board(6), SWITCHES, filler("busy", "node-0", [0])]
     ),
-    "leftover-too-small": Case(
+    "too-few-free-nodes-under-switches": Case(
         job(4, labels={"tor-affinity": "normal-schema"}), [*board(6), SWITCHES, filler("busy", "node-0", [0])]
     ),
     "switches-too-full": Case(
@@ -360,7 +360,7 @@ CASES: Mapping[str, Case] = {
         [*board(6), SWITCHES, filler("busy", "node-0", [0])],
         settings=V2,
     ),
-    "sub-group-cut": Case(
+    "sub-group-incomplete": Case(
         partitions(job(6, 16, minAvailable=2, pod_annotations={**SUPERPOD, "sp-block": "32"}), 2, 3),
         superpods(5),
     ),
@@ -409,35 +409,35 @@ KINDS = {kind.code: kind for kind in all_kinds()}
 OF_ONE_NODE = {code for code, kind in KINDS.items() if kind.stage is Stage.PREDICATE} - {"no-node-fits"}
 #: Problems of the leaf switches and of SuperPoDs: `doctor` names them.
 OF_THE_TOPOLOGY = {
-    *("server-is-no-node", "server-under-two-switches", "switch-listed-twice", "switch-too-many-servers"),
+    *("server-not-a-node", "server-under-two-switches", "switch-listed-twice", "switch-too-many-servers"),
     *("switch-without-servers", "superpod-oversize"),
 }
 #: Why a running job is not moved, or no moves help: plans name them (M1).
 OF_MOVES = {kind.code for kind in vars(move_reasons).values() if isinstance(kind, ReasonKind)}
 #: What follows from a history, not from manifests: faults, evictions, failed bindings, defects, other jobs.
 OF_A_HISTORY = {
-    *("waits-behind", "pods-not-created"),
-    "hyper-node-left",
+    *("blocked-by-head-of-queue", "pods-not-created"),
+    "hyper-node-changed",
     *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
     *("wait-for-previous-nodes", "wait-for-planned-places"),
-    "backup-pod-waits",
-    *("volumes-awaited", "volumes-timed-out", "volume-binding-failed"),
+    "backup-pod-pending",
+    *("volumes-pending", "volumes-timed-out", "volume-binding-failed"),
     *("superpod-wait-for-old-nodes", "superpod-block-cannot-refill", "superpod-blocks-disagree"),
     *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
-    *("bind-failed", "internal-error", "making-room", "gang-not-complete", "tasks-not-complete"),
-    "sub-groups-not-complete",
+    *("bind-failed", "internal-error", "evictions-in-progress", "partial-gang", "tasks-incomplete"),
+    "sub-groups-incomplete",
     *(
         "no-pods-yet",
         "pods-never-created",
-        "pod-group-awaited",
+        "pod-group-not-created",
         "pods-missing",
         "queue-overused",
-        "queue-share-kept",
-        "queue-share-used",
+        "queue-quota-reserved",
+        "queue-over-fair-share",
         "queue-quota-insufficient",
     ),
     # Of a queue or a HyperNode, not of a job.
-    *("malformed-queue", "queue-protected", "malformed-hyper-node"),
+    *("invalid-queue", "queue-protected", "invalid-hyper-node"),
     # Of plugins that are not in the default configuration.
     *("cluster-overcommitted", "namespace-quota-insufficient", "queue-tree-broken"),
     # Of settings that a lab does not have, or of services that run.

@@ -466,7 +466,7 @@ def test_N8_mounted_and_doubtful_chips_of_pods() -> None:
     data = {
         "DeviceInfoCfg": json.dumps(device_info(free="Ascend910-2")),
         "RingwiseMountedChips": '{"a": "Ascend910-0,Ascend910-3", "b": "npu-1"}',
-        "RingwiseDoubtfulChips": '{"c": "Ascend910-1,Ascend910-4", "d": ""}',
+        "RingwiseUnconfirmedChips": '{"c": "Ascend910-1,Ascend910-4", "d": ""}',
     }
     (report,) = bundle(config_map("mindx-dl-deviceinfo-node-1", data)).reports
     assert (report.mounted, report.doubtful) == ({"a": 0b1001}, {"c": 0b10010})

@@ -236,7 +236,7 @@ def test_nodes_without_a_rack_take_no_part_and_are_named_R1(told: str) -> None:
     assert "lost-0" in waits["reason"]["message"]
     first = next(one for one in waits["pods"] if "candidates" in one)
     assert {one["reason"]["code"] for one in first["candidates"]} == {
-        "rack-id-missing" if told == "missing" else "rack-id-wrong"
+        "rack-id-missing" if told == "missing" else "rack-id-invalid"
     }
     placed = job_of(ask([*lost, *rack_nodes(7, 2, 3), *job]), "job")
     assert {(one["superpod"], one["rack"]) for one in placed["pods"]} == {(7, 2)}

@@ -15,7 +15,7 @@ from ringwise.placement.validity import check_requests
         ("910-x8", [8, 0, 8], "document", None),
         ("910-x8", [4, 0], "document", None),
         ("910-x8", [0], "document", None),
-        ("910-x8", [0], "vendor", "no-chips-asked"),
+        ("910-x8", [0], "vendor", "no-chips-requested"),
         ("910-x8", [4, 4], "document", "multi-pod-request-not-allowed"),
         ("910-x8", [8, 4], "document", "multi-pod-request-not-allowed"),
         ("910-x8", [4, 4], "vendor", None),

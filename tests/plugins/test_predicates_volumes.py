@@ -109,7 +109,7 @@ def verdict(lab: Lab, session: Session, name: str, number: int) -> Reason | None
         ({"storage_class": ""}, "claim-not-bound"),
         ({"storage_class": "fast", "volume": "mine"}, "claim-not-bound"),
         ({"storage_class": "nowhere"}, "storage-class-missing"),
-        ({"storage_class": "local"}, "no-volume"),
+        ({"storage_class": "local"}, "no-matching-volume"),
         ({"storage_class": "local", "deleting": True}, "claim-deleted"),
         ({"volume": "gone", "bound": True}, "claim-lost"),
         ({"volume": "gone", "phase": "Lost"}, "claim-lost"),
@@ -133,7 +133,7 @@ def test_a_pod_waits_for_a_claim_and_the_reason_names_it(fields: dict[str, Any] 
 
 def test_a_claim_of_an_ephemeral_volume_must_be_made_for_the_pod() -> None:
     lab = disks("new-0-scratch").change("new-0", ephemeral_claims=("new-0-scratch",))
-    assert set(reasons(lab).values()) == {"ephemeral-claim-awaited"}
+    assert set(reasons(lab).values()) == {"ephemeral-claim-not-created"}
     claim(lab, "new-0-scratch", owner="another")
     assert set(reasons(lab).values()) == {"claim-of-another-pod"}
     claim(lab, "new-0-scratch", owner="new-0")
@@ -245,8 +245,8 @@ def test_a_volume_that_names_the_claim_is_taken_where_it_can_be_used_and_nothing
     lab = disks("data")
     claim(lab)
     volume(lab, "mine", "fast", claim=ClaimReference("default", "data"), node_terms=(term("zone", "b"),))
-    assert reasons(lab) == {"n1": "volume-elsewhere", "n3": "volume-elsewhere"}
-    assert chosen(lab, "n1") == "volume-elsewhere"
+    assert reasons(lab) == {"n1": "volume-node-affinity-conflict", "n3": "volume-node-affinity-conflict"}
+    assert chosen(lab, "n1") == "volume-node-affinity-conflict"
     assert chosen(lab, "n2") == (ClaimChoice("default/data", "mine"),)
 
 
@@ -274,7 +274,7 @@ def test_two_claims_of_a_pod_do_not_take_one_volume() -> None:
     claim(lab, "one", "local")
     claim(lab, "two", "local")
     volume(lab, "only")
-    assert chosen(lab, "n1") == "no-volume-here"
+    assert chosen(lab, "n1") == "no-matching-volume-on-node"
 
 
 def test_two_pods_of_a_gang_do_not_take_one_volume() -> None:
@@ -285,7 +285,7 @@ def test_two_pods_of_a_gang_do_not_take_one_volume() -> None:
     allocate(lab.session("predicates", "gang"))
     assert lab.state.volumes.taken == {}
     assert lab["new"].reason is not None
-    assert lab["new"].reason.details["refusals"] == {"no-volume-here": 3}
+    assert lab["new"].reason.details["refusals"] == {"no-matching-volume-on-node": 3}
     volume(lab, "more", node_terms=on_node("n2"))
     allocate(lab.session("predicates", "gang"))
     assert set(lab.state.volumes.taken) == {"more", "only"}
@@ -298,7 +298,7 @@ def test_a_volume_is_made_where_the_class_allows_it() -> None:
     assert chosen(lab, "n2") == (ClaimChoice("default/data"),)
     allowing = StorageClass("fast", "disk.example.com", True, (term("zone", "b", "c"),))
     put(lab.state.volumes.classes, allowing)
-    assert reasons(lab) == {"n1": "no-volume-here"}
+    assert reasons(lab) == {"n1": "no-matching-volume-on-node"}
     # A volume that exists may be elsewhere.
     volume(lab, "disk", "fast", node_terms=on_node("n1"))
     assert allowed(lab) == ALL
@@ -319,7 +319,7 @@ def test_nodes_that_the_provisioner_refused_are_avoided() -> None:
     lab = disks("data")
     claim(lab)
     lab.state.volumes.refused["default/data"] = {"n1": 1, "n3": 1}
-    assert reasons(lab) == {"n1": "no-volume-here", "n3": "no-volume-here"}
+    assert reasons(lab) == {"n1": "no-matching-volume-on-node", "n3": "no-matching-volume-on-node"}
 
 
 # -- how many volumes a node attaches ---------------------------------------------------------------
@@ -385,7 +385,7 @@ def with_storage(**sizes: int) -> Lab:
 def test_a_volume_is_made_only_where_the_driver_has_room_for_it() -> None:
     lab = with_storage(a=4, b=1)
     claim(lab, requested=2 * GIB)
-    assert reasons(lab) == {"n2": "no-storage-here", "n3": "no-storage-here"}
+    assert reasons(lab) == {"n2": "insufficient-storage-on-node", "n3": "insufficient-storage-on-node"}
     session = lab.session("predicates")
     messages = [
         reason.message if (reason := verdict(lab, session, "new-0", number)) else "" for number in (1, 2)
@@ -457,7 +457,7 @@ def test_only_what_is_to_be_made_needs_room(fields: dict[str, Any], nodes: list[
 def test_the_selected_node_of_a_class_that_makes_nothing_does_not_count() -> None:
     lab = disks("data")
     claim(lab, storage_class="local", selected_node="n1")
-    assert set(reasons(lab).values()) == {"no-volume"}
+    assert set(reasons(lab).values()) == {"no-matching-volume"}
     volume(lab, "there", node_terms=on_node("n3"))
     assert allowed(lab) == ["n3"]
 

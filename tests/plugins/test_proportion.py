@@ -135,7 +135,7 @@ def test_allocatable_names_queue_resource_use_share_and_a_cure() -> None:
     session = lab.session("proportion")
     reason = session.allocatable(lab.queues["a"], lab.pod("a-6"))
     assert reason is not None
-    assert reason.code == "queue-share-used"
+    assert reason.code == "queue-over-fair-share"
     assert reason.details == {
         "queue": "a", "resource": "cpu", "used": 6, "asked": 1, "deserved": 6, "weight": 1,
     }  # fmt: skip
@@ -257,7 +257,7 @@ def test_two_gangs_larger_than_their_shares_do_not_block_each_other_for_ever() -
     assert session.overused(lab.queues["a"])
     denied = session.allocatable(lab.queues["a"], lab.pod("more-0"))
     assert denied is not None
-    assert denied.code == "queue-share-used"
+    assert denied.code == "queue-over-fair-share"
 
 
 def test_a_large_gang_waits_while_its_queue_uses_anything_and_may_not_take_from_others() -> None:

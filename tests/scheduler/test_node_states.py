@@ -288,7 +288,7 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
     Those of a node that is drained later are for pods that say that they end before.
     """
     usual = default_configuration()
-    settings = replace(usual.settings, keep_off_without_duration=keeps_off)
+    settings = replace(usual.settings, reserved_nodes_require_duration=keeps_off)
     tolerating = {"taint": "" if drawn["taint"] == "tenant" else drawn["taint"]}
     events = _events([drawn | tolerating, drawn | {"ready": False}])
     for notes in ({}, {EXPECTED_DURATION: "1s"}):
@@ -305,7 +305,7 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
 
 def test_at_the_time_of_a_drain_no_pod_comes_any_more_whatever_the_setting_is() -> None:
     usual = default_configuration()
-    settings = replace(usual.settings, keep_off_without_duration=False)
+    settings = replace(usual.settings, reserved_nodes_require_duration=False)
     events: list[object] = [node("n1"), isolations(Isolation("n1", start=NOW))]
     scheduler = scheduler_told(*events, configuration=replace(usual, settings=settings))
     assert not any(isinstance(one, Bind) for one in scheduler.handle(seen(pod("a")), NOW))

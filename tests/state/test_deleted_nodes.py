@@ -112,7 +112,7 @@ def test_n7_an_unreadable_pod_closes_its_node_for_every_resource_of_chips() -> N
     for resource in (CHIP, other):
         reason = state.closed(number, resource)
         assert reason is not None
-        assert reason.code == "unreadable-pod"
+        assert reason.code == "invalid-pod"
     assert state.closed(number, HOSTS) is None
     state.drop_pod("u")
     assert state.closed(number, other) is not None

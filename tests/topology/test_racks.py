@@ -23,7 +23,7 @@ def test_racks_count_inside_their_superpod_R1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rack", "code"), [(None, "rack-id-missing"), (-1, "rack-id-wrong"), (2**31, "rack-id-wrong")]
+    ("rack", "code"), [(None, "rack-id-missing"), (-1, "rack-id-invalid"), (2**31, "rack-id-invalid")]
 )
 def test_a_node_without_a_usable_id_is_in_no_rack_R1(rack: int | None, code: str) -> None:
     superpods = build_superpods([("n0", 0, 0), ("n1", 0, 1), ("lost", None, 2)], 48)

@@ -44,7 +44,7 @@ def test_a_node_that_reports_no_superpod_is_in_none_P6(said: int | str) -> None:
     assert dict(superpods.nodes_of) == {0: ("node-2",)}
     problem = superpods.node_problems["node-1"]
     assert problem.message == f"node node-1 is in no SuperPoD, as it reports itself (id {said})"
-    assert problem.code == "superpod-none"
+    assert problem.code == "not-in-superpod"
 
 
 @pytest.mark.parametrize("said", [-3, 2**32 - 1, 2**31, "-3", "", "pod-a", "1.5", " 3"])

@@ -40,7 +40,7 @@ class DeviceMetrics(MetricSet, Observer):
 
     def __init__(self) -> None:
         self._allocate = HistogramFamily(
-            "ringwise_device_allocate_seconds", "Time of an Allocate call", _SECONDS
+            "ringwise_device_allocate_duration_seconds", "Time of an Allocate call", _SECONDS
         )
         self._failures = counter("ringwise_device_allocate_failures", "Allocate calls that failed")
         self._corrections = counter("ringwise_device_corrections", "Pods whose annotations were corrected")
@@ -48,7 +48,7 @@ class DeviceMetrics(MetricSet, Observer):
         self._api = counter("ringwise_device_api_errors", "Requests to the API server that failed", "what")
         self._mounts = gauge("ringwise_device_mounts", "Containers with chips that the plugin knows")
         self._unanswered = gauge(
-            "ringwise_device_unanswered_chips", "Chips that the driver lists and does not answer for"
+            "ringwise_device_unresponsive_chips", "Chips that the driver lists and does not answer for"
         )
         self._number = gauge("machine_npu_nums", "Chips of the node")
         self._cards = gauge("machine_card_nums", "Cards of the node; absent for A5, 310 and 310B")

@@ -207,9 +207,9 @@ class Settings:
         "who can write the annotations of scheduler and device plugin: every user (open), or an "
         "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
     )
-    run_time_warning: int = _setting(
+    max_run_time_warning: int = _setting(
         integer,
-        "run-time-warning",
+        "max-run-time-warning",
         600,
         "how long before the end of its queue's longest run time a job is warned; nobody is ended sooner "
         "after his warning",
@@ -217,9 +217,9 @@ class Settings:
         maximum=7 * _DAY,
         unit="seconds",
     )
-    expected_duration_grace: int = _setting(
+    expected_duration_grace_period: int = _setting(
         integer,
-        "expected-duration-grace",
+        "expected-duration-grace-period",
         300,
         "how long a job on chips that are reserved for another job may exceed its expected duration "
         "before it can be evicted for that job (action `preempt`)",
@@ -283,17 +283,17 @@ class Settings:
         maximum=_DAY,
         unit="seconds",
     )
-    fault_cool_down: int = _setting(
+    fault_cooldown: int = _setting(
         integer,
-        "fault-cool-down",
+        "fault-cooldown",
         600,
         "how long a job avoids a node whose chips broke it, also when they are healthy again",
         maximum=7 * _DAY,
         unit="seconds",
     )
-    keep_off_without_duration: bool = _setting(
+    reserved_nodes_require_duration: bool = _setting(
         boolean,
-        "keep-off-without-duration",
+        "reserved-nodes-require-duration",
         True,
         "a job that does not say how long it runs is kept off nodes with a drain ahead (`drain --at`) "
         "or a reservation (`reserve`)",

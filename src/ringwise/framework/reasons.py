@@ -20,7 +20,7 @@ GANG_INCOMPLETE = ReasonKind(
     CAPACITY,
 )
 SUB_GROUP_CUT = ReasonKind(
-    "sub-group-cut",
+    "sub-group-incomplete",
     Stage.GANG,
     "{fit} of the {needed:pod} of sub-group {group} of {job} that must start together {fit:=fits|fit}",
     ("let each block of the job hold whole sub-groups", "raise minAvailable to all pods of the job"),
@@ -65,7 +65,7 @@ TOPOLOGY_COMBINED = ReasonKind(
     SPECIFICATION,
 )
 TOO_COSTLY = ReasonKind(
-    "too-costly",
+    "search-limit-reached",
     Stage.PREDICATE,
     "the job is set aside for a while: to find nodes for it took {steps:step} in one cycle, at most {limit} "
     "{limit:=is|are} allowed",
@@ -82,7 +82,7 @@ TOO_COSTLY = ReasonKind(
     ),
 )
 NAMESPACE_TOO_COSTLY = ReasonKind(
-    "namespace-too-costly",
+    "namespace-search-limit-reached",
     Stage.PREDICATE,
     "to find nodes for jobs of the namespace {namespace} took {steps:step} lately, at most {limit} "
     "{limit:=is|are} allowed: this one is tried in {seconds:~}",
@@ -125,7 +125,7 @@ QUEUE_OVERUSED = ReasonKind(
     CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
 )
 WAITS_BEHIND = ReasonKind(
-    "waits-behind",
+    "blocked-by-head-of-queue",
     Stage.ENQUEUE,
     "jobs ahead of it in queue {queue} that ask for {resource} do not fit yet (queue-discipline: strict)",
     (
@@ -136,14 +136,14 @@ WAITS_BEHIND = ReasonKind(
     frozenset({Trigger.QUEUE_MOVED, Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
 MALFORMED_QUEUE = ReasonKind(
-    "malformed-queue",
+    "invalid-queue",
     Stage.VALIDATE,
     "queue {queue}: {problem}",
     ("correct the Queue and apply it again",),
     frozenset({Trigger.QUEUE_CHANGED}),
 )
 MALFORMED_HYPER_NODE = ReasonKind(
-    "malformed-hyper-node",
+    "invalid-hyper-node",
     Stage.VALIDATE,
     "HyperNode {hyper_node}: {problem}",
     ("correct the HyperNode and apply it again",),
@@ -172,7 +172,7 @@ OTHER_SCHEDULER = ReasonKind(
     frozenset({Trigger.JOB_CHANGED}),
 )
 MALFORMED_JOB = ReasonKind(
-    "malformed-job",
+    "invalid-job",
     Stage.VALIDATE,
     "{problem}",
     ("correct the job's manifest and submit it again",),
@@ -231,7 +231,7 @@ INTERNAL_ERROR = ReasonKind(
     CAPACITY | SPECIFICATION,
 )
 WAITING_FOR_EVICTIONS = ReasonKind(
-    "making-room",
+    "evictions-in-progress",
     Stage.GANG,
     "{victims:pod is|pods are} evicted for it ({why}); what it needs on {nodes} is reserved for it; "
     "it is tried again if {victims:=that pod is|they are} not gone after {seconds:~}",
@@ -243,7 +243,7 @@ WAITING_FOR_EVICTIONS = ReasonKind(
 _CLAIMS_OR_TIME = frozenset({Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigger.TIME_PASSED})
 
 VOLUMES_AWAITED = ReasonKind(
-    "volumes-awaited",
+    "volumes-pending",
     Stage.GANG,
     "{pods:pod has its node|pods have their nodes} and {pods:=is|are} bound when {claims:claim has its "
     "volume|claims have their volumes}; the claim {claim} waits for its volume on {node}, for at most "
@@ -302,7 +302,7 @@ QUEUE_QUOTA_INSUFFICIENT = ReasonKind(
     QUEUE_ROOM,
 )
 QUEUE_SHARE_KEPT = ReasonKind(
-    "queue-share-kept",
+    "queue-quota-reserved",
     Stage.ENQUEUE,
     "queue {queue} uses {used} of {resource}, {kept} more {kept:=is|are} kept for {jobs}, which lost pods "
     "and {count:=is|are} being rescheduled, and {asked} {asked:=is|are} asked for; the queue may use {limit}",
@@ -342,7 +342,7 @@ RUNNING_LIMIT_REACHED = ReasonKind(
     LIMIT_FREED,
 )
 WAITING_LIMIT_REACHED = ReasonKind(
-    "waiting-jobs-limit-reached",
+    "pending-jobs-limit-reached",
     Stage.ENQUEUE,
     "{jobs:job of|jobs of} {scope} {jobs:=waits|wait} and at most {most} may ({setting}); the job is not "
     "tried before one of them starts or is gone",

@@ -565,12 +565,12 @@ class Session:
     def end_of(self, job: Job) -> int | None:
         """When the job ends if it starts now, by what is known; None: it is kept off nodes with a window.
 
-        F4: `keep-off-without-duration`.
+        F4: `reserved-nodes-require-duration`.
         """
         length = self.run_time_of(job)
         if length is not None:
             return self.now + length
-        return None if self.settings.keep_off_without_duration else self.now
+        return None if self.settings.reserved_nodes_require_duration else self.now
 
     def run_time_of(self, job: Job) -> int | None:
         """How long the job runs at most: what it says, and no longer than its queue allows."""

@@ -20,7 +20,9 @@ class Metrics(MetricSet):
     def __init__(self, *, volcano: bool = False) -> None:
         #: Those of Volcano, if they are switched on.
         self.volcano = VolcanoMetrics() if volcano else None
-        self._cycle = HistogramFamily("ringwise_cycle_seconds", "Duration of one cycle of the core", _SHORT)
+        self._cycle = HistogramFamily(
+            "ringwise_cycle_duration_seconds", "Duration of one cycle of the core", _SHORT
+        )
         self._last_cycle = gauge(
             "ringwise_last_cycle_timestamp_seconds",
             "Unix time of the last turn of the leader, which has one every few seconds",
@@ -28,37 +30,39 @@ class Metrics(MetricSet):
         self._events = counter("ringwise_events", "Events received by the core")
         self._commands = counter("ringwise_commands", "Commands of the core")
         self._bind = HistogramFamily(
-            "ringwise_bind_seconds", "From the decision to the response of the API server", _SHORT
+            "ringwise_bind_duration_seconds", "From the decision to the response of the API server", _SHORT
         )
         self._bindings = counter("ringwise_bindings", "Pods bound")
         self._bind_errors = counter("ringwise_bind_errors", "Failed bindings, by kind of error", "kind")
         self._bind_retries = counter("ringwise_bind_retries", "Retries of bindings, by kind of error", "kind")
-        self._queue = gauge("ringwise_queue_length", "Requests that wait to be sent", "queue")
+        self._queue = gauge("ringwise_request_queue_depth", "Requests that wait to be sent", "queue")
         self._leader = gauge("ringwise_leader", "1 while this replica leads")
         self._relists = counter(
             "ringwise_relists", "Lists repeated after an interrupted watch", "kind", "why"
         )
-        self._malformed = gauge("ringwise_malformed_objects", "API objects that cannot be read")
+        self._malformed = gauge("ringwise_invalid_objects", "API objects that cannot be read")
         self._internal_errors = counter(
             "ringwise_internal_errors",
             "Internal errors while handling an object; each is logged",
         )
         self._dropped = counter(
-            "ringwise_status_dropped", "Status updates, conditions and events that were not written", "kind"
+            "ringwise_status_updates_dropped",
+            "Status updates, conditions and events that were not written",
+            "kind",
         )
         self._pending = gauge("ringwise_pending_jobs", "Pending jobs, by reason", "reason")
         self._set_aside = counter(
-            "ringwise_jobs_set_aside",
+            "ringwise_job_backoffs",
             "Attempts to place a job that ended because it took too many steps, by reason",
             "reason",
         )
         self._throttled = gauge(
-            "ringwise_throttled_namespace_processor_seconds",
+            "ringwise_throttled_namespace_cpu_seconds",
             "Processor time that a throttled namespace used in the last minute; 0 once it is not throttled",
             "namespace",
         )
         self._left_out = gauge(
-            "ringwise_rescheduling_left_out",
+            "ringwise_rescheduling_omitted_entries",
             "Entries about rescheduled jobs that do not fit into their ConfigMap",
         )
         self._moves = counter(
@@ -88,12 +92,12 @@ class Metrics(MetricSet):
             "Ready nodes whose device plugin has not written its report for ten minutes",
         )
         self._before_drain = gauge(
-            "ringwise_chips_before_drain",
+            "ringwise_chips_until_drain",
             "Of the free chips: on nodes that are drained or reserved later, only for jobs that end before",
             "resource",
         )
         self._held = counter(
-            "ringwise_held_chip_seconds",
+            "ringwise_allocated_chip_seconds",
             "Chips that jobs held times seconds, since this replica leads",
             "queue",
         )
@@ -110,7 +114,7 @@ class Metrics(MetricSet):
             "cause",
         )
         self._waited = counter(
-            "ringwise_waited_seconds", "Seconds that jobs waited before they started", "queue"
+            "ringwise_job_pending_seconds", "Seconds that jobs waited before they started", "queue"
         )
         self._starts = counter("ringwise_job_starts", "Jobs that got nodes", "queue")
         self._failures = counter("ringwise_job_failures", "Runs of jobs that failed by themselves", "queue")

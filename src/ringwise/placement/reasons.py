@@ -38,7 +38,7 @@ ONE_POD_ONLY = ReasonKind(
     cured_by=SPECIFICATION,
 )
 NO_CHIPS_ASKED = ReasonKind(
-    "no-chips-asked",
+    "no-chips-requested",
     Stage.VALIDATE,
     "no pod of the job asks for a chip, but it selects {board}, where a pod asks for {allowed}",
     cures=("ask for {allowed:chip}", "remove the chip resource from the job"),
@@ -197,7 +197,7 @@ ROWS_TOO_FEW = ReasonKind(
     _SWITCH_CAPACITY,
 )
 LEFTOVER_TOO_SMALL = ReasonKind(
-    "leftover-too-small",
+    "too-few-free-nodes-under-switches",
     Stage.PLAN,
     "needs {pods:node}: idle switches have {idle} free, others without a cross-switch foundation-model "
     "job {others}; {missing} short",

@@ -237,7 +237,7 @@ def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNod
 
     A reservation is ahead as a drain is.
     """
-    if not settings.keep_off_without_duration:
+    if not settings.reserved_nodes_require_duration:
         return None
     ahead = (
         one

@@ -12,7 +12,7 @@ POD_GROUP_MISSING = ReasonKind(
     frozenset({Trigger.JOB_CHANGED}),
 )
 POD_GROUP_AWAITED = ReasonKind(
-    "pod-group-awaited",
+    "pod-group-not-created",
     Stage.GANG,
     "the pod has no PodGroup yet, and is not scheduled before a controller has created it",
     (

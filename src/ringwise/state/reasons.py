@@ -23,7 +23,7 @@ NODE_ISOLATED = ReasonKind(
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
 NODE_DRAINS = ReasonKind(
-    "node-drains",
+    "node-draining",
     Stage.PREDICATE,
     "{node} is drained{group} {when} {time}{by}{why}, and the job {length}",
     (
@@ -61,7 +61,7 @@ NODE_PRE_SEPARATED = ReasonKind(
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
 UNREADABLE_POD = ReasonKind(
-    "unreadable-pod",
+    "invalid-pod",
     Stage.PREDICATE,
     "pod {pod} on {node} cannot be read and may use chips, so {node} takes no new NPU pod until it is "
     "corrected or gone",

@@ -82,7 +82,7 @@ TOPOLOGY_MISSING = ReasonKind(
     _TOPOLOGY | {Trigger.JOB_CHANGED},
 )
 TOPOLOGY_UNREADABLE = ReasonKind(
-    "switch-topology-unreadable",
+    "switch-topology-invalid",
     Stage.VALIDATE,
     "the leaf-switch topology cannot be read: {problem}",
     ("correct ConfigMap kube-system/basic-tor-node-cm: `ringwise topology import FILE` writes a new one",),
@@ -133,7 +133,7 @@ SWITCH_WITHOUT_SERVERS = ReasonKind(
     _TOPOLOGY,
 )
 SERVER_IS_NO_NODE = ReasonKind(
-    "server-is-no-node",
+    "server-not-a-node",
     Stage.VALIDATE,
     "{origin}: {count} of {total:server} {count:=is no node|are no nodes} of the cluster: {servers}",
     (
@@ -164,7 +164,7 @@ SUPERPOD_ID_MISSING = ReasonKind(
 )
 
 SUPERPOD_NONE = ReasonKind(
-    "superpod-none",
+    "not-in-superpod",
     Stage.PREDICATE,
     "node {node} is in no SuperPoD, as it reports itself (id {superpod})",
     (
@@ -175,7 +175,7 @@ SUPERPOD_NONE = ReasonKind(
 )
 
 SUPERPOD_ID_WRONG = ReasonKind(
-    "superpod-id-wrong",
+    "superpod-id-invalid",
     Stage.PREDICATE,
     "node {node} has SuperPoD id {superpod}; allowed are the numbers 0 to {largest}",
     ("correct SuperPodID in mindx-dl-deviceinfo-{node} or the node's annotation superPodID",),
@@ -208,7 +208,7 @@ RACK_ID_MISSING = ReasonKind(
     _RACK_IDS,
 )
 RACK_ID_WRONG = ReasonKind(
-    "rack-id-wrong",
+    "rack-id-invalid",
     Stage.PREDICATE,
     "node {node} has rack id {rack}; allowed are the numbers 0 to {largest}",
     (

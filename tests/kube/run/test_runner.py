@@ -173,7 +173,7 @@ async def test_F1_a_record_of_another_version_is_reported_and_ignored(
     assert unread["data"] == {"moves.json": '{"version":1,"plans":[]}'}
     assert not api.get(CONFIG_MAPS, "volcano-system/ringwise-rescheduling")["data"]["moves.json"]
     (event,) = [one for one in api.all(EVENTS) if one["involvedObject"]["kind"] == "ConfigMap"]
-    assert (event["involvedObject"]["name"], event["reason"]) == ("ringwise-rescheduling", "Malformed")
+    assert (event["involvedObject"]["name"], event["reason"]) == ("ringwise-rescheduling", "InvalidObject")
     assert "moves.json: unsupported version 1" in event["message"]
 
 
@@ -244,10 +244,10 @@ async def test_a_malformed_object_that_is_deleted_is_counted_no_longer() -> None
         api.put(NODES, broken)
         metrics = Metrics()
         async with running(client, observer=metrics) as runner:
-            await until(lambda: b"ringwise_malformed_objects 1.0" in metrics.text())
+            await until(lambda: b"ringwise_invalid_objects 1.0" in metrics.text())
             api.remove(NODES, "node-2")
             await until(lambda: not runner.malformed)
-            assert b"ringwise_malformed_objects 0.0" in metrics.text()
+            assert b"ringwise_invalid_objects 0.0" in metrics.text()
 
 
 async def test_an_error_of_ours_is_no_malformed_object(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,9 +262,9 @@ async def test_an_error_of_ours_is_no_malformed_object(monkeypatch: pytest.Monke
         async with running(client, observer=metrics) as runner:
             await until(lambda: b"ringwise_internal_errors_total 1.0" in metrics.text())
             assert not runner.malformed
-            assert b"ringwise_malformed_objects 0.0" in metrics.text()
+            assert b"ringwise_invalid_objects 0.0" in metrics.text()
             await until(lambda: len(bound(api)) == 1)
-        assert "Malformed" not in [event["reason"] for event in api.all(EVENTS)]
+        assert "InvalidObject" not in [event["reason"] for event in api.all(EVENTS)]
 
 
 async def test_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node_and_is_not_malformed_N7() -> None:

@@ -394,7 +394,7 @@ def test_a_pod_that_exceeds_a_limit_is_told_why_it_is_not_placed(
     large = pod("large", 2, labels=labels)
     large["spec"] |= spec
     (told,) = (one for one in seen("pods", large) if isinstance(one, SetPodCondition))
-    assert told.reason.code == "malformed-job"
+    assert told.reason.code == "invalid-job"
     assert told.reason.message == f"pod large: {said}"
     assert scheduler.view.jobs["team/pod:large"].reason == told.reason
     # It is counted, listed by doctor and told by an event all the same.

@@ -22,7 +22,7 @@ from tests.kube.harness import EVENTS, LEASES, NODES, PODS, InstantClock, node, 
 
 
 def malformed_events(api: FakeApiServer) -> list[Object]:
-    return [event for event in api.all(EVENTS) if event["reason"] == "Malformed"]
+    return [event for event in api.all(EVENTS) if event["reason"] == "InvalidObject"]
 
 
 @asynccontextmanager

@@ -124,7 +124,7 @@ async def test_an_object_of_another_owner_is_reported_and_not_written(collection
         (event,) = one.api.all(EVENTS)
         about = event["involvedObject"]
         assert (event["reason"], event["type"], about["name"], about["uid"]) == (
-            "ForeignObject",
+            "ObjectConflict",
             "Warning",
             "train",
             "j1",

@@ -30,7 +30,7 @@ def test_problems_of_the_topology_are_shown_with_the_job_S10() -> None:
         return plan(view, SwitchRequest(SwitchClass.PADDING, 2))
 
     for broken, code in (
-        ("{", "switch-topology-unreadable"),
+        ("{", "switch-topology-invalid"),
         (info(), "switch-topology-empty"),
         (info(("s", ["a"]), tor_count=0), "switch-tor-count-invalid"),
     ):

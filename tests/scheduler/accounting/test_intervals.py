@@ -145,7 +145,7 @@ def test_the_user_is_that_of_the_pod_whoever_has_the_job() -> None:
 def preempting(claimed: int, believes: str) -> tuple[Scheduler, list[AccountCommand]]:
     """The pod was told to go at second 1000, or one later, for a job of a higher priority."""
     claim = {"ringwise.io/checkpoint-time": time_text(claimed * SECOND)}
-    queue = Queue("default", annotations={"ringwise.io/believe-checkpoints": believes})
+    queue = Queue("default", annotations={"ringwise.io/trust-checkpoints": believes})
     boss = group("boss", namespace="team", uid="boss", phase="Inqueue", created=900 * SECOND, queue="default")
     scheduler = new_scheduler(configuration(tiers=gangs_may_end()))
     waiting = replace(BOUND, uid="boss-uid", name="boss-0", group="boss", node=None, phase="Pending", bound=0)
@@ -199,7 +199,7 @@ def test_a_failure_tells_the_checkpoint_for_the_case_that_hardware_was_why() -> 
     scheduler = new_scheduler()
     claim = {"ringwise.io/checkpoint-time": time_text(400 * SECOND)}
     batch: list[ev.Event] = [
-        ev.QueueSeen(Queue("default", annotations={"ringwise.io/believe-checkpoints": "true"})),
+        ev.QueueSeen(Queue("default", annotations={"ringwise.io/trust-checkpoints": "true"})),
         ev.NodeSeen(NODE),
         ev.PodGroupSeen(replace(GROUP, annotations=claim)),
         ev.PodSeen(BOUND),

@@ -42,7 +42,7 @@ def test_a_costly_job_is_set_aside_with_its_numbers_and_others_start() -> None:
     assert bound_pods(rig.step()) == ["good-0"]
     reason = rig.machine.view.jobs["default/costly"].reason
     assert reason is not None
-    assert reason.code == "too-costly"
+    assert reason.code == "search-limit-reached"
     assert reason.details["limit"] == 10
     assert reason.details["steps"] >= 14
     assert reason.cures
@@ -63,7 +63,7 @@ def test_it_is_tried_again_with_growing_distance_whatever_happens_meanwhile() ->
         assert job.reason is before
         rig.step(1)
         assert job.reason is not before
-        assert rig.reason("costly") == "too-costly"
+        assert rig.reason("costly") == "search-limit-reached"
 
 
 def test_with_enough_steps_it_starts_at_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,9 @@ def test_many_costly_jobs_delay_only_their_own_namespace() -> None:
     assert "good-0" in first
     assert 0 < len(first) < 7
     waiting = [job for job in rig.machine.view.jobs.values() if job.reason is not None]
-    assert {job.reason.code for job in waiting if job.reason is not None} == {"namespace-too-costly"}
+    assert {job.reason.code for job in waiting if job.reason is not None} == {
+        "namespace-search-limit-reached"
+    }
     assert {job.namespace for job in waiting} == {"crowd"}
     for _ in range(10):
         rig.step(1)
@@ -115,13 +117,13 @@ def test_every_time_it_is_set_aside_it_is_told_once_and_counted() -> None:
     rig = Rig(30, actions=PLAIN)
     rig.submit("costly", node_terms=MANY_NODES)
     (first,) = told(rig.step())
-    assert (first.key, first.reason, first.warning) == ("default/costly", "TooCostly", True)
+    assert (first.key, first.reason, first.warning) == ("default/costly", "SchedulingBackOff", True)
     assert "at most 10 are allowed" in first.message
     assert "tried again after 2s" in first.message
     assert told(rig.step(1)) == []
     (second,) = told(rig.step(1))
     assert "tried again after 4s" in second.message
-    assert rig.machine.view.jobs_set_aside == {"too-costly": 2}
+    assert rig.machine.view.jobs_set_aside == {"search-limit-reached": 2}
 
 
 @pytest.mark.usefixtures("few_steps")
@@ -142,7 +144,7 @@ def test_jobs_of_a_crowded_namespace_are_told_once_until_they_are_tried() -> Non
         events += told(rig.step(1))
     assert events
     assert len({event.key for event in events}) == len(events)
-    assert rig.machine.view.jobs_set_aside["namespace-too-costly"] >= len(events)
+    assert rig.machine.view.jobs_set_aside["namespace-search-limit-reached"] >= len(events)
 
 
 @pytest.mark.usefixtures("few_steps")
@@ -231,7 +233,7 @@ def test_ports_that_are_compared_count() -> None:
     others = tuple((address, protocol, 1000 + port) for address, protocol, port in ports)
     rig.submit("large", host_ports=others)
     assert bound_pods(rig.step()) == ["small-0"]
-    assert rig.reason("large") == "too-costly"
+    assert rig.reason("large") == "search-limit-reached"
 
 
 def test_sub_groups_beyond_the_gang_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +250,7 @@ def test_sub_groups_beyond_the_gang_are_counted(monkeypatch: pytest.MonkeyPatch)
     first = bound_pods(rig.step())
     assert "good-0" in first
     assert 2 <= len(first) - 1 < 40
-    assert rig.reason("pairs") == "namespace-too-costly"
+    assert rig.reason("pairs") == "namespace-search-limit-reached"
     for _ in range(20):
         rig.step(2)
     assert len(rig.places("pairs")) == 40
@@ -286,7 +288,7 @@ def test_searches_for_victims_are_bounded_in_a_turn_and_continue_in_the_next(
     rig.step()
     assert 0 < len(searches) < 10
     turns = 0
-    while rig.reason("last") != "making-room":
+    while rig.reason("last") != "evictions-in-progress":
         # Each second all of them are woken: no job is searched for twice before each was once.
         rig.node("flaps", chips=0, labels={"second": str(turns)})
         rig.step(1)

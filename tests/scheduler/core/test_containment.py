@@ -126,7 +126,7 @@ def test_a_number_with_thousands_of_digits_refuses_its_job_and_no_other() -> Non
     assert bound_pods(commands) == ["good"]
     reason = scheduler.view.jobs["default/bad"].reason
     assert reason is not None
-    assert reason.code == "malformed-job"
+    assert reason.code == "invalid-job"
     assert "from 0 to 2147483647" in reason.message
     assert len(reason.message) < 300
 
@@ -195,7 +195,7 @@ def test_n7_a_live_bound_pod_that_always_raised_closes_its_node_until_it_is_gone
         "pod default/bad on n1 cannot be read and may use chips, so n1 takes no new NPU pod until it is "
         "corrected or gone"
     )
-    assert "unreadable-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
+    assert "invalid-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
     assert scheduler.view.inconsistencies() == []
     commands = scheduler.handle(seen(ev.PodGone("bad")), 2)
     assert bound_pods(commands) == ["one"]
@@ -209,5 +209,5 @@ def test_n7_a_pod_that_raises_since_another_scheduler_bound_it_closes_its_node()
     bound = pod("bad", 8, on="n1", holds=("zero",))
     commands = scheduler.handle(seen(node("n1"), bound, pod("one", 8)), 2)
     assert not [one for one in commands if isinstance(one, Bind)]
-    assert "unreadable-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
+    assert "invalid-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
     assert scheduler.view.inconsistencies() == []

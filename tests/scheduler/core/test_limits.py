@@ -257,7 +257,7 @@ def test_jobs_that_wait() -> None:
     for name in ("a", "b", "c"):
         made.submit(name, chips=8)
     made.run()
-    assert made.reason("c") == "waiting-jobs-limit-reached"
+    assert made.reason("c") == "pending-jobs-limit-reached"
     assert made.groups["default/c"].phase == "Pending"
     made.end("runs")
     made.run()

@@ -289,7 +289,7 @@ def test_what_of_a_topology_does_not_count_is_told_once_and_in_every_view() -> N
         (command.key.partition("/")[2], command.message)
         for _, _, commands in rig.history
         for command in commands
-        if isinstance(command, RecordJobEvent) and command.reason == "NetworkTopologyUnread"
+        if isinstance(command, RecordJobEvent) and command.reason == "InvalidNetworkTopology"
     ]
     assert events == [("both", both), ("wrong", f"{mode}; {tier}")]
     view = rig.machine.view

@@ -74,7 +74,7 @@ def test_a_namespace_has_it_whatever_the_queue_of_its_jobs() -> None:
 
 
 def test_without_keep_off_a_job_that_says_nothing_starts_before_it() -> None:
-    rig = reserved(reservation(), keep_off_without_duration=False)
+    rig = reserved(reservation(), reserved_nodes_require_duration=False)
     rig.submit("job", chips=4)
     rig.run()
     rig.step(100)

@@ -72,7 +72,7 @@ def test_pods_without_a_group_wait_only_where_a_controller_creates_it() -> None:
     assert not [one for one in commands if isinstance(one, SetPodCondition)]
     reason = waiting.view.jobs["default/pod:chat-1-0"].reason
     assert reason is not None
-    assert reason.code == "pod-group-awaited"
+    assert reason.code == "pod-group-not-created"
     later = waiting.handle(seen(group_of_set(), replica(0)), 2)
     assert list(binds(later)) == ["chat-1-0"]
     assert waiting.next_deadline() is None
@@ -86,7 +86,7 @@ def test_a_pod_that_waits_long_for_its_group_is_told_why() -> None:
     assert waiting.handle([], due - 1) == []
     (told,) = waiting.handle([], due)
     assert isinstance(told, SetPodCondition)
-    assert told.reason.code == "pod-group-awaited"
+    assert told.reason.code == "pod-group-not-created"
     assert "--no-pod-groups" in " ".join(told.reason.cures)
     assert waiting.next_deadline() is None
     assert list(binds(waiting.handle(seen(group_of_set(), replica(0)), due + 1)))

@@ -45,7 +45,7 @@ def test_a_job_that_does_not_fit_blocks_those_behind_it() -> None:
     rig = blocked()
     assert rig.nodes_of("whole") == []
     assert rig.nodes_of("small") == []
-    assert rig.reason("small") == "waits-behind"
+    assert rig.reason("small") == "blocked-by-head-of-queue"
 
 
 def test_why_says_the_same_of_a_job_that_would_not_be_admitted_either() -> None:
@@ -61,7 +61,10 @@ def test_why_says_the_same_of_a_job_that_would_not_be_admitted_either() -> None:
     job = rig.machine.view.jobs["default/behind"]
     answer = explain(rig.machine.view, job, rig.now)
     assert answer.reason is not None
-    assert (rig.reason("behind"), answer.reason.code) == ("waits-behind", "waits-behind")
+    assert (rig.reason("behind"), answer.reason.code) == (
+        "blocked-by-head-of-queue",
+        "blocked-by-head-of-queue",
+    )
     assert answer.reason.details["job"] == "default/whole"
     assert all(cure.text.startswith("let default/whole start: ") for cure in answer.cures)
     assert answer.cures
@@ -71,7 +74,7 @@ def test_a_job_that_comes_later_is_blocked_by_one_that_was_tried_before() -> Non
     rig = blocked()
     rig.submit("later", chips=1)
     rig.run()
-    assert rig.reason("later") == "waits-behind"
+    assert rig.reason("later") == "blocked-by-head-of-queue"
 
 
 def test_jobs_behind_start_once_the_first_has_started() -> None:
@@ -80,7 +83,7 @@ def test_jobs_behind_start_once_the_first_has_started() -> None:
     rig.submit("whole-2", chips=8)
     rig.submit("small-2", chips=1)
     rig.run()
-    assert rig.reason("small-2") == "waits-behind"
+    assert rig.reason("small-2") == "blocked-by-head-of-queue"
     rig.end("whole")
     rig.run()
     assert rig.nodes_of("whole-2") == ["n2"]
@@ -103,7 +106,7 @@ def test_jobs_of_another_queue_and_of_another_resource_pass() -> None:
     rig.run()
     assert rig.nodes_of("elsewhere") == ["n1"]
     assert rig.nodes_of("no-chips") == ["n1"]
-    assert rig.reason("small") == "waits-behind"
+    assert rig.reason("small") == "blocked-by-head-of-queue"
 
 
 def test_a_more_important_job_is_ahead_of_one_that_came_before() -> None:
@@ -112,7 +115,7 @@ def test_a_more_important_job_is_ahead_of_one_that_came_before() -> None:
     rig.submit("urgent", chips=1, priority="high")
     rig.run()
     assert rig.nodes_of("urgent") == ["n1"]
-    assert rig.reason("small") == "waits-behind"
+    assert rig.reason("small") == "blocked-by-head-of-queue"
 
 
 def test_a_refused_job_blocks_nobody() -> None:
@@ -162,7 +165,7 @@ def test_a_job_that_was_too_costly_blocks_nobody(monkeypatch: pytest.MonkeyPatch
     names = tuple(f"n{number}" for number in range(1, 15))
     rig.submit("costly", node_terms=(NodeTerm(fields=(Requirement("metadata.name", "In", names),)),))
     rig.run()
-    assert rig.reason("costly") == "too-costly"
+    assert rig.reason("costly") == "search-limit-reached"
     rig.submit("small", chips=1)
     rig.run()
     assert rig.nodes_of("small") != []
@@ -177,7 +180,7 @@ def test_jobs_too_large_for_the_empty_cluster_block_nobody() -> None:
     rig.submit("both-nodes", pods=2, chips=8)
     rig.submit("small", chips=1)
     rig.run()
-    assert rig.reason("small") == "waits-behind"
+    assert rig.reason("small") == "blocked-by-head-of-queue"
     rig.end("both-nodes")
     rig.run()
     assert rig.nodes_of("small") == ["n1"]
@@ -233,7 +236,7 @@ def test_a_job_that_was_too_large_blocks_once_the_cluster_has_grown() -> None:
     rig.run()
     rig.submit("late", chips=1)
     rig.run()
-    assert rig.reason("late") == "waits-behind"
+    assert rig.reason("late") == "blocked-by-head-of-queue"
 
 
 def test_whether_a_job_is_too_large_is_tried_once_for_a_shape_and_not_all_the_time() -> None:
@@ -288,7 +291,7 @@ def test_few_of_many_jobs_are_tried_when_the_first_starts() -> None:
     rig.run()
     assert rig.nodes_of("job-0") == ["n1"]
     assert rig.reason("job-1") == "queue-overused"
-    assert rig.reason("job-299") == "waits-behind"
+    assert rig.reason("job-299") == "blocked-by-head-of-queue"
     # Events, jobs that are validated, and attempts to place one; not 300.
     assert looked_at < 60
 
@@ -317,7 +320,7 @@ def test_all_that_fit_start_when_the_first_does_and_in_order() -> None:
     commands = rig.step()
     assert bound_pods(commands) == [f"job-{number}-0" for number in range(96)]
     assert rig.reason("job-96") == "queue-overused"
-    assert rig.reason("job-97") == "waits-behind"
+    assert rig.reason("job-97") == "blocked-by-head-of-queue"
 
 
 def test_a_blocked_job_is_not_enqueued_and_its_reason_does_not_change_with_the_first() -> None:
@@ -328,12 +331,12 @@ def test_a_blocked_job_is_not_enqueued_and_its_reason_does_not_change_with_the_f
     for name in ("first", "second", "third"):
         rig.submit(name, chips=8)
     rig.run()
-    assert rig.reason("third") == "waits-behind"
+    assert rig.reason("third") == "blocked-by-head-of-queue"
     rig.commands.clear()
     rig.end("old")
     rig.run()
     assert rig.nodes_of("first") != []
-    assert rig.reason("third") == "waits-behind"
+    assert rig.reason("third") == "blocked-by-head-of-queue"
     # Its PodGroup is not written: with hundreds of waiting jobs that would be hundreds of requests.
     written = {command.key for command in rig.commands if isinstance(command, SetGroupStatus)}
     assert "default/third" not in written
@@ -348,7 +351,7 @@ def test_a_blocked_job_evicts_nobody() -> None:
     rig.submit("whole", chips=8, priority="high")
     rig.submit("half", chips=4, priority="high")
     rig.run()
-    assert rig.reason("half") == "waits-behind"
+    assert rig.reason("half") == "blocked-by-head-of-queue"
     assert rig.evictions() == []
 
 
@@ -365,7 +368,7 @@ def test_why_names_the_job_it_waits_behind_and_the_cure_of_that_one() -> None:
     before = view.jobs["default/small"].reason
     answer = explain(view, view.jobs["default/small"], rig.now)
     assert answer.reason is not None
-    assert answer.reason.code == "waits-behind"
+    assert answer.reason.code == "blocked-by-head-of-queue"
     assert answer.reason.details["job"] == "default/whole"
     assert "the first of them is default/whole: no node of 1 can take whole-0" in answer.sentence
     assert "let default/whole start: if job default/old ended" in [cure.sentence for cure in answer.cures]

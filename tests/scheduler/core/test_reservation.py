@@ -614,7 +614,7 @@ def test_a_job_that_is_admitted_for_its_reservation_is_reported() -> None:
     rig.submit("big", pods=2, chips=8, expected="1h")
     rig.put_group(values.group("later", 2, created=9, min_resources={CHIP: 16}))
     rig.run()
-    assert rig.reason("later") == "waits-behind"
+    assert rig.reason("later") == "blocked-by-head-of-queue"
     for _ in range(3):
         rig.step(600)
         rig.run()
@@ -628,7 +628,7 @@ def test_a_job_that_is_admitted_for_its_reservation_is_reported() -> None:
 
 def lent(*, actions: tuple[str, ...] = ACTIONS, grace: int = 300) -> Rig:
     """`liar` said 30 min and runs on chips that are reserved for `big`; `old` runs beside it for 2 h."""
-    rig = Rig(2, reservation_after=600, actions=actions, expected_duration_grace=grace)
+    rig = Rig(2, reservation_after=600, actions=actions, expected_duration_grace_period=grace)
     rig.submit("old", chips=8, expected="2h")
     rig.run()
     rig.submit("big", pods=2, chips=8)

@@ -56,19 +56,21 @@ def carry_annotations_out(made: Rig) -> None:
 def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     made = running()
     made.step(50 * MINUTE - 1)
-    assert made.messages("RunTimeEnds") == []
+    assert made.messages("MaxRunTimeApproaching") == []
     made.step(1)
-    assert made.messages("RunTimeEnds") == [
+    assert made.messages("MaxRunTimeApproaching") == [
         "it is ended at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue default is 1h"
     ]
     carry_annotations_out(made)
-    assert made.pods["train-0"].annotations["ringwise.io/run-time-ends"] == "1970-01-01T01:16:40Z"
+    assert made.pods["train-0"].annotations["ringwise.io/max-run-time-end"] == "1970-01-01T01:16:40Z"
     made.step(10 * MINUTE - 1)
     assert made.evictions() == []
     made.step(1)
     assert made.evictions() == ["train-0"]
     assert [one.cause for one in made.commands if isinstance(one, Evict)] == [EvictionCause.LIMIT]
-    assert made.messages("RunTimeOver") == ["it is ended: the longest run time of queue default, 1h, is over"]
+    assert made.messages("MaxRunTimeExceeded") == [
+        "it is ended: the longest run time of queue default, 1h, is over"
+    ]
 
 
 DEPLOYED = Owner("ReplicaSet", "serve", "uid-2", api="apps/v1")
@@ -87,7 +89,7 @@ def test_the_warning_and_why_say_the_same(at_end: str, owner: Owner | None, then
     made = running(at_end=at_end)
     made.change("train-0", owner=owner)
     made.step(50 * MINUTE)
-    (warning,) = made.messages("RunTimeEnds")
+    (warning,) = made.messages("MaxRunTimeApproaching")
     assert warning.startswith(f"it is {then} at ")
     notes = explain(made.machine.view, made.machine.view.jobs["default/train"], made.now).notes
     assert any(note.startswith(f"it is {then} at ") for note in notes)
@@ -110,7 +112,7 @@ def test_a_vcjob_is_ended_or_requeued_by_a_command(at_end: str | None, action: s
     made.step(59)
     made.step(1)
     assert len([one for one in made.commands if isinstance(one, AskJob)]) == 2
-    assert len(made.messages("RunTimeOver")) == 1
+    assert len(made.messages("MaxRunTimeExceeded")) == 1
 
 
 def test_a_limit_that_is_new_or_lowered_gives_running_jobs_the_warning_time() -> None:
@@ -118,12 +120,12 @@ def test_a_limit_that_is_new_or_lowered_gives_running_jobs_the_warning_time() ->
     made.step(5 * 3600)
     limit(made, "1h")
     made.step()
-    assert len(made.messages("RunTimeEnds")) == 1
+    assert len(made.messages("MaxRunTimeApproaching")) == 1
     made.step(WARNING - 1)
     assert made.evictions() == []
     limit(made, "30m")
     made.step()
-    assert len(made.messages("RunTimeEnds")) == 2
+    assert len(made.messages("MaxRunTimeApproaching")) == 2
     made.step(WARNING - 1)
     assert made.evictions() == []
     made.step(1)
@@ -137,7 +139,7 @@ def test_a_limit_that_is_raised_or_removed_takes_the_warning_back() -> None:
     limit(made, "10h")
     made.run()
     carry_annotations_out(made)
-    assert "ringwise.io/run-time-ends" not in made.pods["train-0"].annotations
+    assert "ringwise.io/max-run-time-end" not in made.pods["train-0"].annotations
     made.step(2 * 3600)
     assert made.evictions() == []
     limit(made, None)
@@ -229,7 +231,7 @@ def test_the_earlier_end_of_all_queues_of_a_job_applies(
         minute += 1
         made.step(MINUTE)
     assert made.evictions() == []
-    assert made.messages("RunTimeEnds")
+    assert made.messages("MaxRunTimeApproaching")
     made.step(MINUTE)
     assert made.evictions() == ["train-0"]
 
@@ -243,7 +245,7 @@ def test_a_job_that_was_moved_says_which_queue_ends_it() -> None:
     made.change_group("train", queue="other")
     made.step()
     made.step(50 * MINUTE)
-    assert made.messages("RunTimeEnds") == [
+    assert made.messages("MaxRunTimeApproaching") == [
         "it is requeued at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue short is 1h"
     ]
     (line,) = [
@@ -268,7 +270,7 @@ def test_another_leader_knows_the_queues_of_a_job_that_was_moved() -> None:
     made.change_leader()
     made.step()
     made.step(50 * MINUTE)
-    assert len(made.messages("RunTimeEnds")) == 1
+    assert len(made.messages("MaxRunTimeApproaching")) == 1
     made.step(10 * MINUTE)
     assert made.evictions() == ["train-0"]
 
@@ -279,12 +281,12 @@ def test_another_leader_neither_shortens_nor_forgets() -> None:
     made.change_leader()
     made.step()
     made.step(10 * MINUTE - 1)
-    assert made.messages("RunTimeEnds") == []
+    assert made.messages("MaxRunTimeApproaching") == []
     made.step(1)
-    assert len(made.messages("RunTimeEnds")) == 1
+    assert len(made.messages("MaxRunTimeApproaching")) == 1
     made.change_leader()
     made.step()
-    assert len(made.messages("RunTimeEnds")) == 1
+    assert len(made.messages("MaxRunTimeApproaching")) == 1
     made.step(WARNING - 1)
     assert made.evictions() == []
     made.step(1)
@@ -297,7 +299,7 @@ def test_time_without_a_leader_shortens_no_warning() -> None:
     made.now += 5 * 3600 * SECOND
     made.change_leader()
     made.step()
-    assert len(made.messages("RunTimeEnds")) == 1
+    assert len(made.messages("MaxRunTimeApproaching")) == 1
     assert made.evictions() == []
     made.step(WARNING)
     assert made.evictions() == ["train-0"]
@@ -312,9 +314,9 @@ def test_a_job_that_was_requeued_while_nobody_led_has_all_its_time() -> None:
     made.change_leader()
     made.step()
     made.step(50 * MINUTE - 11)
-    assert len(made.messages("RunTimeEnds")) == 1
+    assert len(made.messages("MaxRunTimeApproaching")) == 1
     made.step(1)
-    assert len(made.messages("RunTimeEnds")) == 2
+    assert len(made.messages("MaxRunTimeApproaching")) == 2
     assert made.evictions() == []
 
 
@@ -333,7 +335,7 @@ def test_a_job_of_which_a_pod_was_replaced_was_warned_and_a_requeued_job_was_not
     made.step(9 * MINUTE)
     assert sorted(made.evictions()) == (["train-0", "train-1"] if warnings == 1 else [])
     made.step(3600)
-    assert len(made.messages("RunTimeEnds")) == warnings
+    assert len(made.messages("MaxRunTimeApproaching")) == warnings
 
 
 def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
@@ -342,7 +344,7 @@ def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None
         made.tell(record_with("run-times", entries))
         made.step()
         made.step(50 * MINUTE)
-        assert len(made.messages("RunTimeEnds")) == 1
+        assert len(made.messages("MaxRunTimeApproaching")) == 1
 
 
 def test_an_estimate_is_exact_by_the_longest_run_time() -> None:

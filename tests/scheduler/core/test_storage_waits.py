@@ -51,7 +51,7 @@ def test_a_job_starts_where_the_driver_has_room_and_waits_for_room_elsewhere() -
     rig.wants("third", 9)
     rig.run()
     assert rig.selected() == {"first": "n2"}
-    assert (rig.reason("second"), rig.reason("third")) == ("no-node-fits", "no-storage")
+    assert (rig.reason("second"), rig.reason("third")) == ("no-node-fits", "insufficient-storage")
     rig.room("n1", 3)
     rig.run()
     assert rig.selected() == {"first": "n2", "second": "n1"}
@@ -104,7 +104,7 @@ def test_a_node_with_room_that_comes_later_is_used() -> None:
     rig.room("n9", 9)
     rig.wants("new", 5)
     rig.run()
-    assert rig.reason("new") == "no-storage"
+    assert rig.reason("new") == "insufficient-storage"
     rig.node("n9", labels={"host": "n9"})
     rig.run()
     assert rig.selected() == {"new": "n9"}
@@ -115,7 +115,7 @@ def test_a_driver_that_says_nothing_any_more_keeps_nobody_waiting(event: str) ->
     rig = StorageRig(1)
     rig.wants("new", 5)
     rig.run()
-    assert rig.reason("new") == "no-storage"
+    assert rig.reason("new") == "insufficient-storage"
     match event:
         case "silent":
             rig.tell(CsiDriver("disk.example.com"))

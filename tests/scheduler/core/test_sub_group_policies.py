@@ -29,7 +29,7 @@ def test_policies_that_cost_too_much_refuse_their_job_only() -> None:
     assert rig.nodes_of("costly") == []
     reason = rig.machine.view.jobs["default/costly"].reason
     assert reason is not None
-    assert reason.code == "malformed-job"
+    assert reason.code == "invalid-job"
     assert "spec.subGroupPolicy of its PodGroup costs too much" in reason.message
     # It is repaired.
     rig.tell(replace(group, sub_groups=(), min_member=1))

@@ -184,7 +184,7 @@ def test_nothing_is_given_twice_and_gangs_start_as_a_whole(
             happen(rig, "bind", claim, "selected")
         rig.run()
     # Nothing is held for ever: whoever waits for volumes has claims that nobody bound.
-    waiting = {job.name for job in rig.machine.view.jobs.values() if reason_of(job) == "volumes-awaited"}
+    waiting = {job.name for job in rig.machine.view.jobs.values() if reason_of(job) == "volumes-pending"}
     unbound = {claim.name.rpartition("-")[0] for claim in rig.claims.values() if not claim.bound}
     assert waiting <= unbound
 

@@ -48,7 +48,7 @@ def test_a_gang_is_bound_when_all_its_claims_are() -> None:
     rig = waiting()
     assert rig.selected() == {"data-0": "n1", "data-1": "n2"}
     assert rig.bindings() == {}
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
     rig.provision("data-0")
     rig.run()
     assert rig.bindings() == {}
@@ -118,7 +118,7 @@ def test_a_volume_of_a_node_that_comes_later_is_given() -> None:
     rig.volume("disk", node_terms=on_node("n9"))
     gang(rig, 1, storage_class="local")
     rig.run()
-    assert rig.reason("train") == "no-volume"
+    assert rig.reason("train") == "no-matching-volume"
     rig.node("n9")
     rig.run()
     assert rig.given() == {"disk": "data-0"}
@@ -142,9 +142,9 @@ def test_the_wait_is_told_with_the_claim_and_its_node() -> None:
         "waits for its volume on n1, for at most 10m"
     )
     told = [one for one in rig.commands if isinstance(one, SetPodCondition)]
-    assert {one.pod for one in told if one.reason.code == "volumes-awaited"} == {"train-0", "train-1"}
+    assert {one.pod for one in told if one.reason.code == "volumes-pending"} == {"train-0", "train-1"}
     status = [one for one in rig.commands if isinstance(one, SetGroupStatus)][-1]
-    assert (status.phase, status.reason and status.reason.code) == ("Inqueue", "volumes-awaited")
+    assert (status.phase, status.reason and status.reason.code) == ("Inqueue", "volumes-pending")
     rig.provision("data-0")
     rig.run()
     assert rig.details("train")["claim"] == "default/data-1"
@@ -208,7 +208,7 @@ def test_the_time_limit_gives_everything_back_and_bound_claims_pin_the_next_try(
     }
     assert sum(map(int.bit_count, rig.machine.view.cluster.fleets[CHIP].free_mask)) == 16
     rig.step(1)
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
     # The claim that is still being made keeps its node, too, and nothing is written twice.
     assert [one.claim for one in rig.commands if isinstance(one, SelectNode)] == ["data-0", "data-1"]
     rig.provision("data-1")
@@ -222,7 +222,7 @@ def test_a_job_that_changes_is_tried_without_its_backoff() -> None:
     assert rig.reason("train") == "volumes-timed-out"
     rig.put_group(replace(rig.groups["default/train"], labels={"changed": "true"}))
     rig.step(0.1)
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
 
 
 def test_a_pod_that_a_volume_pins_gets_its_node_before_others_of_the_gang() -> None:
@@ -298,10 +298,10 @@ def test_a_broken_chip_of_another_pod_ends_no_wait() -> None:
     rig.claim("data-0")
     rig.submit("train", chips=4, claims=("data-{}",))
     rig.run()
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
     rig.sick("n1", 1 << 7)
     rig.step()
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
 
 
 def test_another_node_is_tried_where_the_provisioner_refused_one() -> None:
@@ -323,7 +323,7 @@ def test_nodes_that_were_refused_are_tried_again_later() -> None:
     rig.step(1)
     assert rig.reason("train") == "no-node-fits"
     rig.step(300)
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
 
 
 def test_the_end_of_a_job_ends_its_wait() -> None:
@@ -457,7 +457,7 @@ def test_after_a_restart_what_was_written_pins_the_pods() -> None:
     rig.tell(*rig.claims.values())
     rig.submit("train", pods=2, chips=8, claims=("data-{}",))
     rig.run()
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
     assert rig.selected() == {}
     for name in ("data-0", "data-1"):
         rig.provision(name)
@@ -477,7 +477,7 @@ def test_another_scheduler_that_knows_the_same_gives_no_volume_away_twice() -> N
     copy.claim("more", "local")
     copy.submit("second", chips=8, claims=("more",))
     copy.run()
-    assert copy.reason("second") == "no-volume"
+    assert copy.reason("second") == "no-matching-volume"
 
 
 def test_a_what_if_on_manifests_binds_at_once() -> None:
@@ -501,7 +501,7 @@ def test_a_job_is_tried_again_exactly_when_its_claim_or_a_free_volume_changes() 
     assert tried == []
     rig.claim("data", "local")
     rig.step()
-    assert (tried, rig.reason("train")) == (["train"], "no-volume")
+    assert (tried, rig.reason("train")) == (["train"], "no-matching-volume")
     rig.run()
     tried.clear()
     rig.change_claim("data")
@@ -509,7 +509,7 @@ def test_a_job_is_tried_again_exactly_when_its_claim_or_a_free_volume_changes() 
     assert tried == []
     rig.volume("new")
     rig.step()
-    assert (tried, rig.reason("train")) == (["train"], "volumes-awaited")
+    assert (tried, rig.reason("train")) == (["train"], "volumes-pending")
 
 
 def test_a_volume_that_is_given_away_wakes_nobody_and_one_that_was_kept_wakes_its_pods() -> None:
@@ -532,7 +532,7 @@ def test_a_volume_that_is_given_away_wakes_nobody_and_one_that_was_kept_wakes_it
     del rig.volumes["kept"]
     rig.tell(ev.VolumeGone("kept"))
     rig.step()
-    assert (tried, rig.reason("train")) == (["train"], "volumes-awaited")
+    assert (tried, rig.reason("train")) == (["train"], "volumes-pending")
 
 
 def test_run_time_and_predicate_time_begin_with_the_binding() -> None:
@@ -568,7 +568,7 @@ def test_a_gang_that_is_preempted_gives_back_what_it_has_and_no_pod_is_evicted()
     rig.priority("high", 100)
     gang(rig, preemptable=True)
     rig.run()
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
     rig.submit("urgent", pods=2, chips=8, priority="high")
     rig.run()
     rig.run()
@@ -612,7 +612,7 @@ def test_others_count_on_the_end_of_a_gang_from_when_it_can_begin() -> None:
     rig.step(7200)
     rig.submit("train", chips=8, claims=("data",), expected="1h")
     rig.run()
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
     (run,) = all_runs(rig.machine.view, rig.now)
     assert run.earliest == run.latest == rig.now + 3600 * SECOND
     rig.submit("next", chips=8)
@@ -671,7 +671,7 @@ def test_a_claim_without_a_volume_keeps_nobody_of_its_queue_waiting() -> None:
     rig.submit("train", chips=8, claims=("data",))
     rig.submit("next", chips=8)
     rig.run()
-    assert rig.reason("train") == "no-volume"
+    assert rig.reason("train") == "no-matching-volume"
     assert rig.nodes_of("next") == ["n1"]
 
 
@@ -686,7 +686,7 @@ def test_a_job_that_waits_for_a_claim_is_promised_nothing() -> None:
     rig.end("next")
     rig.claim("data")
     rig.run()
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
 
 
 def test_the_next_pod_starts_when_a_claim_for_one_pod_is_free() -> None:

@@ -67,8 +67,8 @@ def test_a_job_that_says_nothing_may_be_moved() -> None:
 @pytest.mark.parametrize("key", ["ringwise.io/movable", "volcano.sh/preemptable"])
 @pytest.mark.parametrize("value", ["false", "False", "0"])
 def test_a_job_says_that_it_must_not_be_moved(key: str, value: str) -> None:
-    assert refusal(rig_with(annotations={key: value})) == "must-not-move"
-    assert refusal(rig_with(labels={key: value})) == "must-not-move"
+    assert refusal(rig_with(annotations={key: value})) == "move-disabled"
+    assert refusal(rig_with(labels={key: value})) == "move-disabled"
     assert refusal(rig_with(annotations={key: "true"})) is None
 
 
@@ -77,7 +77,7 @@ def test_who_writes_anything_but_yes_is_not_moved_and_is_told(written: str) -> N
     rig = rig_with(
         annotations={"ringwise.io/movable": written, "ringwise.io/restart-cost": "1" + "0" * 30 + "h"}
     )
-    assert refusal(rig) == "must-not-move"
+    assert refusal(rig) == "move-disabled"
     view = rig.machine.view
     cost, movable = explain(view, view.jobs["default/train"], rig.now).notes
     assert movable.endswith(' is neither "true" nor "false": the job is never moved')
@@ -88,14 +88,14 @@ def test_who_writes_anything_but_yes_is_not_moved_and_is_told(written: str) -> N
 
 def test_a_vcjob_says_it() -> None:
     forbidden = job_with(labels={"volcano.sh/preemptable": "false"})
-    assert refusal(rig_with(owner=VCJOB, vcjob=forbidden)) == "must-not-move"
+    assert refusal(rig_with(owner=VCJOB, vcjob=forbidden)) == "move-disabled"
 
 
 def test_one_pod_of_a_gang_says_it() -> None:
     rig = rig_with(pods=2)
     rig.change("train-1", labels={"volcano.sh/preemptable": "false"})
     rig.run()
-    assert refusal(rig) == "must-not-move"
+    assert refusal(rig) == "move-disabled"
 
 
 def test_nothing_creates_the_pods_again() -> None:
@@ -150,7 +150,7 @@ def test_the_exit_codes_of_a_signal_count() -> None:
     assert refusal(rig_with(owner=VCJOB, vcjob=job_with(Policy("AbortJob", (), 3)))) is None
 
 
-@pytest.mark.parametrize(("retries", "expected"), [(0, None), (1, None), (2, "retries-used-up")])
+@pytest.mark.parametrize(("retries", "expected"), [(0, None), (1, None), (2, "retries-exhausted")])
 def test_a_restart_is_a_retry(retries: int, expected: str | None) -> None:
     """The controller ends a job when its retries reach maxRetry."""
     restarts = job_with(Policy("RestartJob", ("PodEvicted",)), retry_count=retries, max_retry=3)
@@ -160,7 +160,7 @@ def test_a_restart_is_a_retry(retries: int, expected: str | None) -> None:
 def test_each_restart_of_a_pod_is_a_retry() -> None:
     restarts = job_with(Policy("RestartPod", ("PodEvicted",)), retry_count=1, max_retry=3)
     assert refusal(rig_with(owner=VCJOB, vcjob=restarts)) is None
-    assert refusal(rig_with(owner=VCJOB, vcjob=restarts, pods=2)) == "retries-used-up"
+    assert refusal(rig_with(owner=VCJOB, vcjob=restarts, pods=2)) == "retries-exhausted"
 
 
 def test_a_disruption_budget_must_allow_all_evictions() -> None:
@@ -177,9 +177,9 @@ def test_a_disruption_budget_must_allow_all_evictions() -> None:
 
 def test_a_job_that_cools_down() -> None:
     rig = rig_with(annotations={"volcano.sh/cooldown-time": "10m"})
-    assert refusal(rig) == "cools-down"
+    assert refusal(rig) == "move-cooldown"
     rig.step(599)
-    assert refusal(rig) == "cools-down"
+    assert refusal(rig) == "move-cooldown"
     rig.step(2)
     assert refusal(rig) is None
 
@@ -196,18 +196,18 @@ def test_a_job_that_hardware_broke_stays_while_it_cools_down() -> None:
     rig.submit("train", chips=8, owner=SERVICE, labels={"fault-scheduling": "force"})
     rig.run()
     assert rig.places("train")
-    assert refusal(rig) in ("cools-down", "being-rescheduled")
+    assert refusal(rig) in ("move-cooldown", "being-rescheduled")
 
 
 def test_a_gang_that_is_not_complete() -> None:
     rig = rig_with(pods=2)
     rig.change("train-1", deleting=True)
     rig.run()
-    assert refusal(rig) in ("not-complete", "being-rescheduled")
+    assert refusal(rig) in ("job-incomplete", "being-rescheduled")
     waiting = Rig(1)
     waiting.submit("train", pods=2, chips=8, owner=SERVICE, min_available=1)
     waiting.run()
-    assert refusal(waiting) == "not-complete"
+    assert refusal(waiting) == "job-incomplete"
 
 
 def test_only_jobs_that_allow_it_are_moved_without_a_question() -> None:

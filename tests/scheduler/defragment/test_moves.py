@@ -169,7 +169,7 @@ def test_M1_a_job_for_which_others_are_evicted_gets_no_room_a_second_time() -> N
     view = rig.machine.view
     found = find_plan(view, find_job(view, "big"), rig.now)
     assert isinstance(found, NoPlan)
-    assert found.reason.code == "making-room"
+    assert found.reason.code == "evictions-in-progress"
     commands = apply(rig, plan)
     assert [one for one in commands if isinstance(one, DeletePod)] == []
     assert ended(rig).why == "pods are evicted already so that default/big can start"
@@ -314,7 +314,7 @@ def test_M1_a_step_that_fails_gives_the_old_place_back(happens: Any, why: str) -
     rig.run()
     assert moves_of(rig).plans == {}
     assert list(rig.machine.view.reservations) == []
-    told = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "MoveFailed"]
+    told = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "FailedMove"]
     assert any(one.key == "default/small" and why in one.message for one in told)
 
 
@@ -662,7 +662,7 @@ def test_M1_a_plan_that_was_not_sent_just_now_moves_nobody_and_that_is_told(off:
     assert rig.deletions() == []
     assert ended(rig).outcome == REFUSED
     assert ended(rig).why.startswith(why)
-    (told,) = [one for one in commands if isinstance(one, RecordJobEvent) and one.reason == "MoveFailed"]
+    (told,) = [one for one in commands if isinstance(one, RecordJobEvent) and one.reason == "FailedMove"]
     assert why in told.message
     # Once.
     assert not any(isinstance(one, RecordJobEvent) for one in apply(rig, plan))

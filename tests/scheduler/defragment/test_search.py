@@ -297,10 +297,10 @@ def test_jobs_of_a_closed_queue_stay() -> None:
 def test_jobs_that_do_not_wait_for_holes() -> None:
     busy: list[Any] = [node("n1"), node("n2"), runs("a", "n1", 0), runs("b", "n2", 0)]
     assert refusal_of(*busy, gang("waiting", 2, 8)) == "too-few-free-chips"
-    assert refusal_of(*busy, pod("waiting", 4)) == "not-waiting"
+    assert refusal_of(*busy, pod("waiting", 4)) == "not-pending"
     small = Queue("small", capability={CHIP: 4})
     in_queue = gang("waiting", 1, 8, queue="small")
-    assert refusal_of(*busy, small, in_queue) not in ("no-moves-help", "plan-too-costly")
+    assert refusal_of(*busy, small, in_queue) not in ("no-moves-help", "plan-search-limit-reached")
 
 
 def test_a_share_that_moves_stays_with_its_job() -> None:
@@ -323,7 +323,7 @@ def test_a_search_ends_with_its_steps() -> None:
     view = told(node("n1"), node("n2"), runs("a", "n1", 0), runs("b", "n2", 0), pod("waiting", 8))
     found = find_plan(view, _job(view, "waiting"), NOW, budget=PlanBudget(1))
     assert isinstance(found, NoPlan)
-    assert found.reason.code == "plan-too-costly"
+    assert found.reason.code == "plan-search-limit-reached"
 
 
 @pytest.mark.parametrize("cost", [0, 600])

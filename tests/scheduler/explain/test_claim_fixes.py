@@ -43,8 +43,8 @@ def why(*events: object, chips: int = 8, **fields: Any) -> Explanation:
         ("claim-missing", []),
         ("storage-class-missing", [claim("data", "gone")]),
         ("claim-not-bound", [NOW_CLASS, claim("data", "now")]),
-        ("no-volume", [LOCAL, claim("data", "local")]),
-        ("no-storage", [*FAST, claim("data", "fast", requested=2 << 30)]),
+        ("no-matching-volume", [LOCAL, claim("data", "local")]),
+        ("insufficient-storage", [*FAST, claim("data", "fast", requested=2 << 30)]),
         ("claim-deleted", [claim("data", "", deleting=True)]),
         ("claim-lost", [claim("data", "", volume="gone", bound=True)]),
     ],
@@ -61,7 +61,7 @@ def test_what_is_wrong_with_a_claim_is_what_would_help(code: str, events: list[o
 def test_a_claim_of_an_ephemeral_volume_is_supposed_to_be_the_pods_own() -> None:
     answer = why(claims=("new-scratch",), ephemeral_claims=("new-scratch",))
     assert answer.reason is not None
-    assert answer.reason.code == "ephemeral-claim-awaited"
+    assert answer.reason.code == "ephemeral-claim-not-created"
     assert [cure.kind for cure in answer.cures] == ["claim"]
 
 

@@ -145,7 +145,7 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
         ),
         (
             [node("n", labels=ARM, internal_ip="10.0.0.1"), topology(4)],
-            ("warning", "server-is-no-node", "ConfigMap basic-tor-node-cm"),
+            ("warning", "server-not-a-node", "ConfigMap basic-tor-node-cm"),
         ),
         (
             [node("n", labels=ARM, internal_ip="10.0.0.1"), topology(0)],
@@ -165,11 +165,11 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
         ),
         (
             [node("n", labels=ARM, superpod=0), node("m", labels=ARM, superpod=-3)],
-            ("warning", "superpod-id-wrong", "node m"),
+            ("warning", "superpod-id-invalid", "node m"),
         ),
         (
             [node("n", labels=ARM, superpod=0), node("m", labels={**ARM, **SERVER}, superpod=-2)],
-            ("warning", "superpod-none", "node m"),
+            ("warning", "not-in-superpod", "node m"),
         ),
         (
             [node("n", labels=ARM, superpod=0), node("m", labels=ARM)],
@@ -181,15 +181,15 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
         ),
         (
             [node("n", labels=ARM, superpod=0, rack=0), node("m", labels=ARM, superpod=0, rack=-1)],
-            ("warning", "rack-id-wrong", "node m"),
+            ("warning", "rack-id-invalid", "node m"),
         ),
         ([Queue("q", weight=0)], ("error", "queue-weight", "queue q")),
         (
-            [Queue("q", annotations={"ringwise.io/longest-cooldown": "-1h"})],
+            [Queue("q", annotations={"ringwise.io/max-cooldown": "-1h"})],
             ("warning", "queue-annotation", "queue q"),
         ),
         (
-            [Queue("q", annotations={"ringwise.io/believe-checkpoints": "yes"})],
+            [Queue("q", annotations={"ringwise.io/trust-checkpoints": "yes"})],
             ("warning", "queue-annotation", "queue q"),
         ),
         (

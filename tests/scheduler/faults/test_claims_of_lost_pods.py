@@ -27,7 +27,7 @@ def test_F2_no_seconds_count_while_a_replacement_waits_for_its_volume() -> None:
     rig.step()
     for _ in range(10):
         rig.step(5)
-    assert rig.reason("train") == "volumes-awaited"
+    assert rig.reason("train") == "volumes-pending"
     clock = rig.machine.view.jobs["default/train"].clock
     assert clock is not None
     assert clock.counted == 0

@@ -112,13 +112,13 @@ def test_F4_a_budget_that_does_not_allow_all_evictions_holds_them_back_with_that
     rig.tell(*(ev.EvictFailed(rig.pods[other].uid, HELD) for other in sorted(others)))
     said = rig.step()
     assert deletions(said) == {}
-    assert messages(said, "EvictionHeldBack") == [f"no pod is evicted to restart the drained job: {HELD}"]
+    assert messages(said, "EvictionBlocked") == [f"no pod is evicted to restart the drained job: {HELD}"]
     view = rig.machine.view
     assert any(HELD in line for line in fault_waits(view, view.jobs["default/train"], rig.now))
     # It is asked again, and told once.
     later = pass_time(rig, 6)
     assert evicted(later) == others
-    assert messages(later, "EvictionHeldBack") == []
+    assert messages(later, "EvictionBlocked") == []
     # The next leader asks, too.
     other = rig.successor()
     assert evicted(other.step()) == others

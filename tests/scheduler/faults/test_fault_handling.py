@@ -281,7 +281,7 @@ def test_a_refused_deletion_is_not_repeated_for_a_pod_that_is_healthy_again() ->
 def test_without_clusterd_a_note_says_how_such_a_job_is_handled() -> None:
     rig = running({"fault-scheduling": "force", "process-recover-enable": "on"})
     rig.sick(rig.nodes_of("train")[2], 1)
-    told = [c for c in rig.step() if isinstance(c, RecordJobEvent) and c.reason == "FaultPolicy"]
+    told = [c for c in rig.step() if isinstance(c, RecordJobEvent) and c.reason == "FaultPolicyIgnored"]
     assert ["needs ClusterD, which does not run" in c.message for c in told] == [True]
 
 

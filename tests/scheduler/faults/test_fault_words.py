@@ -24,21 +24,21 @@ def test_F2_rank_0_is_named_only_where_it_raised_the_level(labels: dict[str, str
 
 def test_a_fault_scheduling_that_cannot_be_read_is_told_once_when_hardware_breaks() -> None:
     rig = running({"fault-scheduling": "Force"}, pods=2)
-    assert messages(rig.commands, "FaultPolicy") == []
+    assert messages(rig.commands, "FaultPolicyIgnored") == []
     node = rig.node_of("train-1")
     rig.sick(node, 1)
     commands = rig.step()
-    assert messages(commands, "FaultPolicy") == [
+    assert messages(commands, "FaultPolicyIgnored") == [
         f"train-1: Ascend910-0 of {node} is unhealthy; no pod is restarted: label fault-scheduling must be "
         "one of off, grace, force, external-grace, external-force, got 'Force'; taken as off"
     ]
     assert deletions(commands) == {}
     rig.sick(node, 3)
-    assert messages(rig.step(5), "FaultPolicy") == []
+    assert messages(rig.step(5), "FaultPolicyIgnored") == []
 
 
 def test_a_fault_scheduling_that_is_off_is_not_told() -> None:
     rig = running({"fault-scheduling": "off"}, pods=2)
     rig.sick("n1", 1)
     rig.sick("n2", 1)
-    assert messages(rig.step(), "FaultPolicy") == []
+    assert messages(rig.step(), "FaultPolicyIgnored") == []

@@ -186,7 +186,7 @@ def test_P7_a_backup_waits_where_its_place_has_no_other_node(kind: str) -> None:
     switch.begin()
     rig.run()
     assert not switch.is_ready
-    assert rig.reason("train") == "backup-pod-waits"
+    assert rig.reason("train") == "backup-pod-pending"
     switch.give_up()
     rig.run()
     assert rig.reason("train") is None

@@ -107,7 +107,7 @@ def test_F6_the_share_of_a_lost_pod_stays(
     assert kept(rig) == (8 if stays else 0)
     assert bool(rig.nodes_of("next")) is not stays
     if stays:
-        assert rig.reason("next") == "queue-share-kept"
+        assert rig.reason("next") == "queue-quota-reserved"
 
 
 def test_F6_the_share_stays_while_a_fault_is_handled() -> None:
@@ -118,7 +118,7 @@ def test_F6_the_share_stays_while_a_fault_is_handled() -> None:
     rig.recreate(name)
     rig.run()
     # 4 of the 7 healthy chips of n2 would do for it.
-    assert rig.reason("next") == "queue-share-kept"
+    assert rig.reason("next") == "queue-quota-reserved"
     rig.sick("n2", 0)
     rig.run()
     assert len(rig.nodes_of("train")) == 3
@@ -146,7 +146,7 @@ def test_F6_it_holds_where_the_hierarchy_limits_a_queue_above() -> None:
     rig.submit("next", chips=4, queue="sister")
     lose(rig)
     gone(rig)
-    assert rig.reason("next") == "queue-share-kept"
+    assert rig.reason("next") == "queue-quota-reserved"
 
 
 # -- how long ------------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_F6_nothing_is_evicted_for_what_is_only_kept() -> None:
     rig.submit("boss", chips=8, queue="capped", priority="high")
     rig.run()
     assert rig.evictions() == []
-    assert rig.reason("boss") == "queue-share-kept"
+    assert rig.reason("boss") == "queue-quota-reserved"
 
 
 def test_F6_a_preemptor_gets_what_it_evicts_and_not_what_is_kept() -> None:
@@ -551,4 +551,4 @@ def test_a_reason_names_three_jobs_at_most() -> None:
     assert reason is not None
     assert reason.details["jobs"] == "default/lone0, default/lone1, default/lone2 and 2 more"
     # Of its own share no job is told.
-    assert rig.reason("lone0") != "queue-share-kept"
+    assert rig.reason("lone0") != "queue-quota-reserved"

@@ -88,7 +88,7 @@ def test_pods_that_say_they_are_faulty_are_restarted_later_each_time(
 def test_it_is_told_once_for_each_pause_and_why_says_how_long() -> None:
     rig = gang(4, FAULTY)
     live(rig, 10)
-    told = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "RestartBackoff"]
+    told = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "BackOffRestart"]
     assert [one.message.partition(" because")[0] for one in told] == [
         "train-0 and 3 more pods are faulty again after 1 restart",
         "train-0 and 3 more pods are faulty again after 2 restarts",

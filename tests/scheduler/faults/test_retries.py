@@ -21,7 +21,7 @@ from tests.builders.values import job_of, seen, task_of
 from tests.scheduler.rig import Rig
 
 LABELS = {"fault-scheduling": "force", "fault-retry-times": "1"}
-REFUSED = "ringwise.io/restart-refused"
+REFUSED = "ringwise.io/restart-rejected"
 
 
 def job_with(pods: int = 2, policies: tuple[Policy, ...] = (), of_task: tuple[Policy, ...] = ()) -> VcJob:

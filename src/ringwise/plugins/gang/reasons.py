@@ -31,7 +31,7 @@ NOT_ENOUGH_SUB_GROUPS = ReasonKind(
     SPECIFICATION,
 )
 SUB_GROUPS_NOT_COMPLETE = ReasonKind(
-    "sub-groups-not-complete",
+    "sub-groups-incomplete",
     Stage.GANG,
     "{complete} of the {needed:sub-group} of policy {policy} of {job} that must run "
     "{complete:=has all its|have all their} pods",
@@ -39,14 +39,14 @@ SUB_GROUPS_NOT_COMPLETE = ReasonKind(
     CAPACITY,
 )
 GANG_NOT_COMPLETE = ReasonKind(
-    "gang-not-complete",
+    "partial-gang",
     Stage.GANG,
     "{started} of the {needed:pod} of {job} that must start together {started:=has|have} a node",
     ("lower minAvailable to {started:#}",),
     CAPACITY,
 )
 TASKS_NOT_COMPLETE = ReasonKind(
-    "tasks-not-complete",
+    "tasks-incomplete",
     Stage.GANG,
     "{short} of the {tasks:task} of {job} {short:=lacks|lack} pods that must start together",
     ("lower the minAvailable of {short:=that task|those tasks}",),

@@ -39,7 +39,7 @@ NO_HYPER_NODE = ReasonKind(
     _DOMAINS | {Trigger.NODE_ADDED, Trigger.NODE_CHANGED},
 )
 HYPER_NODE_LEFT = ReasonKind(
-    "hyper-node-left",
+    "hyper-node-changed",
     Stage.GANG,
     "pods of the job run on nodes that no HyperNode {limit} holds together: {listing}",
     (

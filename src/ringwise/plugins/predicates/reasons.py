@@ -83,7 +83,7 @@ POD_ANTI_AFFINITY = ReasonKind(
     CAPACITY | SPECIFICATION,
 )
 ANTI_AFFINITY_OF_OTHERS = ReasonKind(
-    "unwanted-by-neighbour",
+    "existing-pods-anti-affinity",
     Stage.PREDICATE,
     "{pods:pod} in the {key} of {node} {pods:=has|have} an anti-affinity to this pod: {wanted}",
     ("change the pod's labels so that they do not match {wanted}",),
@@ -125,7 +125,7 @@ CLAIM_MISSING = ReasonKind(
     _CLAIM,
 )
 EPHEMERAL_CLAIM_AWAITED = ReasonKind(
-    "ephemeral-claim-awaited",
+    "ephemeral-claim-not-created",
     Stage.PREDICATE,
     "the claim {claim} of an ephemeral volume of pod {pod} does not exist yet; kube-controller-manager makes "
     "it",
@@ -186,7 +186,7 @@ STORAGE_CLASS_MISSING = ReasonKind(
     _CLAIM,
 )
 NO_VOLUME = ReasonKind(
-    "no-volume",
+    "no-matching-volume",
     Stage.PREDICATE,
     "no free volume of the StorageClass {class_name} fits the claim {claim} of pod {pod}, which asks for "
     "{size} ({modes}), and the class makes none",
@@ -194,7 +194,7 @@ NO_VOLUME = ReasonKind(
     _CLAIM | _NODES,
 )
 NO_STORAGE = ReasonKind(
-    "no-storage",
+    "insufficient-storage",
     Stage.PREDICATE,
     "the claim {claim} of pod {pod} asks for {size} of the StorageClass {class_name}, and its driver has "
     "room for {largest} at most (CSIStorageCapacity)",
@@ -210,7 +210,7 @@ NO_STORAGE = ReasonKind(
 _ELSEWHERE = CAPACITY | _CLAIM
 
 VOLUME_ELSEWHERE = ReasonKind(
-    "volume-elsewhere",
+    "volume-node-affinity-conflict",
     Stage.PREDICATE,
     "{what} cannot be used on {node}: its node affinity is {wanted}",
     ("free chips on nodes that {what} can be used on",),
@@ -234,7 +234,7 @@ VOLUME_FOR_ANOTHER_NODE = ReasonKind(
     _ELSEWHERE,
 )
 NO_VOLUME_HERE = ReasonKind(
-    "no-volume-here",
+    "no-matching-volume-on-node",
     Stage.PREDICATE,
     "{node} can use no free volume of the StorageClass {class_name} with {size}, and none is made for "
     "it{why}",
@@ -242,7 +242,7 @@ NO_VOLUME_HERE = ReasonKind(
     _ELSEWHERE,
 )
 NO_STORAGE_HERE = ReasonKind(
-    "no-storage-here",
+    "insufficient-storage-on-node",
     Stage.PREDICATE,
     "{what} asks for {size} of the StorageClass {class_name}, and its driver has room for {largest} at most "
     "for {node} (CSIStorageCapacity)",

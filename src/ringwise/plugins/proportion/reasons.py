@@ -6,7 +6,7 @@ from ringwise.framework.reasons import QUEUE_ROOM
 from ringwise.reasons import ReasonKind, Stage
 
 QUEUE_SHARE_USED = ReasonKind(
-    "queue-share-used",
+    "queue-over-fair-share",
     Stage.GANG,
     "queue {queue} uses {used} of {resource} and the pod asks for {asked}; "
     "its share is {deserved} while other queues want theirs",

@@ -55,7 +55,7 @@ PODS_DIFFER = ReasonKind(
     CAPACITY | SPECIFICATION | {Trigger.TOPOLOGY_CHANGED},
 )
 BACKUP_WAITS = ReasonKind(
-    "backup-pod-waits",
+    "backup-pod-pending",
     Stage.PLAN,
     "no free node of {where} can take {pod}, which is to replace {source} there",
     ("free a node of {where}",),

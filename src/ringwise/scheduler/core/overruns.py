@@ -66,7 +66,7 @@ class Overruns(Component):
 
     @property
     def _grace(self) -> int:
-        return self._configuration.settings.expected_duration_grace * SECOND
+        return self._configuration.settings.expected_duration_grace_period * SECOND
 
     @property
     def _evicts(self) -> bool:

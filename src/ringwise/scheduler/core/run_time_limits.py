@@ -1,8 +1,8 @@
-"""The longest run time of a queue: jobs are warned, and then ended or requeued.
+"""The max run time of a queue: jobs are warned, and then ended or requeued.
 
-A job runs from when its first pod got a node until none of them has one. Nobody is ended without a warning
-that is as old as `run-time-warning`: so a limit that is new or was lowered, or a time in which no scheduler
-ran, gives running jobs that time. When each job began and when it was warned is written where tenants cannot
+A job runs from when its first pod got a node until none of them has one. No job is ended without a warning
+that is as old as `max-run-time-warning`: if a limit is new or was lowered, or no scheduler ran for a time,
+running jobs get that time. When each job began and when it was warned is written where tenants cannot
 write (F1): another leader goes on with it. If a job has been in several queues since it began, the earliest
 end applies: a tenant may name another queue at any time.
 
@@ -198,7 +198,7 @@ class RunTimeLimits(Component):
 
     @property
     def _warning(self) -> int:
-        return self._configuration.settings.run_time_warning * SECOND
+        return self._configuration.settings.max_run_time_warning * SECOND
 
     def _next(self, run: LimitedRun) -> int:
         if run.warned is None:

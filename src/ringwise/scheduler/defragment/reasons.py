@@ -10,7 +10,7 @@ _TIME = frozenset({Trigger.TIME_PASSED, Trigger.JOB_CHANGED})
 # -- jobs that must not be moved
 
 MUST_NOT_MOVE = ReasonKind(
-    "must-not-move",
+    "move-disabled",
     Stage.GANG,
     "{job} is not moved: it has {key}: {value}",
     ("remove {key} from the job",),
@@ -45,7 +45,7 @@ POLICY_ENDS_JOB = ReasonKind(
     _JOB_CHANGED,
 )
 RETRIES_USED_UP = ReasonKind(
-    "retries-used-up",
+    "retries-exhausted",
     Stage.GANG,
     "{job} is not moved: its policy {event}: {action} restarts it, and of maxRetry {limit} {left:=is|are} "
     "{left} left",
@@ -68,7 +68,7 @@ BUDGET_FORBIDS_MOVE = ReasonKind(
     _TIME,
 )
 COOLS_DOWN = ReasonKind(
-    "cools-down",
+    "move-cooldown",
     Stage.GANG,
     "{job} is not moved before {seconds:~} passed: {why}",
     (),
@@ -82,21 +82,21 @@ BEING_RESCHEDULED = ReasonKind(
     _TIME,
 )
 NOT_COMPLETE = ReasonKind(
-    "not-complete",
+    "job-incomplete",
     Stage.GANG,
     "{job} is not moved: {why}",
     (),
     CAPACITY | {Trigger.JOB_CHANGED},
 )
 OF_ANOTHER_SCHEDULER = ReasonKind(
-    "of-another-scheduler",
+    "scheduled-by-another-scheduler",
     Stage.GANG,
     "{job} is not moved: another scheduler placed its pods",
     (),
     _JOB_CHANGED,
 )
 MOVE_IS_WORSE = ReasonKind(
-    "move-is-worse",
+    "move-to-worse-placement",
     Stage.GANG,
     "{job} is not moved: it would use {after} {what} instead of {before}",
     (),
@@ -104,7 +104,7 @@ MOVE_IS_WORSE = ReasonKind(
 )
 
 MOVE_IS_HIGHER = ReasonKind(
-    "move-is-higher",
+    "move-to-higher-tier",
     Stage.GANG,
     "{job} is not moved: the lowest HyperNode with all its pods would be on tier {after} instead of {before}",
     (),
@@ -121,14 +121,14 @@ STARTS_WITHOUT_MOVES = ReasonKind(
     CAPACITY,
 )
 MOVED_LATELY = ReasonKind(
-    "moved-lately",
+    "moved-recently",
     Stage.GANG,
     "{job} was moved within the last {span}",
     ("wait", "set `move-again-after` in the configuration to a shorter time"),
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
 )
 OVER_HOURLY_LIMIT = ReasonKind(
-    "over-hourly-limit",
+    "move-limit-reached",
     Stage.GANG,
     "{job} is not moved without a question: it has {chips:chip}, and of `move-chips-per-hour` {left} "
     "{left:=is|are} left",
@@ -136,14 +136,14 @@ OVER_HOURLY_LIMIT = ReasonKind(
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
 )
 MOVES_UNDER_WAY = ReasonKind(
-    "moves-under-way",
+    "moves-in-progress",
     Stage.GANG,
     "{moved:job} {moved:=moves|move} already so that {job} can start",
     (),
     CAPACITY | _TIME,
 )
 NOT_WAITING = ReasonKind(
-    "not-waiting",
+    "not-pending",
     Stage.GANG,
     "it does not wait for chips",
     (),
@@ -164,7 +164,7 @@ NO_MOVES_HELP = ReasonKind(
     CAPACITY | {Trigger.JOB_CHANGED},
 )
 PLAN_TOO_COSTLY = ReasonKind(
-    "plan-too-costly",
+    "plan-search-limit-reached",
     Stage.GANG,
     "no plan was found before the steps of the search were used up",
     ("ask for this job alone: `ringwise defrag --plan --for {job}`",),

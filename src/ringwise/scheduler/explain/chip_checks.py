@@ -163,7 +163,7 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
     for pod in sorted(fleet.unreadable_pods.get(number, {}).values()):
         yield Finding(
             ERROR,
-            "unreadable-pod",
+            "invalid-pod",
             f"node {name}",
             f"pod {pod} cannot be read and may use chips; {name} takes no new pods with chips",
             f"correct or delete {pod}; another finding says what is wrong with it",

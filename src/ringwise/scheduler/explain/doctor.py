@@ -457,7 +457,7 @@ def _racks(view: SchedulerView) -> Iterator[Finding]:
     missing: list[str] = []
     for node, problem in racks.node_problems.items():
         name = view.cluster.names[int(node)]
-        if problem.code == "rack-id-wrong":
+        if problem.code == "rack-id-invalid":
             yield of_reason(WARNING, f"node {name}", problem)
         elif problem.code == "rack-id-missing" and (
             not racks.nodes_of or view.superpods().superpod_of[node] in racks.nodes_of

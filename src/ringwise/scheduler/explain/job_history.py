@@ -38,14 +38,14 @@ _NODES = 4
 _TOLD = {
     "Rescheduling": RESTART,
     "ReschedulingEscalated": RESTART,
-    "GraceOver": RESTART,
-    "EvictionHeldBack": RESTART,
+    "GracePeriodExceeded": RESTART,
+    "EvictionBlocked": RESTART,
     "ReschedulingBlocked": BLOCKED,
     "Recovered": RECOVERED,
     "Drained": DRAIN,
     "Moving": MOVE,
     "Moved": MOVE,
-    "MoveFailed": BLOCKED,
+    "FailedMove": BLOCKED,
     EventReason.PREEMPTED: PREEMPT,
 }
 #: Events that a history is made of; a reader of journals may leave out all others.
@@ -62,7 +62,7 @@ EVENTS = (
 )
 #: Codes of entries that are faults of hardware: found by the handling of faults, or reported by nodes if the
 #: job asks for no handling.
-_FAULT_FOUND, _REPORTED = "FaultFound", "Reported"
+_FAULT_FOUND, _REPORTED = "FaultDetected", "Reported"
 _HEALTHY = "Healthy"
 #: Phases in which a vcjob is over, or suspended.
 OVER = {"Completed": ENDED_WELL, "Failed": ENDED_BADLY, "Aborted": SUSPENDED, "Terminated": ENDED_BADLY}

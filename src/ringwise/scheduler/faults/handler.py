@@ -490,7 +490,7 @@ class FaultHandler(Component):
         broken = [chip for chip in broken_hardware(faulty) if chip not in known]
         if not broken:
             return
-        until = now + self._configuration.settings.fault_cool_down * SECOND
+        until = now + self._configuration.settings.fault_cooldown * SECOND
         job.cooling = self.cool_downs.add(owner_of(job), broken, now, until)
 
     def _broke_before(self, job: Job, now: int, pod: FaultyPod) -> bool:
@@ -733,7 +733,7 @@ class FaultHandler(Component):
         self.restarts.owners.update(record.of(self.restarts.owners))
         self.detector.restore(record, now)
         self.rejected.counts.update(record.of(self.rejected.counts))
-        self.cool_downs.restore(record, now, now + self._configuration.settings.fault_cool_down * SECOND)
+        self.cool_downs.restore(record, now, now + self._configuration.settings.fault_cooldown * SECOND)
         # They stand until their job is looked at.
         self.clocks.by_job.update(record.of(self.clocks.by_job))
         self._dirty.update(dict.fromkeys(self.clocks.by_job))
