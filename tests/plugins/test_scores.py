@@ -50,6 +50,9 @@ ASKS = pod_class(cpu=100, memory=100)
         ("leastrequested", ASKS, {"cpu": 3000, "memory": 7000}, 97),  # 96.67 and 98.57, in whole numbers
         ("mostrequested", ASKS, LOADED, 30),  # mean of 40 and 20
         ("mostrequested", ASKS, {}, 0),
+        ("mostrequested", pod_class(cpu=1000, memory=100), {"cpu": 1000, "memory": 1000}, 55),  # a full one
+        ("mostrequested", ASKS, LOADED | {"used": {"cpu": 950, "memory": 100}}, 60),  # more than it has
+        ("leastrequested", ASKS, LOADED | {"used": {"cpu": 950, "memory": 100}}, 40),
         ("balancedresource", ASKS, LOADED, 90),  # 0.4 and 0.2: half the difference is 0.1
         ("balancedresource", pod_class(cpu=200, memory=200), {"cpu": 1000, "memory": 1000}, 100),
         ("balancedresource", pod_class(cpu=1000), {"cpu": 1000, "memory": 1000}, 50),
@@ -59,6 +62,17 @@ ASKS = pod_class(cpu=100, memory=100)
             pod_class(cpu=500, extended={"nvidia.com/gpu": 2}),
             {"cpu": 1000, "memory": 1000, "extended": {"nvidia.com/gpu": 2}},
             59,  # 0.5, 0 and 1: the standard deviation is 0.408
+        ),
+        (
+            "balancedresource",
+            pod_class(cpu=500, memory=500, extended={"nvidia.com/gpu": 1}),
+            {
+                "cpu": 1000,
+                "memory": 1000,
+                "extended": {"nvidia.com/gpu": 4},
+                "used": {"extended": {"nvidia.com/gpu": 1}},
+            },
+            100,  # two of four are used then
         ),
     ],
 )
