@@ -123,7 +123,7 @@ NO_JOBS = {"schema": "ringwise.io/jobs/v1", "now": 0, "jobs": []}
         ),
         # Ctrl-C is how they end.
         ("top", "time.sleep", {}, 0, ""),
-        ("top", "ringwise.cli.printers.cluster.draw_top", {}, 0, ""),
+        ("top", "ringwise.cli.printers.top.draw_top", {}, 0, ""),
         ("get jobs --watch", "ringwise.cli.query.lists._wait", NO_JOBS, 0, ""),
         (f"web {FILES}", "ringwise.cli.query.web.asyncio.run", None, 0, ""),
     ],
@@ -153,7 +153,7 @@ def test_exit_code_of_ctrl_c(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr("ringwise.apps.lab.client.LabClient.ask", lambda *_, **__: answer)
     monkeypatch.setattr("ringwise.apps.sources.lab.LabSource.top", lambda _: answer)
-    monkeypatch.setattr("ringwise.cli.printers.cluster.draw_top", lambda *_: None)
+    monkeypatch.setattr("ringwise.cli.printers.top.draw_top", lambda *_: None)
     monkeypatch.setattr(where, interrupted)
     monkeypatch.setattr(sys, "argv", ["ringwise", *shlex.split(words)])
     assert main_run(lambda: cli, "ringwise") == code

@@ -147,7 +147,7 @@ SECTIONS = {
             "Show all fields of one object.",
         ),
         "top": CommandEntry(
-            "ringwise.cli.query.objects",
+            "ringwise.cli.query.top",
             "top_command",
             "Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.",
         ),

@@ -1,4 +1,4 @@
-"""`ringwise get`, `ringwise describe`, `ringwise top`: the objects of a cluster."""
+"""`ringwise get`, `ringwise describe`: the objects of a cluster."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import output_choice, output_option, stdout_console, until_ctrl_c
-from ringwise.cli.query.lists import SECONDS, list_options, take_listing, watch_list
-from ringwise.cli.query.queries import ask, asking, namespace_of, show, source_of, source_options
+from ringwise.cli.output import output_choice, output_option, stdout_console
+from ringwise.cli.query.lists import list_options, take_listing, watch_list
+from ringwise.cli.query.queries import ask, namespace_of, show, source_options
 from ringwise.views.kinds import BY_PLURAL, BY_WORD, KINDS
 
 if TYPE_CHECKING:
@@ -114,58 +114,3 @@ def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
         describe(console, document)
 
     show(document, output, draw)
-
-
-@click.command("top")
-@click.option("--once", is_flag=True, help="Print one frame and exit.")
-@click.option(
-    "--every",
-    type=click.FloatRange(0.1, 3600),
-    help="Seconds between frames.  [default: 1; 5 for a cluster]",
-)
-@source_options()
-@output_option
-def top_command(once: bool, every: float | None, output: str, **options: Any) -> None:
-    """Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C."""
-    if once or options["files"] or output != "table" or not stdout_console().is_terminal:
-        document = ask(options, lambda source: source.top())
-
-        def draw(console: Console) -> None:
-            from ringwise.cli.printers.cluster import draw_top
-
-            draw_top(console, document)
-
-        show(document, output, draw)
-        return
-    _show_frames(every or SECONDS[source_of(options)], options)
-
-
-def _show_frames(every: float, options: dict[str, Any]) -> None:
-    import io
-    import time
-
-    from rich.live import Live
-    from rich.text import Text
-
-    from ringwise.cli.printers.cluster import draw_top
-    from ringwise.cli.printers.lines import PlainConsole
-
-    console = stdout_console()
-    # An error is printed when the screen of the frames is gone.
-    with (
-        until_ctrl_c(),
-        asking(options, follows=True) as source,
-        Live(console=console, screen=True, auto_refresh=False) as live,
-    ):
-        while True:
-            drawn = io.StringIO()
-            frame = PlainConsole(
-                file=drawn,
-                width=console.width,
-                force_terminal=True,
-                color_system=None if console.no_color else "standard",
-                highlight=False,
-            )
-            draw_top(frame, source().top(), console.height)
-            live.update(Text.from_ansi(drawn.getvalue()), refresh=True)
-            time.sleep(every)

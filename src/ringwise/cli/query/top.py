@@ -1,0 +1,136 @@
+"""`ringwise top`: one frame of a cluster, or screens of it that are navigated with keys."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.output import output_option, stdout_console, until_ctrl_c
+from ringwise.cli.query.lists import SECONDS
+from ringwise.cli.query.queries import ask, asking, show, source_of, source_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.apps.sources.protocol import QuerySource
+    from ringwise.cli.printers.top import Question
+
+#: Seconds between two looks for keys and answers.
+_TICK = 0.05
+
+
+@click.command("top")
+@click.option("--once", is_flag=True, help="Print one frame and exit.")
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 3600),
+    help="Seconds between frames.  [default: 1; 5 for a cluster]",
+)
+@source_options()
+@output_option
+def top_command(once: bool, every: float | None, output: str, **options: Any) -> None:
+    """Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.
+
+    In a terminal, arrow keys open and select jobs, nodes and queues, Enter describes what is selected,
+    w explains why a job is pending, / filters, and q quits.
+    """
+    if once or options["files"] or output != "table" or not stdout_console().is_terminal:
+        document = ask(options, lambda source: source.top())
+
+        def draw(console: Console) -> None:
+            from ringwise.cli.printers.cluster import draw_top
+
+            draw_top(console, document)
+
+        show(document, output, draw)
+        return
+    _show_screens(every or SECONDS[source_of(options)], options)
+
+
+def _show_screens(every: float, options: dict[str, Any]) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    from ringwise.cli.printers.top import TopScreen
+
+    console, screen = stdout_console(), TopScreen()
+    answers: queue.SimpleQueue[tuple[tuple[str, ...], Any]] = queue.SimpleQueue()
+    # An error is printed when the screen is gone.
+    with (
+        until_ctrl_c(),
+        asking(options, follows=True) as source,
+        _typed_keys() as typed,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        asked: tuple[str, ...] | None = None
+        due, size, size_before = 0.0, (0, 0), (0, 0)
+        while not screen.done:
+            changed = False
+            for key in typed():
+                screen.press(key)
+                changed = True
+            while not answers.empty():
+                answered, answer = answers.get()
+                if isinstance(answer, Exception) and len(answered) == 1:
+                    raise answer
+                screen.take(answered, answer)
+                asked, changed = None, True
+            if asked is None and (screen.waits or time.monotonic() >= due):
+                asked, question = screen.question
+                due = time.monotonic() + every
+                threading.Thread(target=_answer, args=(answers, asked, question, source), daemon=True).start()
+            size = (console.width, console.height)
+            if changed or size != size_before:
+                size_before = size
+                lines = screen.lines(*size, colors=not console.no_color)
+                live.update(Text("\n").join(lines), refresh=True)
+            time.sleep(_TICK)
+
+
+def _answer(
+    answers: queue.SimpleQueue[tuple[tuple[str, ...], Any]],
+    key: tuple[str, ...],
+    question: Question,
+    source: Callable[[], QuerySource],
+) -> None:
+    try:
+        answers.put((key, question(source())))
+    except Exception as error:
+        # Raised by the thread that shows it.
+        answers.put((key, error))
+
+
+@contextmanager
+def _typed_keys() -> Iterator[Callable[[], list[str]]]:
+    """Yield a function that returns the keys that were pressed since it was called; it does not wait."""
+    if not sys.stdin.isatty():
+        yield list
+        return
+    import select
+    import termios
+    import tty
+
+    from ringwise.cli.printers.top import keys_of
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+
+    def typed() -> list[str]:
+        if not select.select([terminal], [], [], 0)[0]:
+            return []
+        return keys_of(os.read(terminal, 1024).decode(errors="replace"))
+
+    try:
+        # Ctrl-C is still a signal.
+        tty.setcbreak(terminal)
+        yield typed
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
