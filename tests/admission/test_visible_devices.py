@@ -45,18 +45,18 @@ KINDS: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
 
 
 def known(setting: str = "", queues: bool = True) -> KnownCluster:
-    mount_by = KnownCluster(CATALOG, queues={"default": Queue("default")} if queues else None)
+    cluster = KnownCluster(CATALOG, queues={"default": Queue("default")} if queues else None)
     if setting:
         text = (
             "actions: allocate\ntiers: [{plugins: [{name: topology910}]}]\n"
             f"configurations: [{{name: init-params, arguments: {{visible-devices: {setting}}}}}]\n"
         )
-        mount_by.take(ConfigurationSeen(read_configuration(text, "conf", BUILT_IN)))
-    return mount_by
+        cluster.take(ConfigurationSeen(read_configuration(text, "conf", BUILT_IN)))
+    return cluster
 
 
-def respond(object: dict[str, Any], mount_by: KnownCluster | None = None, **how: Any) -> dict[str, Any]:
-    answered = answer(review(object, **how), mount_by or known())
+def respond(object: dict[str, Any], cluster: KnownCluster | None = None, **how: Any) -> dict[str, Any]:
+    answered = answer(review(object, **how), cluster or known())
     assert answered is not None
     response: dict[str, Any] = answered["response"]
     return response
@@ -83,8 +83,8 @@ def test_every_kind_is_refused_with_its_field_unless_the_setting_allows_it(
     assert respond(with_variable(object, where, ALLOCATED))["allowed"] is (object is not NO_CHIPS)
     for kind in ("containers", "initContainers"):
         wrong = with_variable(object, where, LITERAL, kind)
-        for mount_by in (known(), known(queues=False), known("strict")):
-            response = respond(wrong, mount_by)
+        for cluster in (known(), known(queues=False), known("strict")):
+            response = respond(wrong, cluster)
             assert response["allowed"] is False
             assert f".{kind}[0].env[0].value sets ASCEND_VISIBLE_DEVICES" in response["status"]["message"]
         assert respond(wrong, known("allowed"))["allowed"] is True
@@ -125,8 +125,8 @@ def debugged(before: list[dict[str, Any]], after: list[dict[str, Any]], **spec: 
     return json.dumps(body).encode()
 
 
-def allowed(body: bytes, mount_by: KnownCluster | None = None) -> tuple[bool, str]:
-    answered = answer(body, mount_by or known())
+def allowed(body: bytes, cluster: KnownCluster | None = None) -> tuple[bool, str]:
+    answered = answer(body, cluster or known())
     assert answered is not None
     response = answered["response"]
     return response["allowed"], response.get("status", {}).get("message", "")

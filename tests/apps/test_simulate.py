@@ -583,7 +583,7 @@ def test_options_describe_what_a_trace_does_not(tmp_path: Path) -> None:
 
 def test_the_page_is_whole_and_names_no_other_address(tmp_path: Path) -> None:
     trace, page = written(tmp_path, ITP), tmp_path / "page.html"
-    ran = CliRunner().invoke(cli, ["simulate", str(trace), "--nodes", "1", "--page", str(page)])
+    ran = CliRunner().invoke(cli, ["simulate", str(trace), "--nodes", "1", "--html-file", str(page)])
     assert ran.exit_code == 0, ran.output
     text = page.read_text()
     assert text.count("<svg") == 3
@@ -623,10 +623,10 @@ def test_a_run_that_is_not_complete_is_compared_with_the_bound_of_the_same_jobs(
 
 def test_a_page_that_cannot_be_written_takes_nothing_away(tmp_path: Path) -> None:
     trace = str(written(tmp_path, ITP))
-    ran = CliRunner().invoke(cli, ["simulate", trace, "--page", str(tmp_path / "none" / "page.html")])
+    ran = CliRunner().invoke(cli, ["simulate", trace, "--html-file", str(tmp_path / "none" / "page.html")])
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert "page.html: cannot be written: no such folder" in ran.stderr
-    ran = CliRunner().invoke(cli, ["simulate", trace, "--page", "/proc/page.html"])
+    ran = CliRunner().invoke(cli, ["simulate", trace, "--html-file", "/proc/page.html"])
     assert ran.exit_code == 2
     assert "mean wait" in ran.stdout
     assert "/proc/page.html: cannot be written" in ran.stderr

@@ -81,7 +81,7 @@ IN_A_LAB = {
         fault clear chip node-4 3
         fault clear --all
         isolate node-0 Ascend910-3 --reason 'optical port' --lab LAB
-        release node-0 Ascend910-3 --reason replaced --lab LAB
+        unisolate node-0 Ascend910-3 --reason replaced --lab LAB
         reserve 2 --for queue=research --from 3h --to 5h --name workshop --plan
         reserve 2 --for queue=research --from 3h --to 5h --name workshop < y
         get reservations
@@ -99,7 +99,7 @@ IN_A_LAB = {
         submit jobs.yaml
         advance 3h
         report
-        report --by job
+        report --group-by job
         report --idle
         replay
         support-bundle
@@ -112,7 +112,7 @@ WITH_FILES = """
     schema
     simulate mix.yaml
     limits -f examples/limits
-    report --accounting examples/accounting --since 2026-01-30 --until 2026-01-31
+    report --accounting-dir examples/accounting --since 2026-01-30 --until 2026-01-31
     defrag --plan -f examples/defrag
     fault list -f examples/cluster.yaml
     device-plugin check --simulated-chips chips.json
@@ -128,11 +128,11 @@ ON_A_CLUSTER = """
     get nodes
     cordon node-0
     isolate node-0 --reason 'replace a fan'
-    release node-0 --reason replaced
+    unisolate node-0 --reason replaced
 """
 #: And what they print last before it is pressed.
 UNTIL_CTRL_C = {
-    "lab --nodes 4 --virtual --web-address 127.0.0.1:0 --data LAB": "waiting",
+    "lab --nodes 4 --virtual --web-address 127.0.0.1:0 --data-dir LAB": "waiting",
     "web -f examples/cluster.yaml --web-address 127.0.0.1:0": "dashboard on",
 }
 #: One wrong call of every command.
@@ -166,7 +166,7 @@ WRONG_CALLS = """
     lab --board 910-x9
     limits --output xml
     place -f jobs.yaml --now yesterday
-    release node-77 --reason x --lab LAB
+    unisolate node-77 --reason x --lab LAB
     replay jobs.yaml
     report --since tomorrow
     requeue train --queue spare
@@ -174,14 +174,14 @@ WRONG_CALLS = """
     resume train
     run admission --web
     run controller --kube-api-qps fast
-    run device-plugin --mount-by docker
+    run device-plugin --mount-method docker
     run scheduler --shaddow
     schema job-changes
     simulate jobs.yaml
     submit broken.yaml
     support-bundle -f missing.yaml
     suspend trian
-    top --every 0
+    top --interval 0
     topology import jobs.yaml
     topology show -f missing.yaml
     uncordon node-77

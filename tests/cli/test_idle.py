@@ -84,4 +84,6 @@ def test_a_lab_and_csv(tmp_path: Path) -> None:
         lines = terminal.ok("report --idle -o csv").splitlines()
         assert lines[0] == "namespace,name,queue,user,verified,chips,idle_chips,unknown_chips,percent"
         assert lines[1] == "lab,runs,default,,false,8,0,8,"
-        assert "--idle asks a lab or a cluster" in terminal.refused(f"report --idle --accounting {tmp_path}")
+        assert "--idle asks a lab or a cluster" in terminal.refused(
+            f"report --idle --accounting-dir {tmp_path}"
+        )

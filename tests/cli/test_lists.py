@@ -276,7 +276,7 @@ def test_a_lab_of_another_version_is_not_asked_for_a_part(
             "nodes --state cordoned",
             "jobs --queue default",
             "chips --sort-by -chip",
-            "jobs --hurt",
+            "jobs --affected",
         ):
             assert terminal.refused(f"get {words}") == (
                 "ringwise: the lab is of another version of Ringwise: stop it and start it again; until then "

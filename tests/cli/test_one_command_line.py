@@ -79,7 +79,7 @@ def test_no_command_is_defined_twice() -> None:
     assert len(callbacks) == len(set(callbacks))
 
 
-@pytest.mark.parametrize("name", ["scheduler", "controller", "admission", "device-plugin", "chips list"])
+@pytest.mark.parametrize("name", ["scheduler", "controller", "admission", "chips list"])
 def test_a_command_has_one_name(name: str) -> None:
     ran = CliRunner().invoke(cli, [*name.split(), "--help"])
     assert (ran.exit_code, f"No such command '{name.split()[0]}'" in ran.stderr) == (2, True)
@@ -281,7 +281,7 @@ CHANGES = (
     *("cordon node-0", "uncordon node-0"),
     *("reserve node-0 --for queue=default --to 1h --name r --yes", "unreserve r"),
     *("drain node-0 --yes", "drain node-0 --at 1h"),
-    *("isolate node-0 --reason 'x y'", "release node-0 --reason 'x y'"),
+    *("isolate node-0 --reason 'x y'", "unisolate node-0 --reason 'x y'"),
 )
 
 

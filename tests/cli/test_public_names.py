@@ -100,7 +100,7 @@ def test_counters_and_histograms_have_the_endings_of_prometheus() -> None:
         ("JSON fields", "waits", "pending", "two names of LimitFields become pending"),
         ("flags", "run scheduler --journal", "--shadow", "two names of run scheduler become --shadow"),
         ("metrics", "ringwise_nothing", "ringwise_something", "metrics: ringwise_nothing does not exist"),
-        ("flags", "top --hurt", "--affected", "flags: top --hurt does not exist"),
+        ("flags", "top --affected", "--affected", "flags: top --affected does not exist"),
     ],
 )
 def test_decisions_that_cannot_be_carried_out_are_found(

@@ -24,7 +24,7 @@ from ringwise.manifests.accounts.document import (
 from ringwise.manifests.accounts.ledger import start_of
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = f"--accounting {ROOT}/examples/accounting --since 2026-01-30 --until 2026-01-31"
+EXAMPLE = f"--accounting-dir {ROOT}/examples/accounting --since 2026-01-30 --until 2026-01-31"
 DAY = "2026-01-31"
 
 
@@ -38,12 +38,12 @@ def write(folder: Path, *jobs: JobAccount, **more: object) -> str:
     for name, value in more.items():
         setattr(document, name, value)
     (folder / f"{DAY}-00.json").write_text(document_text(document, map(account_text, jobs)))
-    return f"--accounting {folder} --since {DAY} --until {DAY}"
+    return f"--accounting-dir {folder} --since {DAY} --until {DAY}"
 
 
 @pytest.mark.parametrize("by", ["queue", "namespace", "user", "job", "board"])
 def test_every_report_adds_up_to_the_same(by: str) -> None:
-    document = json.loads(report(f"{EXAMPLE} --by {by} -o json").stdout)
+    document = json.loads(report(f"{EXAMPLE} --group-by {by} -o json").stdout)
     assert document["days"] == ["2026-01-30", "2026-01-31"]
     # Chips of different boards are never added.
     assert [total["board"] for total in document["totals"]] == ["910b-x8", "910-x8"]
@@ -59,7 +59,7 @@ def test_every_report_adds_up_to_the_same(by: str) -> None:
 
 @pytest.mark.parametrize("by", ["queue", "namespace", "user", "job", "board"])
 def test_no_line_of_a_table_is_longer_than_80_columns(by: str) -> None:
-    ran = report(f"{EXAMPLE} --by {by}")
+    ran = report(f"{EXAMPLE} --group-by {by}")
     assert ran.exit_code == 0
     assert all(len(line) <= 80 for line in ran.stdout.splitlines())
 
@@ -85,8 +85,8 @@ def test_a_wait_counts_on_the_board_of_the_job_unless_it_has_several(tmp_path: P
 
 
 def test_a_namespace_selects_its_jobs() -> None:
-    every = json.loads(report(f"{EXAMPLE} --by job -o json").stdout)
-    some = json.loads(report(f"{EXAMPLE} --by job -n team-b -o json").stdout)
+    every = json.loads(report(f"{EXAMPLE} --group-by job -o json").stdout)
+    some = json.loads(report(f"{EXAMPLE} --group-by job -n team-b -o json").stdout)
     assert some["rows"] == [row for row in every["rows"] if row["namespace"] == "team-b"]
     assert {row["job"] for row in some["rows"]} == {"resnet", "probe"}
     assert [(total["board"], total["held_chip_hours"]) for total in some["totals"]] == [("910-x8", 223.6667)]
@@ -103,8 +103,8 @@ def test_a_namespace_selects_its_jobs() -> None:
     ],
 )
 def test_a_report_says_when_it_covers_more_than_was_asked_for(words: str, note: str, tmp_path: Path) -> None:
-    ran = report(f"--accounting {tmp_path} {words}")
-    document = json.loads(report(f"--accounting {tmp_path} {words} -o json").stdout)
+    ran = report(f"--accounting-dir {tmp_path} {words}")
+    document = json.loads(report(f"--accounting-dir {tmp_path} {words} -o json").stdout)
     expected = note.format(first=document["days"][0], last=document["days"][-1])
     assert expected in ran.stderr
     assert bool(ran.stderr) is bool(document["notes"]) is bool(note)
@@ -122,7 +122,7 @@ def test_what_is_not_certain_merged_or_given_up_is_told(tmp_path: Path) -> None:
         gaps=[(start, start + 600)],
     )
     (tmp_path / "2026-01-31-01.json").write_text("mine")
-    ran = report(f"{where} --by job")
+    ran = report(f"{where} --group-by job")
     assert "team/train" in ran.stdout
     assert "ana (unverified)" in ran.stdout
     assert "team/ (merged)" in ran.stdout
@@ -137,13 +137,13 @@ def test_names_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
     names = ["=1+1", '@a"b', "a,b", "-x", "plain"]
     line = AccountLine("default", "910-x8", held=3600)
     where = write(tmp_path, *(JobAccount("team", name, name, name, lines=[line]) for name in names))
-    rows = list(csv.DictReader(io.StringIO(report(f"{where} --by job -o csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(report(f"{where} --group-by job -o csv").stdout)))
     assert sorted(row["job"] for row in rows) == sorted(["'=1+1", "'@a\"b", "a,b", "'-x", "plain"])
     assert {row["held_chip_hours"] for row in rows} == {"1.0"}
 
 
 def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:
-    ran = report(f"--accounting {tmp_path} --since 1d")
+    ran = report(f"--accounting-dir {tmp_path} --since 1d")
     assert ran.exit_code == 0
     assert "nothing is accounted for on these days" in ran.stdout
 
@@ -151,13 +151,13 @@ def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("--accounting nowhere", "nowhere is not a directory"),
+        ("--accounting-dir nowhere", "nowhere is not a directory"),
         (f"{EXAMPLE} --lab x", "give no --lab"),
         ("--lab x --context y", "give one of them"),
-        ("--accounting {tmp} --since soon", "'soon' is no time: write a span before now like 12h or 30d"),
-        ("--accounting {tmp} --since 2026-02-31", "is no time"),
-        ("--accounting {tmp} --since 1d --until 2d", "--since 1d is after --until 2d"),
-        ("--accounting {tmp} --since 9999d", "4000 days at most"),
+        ("--accounting-dir {tmp} --since soon", "'soon' is no time: write a span before now like 12h or 30d"),
+        ("--accounting-dir {tmp} --since 2026-02-31", "is no time"),
+        ("--accounting-dir {tmp} --since 1d --until 2d", "--since 1d is after --until 2d"),
+        ("--accounting-dir {tmp} --since 9999d", "4000 days at most"),
         ("--lab {tmp} --accounting-namespace x", "--accounting-namespace requires a cluster"),
     ],
 )

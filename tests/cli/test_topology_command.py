@@ -20,7 +20,7 @@ from ringwise_bench.docs.switches_page import drawn_page
 def test_import_writes_the_config_map(tmp_path: Path) -> None:
     listed = tmp_path / "list.csv"
     listed.write_text("10.0.0.1,a\n10.0.0.1,b\n10.0.0.2,c\n")
-    command = ["import", str(listed), "--num", "4", "--level", "single_layer", "-o", "json"]
+    command = ["import", str(listed), "--leaf-size", "4", "--level", "single_layer", "-o", "json"]
     ran = CliRunner().invoke(topology, command)
     assert ran.exit_code == 0
     data = json.loads(ran.stdout)["data"]
@@ -36,7 +36,7 @@ def test_import_says_what_is_wrong(tmp_path: Path) -> None:
     missing = str(tmp_path / "nothing.csv")
     ran = CliRunner().invoke(topology, ["import", missing])
     assert (ran.exit_code, ran.stderr) == (2, f"{missing}: cannot be read: no such file or directory\n")
-    ran = CliRunner().invoke(topology, ["import", "-", "--num", "1"], input="s,a\ns,b\n")
+    ran = CliRunner().invoke(topology, ["import", "-", "--leaf-size", "1"], input="s,a\ns,b\n")
     assert ran.exit_code == 2
     assert "lists 2 servers, but tor_count is 1" in ran.stderr
 

@@ -85,7 +85,7 @@ def allow_report(cluster: Cluster) -> None:
 
 def report(config: Path) -> Object | None:
     """Until the ConfigMaps are there, and as long as the account has no right: None."""
-    ran = kubectl_ringwise(config, "report", "--by", "job", "-o", "json")
+    ran = kubectl_ringwise(config, "report", "--group-by", "job", "-o", "json")
     if ran.returncode != 0:
         return None
     document: Object = json.loads(ran.stdout)

@@ -35,7 +35,11 @@ LIMIT = SECONDS * 5 + KILLS * 40
 #: What the proxy must have done to requests.
 FAULTS = ("delayed", "slow", "dropped", "unanswered", "refused", "expired", "cut", "duplicated")
 #: Short leases, so that most of the time is not spent on waiting for the next leader.
-LEASE = ("--lease-duration=9", "--renew-deadline=4", "--retry-period=1")
+LEASE = (
+    "--leader-elect-lease-duration=9",
+    "--leader-elect-renew-deadline=4",
+    "--leader-elect-retry-period=1",
+)
 #: Seconds in which a gang must be complete or undone, as configured for this test ...
 RECOVERY_LIMIT = 10
 #: Gangs of many small pods are allowed, too: they are interrupted most easily.
@@ -267,7 +271,7 @@ def _accounting_is_possible(cluster: Cluster, began: float) -> None:
     """What was recorded can be read, and no chip is counted twice."""
 
     def held() -> float:
-        done = kubectl_ringwise(cluster.admin_config, "report", "--by", "job", "-o", "json")
+        done = kubectl_ringwise(cluster.admin_config, "report", "--group-by", "job", "-o", "json")
         assert done.returncode == 0, done.stderr
         return sum(float(row["held_chip_hours"]) for row in json.loads(done.stdout)["rows"]) * 3600
 

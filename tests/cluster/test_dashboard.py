@@ -57,8 +57,8 @@ class Exposed:
         component = self._cluster.start(
             "scheduler",
             f"--web-address=:{port}",
-            f"--web-cert-file={self._certificate}",
-            f"--web-key-file={self._key}",
+            f"--web-tls-cert-file={self._certificate}",
+            f"--web-tls-private-key-file={self._key}",
             *self._names,
             *more,
         )

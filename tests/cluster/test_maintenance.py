@@ -111,7 +111,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     refused = kubectl_ringwise(operator, "drain", target, "--yes")
     assert refused.returncode == 1
     assert "pods/eviction" in refused.stderr, refused.stderr
-    assert f"ringwise release {target} --reason TEXT" in refused.stderr
+    assert f"ringwise unisolate {target} --reason TEXT" in refused.stderr
     assert not any("deletionTimestamp" in one["metadata"] for one in cluster.pods())
 
     cluster.apply(may_evict(cluster))
@@ -139,7 +139,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
         return any("isolated" in one.get("message", "") for one in conditions if one["status"] == "False")
 
     cluster.wait(says_why, "the pod says that the node is isolated")
-    released = kubectl_ringwise(operator, "release", target, "--reason", "done")
+    released = kubectl_ringwise(operator, "unisolate", target, "--reason", "done")
     assert released.returncode == 0, released.stderr
     cluster.wait_running("late", 1)
 
@@ -196,7 +196,7 @@ def start_plugin(cluster: Cluster, node: str, folder: Path) -> Process:
         f"--node-name={node}",
         f"--kubelet-dir={folder / node}",
         f"--simulated-chips={chips}",
-        "--mount-by=plain",
+        "--mount-method=plain",
         "--metrics-address=",
         "--enable-healthz=false",
         "-listWatchPeriod=3",
@@ -309,7 +309,7 @@ def test_a_superpod_is_drained(cluster: Cluster, operator: Path) -> None:
         lambda: "node-isolated 3" in (cluster.condition("next") or {}).get("message", ""),
         "the next job says that the chips are isolated",
     )
-    released = kubectl_ringwise(operator, "release", f"superpod/{superpod}", "--reason", "done")
+    released = kubectl_ringwise(operator, "unisolate", f"superpod/{superpod}", "--reason", "done")
     assert released.returncode == 0, released.stderr
     (placed,) = cluster.wait_running("next", 1)
     assert node_of(placed) in bad
@@ -346,11 +346,11 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     (same,) = cluster.wait_running("stays", 1)
     assert same["metadata"]["uid"] == stays["metadata"]["uid"]
     assert json.loads(next(iter(cluster.api.get(ISOLATION)["data"].values())))["reason"] == "new firmware"
-    done = kubectl_ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
+    done = kubectl_ringwise(operator, "unisolate", f"switch/{switch}", "--reason", "done")
     assert done.returncode == 0, done.stderr
     pods = cluster.wait_running("next", 3)
     check_chips([*pods, same])
-    again = kubectl_ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
+    again = kubectl_ringwise(operator, "unisolate", f"switch/{switch}", "--reason", "done")
     assert "is not isolated" in again.stdout + again.stderr
 
 

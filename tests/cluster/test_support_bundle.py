@@ -35,7 +35,11 @@ def test_a_bundle_of_a_cluster_with_the_journal_of_its_scheduler(cluster: Cluste
     cluster.wait(lambda: cluster.condition("weyland"), "weyland says why it waits")
     scheduler.stop()
     made = kubectl_ringwise(
-        cluster.admin_config, "support-bundle", str(bundle), f"--journal={journal}", f"--mapping={mapping}"
+        cluster.admin_config,
+        "support-bundle",
+        str(bundle),
+        f"--journal={journal}",
+        f"--mapping-file={mapping}",
     )
     assert made.returncode == 0, made.stdout + made.stderr
     assert "support bundle of a cluster" in made.stdout

@@ -593,8 +593,8 @@ def test_the_device_plugin_writes_in_few_folders_of_the_host() -> None:
     ]
     params = understood(special["containers"][0]["args"])
     assert str(params["kubelet_dir"]) == "/data/kubelet"
-    assert (params["mount_by"], str(params["cdi_dir"])) == ("cdi", "/etc/cdi")
-    assert str(params["container_specs"]) == "/run/containers"
+    assert (params["mount_method"], str(params["cdi_dir"])) == ("cdi", "/etc/cdi")
+    assert str(params["container_spec_dir"]) == "/run/containers"
     (specs,) = (one for one in special["containers"][0]["volumeMounts"] if one["name"] == "container-specs")
     # Without it the file systems of containers that ended would stay mounted in the plugin.
     assert (specs["readOnly"], specs["mountPropagation"]) == (True, "HostToContainer")
@@ -692,8 +692,8 @@ def test_the_dashboard_is_served_by_the_scheduler_with_the_certificate_of_a_secr
     spec, container = deployment["spec"]["template"]["spec"], _container(deployment)
     options = dict(one.split("=", 1) for one in container["args"] if one.startswith("--web-"))
     mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
-    assert options["--web-cert-file"] == f"{mounts['web-certificate']}/tls.crt"
-    assert options["--web-key-file"] == f"{mounts['web-certificate']}/tls.key"
+    assert options["--web-tls-cert-file"] == f"{mounts['web-certificate']}/tls.crt"
+    assert options["--web-tls-private-key-file"] == f"{mounts['web-certificate']}/tls.key"
     volumes = {one["name"]: one for one in spec["volumes"]}
     assert volumes["web-certificate"]["secret"] == {"secretName": "web-tls"}
     assert mounts.keys() == volumes.keys() == {"boards", "journal", "web-certificate"}

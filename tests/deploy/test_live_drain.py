@@ -247,7 +247,7 @@ def test_a_drain_isolates_and_evicts_pods_with_chips_only(tmp_path: Path) -> Non
     assert answered.exit_code == 0, answered.output
     assert "node node-1 isolated; 1 pod evicted" in answered.stdout
     printed = " ".join(answered.stdout.split())
-    assert "kubectl ringwise release node-1 --reason TEXT --kubeconfig" in printed
+    assert "kubectl ringwise unisolate node-1 --reason TEXT --kubeconfig" in printed
     assert pods_of(api) == ["agent", "web"]
     entry = isolations(api)["node-1"]
     assert entry["reason"] == "drain"
@@ -340,7 +340,7 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     assert first.stderr.splitlines()[1:] == [
         "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",
         f"to go on: kubectl ringwise drain node-1 {way}",
-        f"to give up: kubectl ringwise release node-1 --reason TEXT {way}",
+        f"to give up: kubectl ringwise unisolate node-1 --reason TEXT {way}",
     ]
     assert second.exit_code == 0, second.output
     assert asked == ["first-0", "first-1", "second-0", "second-0", "second-1"]
@@ -397,7 +397,7 @@ def test_who_may_not_evict_is_told_what_stays(tmp_path: Path) -> None:
     (answered,), api = on_cluster(tmp_path, prepare, "drain node-1 --yes")
     assert answered.exit_code == 1
     assert "the API server refused" in answered.stderr
-    assert "node node-1 stays isolated; kubectl ringwise release node-1 --reason TEXT" in answered.stderr
+    assert "node node-1 stays isolated; kubectl ringwise unisolate node-1 --reason TEXT" in answered.stderr
     assert "gang-0" in pods_of(api)
 
 

@@ -132,7 +132,7 @@ async def rig(
             state_folder=folder / "p" / "ringwise",
             cdi_folder=folder / "cdi",
             host_root=folder / "host",
-            control_groups=folder / "groups",
+            cgroup_root=folder / "groups",
             period=0.05,
             report_interval=0.01,
             look_period=0.05,

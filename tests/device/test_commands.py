@@ -244,13 +244,13 @@ async def test_isolate_list_and_release(tmp_path: Path) -> None:
         assert again.stdout == "chip Ascend910-3 of node node-1 is isolated already\n"
         whole = await typed("isolate", NODE, "--reason=moved")
         assert whole.stdout == "node node-1 isolated\n"
-        back = await typed("release", NODE, "--reason=there")
+        back = await typed("unisolate", NODE, "--reason=there")
         assert back.stdout == "node node-1 released\n"
-        nothing = await typed("release", NODE, "--reason=twice")
+        nothing = await typed("unisolate", NODE, "--reason=twice")
         assert nothing.stdout == "node node-1 is not isolated\n"
         last = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["metadata"]["annotations"]
         assert json.loads(last["ringwise.io/last-isolation-change"])["reason"] == "there"
-        for command in ("isolate", "release"):
+        for command in ("isolate", "unisolate"):
             for name in ("node-9", "node-1,x=y"):
                 strange = await typed(command, name, "--reason=x")
                 assert (strange.exit_code, strange.stdout) == (2, "")
@@ -267,7 +267,7 @@ async def test_a_node_that_is_gone_is_released(tmp_path: Path) -> None:
         config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
         await asyncio.to_thread(invoke, "isolate", NODE, "--reason=old", config)
         api.remove(NODES, NODE)
-        released = await asyncio.to_thread(invoke, "release", NODE, "--reason=gone", config)
+        released = await asyncio.to_thread(invoke, "unisolate", NODE, "--reason=gone", config)
         assert released.stdout == "node node-1 released\n"
         assert api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"] == {}
         # What a reader of the cluster may do is enough for nodes.
@@ -297,7 +297,7 @@ async def test_a_leaf_switch_of_a_cluster_is_isolated_and_released(tmp_path: Pat
         strange = await typed("isolate", "switch/fe80::2", "--reason=x")
         assert strange.exit_code == 2
         assert strange.stderr.splitlines()[1].startswith("ringwise: there is no leaf switch fe80::2")
-        back = await typed("release", "switch/fe80::1", "--reason=done")
+        back = await typed("unisolate", "switch/fe80::1", "--reason=done")
         assert back.stdout == "leaf switch fe80::1 released\n"
         assert not api.get(CONFIG_MAPS, "kube-system/ringwise-isolation").get("data")
 

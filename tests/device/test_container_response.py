@@ -27,9 +27,9 @@ def host(folder: Path, *files: str) -> HostFiles:
     return HostFiles(folder)
 
 
-def answers(mount_by: str, files: HostFiles, card: str = "Ascend910B", **more: Any) -> ContainerResponses:
+def answers(mount_method: str, files: HostFiles, card: str = "Ascend910B", **more: Any) -> ContainerResponses:
     chips = [Chip(number, number + 10, number, 0) for number in range(8)]
-    return ContainerResponses(mount_by, card, chips, files, **more)
+    return ContainerResponses(mount_method, card, chips, files, **more)
 
 
 @pytest.mark.parametrize("case", section("allocate_response"), ids=case_id)
@@ -37,9 +37,9 @@ def test_answers(case: dict[str, Any], tmp_path: Path) -> None:
     files = list(case.get("existing_host_files", ()))
     for folder in ("uburma", "ummu"):
         files += [f"/dev/{folder}/{number}" for number in range(case.get(f"{folder}_files", 0))]
-    mount_by = "ascend-docker" if case["runtime"].endswith("present") else "plain"
+    mount_method = "ascend-docker" if case["runtime"].endswith("present") else "plain"
     names = case.get("devices") or case["request_ids"]
-    answer = answers(mount_by, host(tmp_path, *files)).answer(names)
+    answer = answers(mount_method, host(tmp_path, *files)).answer(names)
     if "device_spec_count" in case:
         assert len(answer.devices) == case["device_spec_count"]
         return
@@ -72,18 +72,18 @@ def soc(count: int = 1, product: str = "Atlas 200I SoC A1") -> list[Chip]:
     return [Chip(at, at, at, 0, chip_name="310P3", product=product) for at in range(count)]
 
 
-@pytest.mark.parametrize("mount_by", MOUNT_WAYS)
+@pytest.mark.parametrize("mount_method", MOUNT_WAYS)
 def test_a_soc_has_more_devices_and_no_runtime(
-    mount_by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    mount_method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = ("davinci_manager", "hisi_hdc", "devmm_svm", "dvpp_cmdlist", *SOC_NODES)
     # The names of other boards are no business of a SoC.
     files = host(tmp_path, *(f"/dev/{name}" for name in names), "/dev/hdmi", "/dev/hi_dvpp")
-    possible = possible_mounting(mount_by, soc())
-    assert possible == {"ascend-docker": "plain"}.get(mount_by, mount_by)
+    possible = possible_mounting(mount_method, soc())
+    assert possible == {"ascend-docker": "plain"}.get(mount_method, mount_method)
     made = ContainerResponses(possible, "Ascend310P", soc(), files)
     wanted = [f"/dev/{name}" for name in names]
-    if mount_by == "cdi":
+    if mount_method == "cdi":
         nodes = json.loads(made.cdi_spec())["containerEdits"]["deviceNodes"]
         assert [node["path"] for node in nodes] == wanted
     else:
@@ -169,15 +169,15 @@ def test_the_cdi_specification(tmp_path: Path) -> None:
         ({"product": "Atlas 350", "card": 0}, "atlas_350_3"),
     ],
 )
-@pytest.mark.parametrize("mount_by", MOUNT_WAYS)
+@pytest.mark.parametrize("mount_method", MOUNT_WAYS)
 def test_a5_containers_learn_the_links_of_their_chips(
-    mount_by: str, facts: dict[str, Any], file: str
+    mount_method: str, facts: dict[str, Any], file: str
 ) -> None:
     chips = [
         Chip(**{"physical": at, "logic": at, "card": at, "device": 0, "chip_name": "Ascend950PR", **facts})
         for at in range(4)
     ]
-    answer = ContainerResponses(mount_by, ASCEND910A5, chips).answer(["npu-0"])
+    answer = ContainerResponses(mount_method, ASCEND910A5, chips).answer(["npu-0"])
     wanted = f"/usr/local/Ascend/driver/topo/950/{file}.json" if file else None
     assert answer.envs.get("HCCL_TOPO_FILE_PATH") == wanted
 

@@ -104,9 +104,9 @@ async def test_d2_a_pod_whose_chip_cannot_be_used_holds_up_no_other(why: str) ->
         await node.until(lambda: REAL not in node.annotations("good"))
 
 
-@pytest.mark.parametrize("mount_by", ["ascend-docker", "plain", "cdi"])
-async def test_three_ways_into_a_container(mount_by: str) -> None:
-    async with rig(started=False, mount_by=mount_by) as node:
+@pytest.mark.parametrize("mount_method", ["ascend-docker", "plain", "cdi"])
+async def test_three_ways_into_a_container(mount_method: str) -> None:
+    async with rig(started=False, mount_method=mount_method) as node:
         for name in ("davinci_manager", "hisi_hdc", "davinci3"):
             path = node.folder / "host" / "dev" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,10 +117,10 @@ async def test_three_ways_into_a_container(mount_by: str) -> None:
         container = await node.kubelet.admit("default/train", CHIP, 1)
         answer = container.answer
         assert container.chips == (3,)
-        if mount_by == "ascend-docker":
+        if mount_method == "ascend-docker":
             assert dict(answer.envs) == {"ASCEND_VISIBLE_DEVICES": "3", "ASCEND_RUNTIME_OPTIONS": ""}
             assert not answer.devices
-        elif mount_by == "plain":
+        elif mount_method == "plain":
             paths = [(one.host_path, one.container_path, one.permissions) for one in answer.devices]
             assert paths == [
                 (path, path, "rw") for path in ("/dev/davinci_manager", "/dev/hisi_hdc", "/dev/davinci3")
@@ -134,7 +134,7 @@ async def test_three_ways_into_a_container(mount_by: str) -> None:
 
 
 async def test_the_cdi_specification_follows_the_host() -> None:
-    async with rig(mount_by="cdi") as node:
+    async with rig(mount_method="cdi") as node:
         spec = node.folder / "cdi" / "huawei.com-npu.json"
         manager = node.folder / "host" / "dev" / "davinci_manager"
         manager.parent.mkdir(parents=True)

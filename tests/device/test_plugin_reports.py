@@ -107,7 +107,7 @@ async def test_the_node_is_described_and_labels_are_never_overwritten() -> None:
 
 
 def isolate(node: Rig, *chips: str) -> None:
-    """What `ringwise isolate` leaves; without chips, what `ringwise release` leaves."""
+    """What `ringwise isolate` leaves; without chips, what `ringwise unisolate` leaves."""
     value = json.dumps({"by": "me", "at": "now", "reason": "noise"})
     name = {"namespace": "kube-system", "name": "ringwise-isolation"}
     data = {f"{NODE}_{chip}" if chip else NODE: value for chip in chips}
@@ -251,7 +251,7 @@ async def test_without_matching_kubelet_s_ids_are_the_chips() -> None:
 
 async def test_by_environment_nothing_is_exchanged() -> None:
     """With Ascend Docker Runtime a container reads its own annotation, whatever Allocate answered."""
-    async with rig(mount_by="ascend-docker") as node:
+    async with rig(mount_method="ascend-docker") as node:
         env: list[dict[str, Any]] = [
             {
                 "name": "ASCEND_VISIBLE_DEVICES",

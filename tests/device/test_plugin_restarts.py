@@ -190,7 +190,7 @@ async def test_N8_the_file_of_mounts_is_lost_and_what_the_pod_may_have_is_doubtf
 
 
 async def test_N8_a_lost_record_is_made_again_from_the_device_nodes_of_the_container(tmp_path: Path) -> None:
-    async with lost_record("Ascend910-6,Ascend910-7", container_specs=tmp_path) as (node, uid):
+    async with lost_record("Ascend910-6,Ascend910-7", container_spec_dir=tmp_path) as (node, uid):
         await node.until(lambda: uid in node.report()["RingwiseUnconfirmedChips"])
         devices = [("/dev/davinci4", "c"), ("/dev/davinci5", "c"), ("/dev/davinci_manager", "c")]
         write_spec(tmp_path, "c1/config.json", f"/kubepods/pod{uid}/c1", *devices)

@@ -40,8 +40,10 @@ def _own_mounts() -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize("read_only", [False, True], ids=["as another user", "on a read-only root"])
-@pytest.mark.parametrize("mount_by", ["plain", "cdi"])
-async def test_it_works_without_root_and_writes_in_its_folders_only(mount_by: str, read_only: bool) -> None:
+@pytest.mark.parametrize("mount_method", ["plain", "cdi"])
+async def test_it_works_without_root_and_writes_in_its_folders_only(
+    mount_method: str, read_only: bool
+) -> None:
     if read_only and (why := _own_mounts()):
         pytest.skip(why)
     # The paths of sockets are short, and the other user must reach them.
@@ -58,7 +60,7 @@ async def test_it_works_without_root_and_writes_in_its_folders_only(mount_by: st
             async with kubelet:
                 _open_to_the_user(folder)
                 before = _files(folder)
-                process = await _started(folder, config, mount_by, [plugins, cdi] if read_only else [])
+                process = await _started(folder, config, mount_method, [plugins, cdi] if read_only else [])
                 try:
                     await kubelet.devices(CHIP, 4)
                     assert plugins.joinpath("Ascend910.sock").stat().st_uid in (NOBODY, os.getuid())
@@ -80,13 +82,13 @@ async def test_it_works_without_root_and_writes_in_its_folders_only(mount_by: st
                     "device-plugins/Ascend910.sock",
                     "device-plugins/ringwise",
                     "device-plugins/ringwise/Ascend910-mounts.jsonl",
-                    *(("cdi/huawei.com-npu.json",) if mount_by == "cdi" else ()),
+                    *(("cdi/huawei.com-npu.json",) if mount_method == "cdi" else ()),
                 }
                 assert made == allowed
 
 
 async def _started(
-    folder: Path, config: str, mount_by: str, writable: list[Path]
+    folder: Path, config: str, mount_method: str, writable: list[Path]
 ) -> asyncio.subprocess.Process:
     confined = ["-m", "tests.device.confined", str(NOBODY), ",".join(map(str, writable))]
     return await asyncio.create_subprocess_exec(
@@ -96,7 +98,7 @@ async def _started(
         f"--kubeconfig={config}",
         f"--kubelet-dir={folder}",
         f"--simulated-chips={folder}/chips.json",
-        f"--mount-by={mount_by}",
+        f"--mount-method={mount_method}",
         f"--cdi-dir={folder}/cdi",
         "--metrics-address=127.0.0.1:0",
         "--enable-healthz=false",

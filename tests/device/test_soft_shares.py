@@ -107,7 +107,7 @@ async def test_V19_allocate(case: dict[str, Any]) -> None:
     ]
     policy = case["pods"][0]["annotations"][QUOTA + "policy"]
     async with rig(
-        description, started=False, soft_share_folder=Path(given["config_dir"]), mount_by="ascend-docker"
+        description, started=False, soft_share_folder=Path(given["config_dir"]), mount_method="ascend-docker"
     ) as node:
         file = LedgerFile(node.settings.state_folder / f"{resource.rpartition('/')[2]}-mounts.jsonl")
         ledger = Ledger()

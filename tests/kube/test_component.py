@@ -222,7 +222,10 @@ async def test_the_whole_component_binds_and_reads_its_configuration_from_the_cl
             "data": {"volcano-scheduler.conf": 'actions: "enqueue, allocate"'},
         }
         api.put(CONFIG_MAPS, configuration)
-        chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
+        chosen = {
+            "configuration_map": ("volcano-system", "conf"),
+            "leader_elect_resource_namespace": "volcano-system",
+        }
         task = asyncio.create_task(component(api, stop, [], **chosen))
         api.put(PODS, pod("train", 1))
         await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
@@ -298,7 +301,10 @@ async def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until
     async with FakeApiServer() as api:
         api.put(NODES, node("node-1"))
         api.put(CONFIG_MAPS, configured("actions: dance\nsettings: none"))
-        chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
+        chosen = {
+            "configuration_map": ("volcano-system", "conf"),
+            "leader_elect_resource_namespace": "volcano-system",
+        }
         task = asyncio.create_task(component(api, stop, [], **chosen))
         api.put(PODS, pod("train", 1))
         await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
@@ -344,8 +350,11 @@ async def test_the_controller_alone_reads_no_nodes() -> None:
         (["controller", "--kubeconfig", "{tmp}/absent"], "No such file"),
         (["scheduler", "--scheduler-configmap", "noslash"], "NAMESPACE/NAME"),
         (["scheduler", "--metrics-address", "8080"], "looks like :8080"),
-        (["scheduler", "--kubeconfig", "{tmp}/config", "--lease-duration", "12"], "5s earlier"),
-        (["controller", "--kubeconfig", "{tmp}/config", "--retry-period", "9"], "two attempts must fit"),
+        (["scheduler", "--kubeconfig", "{tmp}/config", "--leader-elect-lease-duration", "12"], "5s earlier"),
+        (
+            ["controller", "--kubeconfig", "{tmp}/config", "--leader-elect-retry-period", "9"],
+            "two attempts must fit",
+        ),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--scheduler-conf", "{tmp}/absent"], "No such file"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--journal", "{tmp}/config"], "is not a journal"),
     ],

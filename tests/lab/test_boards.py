@@ -67,7 +67,7 @@ def test_the_only_resource_needs_no_name(terminal: Terminal) -> None:
 )
 def test_boards_that_cannot_be_delete_nothing(tmp_path: Path, options: str, says: str) -> None:
     (tmp_path / "lab.db").write_bytes(b"kept")
-    told = Terminal(tmp_path).refused(f"lab --data {tmp_path} --fresh {options}")
+    told = Terminal(tmp_path).refused(f"lab --data-dir {tmp_path} --reset {options}")
     assert told.startswith(f"ringwise: {says}")
     assert told.count("\n") == 1
     assert (tmp_path / "lab.db").read_bytes() == b"kept"

@@ -17,7 +17,7 @@ from ringwise.wellknown import ASCEND910, ASCEND_REAL, KUBELET_DEVICES, PREDICAT
 from tests.lab.rig import SMALL, Terminal, job, pod, running
 
 CONSUMED = "18446744073709551615"
-WITH_PLUGIN = replace(SMALL, mount_by="plain")
+WITH_PLUGIN = replace(SMALL, mount_method="plain")
 
 
 def test_D2_a_container_of_the_lab_gets_the_chips_of_the_decision(tmp_path: Path) -> None:
@@ -46,14 +46,14 @@ def test_D2_a_container_of_the_lab_gets_the_chips_of_the_decision(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("mount_by", "part", "wanted"),
+    ("mount_method", "part", "wanted"),
     [
         ("ascend-docker", "environment", {"ASCEND_VISIBLE_DEVICES": "0,1", "ASCEND_RUNTIME_OPTIONS": ""}),
         ("cdi", "cdi_devices", ["huawei.com/npu=Ascend910-0", "huawei.com/npu=Ascend910-1"]),
     ],
 )
-def test_a_lab_mounts_in_every_way(tmp_path: Path, mount_by: str, part: str, wanted: object) -> None:
-    with running(tmp_path, replace(SMALL, mount_by=mount_by)):
+def test_a_lab_mounts_in_every_way(tmp_path: Path, mount_method: str, part: str, wanted: object) -> None:
+    with running(tmp_path, replace(SMALL, mount_method=mount_method)):
         other = Terminal(tmp_path)
         other.submit(job("train", 1, 2))
         other.ok("advance 5s")
@@ -62,7 +62,7 @@ def test_a_lab_mounts_in_every_way(tmp_path: Path, mount_by: str, part: str, wan
 
 
 def test_the_environment_of_plugin_and_job_are_shown_together(tmp_path: Path) -> None:
-    with running(tmp_path, replace(SMALL, mount_by="ascend-docker")):
+    with running(tmp_path, replace(SMALL, mount_method="ascend-docker")):
         other = Terminal(tmp_path)
         other.submit(job("train", 1, 2).replace("spec:\n", "spec:\n  plugins: {env: []}\n", 1))
         other.ok("advance 5s")
@@ -202,11 +202,11 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
         found = [one for one in other.json("doctor")["findings"] if one["code"] == "isolated"]
         assert [one["where"] for one in found] == ["node node-0"]
         assert "Ascend910-0 was isolated by ann at " in found[0]["what"]
-        assert found[0]["cure"] == "when it is repaired: ringwise release node-0 Ascend910-0 --reason TEXT"
+        assert found[0]["cure"] == "when it is repaired: ringwise unisolate node-0 Ascend910-0 --reason TEXT"
     with running(tmp_path, one) as server:
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
-        assert "released" in other.ok(f"release node-0 Ascend910-0 {way}")
-        assert "is not isolated" in other.ok(f"release node-0 Ascend910-0 {way}")
+        assert "released" in other.ok(f"unisolate node-0 Ascend910-0 {way}")
+        assert "is not isolated" in other.ok(f"unisolate node-0 Ascend910-0 {way}")
         assert "isolated" not in other.ok("get nodes")
         report = server.live.cluster.nodes.report("node-0", ASCEND910)
         assert report is not None
@@ -222,7 +222,7 @@ def test_a_whole_node_is_isolated_and_released(tmp_path: Path) -> None:
         other.ok("advance 5s")
         assert other.seats() == {}
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == list(range(8))
-        other.ok(f"release node-0 {way}")
+        other.ok(f"unisolate node-0 {way}")
         other.ok("advance 5s")
         assert other.json("describe pod lab/one-worker-0")["phase"] == "Running"
 

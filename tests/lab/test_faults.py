@@ -179,7 +179,7 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
     with running(tmp_path, nodes(2)):
         terminal.submit(job("train", 1, 8), job("other", 1, 8))
         terminal.ok("advance 10s")
-        assert terminal.ok("get jobs --hurt") == "no job is hurt by a fault\n"
+        assert terminal.ok("get jobs --affected") == "no job is hurt by a fault\n"
         assert "hurt by" not in terminal.ok("get jobs")
         (node,) = {node for name, (node, _) in terminal.seats().items() if "train" in name}
         terminal.ok(f"fault inject chip {node} 3 --level PreSeparateNPU --code 80E01801")
@@ -191,8 +191,8 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         jobs = {one["name"]: one["hurt"] for one in terminal.json("get jobs")["jobs"]}
         assert jobs["other"] == []
         assert [one["text"] for one in jobs["train"]] == [text]
-        assert [one["name"] for one in terminal.json("get jobs --hurt")["jobs"]] == ["train"]
-        table = terminal.ok("get jobs --hurt")
+        assert [one["name"] for one in terminal.json("get jobs --affected")["jobs"]] == ["train"]
+        table = terminal.ok("get jobs --affected")
         assert "1 fault" in table
         assert f"{text}, for 5m" in table
         assert "other" not in table
@@ -201,9 +201,9 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         assert why[0] == f"hurt by {text}, for 5m"
         assert why[1].startswith("no pod is restarted because of it: fault-scheduling is off or missing")
         assert terminal.json("why other")["faults"] == []
-        assert "--hurt goes with jobs, not with nodes" in terminal.refused("get nodes --hurt")
+        assert "--affected goes with jobs, not with nodes" in terminal.refused("get nodes --affected")
         terminal.ok("fault clear --all")
-        assert terminal.json("get jobs --hurt")["jobs"] == []
+        assert terminal.json("get jobs --affected")["jobs"] == []
 
 
 def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:

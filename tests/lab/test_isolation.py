@@ -39,9 +39,9 @@ def test_a_group_of_nodes_is_isolated_shown_and_released(
         (found,) = [one for one in terminal.json("doctor")["findings"] if one["code"] == "isolated"]
         assert found["where"] == title
         assert found["what"].startswith("its 2 nodes were isolated by ann at ")
-        assert found["cure"] == f"when it is repaired: ringwise release {target} --reason TEXT"
-        assert terminal.ok(f"release {target} {way(tmp_path)}") == f"{title} released\n"
-        assert terminal.ok(f"release {target} {way(tmp_path)}") == f"{title} is not isolated\n"
+        assert found["cure"] == f"when it is repaired: ringwise unisolate {target} --reason TEXT"
+        assert terminal.ok(f"unisolate {target} {way(tmp_path)}") == f"{title} released\n"
+        assert terminal.ok(f"unisolate {target} {way(tmp_path)}") == f"{title} is not isolated\n"
         assert not any(one["chips"][0]["isolated"] for one in terminal.json("get nodes")["nodes"])
 
 
@@ -54,8 +54,8 @@ def test_a_job_waits_for_an_isolated_switch_and_why_names_the_release(tmp_path: 
         assert terminal.seats() == {}
         why = terminal.ok("why train")
         assert "leaf switch 172.0.0.0 were released" in " ".join(why.split())
-        assert "`ringwise release switch/172.0.0.0 --reason TEXT`" in " ".join(why.split())
-        terminal.ok(f"release switch/172.0.0.0 {way(tmp_path)}")
+        assert "`ringwise unisolate switch/172.0.0.0 --reason TEXT`" in " ".join(why.split())
+        terminal.ok(f"unisolate switch/172.0.0.0 {way(tmp_path)}")
         terminal.ok("advance 10s")
         assert len(terminal.seats()) == 3
 
@@ -76,7 +76,7 @@ def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> 
         start = server.live.now
         said = terminal.ok("drain node-0 --at 1h")
         assert said.splitlines()[1] == "to drain it then: ringwise drain node-0"
-        assert said.splitlines()[2].endswith("later: ringwise release node-0 --reason TEXT")
+        assert said.splitlines()[2].endswith("later: ringwise unisolate node-0 --reason TEXT")
         given = " ".join(terminal.ok(f"drain node-0 --at 1h --lab {tmp_path}").split())
         assert f"to drain it then: ringwise drain node-0 --lab {tmp_path}" in given
         terminal.submit(job("short", 1, 8, minutes=30), job("long", 1, 8, minutes=90))
@@ -93,7 +93,7 @@ def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> 
         assert server.live.now - start >= 60 * 60 * 10**9
         assert "lab/estimate-worker-0" not in terminal.seats()
         assert terminal.json("describe job estimate")["phase"] == "Completed"
-        terminal.ok(f"release node-0 {way(tmp_path)}")
+        terminal.ok(f"unisolate node-0 {way(tmp_path)}")
         terminal.ok("uncordon node-0")
         terminal.ok("advance 1m")
         assert terminal.seats()["lab/silent-worker-0"][0] == "node-0"
@@ -120,7 +120,7 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         assert f"isolated since {began}: node-1" in shown
         assert f"drain since {began} (by" in words("get chips --node node-1")
         assert f"drain from {time} on (by" in words("get chips --node node-0")
-        terminal.ok(f"release node-1 {way(tmp_path)}")
+        terminal.ok(f"unisolate node-1 {way(tmp_path)}")
         assert "0 of 16 chips in use, 8 free only until a drain or a reservation" in words("top --once")
         (sums,) = terminal.json("top --once")["status"]["resources"].values()
         assert (sums["free"], sums["before_drain"]) == (16, 8)
@@ -146,7 +146,7 @@ def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:
         for name, length in (("silent", "does not say how long it runs"), ("long", "runs 1h30m")):
             why = " ".join(terminal.ok(f"why {name}").split())
             assert f"and the job {length}" in why
-            assert "-> if node-0 were released (`ringwise release node-0 --reason TEXT`)" in why
+            assert "-> if node-0 were released (`ringwise unisolate node-0 --reason TEXT`)" in why
 
 
 def test_a_setting_lets_jobs_without_a_duration_onto_nodes_with_a_drain_ahead(tmp_path: Path) -> None:
@@ -200,14 +200,14 @@ def test_a_plan_for_a_time_ahead_shows_who_is_there_then(tmp_path: Path) -> None
         assert terminal.json("topology show")["isolated"] == []
 
 
-@pytest.mark.parametrize("mount_by", [None, "plain"])
+@pytest.mark.parametrize("mount_method", [None, "plain"])
 def test_F4_an_isolation_moves_nobody_and_a_pod_that_was_bound_before_it_is_not_started(
-    tmp_path: Path, mount_by: str | None
+    tmp_path: Path, mount_method: str | None
 ) -> None:
     """With and without real device plugins: the chips are free for nobody, and healthy for everybody."""
     labels = "labels: {fault-scheduling: force, pod-rescheduling: 'on'}"
     terminal = Terminal(tmp_path)
-    with running(tmp_path, replace(nodes(2), mount_by=mount_by)) as server:
+    with running(tmp_path, replace(nodes(2), mount_method=mount_method)) as server:
         text = job("train", 1, 8).replace("namespace: lab", f"namespace: lab, {labels}", 1)
         terminal.submit(text)
         terminal.ok("advance 10s")

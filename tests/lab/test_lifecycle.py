@@ -131,7 +131,7 @@ def test_what_a_drain_computes_aside_reaches_the_core_as_events(tmp_path: Path) 
         for node in ("node-0", "node-1", "node-2"):
             terminal.ok(f"uncordon {node}")
         terminal.ok("advance 1m")
-        terminal.ok(f"release switch/172.0.0.0 --reason done --lab {tmp_path}")
+        terminal.ok(f"unisolate switch/172.0.0.0 --reason done --lab {tmp_path}")
         terminal.ok("advance 1m")
     journal = tmp_path / "journal.jsonl"
     assert identical(journal)
@@ -216,7 +216,7 @@ def test_only_one_lab_in_a_folder(tmp_path: Path) -> None:
             FolderError, match=rf"a lab runs on .* already \(process {os.getpid()}\); stop it"
         ):
             LabFolder(tmp_path).take()
-        ran = CliRunner().invoke(cli, ["lab", "--data", str(tmp_path)])
+        ran = CliRunner().invoke(cli, ["lab", "--data-dir", str(tmp_path)])
         assert ran.exit_code == 2
         assert ran.stderr.startswith("ringwise: a lab runs on ")
     folder = LabFolder(tmp_path)
@@ -262,14 +262,14 @@ def test_the_folder_is_found_where_people_keep_state(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_wrong_options_start_no_lab(tmp_path: Path, options: str, line: str) -> None:
-    ran = CliRunner().invoke(cli, ["lab", "--data", str(tmp_path / "new"), *options.split()])
+    ran = CliRunner().invoke(cli, ["lab", "--data-dir", str(tmp_path / "new"), *options.split()])
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.startswith(line)
 
 
 def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
     (tmp_path / "lab.db").write_bytes(b"no database at all, but long enough to be looked at" * 100)
-    ran = CliRunner().invoke(cli, ["lab", "--data", str(tmp_path)])
+    ran = CliRunner().invoke(cli, ["lab", "--data-dir", str(tmp_path)])
     assert ran.exit_code == 2
     assert "move it away to start with an empty lab" in ran.stderr
     assert (tmp_path / "lab.db").stat().st_size > 1000

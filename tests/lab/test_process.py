@@ -23,7 +23,7 @@ pytestmark = pytest.mark.process
 
 @contextmanager
 def lab(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    command = [RINGWISE, "lab", "--data", str(folder), *options]
+    command = [RINGWISE, "lab", "--data-dir", str(folder), *options]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -61,20 +61,20 @@ def test_a_killed_lab_loses_nothing(tmp_path: Path) -> None:
     assert "no lab runs on" in terminal.refused("get nodes")
     with lab(tmp_path, "--virtual") as process:
         assert terminal.seats() == before
-        other = CliRunner().invoke(cli, ["lab", "--data", str(tmp_path)])
+        other = CliRunner().invoke(cli, ["lab", "--data-dir", str(tmp_path)])
         assert (other.exit_code, other.stdout) == (2, "")
         assert other.stderr.startswith(f"ringwise: a lab runs on {tmp_path} already (process {process.pid})")
         terminal.ok("advance 5m")
         assert set(terminal.seats()) == {"lab/small-worker-0", "lab/waits-worker-0", "lab/waits-worker-1"}
         assert "identical" in terminal.ok("replay")
-        report = json.loads(terminal.ok("report --by job --since 2d -o json"))
+        report = json.loads(terminal.ok("report --group-by job --since 2d -o json"))
         found = {row["job"]: row["starts"] for row in report["rows"]}
         assert found == {"first": 1, "small": 1, "waits": 1}
         assert {one["uncertain_chip_hours"] for one in report["totals"]} == {0}
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
         assert process.stdout is not None
-        assert "to continue:\n  ringwise lab --data " in process.stdout.read()
+        assert "to continue:\n  ringwise lab --data-dir " in process.stdout.read()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "accounting",
         "journal.1.jsonl",

@@ -32,7 +32,7 @@ def test_a_lab_with_faults_suspended_jobs_and_a_restart(tmp_path: Path) -> None:
         terminal.ok("advance 1m")
     with running(folder, nodes(6, board="910-x8", leaf_size=2)):
         terminal.ok("advance 1m")
-        said = terminal.ok(f"support-bundle {bundle} --mapping {tmp_path / 'mapping.json'}")
+        said = terminal.ok(f"support-bundle {bundle} --mapping-file {tmp_path / 'mapping.json'}")
         why = terminal.json("why aperture")
     assert "support bundle of a lab" in said
     assert "journal.jsonl: " in said

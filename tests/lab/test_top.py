@@ -131,7 +131,7 @@ def test_a_terminal_is_left_as_it_was(tmp_path: Path) -> None:
         before = termios.tcgetattr(theirs)
         program = Path(sys.executable).with_name("ringwise")
         process = subprocess.Popen(
-            [program, "top", "--lab", tmp_path, "--every", "0.1"],
+            [program, "top", "--lab", tmp_path, "--interval", "0.1"],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -175,7 +175,7 @@ def test_a_support_bundle_with_claims_is_decided_again_the_same(tmp_path: Path) 
         terminal.submit(with_new_claim(job("made", 2, 4), mode="ReadWriteMany"))
         terminal.ok("advance 11m")
         assert terminal.json("why second")["reason"]["code"] == "claim-in-use"
-        terminal.ok(f"support-bundle {bundle} --mapping {tmp_path / 'mapping.json'}")
+        terminal.ok(f"support-bundle {bundle} --mapping-file {tmp_path / 'mapping.json'}")
     assert terminal.ok(f"replay {bundle}").startswith("identical: ")
     names = json.loads((tmp_path / "mapping.json").read_text())
     assert "secret" not in gzip.decompress(bundle.read_bytes()).decode()

@@ -59,8 +59,8 @@ def test_objects_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) ->
         (("x.zip", "-f", CLUSTER), "the name of a bundle ends with .tar.gz"),
         (("x.tar.gz", "-f", CLUSTER, "--journal", "none.jsonl"), "none.jsonl: there is no such journal"),
         (
-            ("x.tar.gz", "-f", CLUSTER, "--keep-names", "--mapping", "m"),
-            "--keep-names and --mapping are mutually exclusive",
+            ("x.tar.gz", "-f", CLUSTER, "--keep-names", "--mapping-file", "m"),
+            "--keep-names and --mapping-file are mutually exclusive",
         ),
         (("no-such-folder/x.tar.gz", "-f", CLUSTER), "no such file or directory"),
         (("x.tar.gz", "-f", "no-such-file.yaml"), "there is nothing to put into a bundle"),

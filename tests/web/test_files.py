@@ -75,7 +75,7 @@ def test_the_command_says_that_the_page_shows_the_moment_after_a_decision(
 @pytest.mark.full
 def test_place_shows_its_answer_and_its_journal_shows_the_same(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
-    with served("place", *INPUT, "--view", "--journal", str(journal)) as url:
+    with served("place", *INPUT, "--dashboard", "--journal", str(journal)) as url:
         answer = phases(url)
     with served("web", "--journal", str(journal), "--web-address", "127.0.0.1:0") as url:
         assert document(f"{url}api/v1/snapshot")["source"]["kind"] == "journal"

@@ -297,7 +297,7 @@ async def _plugin(folder: Path, kubeconfig: str) -> AsyncIterator[asyncio.subpro
             f"--simulated-chips={chips}",
             f"--kubelet-dir={folder}",
             f"--kubeconfig={kubeconfig}",
-            "--mount-by=ascend-docker",
+            "--mount-method=ascend-docker",
             "--metrics-address=127.0.0.1:0",
             "--enable-healthz=false",
             "-logLevel=1",

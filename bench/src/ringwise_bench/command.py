@@ -41,7 +41,7 @@ BENCHES = (
 @output_option
 @click.option("--full", is_flag=True, help="Measure longer.")
 @click.option(
-    "--beside",
+    "--compare",
     type=click.Choice(["kube-scheduler"]),
     help="With `api`: the same work by another scheduler in the same run.",
 )
@@ -62,7 +62,7 @@ def bench(
     name: str,
     output: str,
     full: bool,
-    beside: str | None,
+    compare: str | None,
     traces: tuple[Path, ...],
     only: tuple[str, ...],
     days: int | None,
@@ -76,9 +76,9 @@ def bench(
 
     module = import_module(f"ringwise_bench.{name}")
     chosen: Bench = module.run
-    if beside is not None:
+    if compare is not None:
         if name != "api":
-            raise stop("--beside goes with the benchmark api only")
+            raise stop("--compare goes with the benchmark api only")
         chosen = module.run_beside_kube_scheduler
     if name == "simulate":
         # With other outputs stdout has the document alone.

@@ -32,9 +32,9 @@ def isolate(access: Access, isolation: Isolation) -> bool:
     return run(access, lambda client: _change(client, "isolate", isolation))
 
 
-def release(access: Access, isolation: Isolation) -> bool:
+def unisolate(access: Access, isolation: Isolation) -> bool:
     """Give back what was isolated; False when it was not."""
-    return run(access, lambda client: _change(client, "release", isolation))
+    return run(access, lambda client: _change(client, "unisolate", isolation))
 
 
 def cordon(access: Access, node: str, *, on: bool) -> None:

@@ -188,7 +188,7 @@ async def serve(
             card=plugin.card,
             chips=len(chips),
             not_answering=len(discovery.problems),
-            mounting=plugin.settings.mount_by,
+            mounting=plugin.settings.mount_method,
             server=access.server,
         )
         async with asyncio.TaskGroup() as group:

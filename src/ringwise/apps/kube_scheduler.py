@@ -82,12 +82,12 @@ class ComponentOptions:
     controller_map: tuple[str, str] | None = None
     boards: tuple[Path, ...] = ()
     leader_elect: bool = True
-    lease_namespace: str = VOLCANO_SYSTEM
-    lease_name: str = SCHEDULER_LEASE
+    leader_elect_resource_namespace: str = VOLCANO_SYSTEM
+    leader_elect_resource_name: str = SCHEDULER_LEASE
     #: Seconds.
-    lease_duration: int = 15
-    renew_deadline: int = 10
-    retry_period: int = 2
+    leader_elect_lease_duration: int = 15
+    leader_elect_renew_deadline: int = 10
+    leader_elect_retry_period: int = 2
     core_stall_timeout: int = 15
     metrics_address: str = "127.0.0.1:8080"
     health_address: str = "127.0.0.1:11251"
@@ -109,7 +109,7 @@ class ComponentOptions:
     journal_bytes: int = FILE_MEGABYTES << 20
     journal_files: int = FILES
     #: The folder of accounting documents; None: they are ConfigMaps.
-    accounting: Path | None = None
+    accounting_dir: Path | None = None
     #: Where the dashboard listens; None: nowhere.
     web: WebOptions | None = None
 
@@ -284,18 +284,18 @@ def scheduler_of(
 
 
 def _account_folder(options: ComponentOptions) -> FolderAccounts | None:
-    return None if options.accounting is None else FolderAccounts(AccountFolder(options.accounting))
+    return None if options.accounting_dir is None else FolderAccounts(AccountFolder(options.accounting_dir))
 
 
 def runner_settings(options: ComponentOptions) -> RunnerSettings:
     lease = None
     if options.leader_elect and not options.shadow:
         lease = LeaseSettings(
-            options.lease_namespace,
-            options.lease_name,
-            options.lease_duration,
-            options.renew_deadline,
-            options.retry_period,
+            options.leader_elect_resource_namespace,
+            options.leader_elect_resource_name,
+            options.leader_elect_lease_duration,
+            options.leader_elect_renew_deadline,
+            options.leader_elect_retry_period,
         )
     return RunnerSettings(
         lease=lease,
@@ -306,7 +306,7 @@ def runner_settings(options: ComponentOptions) -> RunnerSettings:
         discovery=options.controller_map if options.with_controller and not options.shadow else None,
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
-        namespace=options.lease_namespace,
+        namespace=options.leader_elect_resource_namespace,
         in_flight=options.in_flight,
         core_stall_timeout=options.core_stall_timeout,
         registry=installed_registry(),

@@ -256,9 +256,9 @@ SECTIONS = {
             "isolate_command",
             "Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
         ),
-        "release": CommandEntry(
+        "unisolate": CommandEntry(
             "ringwise.cli.change.changes",
-            "release_command",
+            "unisolate_command",
             "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
         ),
         "reserve": CommandEntry(

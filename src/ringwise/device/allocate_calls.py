@@ -240,7 +240,7 @@ class AllocateCalls:
         )
         left = self._allocator.left()
         for pod in sorted(left.keys() - before.keys()):
-            seen = "has processes" if running is not None else "cannot be seen (--control-groups)"
+            seen = "has processes" if running is not None else "cannot be seen (--cgroup-root)"
             _LOG.warning("chips of a deleted pod are kept", pod=pod, chips=",".join(left[pod]), why=seen)
         for pod in sorted(before.keys() - left.keys()):
             _LOG.info("chips of a deleted pod are free", pod=pod, chips=",".join(before[pod]))

@@ -120,12 +120,12 @@ class HostFiles:
         return [f"{path}/{entry.name}" for entry in entries if not entry.is_dir()]
 
 
-def possible_mounting(mount_by: str, chips: Sequence[Chip]) -> str:
+def possible_mounting(mount_method: str, chips: Sequence[Chip]) -> str:
     """Ascend Docker Runtime does not know all device nodes of a SoC: its containers get them one by one."""
-    if mount_by == BY_RUNTIME and is_soc(chips):
+    if mount_method == BY_RUNTIME and is_soc(chips):
         _LOG.warning("Ascend Docker Runtime is not used on this product", product=chips[0].product)
         return BY_NODES
-    return mount_by
+    return mount_method
 
 
 def common_nodes(card: str, files: HostFiles, *, soc: bool = False) -> list[DeviceNode]:
@@ -178,14 +178,14 @@ class ContainerResponses:
 
     def __init__(
         self,
-        mount_by: str,
+        mount_method: str,
         card: str,
         chips: Sequence[Chip],
         files: HostFiles | None = None,
         *,
         mount_driver: bool = False,
     ) -> None:
-        self.mount_by = mount_by
+        self.mount_method = mount_method
         self._card = card
         self._files = files if files is not None else HostFiles()
         self._mount_driver = mount_driver
@@ -208,7 +208,7 @@ class ContainerResponses:
     def look(self) -> None:
         """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""
         self._common = tuple(common_nodes(self._card, self._files, soc=self._soc))
-        if self.mount_by != BY_RUNTIME:
+        if self.mount_method != BY_RUNTIME:
             found = {node.container for node in self._common}
             missing = [path for path in needed_nodes(soc=self._soc) if path not in found]
             if missing != self._missing and missing:
@@ -218,9 +218,9 @@ class ContainerResponses:
         self._mounts = tuple(driver_mounts(self._files))
 
     def answer(self, names: Sequence[str]) -> ContainerResponse:
-        if self.mount_by == BY_RUNTIME:
+        if self.mount_method == BY_RUNTIME:
             return self._environment(names)
-        if self.mount_by == BY_CDI:
+        if self.mount_method == BY_CDI:
             return ContainerResponse(self._always, cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
         chips = [self._chips[name] for name in names]
         nodes = (*self._common, *chip_nodes(self._card, chips), *self._ub)

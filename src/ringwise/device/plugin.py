@@ -119,7 +119,9 @@ class NodePlugin:
     ) -> None:
         if not chips:
             raise NoChipsError("the driver lists no NPU")
-        self.settings = settings = replace(settings, mount_by=possible_mounting(settings.mount_by, chips))
+        self.settings = settings = replace(
+            settings, mount_method=possible_mounting(settings.mount_method, chips)
+        )
         self.driver = driver
         self.discovery = discovery if discovery is not None else Discovery(driver)
         self._notices = self.discovery.notices
@@ -138,7 +140,7 @@ class NodePlugin:
         self.allocator = self._allocator(self._file.load())
         self.monitor = HealthMonitor(self.names, chips, shipped_configuration())
         self.answers = ContainerResponses(
-            settings.mount_by,
+            settings.mount_method,
             self.card,
             chips,
             HostFiles(settings.host_root),
@@ -146,8 +148,8 @@ class NodePlugin:
         )
         self.reporter = Reporter(client, settings.node, settings.report_interval)
         self._containers: ContainerSpecs | None = None
-        if settings.container_specs is not None:
-            self._containers = ContainerSpecs(settings.container_specs)
+        if settings.container_spec_dir is not None:
+            self._containers = ContainerSpecs(settings.container_spec_dir)
         self._know_chips()
         self._pod_resources: PodResources = pod_resources or PodResourcesClient(
             settings.pod_resources, self.resource
@@ -174,7 +176,7 @@ class NodePlugin:
             why_not=self.why_not,
             read_pods=self._pods.read,
             containers=self._containers,
-            groups=ControlGroups(settings.control_groups),
+            groups=ControlGroups(settings.cgroup_root),
             shares=self._shares,
         )
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
@@ -205,7 +207,7 @@ class NodePlugin:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        if self.settings.mount_by == BY_CDI:
+        if self.settings.mount_method == BY_CDI:
             await self._write_cdi()
         try:
             async with asyncio.TaskGroup() as group:
@@ -308,7 +310,7 @@ class NodePlugin:
             ledger,
             rank_table=self._rank_tables.of,
             same_rank_table=same_devices,
-            mounts_by_environment=settings.mount_by == BY_RUNTIME,
+            mounts_by_environment=settings.mount_method == BY_RUNTIME,
             match_pods=settings.match_pods,
         )
 
@@ -346,7 +348,7 @@ class NodePlugin:
     async def look(self) -> None:
         """Read the faults of the chips, and tell kubelet what changed."""
         seen = await self._looks.at(self.card, {self.names[chip.physical]: chip for chip in self.chips})
-        if self.settings.mount_by == BY_CDI:
+        if self.settings.mount_method == BY_CDI:
             # Device nodes and driver files may have come since; a specification that is gone comes back.
             try:
                 await self._write_cdi()

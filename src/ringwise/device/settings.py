@@ -27,12 +27,12 @@ class PluginSettings:
     cdi_folder: Path = CDI_FOLDER
     #: The root of the host's files.
     host_root: Path = Path("/")
-    mount_by: str = BY_NODES
+    mount_method: str = BY_NODES
     mount_driver: bool = False
     #: Where the kernel shows the host's control groups, to see whether containers of deleted pods still run.
-    control_groups: Path = CONTROL_GROUPS
+    cgroup_root: Path = CONTROL_GROUPS
     #: Where the runtime keeps the specifications of containers, to see their device nodes; None: not read.
-    container_specs: Path | None = None
+    container_spec_dir: Path | None = None
     #: Match calls with pods by their annotations (rule D2); without it kubelet's ids are the chips.
     match_pods: bool = True
     #: Folder on the host with the memory that containers of a chip share; None: chips are given whole.

@@ -37,7 +37,7 @@ class Listing:
     #: 0: all
     limit: int = 0
     #: Only jobs that a fault hurts now.
-    hurt: bool = False
+    affected: bool = False
     #: Only objects of this namespace, or chips of this node.
     namespace: str | None = None
     node: str | None = None
@@ -84,8 +84,8 @@ class Choice:
             raise ListError(f"-l goes with {_kinds(lambda one: one.has_labels)}, not with {kind}")
         if listing.queue is not None and not known.has_queue:
             raise ListError(f"--queue goes with {_kinds(lambda one: one.has_queue)}, not with {kind}")
-        if listing.hurt and kind != "jobs":
-            raise ListError(f"--hurt goes with jobs, not with {kind}")
+        if listing.affected and kind != "jobs":
+            raise ListError(f"--affected goes with jobs, not with {kind}")
         if listing.node is not None and kind != "chips":
             raise ListError(f"--node goes with chips, not with {kind}")
         self._states = {_word(state) for state in listing.states}
@@ -137,7 +137,7 @@ class Choice:
             found = [by_key[key] for key in dict.fromkeys(keys)]
         if self._states:
             found = [row for row in found if self._states.intersection(map(_word, self.kind.states_of(row)))]
-        if self.listing.hurt:
+        if self.listing.affected:
             found = [row for row in found if row["hurt"]]
         if self._key is not None:
             found = _sorted(found, self._key, reverse=self._reverse)

@@ -26,7 +26,7 @@ class DashboardLab:
     """A lab on virtual time, with the address of its page."""
 
     def __init__(self, folder: Path, *options: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "ringwise", "lab", "--data", str(folder), "--virtual"]
+        command = [sys.executable, "-m", "ringwise", "lab", "--data-dir", str(folder), "--virtual"]
         self.folder = folder
         self.terminal = Terminal(folder)
         self._process = subprocess.Popen(

@@ -118,7 +118,7 @@ def _lab_settings(drill: Drill) -> LabSettings:
         speed=None,
         journal_bytes=0,
         start=START,
-        mount_by=wanted.device_plugin,
+        mount_method=wanted.device_plugin,
     )
 
 

@@ -511,7 +511,7 @@ class LabServer:
 #: What a change is asked for with, and how it is made.
 _CHANGES: Mapping[str, tuple[type[msgspec.Struct], Callable[[LabServer, str, Any], Any]]] = {
     **dict.fromkeys(("cordon", "uncordon", "ready", "unready"), (NodeRequest, LabServer._change_node)),
-    **dict.fromkeys(("isolate", "release"), (IsolateRequest, LabServer._isolate)),
+    **dict.fromkeys(("isolate", "unisolate"), (IsolateRequest, LabServer._isolate)),
     "reserve": (ReserveRequest, LabServer._reserve),
     "unreserve": (UnreserveRequest, LabServer._unreserve),
     **dict.fromkeys(ACTIONS, (JobRequest, LabServer._change_job)),

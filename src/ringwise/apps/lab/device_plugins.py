@@ -107,7 +107,7 @@ def description_of(node: Node, resource: str, facts: Mapping[str, Any]) -> dict[
 class MountSettings:
     """How the chips come into the containers of a lab."""
 
-    mount_by: str = BY_NODES
+    mount_method: str = BY_NODES
     mount_driver: bool = True
 
 
@@ -156,8 +156,8 @@ class _RunningNode:
             state_folder=folder / "state",
             cdi_folder=folder / "cdi",
             host_root=host,
-            control_groups=host / "sys/fs/cgroup",
-            mount_by=mounting.mount_by,
+            cgroup_root=host / "sys/fs/cgroup",
+            mount_method=mounting.mount_method,
             mount_driver=mounting.mount_driver,
             period=_PERIOD,
             set_labels=False,

@@ -54,7 +54,7 @@ class LabFolder:
             whose = f" (process {other})" if other.isdigit() else ""
             raise FolderError(
                 f"a lab runs on {self.path} already{whose}; stop it with Ctrl-C, "
-                "or give --data another folder"
+                "or give --data-dir another folder"
             ) from None
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)

@@ -120,7 +120,7 @@ class LabSettings:
     #: Virtual time at which a new lab begins; None: now.
     start: int | None = None
     #: How device plugins bring the chips into containers; None: no plugins run, nodes only pretend to.
-    mount_by: str | None = None
+    mount_method: str | None = None
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ class LiveLab:
         if not self.continued:
             self._populate(settings.fleet)
         #: The device plugins of the nodes, where they run.
-        self.plugins = self._start_plugins(settings.mount_by)
+        self.plugins = self._start_plugins(settings.mount_method)
         self.journal = LabJournal(folder, settings.journal_bytes)
         self.accounts = AccountFolder(folder.accounts)
         self._ledger = self.cluster.accounts = AccountLedger(limited=False)
@@ -171,13 +171,13 @@ class LiveLab:
         #: When moves were last looked for.
         self._looked_for_moves: int | None = None
 
-    def _start_plugins(self, mount_by: str | None) -> DevicePlugins | None:
-        if mount_by is None:
+    def _start_plugins(self, mount_method: str | None) -> DevicePlugins | None:
+        if mount_method is None:
             return None
         # gRPC is not needed for anything else here, and may not be installed.
         from ringwise.apps.lab.device_plugins import DevicePlugins, MountSettings
 
-        plugins = DevicePlugins(self.cluster, MountSettings(mount_by))
+        plugins = DevicePlugins(self.cluster, MountSettings(mount_method))
         self.cluster.nodes.agents = plugins
         return plugins
 
@@ -632,7 +632,7 @@ def copy_of(
         store = Store(folder.database)
         store.save(table, now)
         store.close()
-        own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
+        own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_method=None)
         copy = LiveLab(folder, own, configuration)
         # The copy took the record over, but for what only a question needs.
         tables = copy.cluster.published_data(VOLCANO_SYSTEM, RECORD_CONFIG_MAPS)

@@ -1,4 +1,4 @@
-"""The commands that change a lab or a cluster: submit, delete, cordon, isolate, release, advance."""
+"""The commands that change a lab or a cluster: submit, delete, cordon, isolate, unisolate, advance."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMED = 3
 
 @click.command("submit")
 @click.argument("files", nargs=-1, type=FILES, metavar="FILE...")
-@click.option("-f", "--file", "more", multiple=True, type=FILES, help="File, folder, or - for stdin.")
+@click.option("-f", "--filename", "more", multiple=True, type=FILES, help="File, folder, or - for stdin.")
 @click.option("--keep-going", is_flag=True, help="Skip bad documents and submit the rest; exit code 2.")
 @click.option("--dry-run", is_flag=True, help="Only show what would become of the jobs.")
 @click.option(
@@ -185,7 +185,7 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
 @click.option("-n", "--namespace", help="Their namespace, where several have that name; with --all, only it.")
 @click.option(
     "-f",
-    "--file",
+    "--filename",
     "files",
     multiple=True,
     type=FILES,
@@ -326,12 +326,12 @@ def isolate_command(target: str, chip: str, reason: str, by: str, **options: Any
     click.echo(f"{what} isolated" if changed else f"{what} is isolated already")
 
 
-@click.command("release")
+@click.command("unisolate")
 @_isolating
-def release_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
+def unisolate_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
     """Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD."""
     what = _what(target, chip)
-    changed = _isolate("release", target, chip, by, reason, options)
+    changed = _isolate("unisolate", target, chip, by, reason, options)
     click.echo(f"{what} released" if changed else f"{what} is not isolated")
 
 
@@ -341,13 +341,13 @@ def _isolate(action: str, target: str, chip: str, by: str, reason: str, options:
         with lab_client(options["lab"], "asking the lab", hint=in_cluster_hint()) as client:
             answer = client.do(action, target=target, chip=chip, by=by, reason=reason)
             return bool(answer["changed"])
-    from ringwise.apps.chips import isolate, release
+    from ringwise.apps.chips import isolate, unisolate
     from ringwise.apps.targets import isolation_of, named
 
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     wanted = isolation_of(*named(target), chip, by=by, at=now, reason=reason)
     with talking_to_cluster(), spinner(action):
-        return (isolate if action == "isolate" else release)(access, wanted)
+        return (isolate if action == "isolate" else unisolate)(access, wanted)
 
 
 def _what(target: str, chip: str) -> str:

@@ -217,11 +217,11 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
         when = time_text(answer["start"])
         if not wait:
             here = f" --lab {shlex.quote(str(lab))}" if lab else ""
-            release = f"ringwise release {answer['target']} --reason TEXT{here}"
+            undo = f"ringwise unisolate {answer['target']} --reason TEXT{here}"
             lines = [
                 f"{answer['title']} takes only jobs that end before {when}",
                 f"to drain it then: ringwise drain {answer['target']}{here}",
-                f"to cancel that, or to undo it later: {release}",
+                f"to cancel that, or to undo it later: {undo}",
             ]
             show_text(answer, output, "\n".join(lines))
             return False
@@ -299,14 +299,14 @@ def _drain_cluster(
         changed = isolate(access, entry)
     given = [f" --{name} {shlex.quote(options[name])}" for name in ("kubeconfig", "context") if options[name]]
     again = f"kubectl ringwise drain {command}{''.join(given)}"
-    release = f"kubectl ringwise release {command} --reason TEXT{''.join(given)}"
+    undo = f"kubectl ringwise unisolate {command} --reason TEXT{''.join(given)}"
     if start is not None:
         if not changed:
             complain(f"note: {found} is isolated already, or has a drain at that time")
         lines = [
             f"{found} takes only jobs that end before {time_text(start)}",
             f"to drain it then: {again}",
-            f"to cancel that, or to undo it later: {release}",
+            f"to cancel that, or to undo it later: {undo}",
         ]
         show_text(_change(found, [], at=time_text(start)), output, "\n".join(lines))
         return
@@ -319,7 +319,7 @@ def _drain_cluster(
     views = [view for view in views if view.key in going]
     try:
         with (
-            talking_to_cluster(f"{found} stays isolated; {release}"),
+            talking_to_cluster(f"{found} stays isolated; {undo}"),
             spinner(f"draining {found}") as show_progress,
         ):
             done = drain(access, views, found.nodes, timeout, show_progress)
@@ -327,14 +327,14 @@ def _drain_cluster(
         raise stop(
             f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
             f"to go on: {again}",
-            f"to give up: {release}",
+            f"to give up: {undo}",
             code=ExitCode.INTERRUPTED,
         ) from None
     done.problems += [f"{key}: not evicted; its pods came meanwhile, run it again" for key in late]
     done.problems += [f"{key}: not evicted" for key in stay]
     complain(*done.problems)
     lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
-    lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {release}"]
+    lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {undo}"]
     code = ExitCode.FAILED if done.problems else ExitCode.OK
     show_text(_change(found, done.evicted), output, "\n".join(lines), code)
 

@@ -53,12 +53,12 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 @configuration_option
 @board_option
 @click.option(
-    "--data",
+    "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the lab; it continues where it stopped.  "
     "[default: $RINGWISE_LAB, else the user's state folder]",
 )
-@click.option("--fresh", is_flag=True, help="Delete what the folder holds and start with a new cluster.")
+@click.option("--reset", is_flag=True, help="Delete what the folder holds and start with a new cluster.")
 @click.option(
     "--speed",
     type=click.FloatRange(0.001, 1_000_000),
@@ -86,7 +86,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
     help="How long pods take to start.",
 )
 @click.option(
-    "--grace",
+    "--termination-delay",
     type=duration_argument,
     metavar="DURATION",
     default="2s",
@@ -99,7 +99,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
     help="Run the real device plugin for each node with pods, with simulated chips and a kubelet stand-in.",
 )
 @click.option(
-    "--mount-by",
+    "--mount-method",
     type=click.Choice(["plain", "ascend-docker", "cdi"]),
     help="With --device-plugin: how chips come into containers.  [default: plain]",
 )
@@ -125,15 +125,15 @@ def lab_command(
     superpod_size: int | None,
     config: Path | None,
     boards: tuple[Path, ...],
-    data: Path | None,
-    fresh: bool,
+    data_dir: Path | None,
+    reset: bool,
     speed: float,
     virtual: bool,
     duration: int | None,
     start_delay: int,
-    grace: int,
+    termination_delay: int,
     device_plugin: bool,
-    mount_by: str | None,
+    mount_method: str | None,
     journal_size: int,
     web_address: str | None,
 ) -> None:
@@ -142,8 +142,8 @@ def lab_command(
     From another terminal: submit, get, describe, delete, cordon, uncordon, drain, fault, why,
     capacity, doctor, topology show, top. What the cluster holds survives a restart.
     """
-    if mount_by is not None and not device_plugin:
-        raise click.UsageError("--mount-by needs --device-plugin")
+    if mount_method is not None and not device_plugin:
+        raise click.UsageError("--mount-method needs --device-plugin")
     if device_plugin:
         require_grpc("ringwise lab --device-plugin")
     _check_boards(context, board, nodes)
@@ -151,16 +151,16 @@ def lab_command(
         fleet=FleetSettings(nodes, board, leaf_size, superpod_size),
         configuration=_configuration(config),
         boards=boards,
-        simulation=SimulationSettings(start_delay, grace, duration),
+        simulation=SimulationSettings(start_delay, termination_delay, duration),
         speed=None if virtual else speed,
         journal_bytes=journal_size << 20,
-        mount_by=(mount_by or "plain") if device_plugin else None,
+        mount_method=(mount_method or "plain") if device_plugin else None,
     )
-    folder = LabFolder(data or default_folder())
+    folder = LabFolder(data_dir or default_folder())
     os.umask(0o077)
     try:
         folder.take()
-        if fresh:
+        if reset:
             folder.clear()
         live = LiveLab(folder, settings)
     except (FolderError, StoreError, ValueError) as error:
@@ -169,7 +169,7 @@ def lab_command(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _FLEET
     ):
         complain(
-            "note: the folder already holds a cluster, whose nodes stay as they are; --fresh starts a new one"
+            "note: the folder already holds a cluster, whose nodes stay as they are; --reset starts a new one"
         )
     _greet(live)
     status = StatusLine(live)
@@ -181,7 +181,7 @@ def lab_command(
         status.end()
         live.close()
         folder.leave()
-    there = f" --data {other}" if (other := _other_folder(live)) else ""
+    there = f" --data-dir {other}" if (other := _other_folder(live)) else ""
     click.echo(f"stopped at {time_text(live.cluster.now)}; to continue:\n  ringwise lab{there}")
 
 

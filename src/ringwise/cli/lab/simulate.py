@@ -72,10 +72,10 @@ _OF_TRACES = (
 )
 @click.option("--seed", help="Of everything that is random.  [default: 0]")
 @click.option(
-    "--page", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page with plots."
+    "--html-file", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page with plots."
 )
 @output_option
-def simulate_command(file: Path, page: Path | None, output: str, **options: Any) -> None:
+def simulate_command(file: Path, html_file: Path | None, output: str, **options: Any) -> None:
     """Let the jobs of FILE come, run and end in virtual time, and show how long they waited.
 
     FILE is a drill file with a workload, or a trace: a CSV file in the form of ITP, Philly or OpenB, or one
@@ -98,8 +98,8 @@ def simulate_command(file: Path, page: Path | None, output: str, **options: Any)
         # A trace says nothing of the cluster: options do.
         where = "ringwise" if isinstance(error, ImpossibleClusterError) and not _is_drill(file) else file
         raise stop(f"{where}: {error}") from None
-    if page is not None and not page.parent.is_dir():
-        raise stop(f"{page}: cannot be written: no such folder")
+    if html_file is not None and not html_file.parent.is_dir():
+        raise stop(f"{html_file}: cannot be written: no such folder")
     code = ExitCode.OK
     try:
         with _progress() as tell:
@@ -117,8 +117,8 @@ def simulate_command(file: Path, page: Path | None, output: str, **options: Any)
 
     show(document, output, draw)
     # After the tables: what took minutes is not lost to a page that cannot be written.
-    if page is not None:
-        _write_page(page, document)
+    if html_file is not None:
+        _write_page(html_file, document)
     if code:
         raise click.exceptions.Exit(code)
 

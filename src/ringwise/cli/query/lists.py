@@ -38,7 +38,7 @@ list_options = with_options(
             help="Only objects with these labels, as kubectl has it; chips by node.",
         ),
         click.option("--queue", type=LabName("queue"), help="With jobs and pods: only those of this queue."),
-        click.option("--hurt", is_flag=True, help="With jobs: only those that a fault hurts now."),
+        click.option("--affected", is_flag=True, help="With jobs: only those that a fault hurts now."),
         click.option("--state", "states", multiple=True, help="Only those in this state; may be repeated."),
         click.option(
             "-w",
@@ -80,7 +80,7 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
     # A name may say its namespace itself.
     names = tuple(qualified(name, namespace) for name in options.pop("names"))
     listing = Listing(
-        **{name: options.pop(name) for name in ("selector", "queue", "sort_by", "hurt", "node")},
+        **{name: options.pop(name) for name in ("selector", "queue", "sort_by", "affected", "node")},
         states=states,
         limit=0 if watch else limit,
         namespace=None if names else namespace,

@@ -44,7 +44,7 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     none = ""
     if listing.selector or listing.queue or listing.states:
         none = f"there are no such {kind}"
-    elif listing.hurt:
+    elif listing.affected:
         none = "no job is hurt by a fault"
     elif listing.namespace is not None and "namespace" in BY_PLURAL[kind].key_fields:
         none = f"there are no {kind} in namespace {listing.namespace}"

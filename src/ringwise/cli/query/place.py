@@ -46,7 +46,7 @@ _OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now"
 
 @click.command("place")
 @click.option(
-    "-f", "--file", "files", multiple=True, required=True, type=FILES, help="File, folder, or - for stdin."
+    "-f", "--filename", "files", multiple=True, required=True, type=FILES, help="File, folder or - (stdin)."
 )
 @output_option
 @click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
@@ -58,7 +58,7 @@ _OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now"
 @exit_code_option
 @now_option
 @click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
-@click.option("--view", is_flag=True, help="Show the result on a dashboard of this machine, until Ctrl-C.")
+@click.option("--dashboard", is_flag=True, help="Serve the result on a dashboard, until Ctrl-C.")
 def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: bool, **options: Any) -> None:
     """Show where the jobs of manifests would be placed; nothing is changed.
 
@@ -72,8 +72,8 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         source, document = _place_files(files, scores, output == "table", **options)
         bad = bool(source.bundle.errors or source.bad_pods)
     else:
-        given = [option for name, option in {**_OF_FILES, "view": "--view"}.items() if options[name]]
-        if given:
+        flags = {**_OF_FILES, "dashboard": "--dashboard"}.items()
+        if given := [flag for name, flag in flags if options[name]]:
             raise stop(f"ringwise: {', '.join(given)} goes with manifests alone, not with a lab or a cluster")
         manifests = load_bundle(files, keep_going=False, may_skip=False)
         document = ask(where, lambda asked: asked.place(manifests, scores=scores, pictures=output == "table"))
@@ -85,7 +85,7 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         print_placements(stdout_console(), document, scores)
     else:
         print_document(document, output)
-    if options["view"] and source is not None and source.placed is not None:
+    if options["dashboard"] and source is not None and source.placed is not None:
         from ringwise.apps.web.snapshot import snapshot_dashboard
         from ringwise.cli.query.web import AFTER_DECISION, show
 

@@ -73,7 +73,7 @@ target_options = with_options((lab_option, *cluster_options))
 _OPTION_NAMES = {"config": "config", "boards": "board-file", "keep_going": "keep-going", "now": "now"}
 _FILES = click.option(
     "-f",
-    "--file",
+    "--filename",
     "files",
     multiple=True,
     type=FILES,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option("--until", default="", help="The same, for the last day.  [default: today]")
 @click.option(
-    "--by",
+    "--group-by",
     type=click.Choice(["queue", "namespace", "user", "job", "board"]),
     default="queue",
     show_default=True,
@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     help="Output format.",
 )
 @click.option(
-    "--accounting",
+    "--accounting-dir",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIRECTORY",
-    help="The folder that the scheduler was given with --accounting.",
+    help="The folder that the scheduler was given with --accounting-dir.",
 )
 @with_options((lab_option, *cluster_options))
 @click.option("-n", "--namespace", help="Only jobs of this namespace.  [default: all]")
@@ -74,23 +74,23 @@ if TYPE_CHECKING:
 def report_command(
     since: str,
     until: str,
-    by: str,
+    group_by: str,
     idle: bool,
     output: str,
-    accounting: Path | None,
+    accounting_dir: Path | None,
     namespace: str | None,
     **options: Any,
 ) -> None:
     """Show chip-hours held and lost, waiting time, starts and failures."""
     if idle:
-        if accounting is not None:
+        if accounting_dir is not None:
             raise stop(
-                "ringwise: --idle asks a lab or a cluster; the folder of --accounting does not tell it"
+                "ringwise: --idle asks a lab or a cluster; the folder of --accounting-dir does not tell it"
             )
         _show_idle(output, namespace, options)
         return
-    question = _Question(since, until, cast("GroupBy", by), namespace)
-    document = _ask(question, accounting, options)
+    question = _Question(since, until, cast("GroupBy", group_by), namespace)
+    document = _ask(question, accounting_dir, options)
     complain(*_notes(document))
     if output == "csv":
         click.echo(_csv(document), nl=False)
@@ -153,12 +153,12 @@ class _Question(NamedTuple):
         return report_document(documents(), period, self.by, namespace=self.namespace)
 
 
-def _ask(question: _Question, accounting: Path | None, options: dict[str, Any]) -> ReportDocument:
+def _ask(question: _Question, accounting_dir: Path | None, options: dict[str, Any]) -> ReportDocument:
     lab, cluster = options.get("lab"), any(options.get(name) for name in ("kubeconfig", "context"))
-    if accounting is not None:
+    if accounting_dir is not None:
         if lab is not None or cluster:
-            raise stop("ringwise: --accounting names a folder: give no --lab, --kubeconfig or --context")
-        return _of_folder(accounting, question)
+            raise stop("ringwise: --accounting-dir names a folder: give no --lab, --kubeconfig or --context")
+        return _of_folder(accounting_dir, question)
     if lab is not None and cluster:
         raise stop("ringwise: --lab names a lab and --kubeconfig or --context a cluster: give one of them")
     if cluster or (lab is None and asks_clusters()):
@@ -167,7 +167,7 @@ def _ask(question: _Question, accounting: Path | None, options: dict[str, Any]) 
         raise stop("ringwise: --accounting-namespace requires a cluster")
     from ringwise.apps.sources.lab import LabSource
 
-    hint = ", or give --accounting DIRECTORY; kubectl ringwise report asks a cluster"
+    hint = ", or give --accounting-dir DIRECTORY; kubectl ringwise report asks a cluster"
     with lab_client(lab, "querying the lab", hint=hint) as client:
         document: ReportDocument = LabSource(client).report(*question)
     return document

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("ringwise-bundle.tar.gz"),
 )
-@click.option("-f", "--file", "files", multiple=True, type=FILES, help="File, folder, or - for stdin.")
+@click.option("-f", "--filename", "files", multiple=True, type=FILES, help="File, folder, or - for stdin.")
 @with_options((lab_option, *cluster_options))
 @click.option(
     "--journal",
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option("--keep-names", is_flag=True, help="Do not replace names and addresses.")
 @click.option("--with-text", is_flag=True, help="Include messages and other free text as they are.")
 @click.option(
-    "--mapping",
+    "--mapping-file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write names and their pseudonyms to this file; keep it to yourself.",
 )
@@ -68,7 +68,7 @@ def support_bundle_command(
     journal: Path | None,
     keep_names: bool,
     with_text: bool,
-    mapping: Path | None,
+    mapping_file: Path | None,
     output: str,
     boards: tuple[Path, ...],
     **options: Any,
@@ -82,8 +82,8 @@ def support_bundle_command(
     """
     from ringwise.apps.support.bundle_file import readme, write_bundle
 
-    if keep_names and mapping is not None:
-        raise stop("ringwise: --keep-names and --mapping are mutually exclusive")
+    if keep_names and mapping_file is not None:
+        raise stop("ringwise: --keep-names and --mapping-file are mutually exclusive")
     if not bundle.name.endswith((".tar.gz", ".tgz")):
         raise stop(f"ringwise: {bundle}: the name of a bundle ends with .tar.gz")
     if journal is not None and not journal.exists():
@@ -98,7 +98,7 @@ def support_bundle_command(
                 catalog,
                 keep_names=keep_names,
                 with_text=with_text,
-                mapping=mapping,
+                mapping=mapping_file,
                 progress=show_progress,
             )
     except OSError as problem:

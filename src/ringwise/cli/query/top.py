@@ -30,13 +30,13 @@ _TICK = 0.05
 @click.command("top")
 @click.option("--once", is_flag=True, help="Print one frame and exit.")
 @click.option(
-    "--every",
+    "--interval",
     type=click.FloatRange(0.1, 3600),
     help="Seconds between frames.  [default: 1; 5 for a cluster]",
 )
 @source_options()
 @output_option
-def top_command(once: bool, every: float | None, output: str, **options: Any) -> None:
+def top_command(once: bool, interval: float | None, output: str, **options: Any) -> None:
     """Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.
 
     In a terminal, arrow keys open and select jobs, nodes and queues, Enter describes what is selected,
@@ -52,10 +52,10 @@ def top_command(once: bool, every: float | None, output: str, **options: Any) ->
 
         show(document, output, draw)
         return
-    _show_screens(every or SECONDS[source_of(options)], options)
+    _show_screens(interval or SECONDS[source_of(options)], options)
 
 
-def _show_screens(every: float, options: dict[str, Any]) -> None:
+def _show_screens(interval: float, options: dict[str, Any]) -> None:
     from rich.live import Live
     from rich.text import Text
 
@@ -85,7 +85,7 @@ def _show_screens(every: float, options: dict[str, Any]) -> None:
                 asked, changed = None, True
             if asked is None and (screen.waits or time.monotonic() >= due):
                 asked, question = screen.question
-                due = time.monotonic() + every
+                due = time.monotonic() + interval
                 threading.Thread(target=_answer, args=(answers, asked, question, source), daemon=True).start()
             size = (console.width, console.height)
             if changed or size != size_before:

@@ -30,7 +30,7 @@ def topology() -> None:
 @topology.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option(
-    "--num",
+    "--leaf-size",
     "nodes_per_switch",
     type=click.IntRange(min=1),
     help="Nodes per leaf switch (tor_count). Default: as many as the largest switch lists.",

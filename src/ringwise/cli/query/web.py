@@ -39,7 +39,7 @@ AFTER_DECISION = "note: the page shows chips that pending jobs would get now as 
 )
 @click.option(
     "-f",
-    "--file",
+    "--filename",
     "files",
     multiple=True,
     type=FILES,
@@ -61,21 +61,23 @@ def web_command(
     boards: tuple[Path, ...],
     web_address: str | None,
     web_hosts: tuple[str, ...],
-    web_cert_file: Path | None,
-    web_key_file: Path | None,
+    web_tls_cert_file: Path | None,
+    web_tls_private_key_file: Path | None,
 ) -> None:
     """Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.
 
-    It reads and decides nothing. With --journal or --file it shows what the file tells, without a cluster.
+    It decides nothing. With --journal or --filename it shows what the file contains, without a cluster.
     """
     if journals and files:
-        raise click.UsageError("--journal and --file are two ways: give one of them")
+        raise click.UsageError("--journal and --filename are two ways: give one of them")
     if len(journals) > 1:
         raise click.UsageError("one journal at a time; its rotated files are read with it")
     if not journals and not files:
-        _beside_cluster(kubeconfig, context, boards, web_address, (web_hosts, web_cert_file, web_key_file))
+        _beside_cluster(
+            kubeconfig, context, boards, web_address, (web_hosts, web_tls_cert_file, web_tls_private_key_file)
+        )
         return
-    if web_cert_file is not None or web_key_file is not None:
+    if web_tls_cert_file is not None or web_tls_private_key_file is not None:
         raise click.UsageError("files are shown to this machine alone: no certificate is needed")
     if journals:
         show(_of_journal(journals[0], boards), web_address)

@@ -19,11 +19,11 @@ HOSTS = click.option(
 )
 CERTIFICATE = (
     click.option(
-        "--web-cert-file",
+        "--web-tls-cert-file",
         type=click.Path(path_type=Path),
         help="Certificate of the dashboard, PEM; read again when it changes.",
     ),
-    click.option("--web-key-file", type=click.Path(path_type=Path), help="The key of that certificate, PEM."),
+    click.option("--web-tls-private-key-file", type=click.Path(path_type=Path), help="Its private key, PEM."),
 )
 WEB = (
     click.option(
@@ -46,7 +46,7 @@ WEB = (
 
 def take_web(options: dict[str, Any]) -> WebOptions | None:
     """What the options of a dashboard say, taken out of those of the command; None where none is wanted."""
-    names = ("web_address", "web_hosts", "web_cert_file", "web_key_file", "web_replicas")
+    names = ("web_address", "web_hosts", "web_tls_cert_file", "web_tls_private_key_file", "web_replicas")
     address, *others = (options.pop(name) for name in names)
     if not address:
         return None

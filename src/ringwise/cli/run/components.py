@@ -69,6 +69,10 @@ def _seconds(name: str, usual: int, what: str) -> Callable[[Command], Command]:
     return click.option(name, type=click.IntRange(1, 3600), default=usual, show_default=True, help=what)
 
 
+def _lease_name(usual: str) -> Callable[[Command], Command]:
+    return click.option("--leader-elect-resource-name", default=usual, show_default=True, help="Lease name.")
+
+
 def _scheduler_names(what: str) -> Callable[[Command], Command]:
     return click.option(
         "--scheduler-name",
@@ -137,16 +141,14 @@ _cluster_options = with_options(
             help="Of several replicas only the leader works.",
         ),
         click.option(
-            "--lease-namespace",
+            "--leader-elect-resource-namespace",
             default=_own_namespace,
             show_default="$POD_NAMESPACE or volcano-system",
             help="Namespace of the Lease.",
         ),
-        _seconds("--lease-duration", 15, "Seconds that other replicas wait after the leader's last renewal."),
-        _seconds(
-            "--renew-deadline", 10, "Seconds after which a leader that cannot renew its Lease binds nothing."
-        ),
-        _seconds("--retry-period", 2, "Seconds between two attempts to acquire or renew the Lease."),
+        _seconds("--leader-elect-lease-duration", 15, "Seconds that a Lease lasts after its last renewal."),
+        _seconds("--leader-elect-renew-deadline", 10, "Seconds without renewal until a leader stops."),
+        _seconds("--leader-elect-retry-period", 2, "Seconds between attempts to acquire or renew the Lease."),
         _seconds(
             "--core-stall-timeout",
             15,
@@ -190,7 +192,7 @@ _cluster_options = with_options(
 
 @click.command()
 @_cluster_options
-@click.option("--lease-name", default=SCHEDULER_LEASE, show_default=True, help="Name of the Lease.")
+@_lease_name(SCHEDULER_LEASE)
 @_scheduler_names("Schedule pods with this schedulerName; may be repeated.")
 @click.option(
     "--scheduler-conf",
@@ -210,7 +212,7 @@ _cluster_options = with_options(
 @_QUEUE_COMMANDS
 @click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
 @click.option(
-    "--binds-in-flight",
+    "--max-binds-inflight",
     "in_flight",
     type=click.IntRange(1, 1000),
     default=64,
@@ -238,7 +240,7 @@ _cluster_options = with_options(
     help="With --journal: how many files are kept.",
 )
 @click.option(
-    "--accounting",
+    "--accounting-dir",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIRECTORY",
     help="Keep the documents for `ringwise report` in this folder, not in ConfigMaps.",
@@ -254,7 +256,7 @@ def scheduler(journal_size: int, **options: Any) -> None:
 
 @click.command()
 @_cluster_options
-@click.option("--lease-name", default=CONTROLLER_LEASE, show_default=True, help="Name of the Lease.")
+@_lease_name(CONTROLLER_LEASE)
 @_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
 @_POD_GROUPS
 @_CONTROLLER_MAP

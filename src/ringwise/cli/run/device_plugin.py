@@ -122,7 +122,7 @@ _options = with_options(
         _path("--simulated-chips", "A description of chips, as JSON."),
         _path("--simulated-socket", "Take changes of simulated chips on this unix socket."),
         click.option(
-            "--mount-by",
+            "--mount-method",
             type=click.Choice(["auto", "ascend-docker", "plain", "cdi"]),
             default="auto",
             show_default=True,
@@ -141,12 +141,12 @@ _options = with_options(
         ),
         _path("--cdi-dir", "Where CDI specifications are written.", "/var/run/cdi"),
         _path(
-            "--control-groups",
+            "--cgroup-root",
             "The host's control groups, to see whether the container of a deleted pod still runs.",
             "/sys/fs/cgroup",
         ),
         _path(
-            "--container-specs",
+            "--container-spec-dir",
             "The container runtime's folder of containers, to see which chips those have of whose mount "
             "there is no record: their specifications are read, with their environment. Default: not read.",
         ),
@@ -245,9 +245,9 @@ def device_plugin(**given: Any) -> None:
         pod_resources=folder / "pod-resources" / "kubelet.sock",
         state_folder=given["state_dir"] or folder / "device-plugins" / "ringwise",
         cdi_folder=given["cdi_dir"],
-        control_groups=given["control_groups"],
-        container_specs=given["container_specs"],
-        mount_by=_mounting(given["mount_by"]),
+        cgroup_root=given["cgroup_root"],
+        container_spec_dir=given["container_spec_dir"],
+        mount_method=_mounting(given["mount_method"]),
         mount_driver=given["mount_driver"],
         match_pods=given["volcano_type"],
         soft_share_folder=Path(given["soft_share_dev_config_dir"]) if shares else None,

@@ -96,7 +96,7 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
             "isolated",
             f"node {one.node}" if one.node else one.title,
             f"{what}{by}{at}{why}{gone}",
-            f"when it {done}: ringwise release {one.target}{chip} --reason TEXT",
+            f"when it {done}: ringwise unisolate {one.target}{chip} --reason TEXT",
         )
 
 
@@ -239,7 +239,7 @@ def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Findi
             f"{counted(pod.cls.chips, 'chip')}: {_names(resource, doubtful)} may be in its container and go "
             "to no other pod until it ends",
             f"nothing has to be done; delete {key} when it can be, or let the device plugin read what "
-            "containers have (--container-specs)",
+            "containers have (--container-spec-dir)",
         )
     for uid, left in sorted(state.left_chips(name, resource).items()):
         yield Finding(

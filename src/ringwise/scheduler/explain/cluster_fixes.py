@@ -22,7 +22,7 @@ _MAX_TOGETHER = 8
 _PAIRED = 12
 #: Steps of the search for moves.
 _MOVE_STEPS = 1_000
-#: Reasons of nodes that `ringwise release` cures.
+#: Reasons of nodes that `ringwise unisolate` cures.
 _ISOLATED = frozenset({NODE_ISOLATED.code, NODE_DRAINS.code})
 
 
@@ -249,7 +249,7 @@ def _release_text(entries: Sequence[Isolation]) -> str:
     else:
         what = joined([one.title for one in whole])
         commands = [one.target for one in whole]
-    shown = " and ".join(f"`ringwise release {command} --reason TEXT`" for command in commands)
+    shown = " and ".join(f"`ringwise unisolate {command} --reason TEXT`" for command in commands)
     return f"if {what} were released ({shown})"
 
 
