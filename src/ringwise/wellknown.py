@@ -31,6 +31,8 @@ ASCEND910 = "huawei.com/Ascend910"
 NPU = "huawei.com/npu"
 #: Cores of chips, for dynamic vNPUs; as an annotation of a pod its chip and template.
 NPU_CORE = "huawei.com/npu-core"
+#: What Huawei's device plugin says in the message of a pod that it could not serve (V16).
+SEGMENT_FAILED, NO_NPU_RESOURCE = "NPUSegmentFailed", "NoNPUResource"
 #: Resource of other vendors' cards; the nodeorder plugin weighs it as Volcano does.
 NVIDIA_GPU = "nvidia.com/gpu"
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.amounts import Amounts, add, amounts_of, lacking, plain
-from ringwise.messages.commands import DeletePod
+from ringwise.framework.configuration import Configuration
+from ringwise.messages import events as ev
+from ringwise.messages.commands import DeletePod, Evict
 from ringwise.messages.events import Decide
 from ringwise.state.allocation_modes import NO_CHIPS
+from ringwise.state.model import Isolation, Isolations, PriorityClass
 from ringwise.state.part_requests import with_part
 from tests.builders import values
+from tests.builders.values import SECOND, seen
 from tests.place.asking import Plain
 from tests.place.part_cases import (
     NOW,
@@ -22,6 +28,7 @@ from tests.place.part_cases import (
     pod_object,
     report_object,
 )
+from tests.scheduler.rig import configuration, gangs_may_end
 
 
 def named(case: Plain) -> str:
@@ -157,3 +164,113 @@ def test_a_fault_of_a_chip_concerns_all_its_shares_V17() -> None:
     commands = list(scheduler.handle(events_of([broken]), NOW + 10**9, Decide.ALL))
     commands += scheduler.handle([], NOW + 2 * 10**9, Decide.ALL)
     assert sorted({one.pod for one in commands if isinstance(one, DeletePod)}) == ["a", "c"]
+
+
+SOFT_LABELS = {
+    "mind-cluster/npu-chip-memory": "64G",
+    "huawei.com/scheduler.chip1softsharedev.enable": "true",
+}
+DYNAMIC_LABELS = {
+    "accelerator": "huawei-Ascend310P",
+    "servertype": "Ascend310P-8",
+    "node.kubernetes.io/npu.chip.name": "310P3",
+}
+#: Nodes with two chips each, by allocation mode: labels, capacities and the resource of their chips.
+NODES: dict[str, tuple[Plain, Plain, str]] = {
+    "whole": ({}, {"huawei.com/Ascend910": 2}, "huawei.com/Ascend910"),
+    "soft": (SOFT_LABELS, {"huawei.com/Ascend910": 200}, "huawei.com/Ascend910"),
+    "dynamic": (DYNAMIC_LABELS, {"huawei.com/npu-core": 16}, "huawei.com/Ascend310P"),
+    "static": ({}, {"huawei.com/Ascend310P-2c": 2}, "huawei.com/Ascend310P"),
+}
+FAULTY = {"fault-scheduling": "force", "pod-rescheduling": "on", "volcano.sh/preemptable": "true"}
+
+
+def victim_node(name: str, mode: str, faulty: int | None = None) -> Plain:
+    labels, capacities, resource = NODES[mode]
+    lists = {resource: ",".join(chip for at in (0, 1) if at != faulty for chip in [f"{resource[11:]}-{at}"])}
+    if faulty is not None:
+        lists[f"{resource}-Unhealthy"] = f"{resource[11:]}-{faulty}"
+    return {"name": name, "labels": labels, "capacities": capacities, "device_info": lists, "pods": []}
+
+
+def victim_pod(one: Plain) -> Plain:
+    chip = one["chips"][0]
+    resource, limit, notes, labels = "huawei.com/Ascend910", "2", {}, dict(FAULTY)
+    if one["way"] == "soft":
+        made = running_share(one["name"], chip, **FAULTY)
+        made["spec"]["nodeName"] = one["node"]
+        return made
+    if one["way"] == "dynamic":
+        resource, limit = "huawei.com/npu-core", "4"
+        notes = {resource: f"{chip}-vir04_3c", "huawei.com/AscendReal": f"Ascend310P-4c.3cpu-100-{chip}_0"}
+        labels |= {"ring-controller.atlas": "ascend-310P"}
+    elif one["way"] == "static":
+        resource, limit = "huawei.com/Ascend310P-2c", "1"
+        notes = {"huawei.com/AscendReal": f"Ascend310P-2c-100-{chip}"}
+    else:
+        notes = {resource: "Ascend910-0,Ascend910-1", "huawei.com/AscendReal": "Ascend910-0,Ascend910-1"}
+    return pod_object(
+        one["name"],
+        one["name"],
+        {resource: limit},
+        annotations=notes,
+        labels=labels,
+        node=one["node"],
+        phase="Running",
+    )
+
+
+@pytest.mark.parametrize("case", of_kind("victims"), ids=named)
+def test_who_is_evicted_or_rescheduled_V17(case: Plain) -> None:
+    event = case["event"]
+    modes = {one["node"]: one["way"] for one in case["pods"]}
+    scheduler = new_scheduler(preempting())
+    pods = [victim_pod(one) for one in case["pods"]]
+    nodes = [victim_node(name, mode) for name, mode in modes.items()]
+    objects = [*map(partial(node_object, resource=None), nodes), *(report_object(one, None) for one in nodes)]
+    scheduler.handle(events_of([*objects, *pods]), NOW, Decide.NOTHING)
+    later: list[ev.Event] = []
+    if event["what"] == "preempt":
+        scheduler.handle(seen(PriorityClass("high", 1000)), NOW, Decide.NOTHING)
+        later = events_of([pretender(event["way"])])
+    elif event["what"] == "fault":
+        broken = victim_node(event["node"], modes[event["node"]], event["chip"])
+        later = events_of([report_object(broken, None)])
+    else:
+        resource = NODES[modes[event["node"]]][2]
+        chip = f"{resource[11:]}-{event['chip']}"
+        later = [ev.IsolationsSeen(Isolations((Isolation(event["node"], chip, number=event["chip"]),)))]
+    commands = list(scheduler.handle(later, NOW + SECOND))
+    for second in range(2, 40):
+        commands += scheduler.handle([], NOW + second * SECOND)
+    gone = {one.pod for one in commands if isinstance(one, (Evict, DeletePod))}
+    assert sorted(gone) == case["expect"]["pods"]
+
+
+def preempting() -> Configuration:
+    return configuration(tiers=gangs_may_end())
+
+
+def pretender(mode: str) -> Plain:
+    """A pod of high priority that fits nowhere."""
+    _, capacities, resource = NODES[mode]
+    if mode == "soft":
+        made = running_share("new", 0)
+        quotas = {"aicoreQuota": "100", "hbmQuota": "1000", "policy": "elastic"}
+        labels = {f"huawei.com/scheduler.softShareDev.{key}": value for key, value in quotas.items()}
+        limits, notes = {resource: "100"}, {"huawei.com/schedule_policy": "chip1-softShareDev"}
+    else:
+        ((resource, count),) = capacities.items()
+        limits, notes, labels = {resource: str(count)}, {}, {"ring-controller.atlas": "ascend-310P"}
+        if mode == "static":
+            limits = {resource: "1"}
+    made = pod_object("new", "new", limits, annotations=notes, labels=labels)
+    made["spec"] |= {"priorityClassName": "high", "priority": 1000}
+    return made
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "static"])
+def test_vnpus_preempt_nothing_V17(mode: str) -> None:
+    pods = [{"name": name, "way": mode, "node": "n1", "chips": [at]} for at, name in enumerate("ab")]
+    event = {"what": "preempt", "way": mode}
+    test_who_is_evicted_or_rescheduled_V17({"event": event, "pods": pods, "expect": {"pods": []}})

@@ -18,6 +18,7 @@ from ringwise.wellknown import (
     AICORE_QUOTA,
     HBM_QUOTA,
     JOB_NAME,
+    NO_NPU_RESOURCE,
     OPERATOR_JOB_NAME,
     SHARE_POLICIES,
     SHARE_POLICY,
@@ -26,7 +27,7 @@ from ringwise.wellknown import (
 #: Ids of a chip: one for each percent of it.
 IDS = 100
 #: In the message of a failed call if a chip that the scheduler chose is not on the node.
-NO_RESOURCE = "NoNPUResource: "
+NO_RESOURCE = f"{NO_NPU_RESOURCE}: "
 _QUOTA = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 

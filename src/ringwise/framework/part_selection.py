@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.placement.reasons import (
@@ -26,9 +27,8 @@ from ringwise.state.reasons import NODE_ISOLATED, NODE_NOT_READY, NODE_UNHEALTHY
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import AICORE_QUOTA, HBM_QUOTA, SHARE_POLICY
 
-#: Seconds for which a chip is not used again for a template that could not be created (V16).
-_AVOIDED_SECONDS = 600
-_SECOND = 1_000_000_000
+#: For how long a chip is not used again for a template that could not be created (V16).
+AVOIDED = 600 * SECOND
 
 
 class PartRule:
@@ -61,7 +61,7 @@ def failed_on(state: ClusterState, number: int, now: int) -> frozenset[tuple[int
     failed = state.failed_vnpus.get(state.names[number])
     if not failed:
         return frozenset()
-    return frozenset(key for key, at in failed.items() if (now - at) // _SECOND < _AVOIDED_SECONDS)
+    return frozenset(key for key, at in failed.items() if now - at < AVOIDED)
 
 
 class PartSelection(NodeSelection):
@@ -133,7 +133,7 @@ class PartSelection(NodeSelection):
         if mode.divided is not None and not takes_request(mode.divided, request):
             return NO_SUCH_TEMPLATE(node=name, requested=requested)
         fleet = state.fleets.get(request.resource)
-        if fleet is None or not node.chips_capacity.get(request.resource):
+        if fleet is None or (request.mode == STATIC and not node.chips_capacity.get(request.resource)):
             return PART_NOT_OFFERED(node=name, resource=request.resource)
         book = state.amounts(number)
         unknown = list(book.unknown)

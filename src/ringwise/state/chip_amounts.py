@@ -196,6 +196,8 @@ def amounts_on(
         elif mode.mode != WHOLE or part is not None:
             # Its node had another allocation mode when it was bound.
             book._hold(chips, record.settled)
+            if mode.mode == DYNAMIC and not record.settled:
+                book.unsettled.append(UnsettledPod())
             if not chips:
                 book.unknown.append(pod.key)
     return book

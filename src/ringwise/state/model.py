@@ -305,6 +305,8 @@ class Pod:
     queue_gated: bool = False
     #: Why kubelet rejected it at admission, in its word: it failed and never ran. Empty: it did not.
     rejected: str = ""
+    #: Of such a pod that requests a vNPU: the error of the device plugin that could not create it.
+    allocate_error: str = ""
     #: A container of it that says itself which chips it sees.
     visible_devices: VisibleDevices | None = None
     #: Why it is never placed, found when it was read: a field exceeds a limit, and was dropped.

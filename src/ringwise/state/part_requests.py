@@ -47,6 +47,10 @@ class PartBinding(NamedTuple):
     template: str = ""
 
 
+#: Of a pod that was bound with whole chips.
+WHOLE_CHIPS = PartBinding(())
+
+
 class MountedPart(NamedTuple):
     """What `huawei.com/AscendReal` names: chips, and the vgroup of a vNPU."""
 
@@ -69,7 +73,8 @@ def with_part(
     """The pod with a class that says whether it requests a share or a vNPU (rule V2).
 
     Policy and labels of the PodGroup count if the pod has none. `smallest_memory`: the chip memory in MB by
-    which queues count shares (rule V18). `bound`: what a pod on a node with soft shares was bound with.
+    which queues count shares (rule V18). `bound`: what a pod was bound with, if it is on a node with soft
+    shares or has whole chips.
     """
     cls = pod.cls
     if cls.part is None and not cls.chips:
@@ -92,7 +97,9 @@ def with_part(
         )
     elif not is_chip_resource(resource):
         pass
-    elif policy == SOFT_SHARE_POLICY or (bound is not None and is_bound_share(bound, count)):
+    elif bound is not WHOLE_CHIPS and (
+        policy == SOFT_SHARE_POLICY or (bound is not None and is_bound_share(bound, count))
+    ):
         labels = {**group_labels, **pod.labels}
         mb = quota(labels.get(HBM_QUOTA)) or 0
         name = labels.get(SHARE_POLICY, "")

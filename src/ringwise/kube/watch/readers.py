@@ -19,7 +19,7 @@ from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import WatchEvent, raw_page, raw_watch_event
 from ringwise.kubeclient.nesting import decode_nested
-from ringwise.manifests.config_maps.rejections import read_rejections, rejection
+from ringwise.manifests.config_maps.rejections import allocate_error, read_rejections, rejection
 from ringwise.manifests.kinds import Kind
 from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.objects.invalid_pods import last_good, stand_in_for_pod
@@ -49,7 +49,7 @@ from ringwise.manifests.text.wire import (
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
-from ringwise.wellknown import OPERATOR_GROUP
+from ringwise.wellknown import NPU_CORE, OPERATOR_GROUP
 
 Wire = TypeVar("Wire")
 
@@ -208,6 +208,10 @@ class PodReader(BatchObjectReader[WatchedPod]):
             _add_exit_codes(pod, wire.status.container_statuses, found)
         elif wire.status is not None and pod.phase == "Failed" and pod.node is not None:
             pod.rejected = rejection(wire.status.reason, wire.status.message)
+            if pod.rejected and pod.cls.resource == NPU_CORE:
+                pod.allocate_error = allocate_error(wire.status.message)
+                # Kubelet writes it with the rejection.
+                pod.ended = time_of(wire.status.start_time, "", Findings(""))
         return ((pod.uid, pod),)
 
     def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:

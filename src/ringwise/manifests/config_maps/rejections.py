@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from ringwise.state.failures import MAX_REJECTIONS
 from ringwise.topology.numbers import whole_number
+from ringwise.wellknown import NO_NPU_RESOURCE, SEGMENT_FAILED
 
 KEY = "kubelet-rejections"
 
@@ -39,6 +40,11 @@ def rejection(reason: str | None, message: str | None) -> str:
     word = reason or ""
     known = word in _REJECTIONS or word.startswith(_OUT_OF_RESOURCE)
     return word[:_MAX_WORD] if word and (known or (message or "").startswith(_REJECTED)) else ""
+
+
+def allocate_error(message: str | None) -> str:
+    """Why the device plugin could not create a vNPU (V16); empty if the message does not say it."""
+    return next((word for word in (SEGMENT_FAILED, NO_NPU_RESOURCE) if word in (message or "")), "")
 
 
 def write_rejections(rejections: Mapping[str, int] | None) -> dict[str, str | None]:

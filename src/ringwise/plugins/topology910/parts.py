@@ -86,8 +86,10 @@ def check_parts(job: Job, session: Session) -> Reason | None:
         return None if more is None else MORE_THAN_ONE_PART(pod=more.name, count=requested(more.cls)[1])
     if parts[0].mode == SOFT:
         waiting = [pod for pod in pods if pod.node is None]
-        found = [reason for pod in waiting if (reason := _check_share(job, pod)) is not None]
-        return (_check_equal(job, pods) if len(found) < len(waiting) else None) or next(iter(found), None)
+        found = [_check_share(job, pod) for pod in waiting]
+        # If the first pod is valid, the others differ from it.
+        first = next(iter(found), None)
+        return first or _check_equal(job, pods) or next((one for one in found if one is not None), None)
     return next((reason for part in parts if (reason := _check_vnpu(part, session)) is not None), None)
 
 

@@ -38,7 +38,7 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.node_shapes import label_keys
-from ringwise.state.part_requests import PartBinding, binding_of, with_part
+from ringwise.state.part_requests import WHOLE_CHIPS, PartBinding, binding_of, with_part
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.nearest import nearest
 from ringwise.topology.numbers import INT32, whole_number
@@ -189,10 +189,15 @@ class JobBook:
         labels, annotations = (EMPTY, EMPTY) if group is None else (group.labels, group.annotations)
         state, bound = self._state, None
         number = state.node_id.get(pod.node) if pod.node is not None else None
+        known = state.pods.get(pod.uid)
         if number is not None and number in state.nodes_in_mode[SOFT]:
-            known = state.pods.get(pod.uid)
             bound = known.binding if known is not None and known.node == number else None
             bound = bound or binding_of(pod) or PartBinding(())
+        elif (
+            known is not None and number == known.node and known.chips.bit_count() >= known.pod.cls.chips > 0
+        ):
+            # It was bound with whole chips, whatever was edited since (V4).
+            bound = WHOLE_CHIPS
         return with_part(pod, labels, annotations, state.smallest_chip_memory, bound)
 
     def outdated(self, job: Job | None = None) -> list[Pod]:

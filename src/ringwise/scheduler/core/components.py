@@ -43,6 +43,7 @@ from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.defragment.movable import not_movable
 from ringwise.scheduler.defragment.moves import Moves
 from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.faults.failed_vnpus import FailedVnpus
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
@@ -128,6 +129,7 @@ def build_components(
             DuplicateAddresses(context),
             LinkDownNodes(context),
             faults,
+            FailedVnpus(context),
             fault_nodes,
             fault_times,
             moves,

@@ -148,7 +148,7 @@ class FaultDetector:
 
     def pod_seen(self, pod: Pod, now: int) -> None:
         """A pod that failed may have failed because of hardware that is reported later."""
-        if pod.phase == "Failed" and pod.node is not None and pod.cls.chips:
+        if pod.phase == "Failed" and pod.node is not None and pod.cls.uses_chips:
             on_node = self._failed.setdefault(pod.node, {})
             on_node.setdefault(pod.uid, min(pod.ended, now) if pod.ended else now)
 
