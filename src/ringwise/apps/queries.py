@@ -99,11 +99,9 @@ def examine(
 
 def _unread(errors: Iterable[ManifestError]) -> Iterator[Finding]:
     for error in errors:
-        where = ": ".join(part for part in (error.origin, error.field) if part)
-        yield Finding(
-            ERROR,
-            "unreadable-object",
-            one_line(where),
-            one_line(error.message),
-            "correct it; until then it is ignored",
-        )
+        yield unreadable(": ".join(part for part in (error.origin, error.field) if part), [error.message])
+
+
+def unreadable(where: str, problems: Iterable[str]) -> Finding:
+    what = one_line("; ".join(problems))
+    return Finding(ERROR, "unreadable-object", one_line(where), what, "correct it; until then it is ignored")

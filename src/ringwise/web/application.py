@@ -21,7 +21,7 @@ from ringwise.web.core import NotLeadingError
 from ringwise.web.frames import Frame, GzipStream
 from ringwise.web.guard import SECURITY_HEADERS, Guard, Handler, RequestRefusedError
 from ringwise.web.hub import Hub
-from ringwise.web.openapi import api_page, openapi_document
+from ringwise.web.openapi import DOCUMENTS, api_page, openapi_document
 from ringwise.web.page_files import INDEX, PageFile, page_files
 
 _LOG = Logger()
@@ -65,6 +65,9 @@ class DashboardAnswers(Protocol):
     async def report(self, asker: Asker, by: GroupBy, days: int) -> Mapping[str, Any]:
         """Accounting of the last days, today included."""
 
+    async def document(self, asker: Asker, name: str) -> Mapping[str, Any]:
+        """One of `DOCUMENTS`, about the whole cluster."""
+
 
 class DashboardServer:
     """Makes the application for one hub."""
@@ -106,6 +109,8 @@ class DashboardServer:
         app.router.add_get(f"{API}/nodes/{{name}}", self._node)
         app.router.add_post(f"{API}/what-if", self._what_if)
         app.router.add_get(f"{API}/report", self._report)
+        for name in DOCUMENTS:
+            app.router.add_get(f"{API}/{name}", self._cluster_document)
         app.on_response_prepare.append(_add_headers)
         app.cleanup_ctx.append(self._running_hub)
         app.on_shutdown.append(self._end_streams)
@@ -244,6 +249,10 @@ class DashboardServer:
         if days is None:
             raise RequestRefusedError(400, "bad-request", f"days is a whole number, 1 to {MAX_DAYS}")
         return _document(request, await self._answers.report(_asker(request), by, days))
+
+    async def _cluster_document(self, request: web.Request) -> web.Response:
+        name = request.path.rpartition("/")[2]
+        return _document(request, await self._answers.document(_asker(request), name))
 
     # -- stream ----------------------------------------------------------------------------------
 

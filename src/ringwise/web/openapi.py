@@ -16,6 +16,7 @@ from ringwise.views.documents.dashboard import (
     DashboardDocument,
     DashboardJobDocument,
     DashboardNodeDocument,
+    DashboardProblemsDocument,
     ErrorDocument,
     SeriesDocument,
 )
@@ -39,6 +40,15 @@ class Endpoint:
 
 
 _JOB = "/api/v1/jobs/{namespace}/{name}"
+#: Documents about the whole cluster, each under its name.
+DOCUMENTS: dict[str, Endpoint] = {
+    "problems": Endpoint(
+        "/api/v1/problems",
+        "Problems",
+        "Findings of `ringwise doctor`, faults, and jobs that have been pending for ten minutes.",
+        DashboardProblemsDocument,
+    ),
+}
 ENDPOINTS = (
     Endpoint(
         "/api/v1/snapshot", "The whole cluster", "All rows, and where the stream goes on.", DashboardDocument
@@ -99,6 +109,7 @@ ENDPOINTS = (
         method="post",
         statuses=(400, 401, 403, 413, 503),
     ),
+    *DOCUMENTS.values(),
 )
 
 

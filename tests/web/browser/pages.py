@@ -51,6 +51,7 @@ def _show_keys(view: View) -> None:
 
 
 PAGES = {
+    "problems": Page(("problems",)),
     "map": Page(("map",)),
     "map-fragmentation": Page(("map",), "colour=fragmentation"),
     "map-node": Page(("map",), "node=node-40&colour=health"),

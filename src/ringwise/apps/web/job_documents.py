@@ -1,7 +1,11 @@
-"""Answers of the dashboard about one job or one manifest: the documents that the command line prints."""
+"""Answers of the dashboard that take long: about one job, one manifest or the whole cluster."""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +21,7 @@ from ringwise.apps.queries import explain_job
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
 from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
+from ringwise.scheduler.explain.findings import Finding
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.views.cluster import vcjob_view
 from ringwise.views.documents.accounting import GroupBy
@@ -24,7 +29,9 @@ from ringwise.views.documents.explain import WhyDocument
 from ringwise.views.explain import document_without_gang, explanation_document
 from ringwise.views.history import history_document
 from ringwise.views.place import place_document
+from ringwise.views.problems import problems_document
 from ringwise.views.report import ReportPeriod, report_document
+from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.application import Asker
 from ringwise.web.core import Core, WatchedScheduler
 from ringwise.web.guard import RequestRefusedError
@@ -33,10 +40,17 @@ from ringwise.web.guard import RequestRefusedError
 Documents = Sequence[tuple[str, str]]
 ReadAccounts = Callable[[], Awaitable[Documents]]
 
+#: Seconds for which a document about the whole cluster is good.
+DOCUMENT_KEPT = 3.0
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
 #: Disruption budgets, and what could not be read of them.
 BudgetsRead = tuple[Sequence[DisruptionBudget], Sequence[str]]
+ReadFindings = Callable[[], Awaitable[Sequence[Finding]]]
+
+
+async def no_findings() -> Sequence[Finding]:
+    return ()
 
 
 class SchedulerAnswers:
@@ -49,17 +63,28 @@ class SchedulerAnswers:
         forked_queries: ForkedQueries | None = None,
         disruption_budgets: Callable[[], Awaitable[BudgetsRead]] | None = None,
         accounts: ReadAccounts | None = None,
+        reported: ReadFindings = no_findings,
+        written: WrittenReasons | None = None,
+        *,
+        renews_reports: bool = True,
     ) -> None:
         """`journals` are the files with the history of the cluster, oldest first; None: there are none.
 
         `disruption_budgets` reads those of the cluster; None: it has none. `accounts` reads names and texts
-        of the documents of accounting; None: none are kept.
+        of the documents of accounting; None: none are kept. `reported`, `written` and `renews_reports`
+        are those of the document of problems.
         """
         self._core = core
         self._journals = journals
         self._forked_queries = forked_queries or ForkedQueries()
         self._disruption_budgets = disruption_budgets
         self._accounts = accounts
+        self._reported = reported
+        self._written = written
+        self._renews_reports = renews_reports
+        #: By the name of a document: who makes it now, and when it was made last.
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._kept: dict[str, tuple[_Document, float]] = {}
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         # A copy of the process talks to nobody.
@@ -82,6 +107,20 @@ class SchedulerAnswers:
             raise RequestRefusedError(404, "no-accounting", "no documents of accounting are kept here")
         documents = await self._accounts()
         return await self._answer(lambda scheduler, now: _report(documents, now, by, days))
+
+    async def document(self, asker: Asker, name: str) -> Mapping[str, Any]:
+        """Many ask for it again and again, so it is made at most every few seconds."""
+        async with self._turns[name]:
+            document, until = self._kept.get(name, ({}, -math.inf))
+            if time.monotonic() >= until:
+                reported = await self._reported()
+                document = await self._answer(
+                    lambda scheduler, now: problems_document(
+                        scheduler.view, now, reported, self._written, renews_reports=self._renews_reports
+                    )
+                )
+                self._kept[name] = document, time.monotonic() + DOCUMENT_KEPT
+            return document
 
     async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:
         """Raises RequestRefusedError and NotLeadingError."""

@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ringwise import __version__
+from ringwise.apps.queries import unreadable
+from ringwise.apps.scheduler_health import SchedulerLeases, lease_findings, read_leases
 from ringwise.apps.web.accounts import RecentAccounts, accounts_in_cluster
 from ringwise.apps.web.job_documents import BudgetsRead, ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
@@ -22,6 +24,7 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kube.write.disruption_budgets import read_budgets
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.findings import Finding
 from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.views.written_reasons import WrittenReasons
@@ -139,6 +142,12 @@ class KubeAnswers:
         """The documents tell all of it, to whomever."""
         return await self._own.report(asker, by, days)
 
+    async def document(self, asker: Asker, name: str) -> Mapping[str, Any]:
+        """The leader alone knows all of it."""
+        if not self._core.leads:
+            raise NotLeadingError(self._core.leader)
+        return await self._own.document(asker, name)
+
     def _check(self, asker: Asker) -> None:
         if asker.forwarded and self._core.leads:
             raise RequestRefusedError(503, "leading", "this replica leads: it answers no question of another")
@@ -184,7 +193,30 @@ def serving_dashboard(
     replicas = Replicas(options.replicas, options.certificate) if options.replicas else None
     read = accounts_in_cluster(client) if accounts is None else RecentAccounts(accounts)
     budgets = BudgetsOfCluster(client).read
-    own = SchedulerAnswers(core, lambda: journals, disruption_budgets=budgets, accounts=read)
+
+    async def reported() -> list[Finding]:
+        unread = [unreadable(f"{bad.kind} {bad.key}", bad.problems) for bad in runner.malformed]
+        if written is None:
+            # The scheduler of this process leads.
+            return unread
+        try:
+            leases = await read_leases(client)
+        except (ApiError, UnreachableError) as error:
+            leases = SchedulerLeases(unknown=str(error))
+        return unread + await core.call(
+            lambda scheduler, now: lease_findings(
+                leases, (one.pod for one in scheduler.view.cluster.pods.values()), now
+            )
+        )
+
+    own = SchedulerAnswers(
+        core,
+        lambda: journals,
+        disruption_budgets=budgets,
+        accounts=read,
+        reported=reported,
+        written=written,
+    )
     answers = KubeAnswers(core, own, replicas)
     server = DashboardServer(hub, answers, guard)
     return listening_with_files(server, options, certificate_interval)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.views.documents.cluster import ChipTotals, JobRow, NodeRow
-from ringwise.views.documents.common import Amounts, Nanoseconds
+from ringwise.views.documents.common import Amounts, More, Nanoseconds
 
 Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
 Sequence = Annotated[int, Meta(description="Grows with every change; counts inside one epoch.", ge=0)]
@@ -245,6 +245,31 @@ class DashboardNodeDocument(TypedDict):
     chips: list[DashboardChip]
     pods: list[DashboardNodePod]
     reasons: list[DashboardReason]
+
+
+class DashboardProblem(TypedDict):
+    """Something broken or blocked: a finding of `ringwise doctor`, a fault, or why jobs are pending."""
+
+    severity: Annotated[str, Meta(description="error or warning.")]
+    code: str
+    where: str
+    what: str
+    cure: str
+    since: Annotated[
+        Nanoseconds | None,
+        Meta(description="When the first fault was seen, or the first of the jobs created; null: not known."),
+    ]
+    jobs: Annotated[list[str], Meta(description="The first jobs that are affected, namespace/name.")]
+    more_jobs: Annotated[int, Meta(description="How many more are affected.")]
+
+
+class DashboardProblemsDocument(TypedDict):
+    """What is broken or blocked now: errors first, then warnings."""
+
+    schema: Literal["ringwise.io/dashboard-problems/v1"]
+    now: Nanoseconds
+    problems: list[DashboardProblem]
+    more: NotRequired[More]
 
 
 class SeriesChips(TypedDict):

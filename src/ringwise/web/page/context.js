@@ -25,19 +25,20 @@ export function useConnection() {
 
 /**
  * A document of the API. It is fetched again when `version` is another value or the page has connected again, at most
- * once a second, and the old one is shown until then.
+ * once in `pause` milliseconds, and the old one is shown until then.
  * @template T
  * @param {string} path
  * @param {unknown} version
+ * @param {number} [pause]
  * @returns {{document: T | null, error: import("./connection.js").ApiError | null}}
  */
-export function useDocument(path, version) {
+export function useDocument(path, version, pause = 1000) {
   const [state, setState] = useState(/** @type {any} */ ({ path, document: null, error: null }));
   const last = useRef(0);
   useConnection();
   useEffect(() => {
     const control = new AbortController();
-    const wait = state.path === path && state.document ? Math.max(0, last.current + 1000 - performance.now()) : 0;
+    const wait = state.path === path && state.document ? Math.max(0, last.current + pause - performance.now()) : 0;
     const timer = setTimeout(() => {
       last.current = performance.now();
       connection.document(path, { signal: control.signal }).then(

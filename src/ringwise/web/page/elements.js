@@ -1,9 +1,10 @@
 // Parts that several views use.
 
+import { store } from "./context.js";
 import { html, useLayoutEffect, useMemo, useState } from "./html.js";
 import { jobState } from "./store.js";
 import { link } from "./routes.js";
-import { number } from "./text.js";
+import { clock, number, relative, rfc3339 } from "./text.js";
 
 /** @typedef {import("./types.js").JobRow} JobRow */
 
@@ -30,6 +31,16 @@ export function JobLinkByKey({ job }) {
 /** @param {{name: string}} props */
 export function NodeLink({ name }) {
   return html`<a href=${link(["nodes", name])}><bdi class="name">${name}</bdi></a>`;
+}
+
+/**
+ * How long ago something was, or in how long it will be, with the time itself under the pointer.
+ * @param {{time: number | null}} props in nanoseconds since 1970; null: not known
+ */
+export function Since({ time }) {
+  if (time === null) return null;
+  const written = rfc3339(time);
+  return html`<time datetime=${written} title=${`${clock(written)} UTC`}>${relative(time, store.time)}</time>`;
 }
 
 /** @param {{kind: string, children?: unknown}} props */

@@ -13,12 +13,14 @@ import { MapView } from "./views/map.js";
 import { NodeView } from "./views/node.js";
 import { NodesView } from "./views/nodes.js";
 import { OverTimeView } from "./views/over_time.js";
+import { ProblemsView } from "./views/problems.js";
 import { QueuesView } from "./views/queues.js";
 import { WhatIfView } from "./views/what_if.js";
 
 /** @typedef {import("./routes.js").Route} Route */
 
 const VIEWS = /** @type {[string, string][]} */ ([
+  ["problems", "Problems"],
   ["map", "Map"],
   ["jobs", "Jobs"],
   ["nodes", "Nodes"],
@@ -43,6 +45,7 @@ function GuardedView({ route }) {
 /** @param {{route: Route}} props */
 function View({ route }) {
   const [view = "map", first, second] = route.path;
+  if (view === "problems") return html`<${ProblemsView} />`;
   if (view === "jobs" && first && second) return html`<${JobView} key=${`${first}/${second}`} namespace=${first} name=${second} />`;
   if (view === "jobs") return html`<${JobsView} settings=${route.settings} />`;
   if (view === "nodes" && first) return html`<${NodeView} key=${first} name=${first} />`;

@@ -109,6 +109,17 @@ export function rfc3339(nanoseconds) {
   return `${new Date(nanoseconds / 1e6).toISOString().slice(0, 19)}Z`;
 }
 
+/**
+ * A time as seen from `now`: `5m ago`, `in 2h10m`.
+ * @param {number} time in nanoseconds since 1970
+ * @param {string} now
+ */
+export function relative(time, now) {
+  const seconds = time / 1e9 - Date.parse(now) / 1000;
+  if (Number.isNaN(seconds)) return clock(rfc3339(time));
+  return seconds > 0 ? `in ${span(seconds)}` : `${span(-seconds)} ago`;
+}
+
 /** Seconds after which a start that was expected counts as overdue: until then the next cycle may bring it. */
 const GRACE = 60;
 

@@ -164,6 +164,20 @@
  * @property {{code: string, message: string}[]} reasons
  */
 
+/**
+ * @typedef {object} ProblemFields
+ * @property {string} severity error or warning
+ * @property {string} code
+ * @property {string} where
+ * @property {string} what
+ * @property {string} cure
+ * @property {number | null} since in nanoseconds since 1970; null: not known
+ * @property {string[]} jobs
+ * @property {number} more_jobs
+ */
+
+/** @typedef {{now: number, problems: ProblemFields[], more?: number}} ProblemsDocument */
+
 /** @typedef {{code: string, message: string, details: Record<string, unknown>, cures: string[]}} Reason */
 
 /**

@@ -1,0 +1,118 @@
+"""What is broken or blocked in a cluster: findings of `doctor`, faults, and jobs pending for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ringwise.durations import SECOND
+from ringwise.scheduler.affected_jobs import AffectedJobs, JobFault
+from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.node_faults import CHIP, NETWORK, NOT_READY
+from ringwise.scheduler.view import SchedulerView
+from ringwise.topology.natural import natural_key
+from ringwise.views.cluster import JobView, shortened, shown_jobs
+from ringwise.views.written_reasons import WrittenReasons
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.dashboard import DashboardProblem, DashboardProblemsDocument
+
+MAX_PROBLEMS = 200
+#: Jobs that a problem names.
+MAX_JOBS = 5
+#: A job that has been pending for so long is a problem.
+LONG = 600 * SECOND
+#: Faults of one problem whose text is shown.
+MAX_TEXTS = 3
+_FAULT_CURE = "repair it, see docs/guides/faults.md; the scheduler avoids it as long as it is reported"
+_NODE_NOT_READY, _NODE_UNHEALTHY, _CHIP_IN_USE = "node-not-ready", "node-unhealthy", "faulty-chip-in-use"
+#: Findings that are shown as faults, with their times and the jobs that they affect.
+_SHOWN_AS_FAULTS = (_NODE_NOT_READY, _NODE_UNHEALTHY, _CHIP_IN_USE)
+
+
+def problems_document(
+    view: SchedulerView,
+    now: int,
+    reported: Iterable[Finding] = (),
+    written: WrittenReasons | None = None,
+    *,
+    renews_reports: bool = True,
+) -> DashboardProblemsDocument:
+    """Errors first. Notes of `doctor` are no problems.
+
+    `reported` and `renews_reports` are those of `diagnose`. `written` are the reasons in conditions of the
+    cluster, if the scheduler of `view` decides nothing.
+    """
+    findings = diagnose(view, reported, renews_reports=renews_reports).findings
+    found = [*_faults(view, findings), *_findings(view, findings), *_pending(view, now, written)]
+    found.sort(key=lambda one: one["severity"] != ERROR)
+    document: DashboardProblemsDocument = {
+        "schema": "ringwise.io/dashboard-problems/v1",
+        "now": now,
+        "problems": found[:MAX_PROBLEMS],
+    }
+    if len(found) > MAX_PROBLEMS:
+        document["more"] = len(found) - MAX_PROBLEMS
+    return document
+
+
+def _problem(finding: Finding, since: int | None, jobs: Sequence[str]) -> DashboardProblem:
+    return {
+        "severity": finding.severity,
+        "code": finding.code,
+        "where": shortened(finding.where),
+        "what": shortened(finding.what),
+        "cure": shortened(finding.cure),
+        "since": since,
+        "jobs": list(jobs[:MAX_JOBS]),
+        "more_jobs": max(0, len(jobs) - MAX_JOBS),
+    }
+
+
+def _faults(view: SchedulerView, findings: Sequence[Finding]) -> Iterator[DashboardProblem]:
+    """Faults that are alike are one problem."""
+    cures = {finding.code: finding.cure for finding in findings}
+    alike: dict[tuple[str, str], list[tuple[JobFault, list[str]]]] = {}
+    for hurt, jobs in AffectedJobs(view).all():
+        kind, level = hurt.fault.kind, hurt.fault.level
+        code = _NODE_NOT_READY if level == NOT_READY else _NODE_UNHEALTHY
+        if kind in (CHIP, NETWORK):
+            code = _CHIP_IN_USE if kind == CHIP and jobs else f"{kind}-fault"
+        alike.setdefault((code, f"{level} {hurt.fault.code}"), []).append((hurt, jobs))
+    for (code, _), found in alike.items():
+        names = sorted({job for _, jobs in found for job in jobs}, key=natural_key)
+        where = named(list(dict.fromkeys(hurt.fault.node for hurt, _ in found)), "node")
+        what = "; ".join(hurt.fault.text for hurt, _ in found[:MAX_TEXTS])
+        finding = Finding(ERROR if names else WARNING, code, where, what, cures.get(code, _FAULT_CURE))
+        yield _problem(finding, _first(hurt.since for hurt, _ in found), names)
+
+
+def _findings(view: SchedulerView, findings: Iterable[Finding]) -> Iterator[DashboardProblem]:
+    created = {f"{job.namespace}/{job.name}": job.created for job in view.jobs.values()}
+    for finding in findings:
+        if finding.severity != NOTE and finding.code not in _SHOWN_AS_FAULTS:
+            kind, _, name = finding.where.partition(" ")
+            jobs = [name] if kind == "job" and name in created else []
+            yield _problem(finding, _first(map(created.get, jobs)), jobs)
+
+
+def _pending(view: SchedulerView, now: int, written: WrittenReasons | None) -> Iterator[DashboardProblem]:
+    """Jobs that are pending for long, by the reason; refused ones are findings."""
+    alike: dict[str, list[JobView]] = {}
+    for job in shown_jobs(view):
+        if written is not None and job.job is not None:
+            job.written = written.of(job.job.key)
+        if now - job.created >= LONG and job.outcome == "pending":
+            alike.setdefault(job.row()["reason_code"], []).append(job)
+    for code, jobs in alike.items():
+        jobs.sort(key=lambda job: (job.created, natural_key(job.key)))
+        first, names = jobs[0], [job.key for job in jobs]
+        cures = () if first.reason is None else first.reason.cures
+        what = first.row()["reason_text"]
+        finding = Finding(WARNING, code or "pending", named(names, "job"), what, cures[0] if cures else "")
+        yield _problem(finding, first.created, names)
+
+
+def _first(times: Iterable[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None)
