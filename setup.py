@@ -1,4 +1,4 @@
-"""Build the wheel, with the JSON schemas of all documents and, from a release, the commit."""
+"""Build the wheel, with the JSON schemas of all documents and the commit that RINGWISE_COMMIT names."""
 
 from __future__ import annotations
 

@@ -49,7 +49,6 @@ class Release:
     source: Path
     epoch: int
     output: Path
-    commit: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -57,7 +56,6 @@ class Release:
             **os.environ,
             "SOURCE_DATE_EPOCH": str(self.epoch),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "RINGWISE_COMMIT": self.commit,
         }
 
     def run(self, *arguments: str | Path, **variables: str) -> str:
@@ -298,7 +296,9 @@ def build(version: str, url: str, output: Path) -> None:
         check(version, source)
         output.mkdir(parents=True, exist_ok=True)
         epoch, commit = git("log", "-1", "--format=%ct %H").split()
-        release = Release(version, url, source, int(epoch), output.resolve(), commit)
+        # Wheel and sdist have it; so has an image that is built from the sdist.
+        (source / "src/ringwise/commit.txt").write_text(commit, encoding="utf-8")
+        release = Release(version, url, source, int(epoch), output.resolve())
         wheel = build_packages(release)
         build_wheelhouses(release, wheel)
         build_sbom(release, wheel)

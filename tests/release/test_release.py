@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -82,20 +83,59 @@ def test_checksums_name_every_file(files: Path) -> None:
     }
 
 
-def test_the_wheel_is_installed_offline_and_works(wheels: Path, tmp_path: Path) -> None:
+def guide_commands(*programs: str) -> str:
+    """The blocks of the guide that start with one of these programs, for this machine."""
+    text = (ROOT / "docs/guides/install.md").read_text(encoding="utf-8")
+    section = text.partition("## Get the files\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```\n(.*?)^```", section, re.M | re.S)
+    (machine,) = [name for name, wheels in ARCHITECTURES.items() if wheels == platform.machine()]
+    text = "".join(block for block in blocks if block.split()[0] in programs)
+    return text.replace("cp311", PYTHON_TAG).replace("python3.11", sys.executable).replace("amd64", machine)
+
+
+def test_the_guide_installs_the_command_line_and_the_sources_offline(
+    checkout: Path, files: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "dist"
+    shutil.copytree(files, folder)
+    show = "cd ..\nringwise version -o json"
+    done = run(
+        "sh",
+        "-ec",
+        guide_commands("sha256sum") + "cd ..\n" + guide_commands("tar") + show,
+        cwd=folder,
+        env={**OFFLINE, "HOME": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    commit = run("git", "rev-parse", "HEAD", cwd=checkout).stdout.strip()
+    shown = json.loads(done.stdout[done.stdout.index("{") :])
+    assert (shown["version"], shown["commit"]) == (VERSION, commit)
+    sources = folder / f"ringwise-{VERSION}"
+    # What the Dockerfile copies, and what the guides name.
+    assert (sources / "src/ringwise/commit.txt").read_text() == commit
+    for name in (".dockerignore", "Dockerfile", "requirements-build.txt", "deploy/helm/ringwise/Chart.yaml"):
+        assert (sources / name).read_bytes() == (ROOT / name).read_bytes()
+    for page in sources.glob("docs/guides/*.md"):
+        for name in re.findall(
+            r"(?<![\w./])(?:deploy/(?:helm|manifests|values)|examples)/[\w/.-]*\w",
+            page.read_text(encoding="utf-8"),
+        ):
+            assert (sources / name).exists(), f"{page.name}: {name}"
+    command = tmp_path / "ringwise/bin/ringwise"
+    arguments = ("place", "-f", "examples/cluster.yaml", "-f", "examples/jobs", "-o", "json")
+    placed = run(command, *arguments, cwd=sources)
+    assert placed.returncode == 0, placed.stderr
+    assert {job["outcome"] for job in json.loads(placed.stdout)["jobs"]} >= {"placed", "pending"}
+    for component in ("scheduler", "controller", "admission"):
+        assert run(command, "run", component, "--help", cwd=tmp_path).returncode == 0
+
+
+def test_the_device_plugin_is_installed_offline(wheels: Path, tmp_path: Path) -> None:
     assert run(sys.executable, "-m", "venv", tmp_path / "env").returncode == 0
     pip = (tmp_path / "env/bin/pip", "install", "--quiet", "--find-links", wheels)
     done = run(*pip, f"ringwise[device]=={VERSION}", env=OFFLINE)
     assert done.returncode == 0, done.stderr
-    command = tmp_path / "env/bin/ringwise"
-    examples = ROOT / "examples"
-    placed = run(
-        command, "place", "-f", examples / "cluster.yaml", "-f", examples / "jobs", "-o", "json", cwd=tmp_path
-    )
-    assert placed.returncode == 0, placed.stderr
-    assert {job["outcome"] for job in json.loads(placed.stdout)["jobs"]} >= {"placed", "pending"}
-    for component in ("scheduler", "controller", "admission", "device-plugin"):
-        assert run(command, "run", component, "--help", cwd=tmp_path).returncode == 0
+    assert run(tmp_path / "env/bin/ringwise", "run", "device-plugin", "--help").returncode == 0
 
 
 def test_the_kubectl_plugin_installs_itself_and_repeats_what_was_interrupted(
