@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ringwise.web import openapi
-from tests.builders.values import gang, job_of, task_of
+from tests.builders.values import gang, hyper_node, job_of, task_of
 from tests.tools.schemas import check_document
 from tests.web.rig import TestCore, address_of, dashboard, raw_answer
 
@@ -62,6 +62,19 @@ async def test_every_document_keeps_to_its_schema() -> None:
             "place",
         )
     }
+
+
+@pytest.mark.parametrize("name", openapi.DOCUMENTS)
+async def test_documents_about_the_whole_cluster_keep_to_their_schemas(name: str) -> None:
+    core = TestCore()
+    core.tell(gang("waits", 9, 8), hyper_node("leaf", 1, "n1"))
+    async with dashboard(core) as at:
+        status, document = await at.get(f"api/v1/{name}")
+    assert status == 200, document
+    schema = check_document(document)
+    assert schema.split("/")[1] in (name, f"dashboard-{name}")
+    if name == "hypernodes":
+        assert [row["name"] for row in document["hypernodes"]] == ["leaf"]
 
 
 async def test_a_job_with_its_pods_and_a_node_with_its_chips() -> None:

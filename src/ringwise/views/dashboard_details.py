@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, job_key
@@ -16,6 +17,7 @@ from ringwise.views.dashboard import DashboardRows
 from ringwise.views.documents.dashboard import (
     DashboardChip,
     DashboardJobDocument,
+    DashboardMovesDocument,
     DashboardNodeDocument,
     DashboardNodePod,
     DashboardPlan,
@@ -26,8 +28,8 @@ from ringwise.wellknown import SUPER_POD_RANK
 
 #: Characters of one label or annotation. An annotation may have a quarter of a megabyte.
 MAX_TEXT = 500
-#: Plans of moves of one job, and pods of one plan.
-MAX_PLANS, MAX_PLACES = 5, 100
+#: Plans of moves of one job, of all jobs, and pods of one plan.
+MAX_PLANS, MAX_MOVES, MAX_PLACES = 5, 100, 100
 
 
 def job_document(
@@ -53,7 +55,7 @@ def job_document(
         "labels": {} if job is None else _texts(job.labels),
         "annotations": {} if job is None else _texts(job.annotations),
         "pods": [_pod(rows, view, pod, {} if job is None else ranks_of(job)) for pod in pods],
-        "plans": list(_plans(view, key))[:MAX_PLANS],
+        "plans": [*islice(_plans(view, key), MAX_PLANS)],
     }
 
 
@@ -65,8 +67,17 @@ def _min_available(view: SchedulerView, job: Job | None, vcjob: str) -> int:
     return 1 if found is None else found.min_available
 
 
-def _plans(view: SchedulerView, key: str) -> Iterator[DashboardPlan]:
-    """Those of which the job is a part, the last one first."""
+def moves_document(view: SchedulerView, now: int) -> DashboardMovesDocument:
+    """All plans of moves that are carried out or ended lately."""
+    return {
+        "schema": "ringwise.io/dashboard-moves/v1",
+        "now": now,
+        "moves": [*islice(_plans(view), MAX_MOVES)],
+    }
+
+
+def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPlan]:
+    """Those of which the job is a part, or all; the last one first."""
 
     def name_of(one: str) -> str:
         job = view.jobs.get(one)
@@ -74,7 +85,7 @@ def _plans(view: SchedulerView, key: str) -> Iterator[DashboardPlan]:
 
     for live in reversed([*view.moves.plans.values()]):
         moved = list(dict.fromkeys(moving.job for moving in live.jobs))
-        if key in (live.plan.job, *moved) and not live.failed:
+        if key in (None, live.plan.job, *moved) and not live.failed:
             pods = [pod for _, _, pod in live.moving_pods()]
             yield {
                 "state": "running",
@@ -94,7 +105,7 @@ def _plans(view: SchedulerView, key: str) -> Iterator[DashboardPlan]:
                 "time": live.since,
             }
     for ended in reversed([*view.moves.ended.values()]):
-        if key in (ended.job, *ended.moved):
+        if key in (None, ended.job, *ended.moved):
             yield {
                 "state": ended.outcome,
                 "job": ended.name,

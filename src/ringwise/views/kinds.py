@@ -207,3 +207,5 @@ BY_PLURAL = {kind.plural: kind for kind in KINDS}
 BY_NAME = {kind.name: kind for kind in KINDS}
 #: By every word that a command takes.
 BY_WORD = {word: kind for kind in KINDS for word in kind.words}
+#: Kinds that the dashboard shows as lists; of the others it has rows, and pages of their own.
+OPERATIONS = tuple(kind for kind in KINDS if kind.name not in ("job", "node", "queue", "pod", "chip"))

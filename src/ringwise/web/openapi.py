@@ -15,13 +15,18 @@ from ringwise.views.documents.dashboard import (
     DashboardChangeDocument,
     DashboardDocument,
     DashboardJobDocument,
+    DashboardMovesDocument,
     DashboardNodeDocument,
     DashboardProblemsDocument,
     ErrorDocument,
     SeriesDocument,
 )
 from ringwise.views.documents.explain import HistoryDocument, WhyDocument
+from ringwise.views.documents.limits import LimitsDocument
+from ringwise.views.documents.maintenance import DefragPlanDocument
 from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.documents.topology import TopologyDocument
+from ringwise.views.kinds import OPERATIONS
 
 _REFERENCE = "#/components/schemas/{name}"
 
@@ -48,6 +53,18 @@ DOCUMENTS: dict[str, Endpoint] = {
         "Findings of `ringwise doctor`, faults, and jobs that have been pending for ten minutes.",
         DashboardProblemsDocument,
     ),
+    "moves": Endpoint(
+        "/api/v1/moves", "Moves", "Plans under way, and those that ended.", DashboardMovesDocument
+    ),
+    **{
+        name: Endpoint(f"/api/v1/{name}", title, f"The document of `ringwise {command} -o json`.", fields)
+        for name, title, command, fields in (
+            ("limits", "Limits", "limits", LimitsDocument),
+            ("defrag-plan", "Possible moves", "defrag --plan", DefragPlanDocument),
+            ("topology", "Topology", "topology show", TopologyDocument),
+            *((kind.plural, f"{kind.title}s", f"get {kind.plural}", kind.list_type) for kind in OPERATIONS),
+        )
+    },
 }
 ENDPOINTS = (
     Endpoint(

@@ -64,6 +64,10 @@ PAGES = {
     "nodes-by-switch": Page(("nodes",), "rows=switch"),
     "node": Page(("nodes", "node-40")),
     "queues": Page(("queues",)),
+    **{
+        tab: Page(("operations",), f"tab={tab}")
+        for tab in ("reservations", "isolations", "limits", "moves", "hypernodes")
+    },
     "what-if": Page(("what-if",), prepare=_ask),
     "over-time": Page(("over-time",)),
     "accounting": Page(("accounting",)),
@@ -114,6 +118,17 @@ _SERIES = {
 }
 
 
+def _hyper_node(name: str, tier: int, kind: str, pattern: str) -> str:
+    member = f"{{type: {kind}, selector: {{regexMatch: {{pattern: '{pattern}'}}}}}}"
+    if kind == "HyperNode":
+        member = f"{{type: {kind}, selector: {{exactMatch: {{name: {pattern}}}}}}}"
+    return f"""apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {{name: {name}}}
+spec: {{tier: {tier}, tierName: {("leaf", "spine")[tier - 1]}, members: [{member}]}}
+"""
+
+
 def fill(lab: DashboardLab) -> None:
     """Jobs of several sizes and queues that run, wait and are refused; faults in free and in used chips."""
     limited = queue("research", 2).replace("{name: research}", _WIDEST_CHIPS % ("research", 320))
@@ -132,6 +147,12 @@ def fill(lab: DashboardLab) -> None:
     lab.terminal.ok("cordon node-88")
     lab.terminal.ok(f"isolate node-92 --lab {lab.folder} --reason 'replace a fan' --by me")
     lab.terminal.ok("drain node-85 --at 3h")
+    lab.terminal.ok("reserve node-88 node-92 --for production --from 5h --to 29h --name nightly -y")
+    lab.terminal.submit(
+        *(_hyper_node(f"leaf-{at}", 1, "Node", f"^node-{at}[0-9]$") for at in range(1, 9)),
+        _hyper_node("spine-1", 2, "HyperNode", "leaf-1"),
+        _hyper_node("spine-2", 2, "HyperNode", "leaf-99"),
+    )
     lab.terminal.submit(job("llama-70b", 40, 8, queue="production"), job("later", 12, 8, queue="batch"))
     lab.terminal.ok("advance 5m")
 

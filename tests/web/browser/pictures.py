@@ -1,7 +1,7 @@
 """Reference pictures of every page of the dashboard, made from a lab: `make pictures`.
 
-A person looks at them; the docs show some of them. How the panels of each page are arranged is written beside
-them, and compared with the page by tests.
+Arguments are names of pages, if not all pictures are to be made. A person looks at them; the docs show some
+of them. How the panels of each page are arranged is written beside them, and compared with the page by tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from playwright.sync_api import sync_playwright
 
 from ringwise_bench.page import find_browser
 from tests.web.browser.layout import arrangement
-from tests.web.browser.pages import ARRANGEMENTS, LAB_OPTIONS, PAGES, PICTURES, SIZES, fill, picture
+from tests.web.browser.pages import (
+    ARRANGEMENTS,
+    LAB_OPTIONS,
+    PAGES,
+    PICTURES,
+    SIZES,
+    fill,
+    picture,
+    written_arrangements,
+)
 from tests.web.browser.rig import View, dashboard_lab
 from tests.web.browser.small_png import small_png
 
@@ -27,10 +36,12 @@ def main() -> None:
     browser = find_browser()
     if browser is None:
         sys.exit("no Chromium is found")
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    chosen = {name: page for name, page in PAGES.items() if name in (sys.argv[1:] or PAGES)}
+    expected = [f"{name}{ending}" for ending in SIZES for name in PAGES]
     for old in PICTURES.glob("*.png"):
-        old.unlink()
-    arrangements: dict[str, list[list[str]]] = {}
+        if old.stem not in expected:
+            old.unlink()
+    arrangements = written_arrangements()
     with (
         tempfile.TemporaryDirectory() as data,
         dashboard_lab(Path(data) / "lab", *LAB_OPTIONS) as lab,
@@ -40,7 +51,7 @@ def main() -> None:
         chromium = driver.chromium.launch(executable_path=str(browser))
         desk = chromium.new_page()
         for ending, (width, theme) in SIZES.items():
-            for name, page in PAGES.items():
+            for name, page in chosen.items():
                 context = chromium.new_context(
                     viewport={"width": width, "height": 800}, color_scheme=theme, reduced_motion="reduce"
                 )
@@ -55,7 +66,8 @@ def main() -> None:
                 context.close()
                 print(target.name)
         chromium.close()
-    ARRANGEMENTS.write_text(f"{json.dumps(arrangements, indent=1)}\n")
+    made = {name: arrangements[name] for name in expected}
+    ARRANGEMENTS.write_text(f"{json.dumps(made, indent=1)}\n")
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ from ringwise.apps.job_history import UnknownHistoryError, history_of
 from ringwise.apps.journal.format import JournalError
 from ringwise.apps.place import AlreadyThereError, what_if
 from ringwise.apps.queries import explain_job
+from ringwise.apps.web.cluster_documents import CLUSTER_DOCUMENTS, BudgetsRead, ViewAnswers
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
-from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
+from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.findings import Finding
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.views.cluster import vcjob_view
@@ -29,7 +30,6 @@ from ringwise.views.documents.explain import WhyDocument
 from ringwise.views.explain import document_without_gang, explanation_document
 from ringwise.views.history import history_document
 from ringwise.views.place import place_document
-from ringwise.views.problems import problems_document
 from ringwise.views.report import ReportPeriod, report_document
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.application import Asker
@@ -40,12 +40,10 @@ from ringwise.web.guard import RequestRefusedError
 Documents = Sequence[tuple[str, str]]
 ReadAccounts = Callable[[], Awaitable[Documents]]
 
-#: Seconds for which a document about the whole cluster is good.
-DOCUMENT_KEPT = 3.0
+#: Seconds for which a document about the whole cluster is good, and how many times as long as making it took.
+DOCUMENT_KEPT, SPARED = 3.0, 10.0
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
-#: Disruption budgets, and what could not be read of them.
-BudgetsRead = tuple[Sequence[DisruptionBudget], Sequence[str]]
 ReadFindings = Callable[[], Awaitable[Sequence[Finding]]]
 
 
@@ -87,8 +85,7 @@ class SchedulerAnswers:
         self._kept: dict[str, tuple[_Document, float]] = {}
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
-        # A copy of the process talks to nobody.
-        read = no_budgets() if self._disruption_budgets is None else await self._disruption_budgets()
+        read = await self._read_budgets()
         return await self._answer(lambda scheduler, now: _why(scheduler, now, namespace, name, lambda: read))
 
     async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
@@ -109,18 +106,27 @@ class SchedulerAnswers:
         return await self._answer(lambda scheduler, now: _report(documents, now, by, days))
 
     async def document(self, asker: Asker, name: str) -> Mapping[str, Any]:
-        """Many ask for it again and again, so it is made at most every few seconds."""
+        """Many ask for it again and again, so it is made now and then: rarely if it takes long."""
         async with self._turns[name]:
             document, until = self._kept.get(name, ({}, -math.inf))
-            if time.monotonic() >= until:
-                reported = await self._reported()
-                document = await self._answer(
-                    lambda scheduler, now: problems_document(
-                        scheduler.view, now, reported, self._written, renews_reports=self._renews_reports
-                    )
-                )
-                self._kept[name] = document, time.monotonic() + DOCUMENT_KEPT
+            began = time.monotonic()
+            if began >= until:
+                budgets = await self._read_budgets()
+                reported = await self._reported() if name == "problems" else ()
+
+                def make(scheduler: WatchedScheduler, now: int) -> Mapping[str, Any]:
+                    beside = budgets, reported, self._written
+                    answers = ViewAnswers(scheduler.view, now, *beside, renews_reports=self._renews_reports)
+                    return CLUSTER_DOCUMENTS[name](answers)
+
+                document = await self._answer(make)
+                ended = time.monotonic()
+                self._kept[name] = document, ended + max(DOCUMENT_KEPT, SPARED * (ended - began))
             return document
+
+    async def _read_budgets(self) -> BudgetsRead:
+        # A copy of the process talks to nobody.
+        return no_budgets() if self._disruption_budgets is None else await self._disruption_budgets()
 
     async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:
         """Raises RequestRefusedError and NotLeadingError."""

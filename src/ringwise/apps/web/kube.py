@@ -15,7 +15,8 @@ from ringwise import __version__
 from ringwise.apps.queries import unreadable
 from ringwise.apps.scheduler_health import SchedulerLeases, lease_findings, read_leases
 from ringwise.apps.web.accounts import RecentAccounts, accounts_in_cluster
-from ringwise.apps.web.job_documents import BudgetsRead, ReadAccounts, SchedulerAnswers
+from ringwise.apps.web.cluster_documents import BudgetsRead
+from ringwise.apps.web.job_documents import ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files

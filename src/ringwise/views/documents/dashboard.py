@@ -247,6 +247,14 @@ class DashboardNodeDocument(TypedDict):
     reasons: list[DashboardReason]
 
 
+class DashboardMovesDocument(TypedDict):
+    """The plans of moves that are carried out, or ended lately."""
+
+    schema: Literal["ringwise.io/dashboard-moves/v1"]
+    now: Nanoseconds
+    moves: list[DashboardPlan]
+
+
 class DashboardProblem(TypedDict):
     """Something broken or blocked: a finding of `ringwise doctor`, a fault, or why jobs are pending."""
 

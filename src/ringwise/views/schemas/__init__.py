@@ -72,6 +72,7 @@ _DOCUMENTS = (
     DocumentKind(dashboard.DashboardChangeDocument, requests=("GET /api/v1/stream",)),
     DocumentKind(dashboard.DashboardJobDocument, requests=("GET /api/v1/jobs/{namespace}/{name}",)),
     DocumentKind(dashboard.DashboardNodeDocument, requests=("GET /api/v1/nodes/{name}",)),
+    DocumentKind(dashboard.DashboardMovesDocument, requests=("GET /api/v1/moves",)),
     DocumentKind(dashboard.DashboardProblemsDocument, requests=("GET /api/v1/problems",)),
     DocumentKind(maintenance.DefragPlanDocument, "ringwise defrag --plan"),
     DocumentKind(changes.DeleteDocument, "ringwise delete"),

@@ -12,6 +12,7 @@ import { JobsView } from "./views/jobs.js";
 import { MapView } from "./views/map.js";
 import { NodeView } from "./views/node.js";
 import { NodesView } from "./views/nodes.js";
+import { OperationsView } from "./views/operations.js";
 import { OverTimeView } from "./views/over_time.js";
 import { ProblemsView } from "./views/problems.js";
 import { QueuesView } from "./views/queues.js";
@@ -25,6 +26,7 @@ const VIEWS = /** @type {[string, string][]} */ ([
   ["jobs", "Jobs"],
   ["nodes", "Nodes"],
   ["queues", "Queues"],
+  ["operations", "Operations"],
   ["what-if", "What-if"],
   ["over-time", "Over time"],
   ["accounting", "Accounting"],
@@ -51,6 +53,7 @@ function View({ route }) {
   if (view === "nodes" && first) return html`<${NodeView} key=${first} name=${first} />`;
   if (view === "nodes") return html`<${NodesView} settings=${route.settings} />`;
   if (view === "queues") return html`<${QueuesView} />`;
+  if (view === "operations") return html`<${OperationsView} settings=${route.settings} />`;
   if (view === "what-if") return html`<${WhatIfView} />`;
   if (view === "over-time") return html`<${OverTimeView} />`;
   if (view === "accounting") return html`<${AccountingView} settings=${route.settings} />`;
