@@ -92,6 +92,7 @@ ON_FILES = {
     "ringwise place": f"place --scores --journal journal {CLUSTER}",
     "ringwise replay": "replay journal",
     "ringwise device-plugin check": "device-plugin check --simulated-chips chips.json",
+    "ringwise report --shadow": "report --shadow shadow.jsonl",
     "ringwise support-bundle": f"support-bundle bundle.tar.gz {CLUSTER}",
     "ringwise version": "version",
     "ringwise topology show": f"topology show -f {ROOT}/examples/switches/common-first.yaml",
@@ -215,6 +216,8 @@ def assert_prints(command: str, ran: Result) -> None:
 def test_documents_about_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "chips.json").write_text("{}")
+    compared = {"event": "placed", "time": "2026-01-31T10:00:00Z", "outcome": "same", "pod": "team/a"}
+    (tmp_path / "shadow.jsonl").write_text(json.dumps(compared))
     (tmp_path / "conf").write_text('actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}]\n')
     mix = (ROOT / "examples/simulations/mix.yaml").read_text(encoding="utf-8")
     assert "jobs: 300" in mix

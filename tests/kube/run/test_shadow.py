@@ -77,7 +77,9 @@ def test_another_node_is_reported_with_both_scores() -> None:
     assert line["outcome"] == "other-node"
     assert line["ours"]["node"] == "node-2"
     assert line["ours"]["score"] > line["theirs"]["score"]
-    assert "better is ours" in line["why"]
+    assert line["why"] == "Ringwise's node has the higher score"
+    # node-1 was empty, and 7 of its chips stay free.
+    assert (line["ours"]["splits_node"], line["theirs"]["splits_node"]) == (False, True)
 
 
 def test_a_node_that_the_rules_reject_is_reported_with_the_reason() -> None:

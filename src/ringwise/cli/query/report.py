@@ -6,9 +6,10 @@ import csv
 import io
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 import click
+from click.core import ParameterSource
 
 from ringwise.cli.output import complain, stop, with_options
 from ringwise.cli.query.queries import (
@@ -52,6 +53,12 @@ if TYPE_CHECKING:
     help="Show chips that jobs hold now and hardly use instead, where drivers tell how much they are used.",
 )
 @click.option(
+    "--shadow",
+    type=click.File(encoding="utf-8", errors="replace"),
+    metavar="FILE",
+    help="Show instead what Ringwise decided differently in shadow mode; FILE is the scheduler's log, or -.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json", "yaml", "csv"]),
@@ -76,12 +83,16 @@ def report_command(
     until: str,
     group_by: str,
     idle: bool,
+    shadow: TextIO | None,
     output: str,
     accounting_dir: Path | None,
     namespace: str | None,
     **options: Any,
 ) -> None:
     """Show chip-hours held and lost, waiting time, starts and failures."""
+    if shadow is not None:
+        _show_shadow(shadow, output)
+        return
     if idle:
         if accounting_dir is not None:
             raise stop(
@@ -100,6 +111,26 @@ def report_command(
         from ringwise.cli.printers.report import draw_report
 
         draw_report(console, document)
+
+    show(document, output, draw)
+
+
+def _show_shadow(log: TextIO, output: str) -> None:
+    from ringwise.views.shadow import shadow_report
+
+    context = click.get_current_context()
+    source = context.get_parameter_source
+    given = {name for name in context.params if source(name) is ParameterSource.COMMANDLINE}
+    if output == "csv" or given - {"shadow", "output"}:
+        raise stop("ringwise: --shadow cannot be combined with other options than -o table, json or yaml")
+    document = shadow_report(log)
+    if not document["pods"]:
+        raise stop("ringwise: no line compares a pod; expected the log of a scheduler in shadow mode")
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.printers.shadow import draw_shadow_report
+
+        draw_shadow_report(console, document)
 
     show(document, output, draw)
 

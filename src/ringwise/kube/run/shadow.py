@@ -15,9 +15,9 @@ from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.metrics.prometheus import Metrics
-from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.what_if import NodeVerdict
 from ringwise.state.model import Pod
 
 SAME, OTHER_CHIPS, OTHER_NODE = "same", "other-chips", "other-node"
@@ -30,9 +30,16 @@ Report = Callable[[dict[str, Any]], None]
 class _Verdict:
     score: int | None
     why_not: str | None
+    splits_node: bool = False
 
     def as_json(self, node: str, chips: Sequence[int]) -> dict[str, Any]:
-        return {"node": node, "chips": list(chips), "score": self.score, "reason": self.why_not}
+        return {
+            "node": node,
+            "chips": list(chips),
+            "score": self.score,
+            "reason": self.why_not,
+            "splits_node": self.splits_node,
+        }
 
 
 class ShadowAdapter(SchedulerAdapter):
@@ -45,7 +52,10 @@ class ShadowAdapter(SchedulerAdapter):
         self._observer = observer or Metrics()
         super().__init__(scheduler, self._observer.volcano)
         self._report = report
-        self._decided: dict[str, Bind] = {}
+        #: Decisions with their times, by the pods' uids.
+        self._decided: dict[str, tuple[Bind, int]] = {}
+        #: Pods from before are not compared by how long they waited.
+        self._started: int | None = None
         self._now = 0
         self.outcomes: Counter[str] = Counter()
 
@@ -54,6 +64,7 @@ class ShadowAdapter(SchedulerAdapter):
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
         self._now = now
+        self._started = now if self._started is None else self._started
         released: list[ev.Event] = []
         for event in events:
             if isinstance(event, ev.PodSeen) and event.pod.node is not None:
@@ -63,7 +74,7 @@ class ShadowAdapter(SchedulerAdapter):
                 self._deleted(event.uid, now)
         for command in super().decide([*released, *events], now):
             if isinstance(command, Bind):
-                self._decided[command.uid] = command
+                self._decided[command.uid] = command, now
         return []
 
     def summary(self) -> dict[str, Any]:
@@ -82,14 +93,15 @@ class ShadowAdapter(SchedulerAdapter):
 
         Whether it was decided differently here, so that its chips are released.
         """
-        ours = self._decided.pop(pod.uid, None)
+        ours, decided = self._decided.pop(pod.uid, (None, None))
+        waited = self._waited(pod, decided, now)
         if ours is None:
             known = self.scheduler.view.cluster.pods.get(pod.uid)
             if known is not None and known.node < 0 and self.scheduler.view.is_ours(pod):
-                self._only_theirs(pod, node, now)
+                self._only_theirs(pod, node, now, waited)
             return False
         if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.named_chips)):
-            self._record(SAME, pod.key, ours.uid, now)
+            self._record(SAME, pod.key, ours.uid, now, waited=waited)
             return False
         outcome = OTHER_CHIPS if ours.node == node else OTHER_NODE
         mine, other = self._verdicts(ours.uid, ours.node, node)
@@ -101,10 +113,20 @@ class ShadowAdapter(SchedulerAdapter):
             ours=mine.as_json(ours.node, ours.chips),
             theirs=other.as_json(node, pod.named_chips),
             why=_why(outcome, mine, other),
+            waited=waited,
         )
         return True
 
-    def _only_theirs(self, pod: Pod, node: str, now: int) -> None:
+    def _waited(self, pod: Pod, decided: int | None, now: int) -> dict[str, float | None]:
+        """Return seconds from the creation of the pod to our decision, and to the binding of the other."""
+        if not pod.created or self._started is None or pod.created < self._started:
+            return {"ours": None, "theirs": None}
+        return {
+            "ours": None if decided is None else round((decided - pod.created) / 1e9, 1),
+            "theirs": round((now - pod.created) / 1e9, 1),
+        }
+
+    def _only_theirs(self, pod: Pod, node: str, now: int, waited: dict[str, float | None]) -> None:
         job = self.scheduler.view.job_of(pod.uid)
         reason = job.reason if job is not None else None
         self._record(
@@ -115,10 +137,11 @@ class ShadowAdapter(SchedulerAdapter):
             ours=None,
             theirs={"node": node, "chips": list(pod.named_chips)},
             why=reason.message if reason is not None else "it was bound before a decision was made here",
+            waited=waited,
         )
 
     def _deleted(self, uid: str, now: int) -> None:
-        ours = self._decided.pop(uid, None)
+        ours, _ = self._decided.pop(uid, (None, None))
         if ours is not None:
             self._record(
                 ONLY_OURS,
@@ -156,11 +179,11 @@ class ShadowAdapter(SchedulerAdapter):
         )
 
 
-def _verdict(found: tuple[int | None, Reason | None] | None) -> _Verdict:
+def _verdict(found: NodeVerdict | None) -> _Verdict:
     if found is None:
         return _Verdict(None, "the node is not known")
-    score, reason = found
-    return _Verdict(score, None if reason is None else reason.message)
+    reason = found.reason
+    return _Verdict(found.score, None if reason is None else reason.message, found.splits_node)
 
 
 def _why(outcome: str, ours: _Verdict, theirs: _Verdict) -> str:
@@ -169,6 +192,7 @@ def _why(outcome: str, ours: _Verdict, theirs: _Verdict) -> str:
     if outcome == OTHER_CHIPS:
         return "the same node, with other chips"
     if ours.score is not None and theirs.score is not None and ours.score != theirs.score:
-        better = "ours" if ours.score > theirs.score else "theirs, for this pod alone"
-        return f"our node has score {ours.score}, theirs {theirs.score}: better is {better}"
+        if ours.score > theirs.score:
+            return "Ringwise's node has the higher score"
+        return "the other node has the higher score for this pod alone"
     return "both nodes are equal by the rules of Ringwise; node order, or the rest of the gang, decided"

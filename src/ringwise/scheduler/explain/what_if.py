@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
@@ -69,6 +70,15 @@ class JobChange:
     expected: int | None = None
     topology: NetworkTopology | None = None
     sub_groups: tuple[SubGroupPolicy, ...] | None = None
+
+
+class NodeVerdict(NamedTuple):
+    """What a node is for a pod."""
+
+    score: int | None
+    reason: Reason | None
+    #: The pod would be the first one there and leave chips free.
+    splits_node: bool
 
 
 def waits_for_one_more(session: Session, job: Job) -> bool:
@@ -196,12 +206,10 @@ class WhatIf:
             return QUEUE_OVERUSED(queue=queue.name)
         return None
 
-    def node_verdicts(
-        self, uid: str, nodes: Sequence[str], now: int
-    ) -> list[tuple[int | None, Reason | None] | None]:
-        """(score, reason) of each node for a placed pod, as if it had not been placed yet.
+    def node_verdicts(self, uid: str, nodes: Sequence[str], now: int) -> list[NodeVerdict | None]:
+        """Return what each node is for a placed pod, as if it had not been placed yet.
 
-        None where the node is unknown, or the pod has no job.
+        None if the node is unknown, or the pod has no job.
         """
         mark = self._state.checkpoint()
         self._state.release(uid)
@@ -210,7 +218,7 @@ class WhatIf:
         finally:
             self._state.rollback(mark)
 
-    def _node_verdict(self, uid: str, node: str, now: int) -> tuple[int | None, Reason | None] | None:
+    def _node_verdict(self, uid: str, node: str, now: int) -> NodeVerdict | None:
         job, number = self._book.job_of(uid), self._state.node_id.get(node)
         if job is None or number is None:
             return None
@@ -219,7 +227,13 @@ class WhatIf:
         score, reason = session.node_selection(job, pod).verdict(number)
         if reason is None:
             reason = first_reason(node_filters(session, job, pod), number)
-        return (score if reason is None else None), reason
+        return NodeVerdict(score if reason is None else None, reason, self._splits(pod.cls, number))
+
+    def _splits(self, cls: PodClass, number: int) -> bool:
+        fleet = self._state.fleets.get(cls.resource) if cls.resource is not None else None
+        if fleet is None or fleet.taken(number):
+            return False
+        return 0 < cls.chips < fleet.free_if_empty(number).bit_count()
 
     # -- pods and jobs --------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from ringwise.views.documents import (
     place,
     reference,
     reservations,
+    shadow,
     simulation,
     topology,
 )
@@ -99,6 +100,7 @@ _DOCUMENTS = (
     DocumentKind(reservations.ReservationChangeDocument, "ringwise reserve", "ringwise unreserve"),
     DocumentKind(reservations.ReservationPlanDocument, "ringwise reserve --plan"),
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
+    DocumentKind(shadow.ShadowReportDocument, "ringwise report --shadow"),
     DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
     DocumentKind(
         explain.HistoryDocument,

@@ -1,0 +1,48 @@
+"""The document of shadow mode: `ringwise report --shadow`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+Outcome = Literal["same", "other-chips", "other-node", "only-theirs", "only-ours"]
+
+
+class ShadowWaitFields(TypedDict):
+    """How long pods waited for a node from their creation."""
+
+    pods: Annotated[int, Meta(description="Pods of which both times are known.")]
+    shorter: Annotated[int, Meta(description="Pods for which Ringwise decided at least a second earlier.")]
+    longer: Annotated[int, Meta(description="Pods for which Ringwise decided at least a second later.")]
+    ours_seconds: Annotated[float, Meta(description="Sum until Ringwise decided.")]
+    theirs_seconds: Annotated[float, Meta(description="Sum until the other scheduler's binding was seen.")]
+
+
+class ShadowDifferenceFields(TypedDict):
+    """Pods with the same difference for the same reason."""
+
+    outcome: Outcome
+    why: str
+    pods: int
+    example: Annotated[str, Meta(description="Namespace and name of one of them.")]
+
+
+class ShadowReportDocument(TypedDict):
+    """What Ringwise decided differently in shadow mode, from the lines that its scheduler logged."""
+
+    schema: Literal["ringwise.io/shadow-report/v1"]
+    since: Annotated[str, Meta(description="Time of the first compared pod.")]
+    until: Annotated[str, Meta(description="Time of the last one.")]
+    pods: int
+    outcomes: Annotated[dict[Outcome, int], Meta(description="Pods by outcome.")]
+    waits: ShadowWaitFields
+    split_nodes: Annotated[
+        dict[Literal["ours", "theirs"], int],
+        Meta(
+            description="Of the pods with different nodes: those whose node had no chip in use and "
+            "had free chips left afterwards."
+        ),
+    ]
+    differences: Annotated[list[ShadowDifferenceFields], Meta(description="Most pods first.")]
+    unreadable: Annotated[int, Meta(description="Lines of shadow mode that could not be read.")]
