@@ -8,10 +8,13 @@ terminal every cell does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 
 from ringwise.cli.printers.folding import words
@@ -19,6 +22,8 @@ from ringwise.cli.printers.lines import folded, wrapped
 from ringwise.records import dataclass
 
 Cell = str | Text
+#: A line in pieces, each with its style: of most rows, for which a `Text` would cost more than all else.
+Pieces = list[tuple[str, str]]
 
 _NARROW_GAP = 2
 #: No column that wraps, and no column of names, is narrower than this.
@@ -43,8 +48,8 @@ class Column:
 
 @dataclass(slots=True)
 class _Row:
-    cells: list[Text]
-    note: Text
+    cells: list[Cell]
+    note: Cell
 
 
 @dataclass(slots=True)
@@ -78,29 +83,33 @@ class Table:
 
     def add(self, *cells: Cell, note: Cell = "") -> None:
         """A row; plain strings are no markup. Cells that are missing are empty."""
-        texts = [_text(cell) for cell in cells]
-        texts += [Text("")] * (len(self.columns) - len(texts))
-        self.rows.append(_Row(texts, _text(note)))
+        self.rows.append(_Row([*cells, *[""] * (len(self.columns) - len(cells))], note))
 
     def print(self, console: Console, only: Collection[int] | None = None) -> None:
-        for line in self.lines(console.width, only):
-            console.print(line, soft_wrap=True)
+        # At once: to print a line costs ten times as much as to lay it out.
+        console.print(_Lines(self._lines(console.width, only)), soft_wrap=True, end="")
 
     def lines(self, width: int, only: Collection[int] | None = None) -> list[Text]:
         """The table as lines of at most this width. `only`: these rows, as they stand in the whole table."""
+        lines = self._lines(width, only)
+        return [line if isinstance(line, Text) else Text.assemble(*line) for line in lines]
+
+    def _lines(self, width: int, only: Collection[int] | None) -> Iterator[Text | Pieces]:
         inside = width - self.indent
         layout = self._layout(inside)
         rows = self.rows if only is None else [row for n, row in enumerate(self.rows) if n in only]
+        lines: Iterator[Text | Pieces]
         if layout is None:
             lines = self._stacked(inside, rows)
         else:
             lines = self._drawn(layout, inside, rows, whole=only is None)
-        drawn = []
         for line in lines:
-            line.rstrip()
-            line.pad_left(self.indent)
-            drawn.append(line)
-        return drawn
+            if isinstance(line, Text):
+                line.rstrip()
+                line.pad_left(self.indent)
+            elif self.indent:
+                line.insert(0, (" " * self.indent, ""))
+            yield line
 
     # -- the layout ------------------------------------------------------------------------------
 
@@ -108,7 +117,7 @@ class Table:
         """The first layout that fits, in the order of the module's docstring; None: no columns at all."""
         every = list(range(len(self.columns)))
         natural = {number: self._natural(number) for number in every}
-        note = max((row.note.cell_len for row in self.rows), default=0)
+        note = max((_width(row.note) for row in self.rows), default=0)
         note = max(note, len(self.note)) if note else 0
         for gap in (self.gap, _NARROW_GAP):
             layout = _Layout(every, dict(natural), gap, note)
@@ -134,7 +143,7 @@ class Table:
             if layout.width <= width:
                 return layout
         # The first layout in which most names fit beside their cells, else the first that is possible.
-        names = sorted(row.cells[0].cell_len for row in self.rows)
+        names = sorted(_width(row.cells[0]) for row in self.rows)
         for least in (max(_NARROWEST, names[len(names) // 2]), _NARROWEST) if names else ():
             for shown in choices:
                 widths = self._narrowed(shown, natural, gap, width)
@@ -147,7 +156,7 @@ class Table:
         return None
 
     def _natural(self, number: int) -> int:
-        cells = max((row.cells[number].cell_len for row in self.rows), default=0)
+        cells = max((_width(row.cells[number]) for row in self.rows), default=0)
         return max(cells, len(self.columns[number].name) if self.headings else 0)
 
     def _narrowed(self, shown: list[int], natural: dict[int, int], gap: int, width: int) -> dict[int, int]:
@@ -158,7 +167,7 @@ class Table:
         for number in sorted(wrapping, key=lambda number: -widths[number]):
             if excess <= 0:
                 break
-            cells = [Text(self.columns[number].name), *(row.cells[number] for row in self.rows)]
+            cells = [self.columns[number].name, *(row.cells[number] for row in self.rows)]
             least = min(widths[number], max(_NARROWEST, *map(_longest_word, cells)))
             given = min(excess, widths[number] - least)
             widths[number] -= given
@@ -167,30 +176,60 @@ class Table:
 
     # -- the lines -------------------------------------------------------------------------------
 
-    def _drawn(self, layout: _Layout, width: int, rows: Sequence[_Row], *, whole: bool) -> Iterator[Text]:
+    def _drawn(
+        self, layout: _Layout, width: int, rows: Sequence[_Row], *, whole: bool
+    ) -> Iterator[Text | Pieces]:
         moved = [number for number in range(len(self.columns)) if number not in layout.shown]
         same = [number for number in moved if self._same_everywhere(number)]
         if self.headings and whole:
-            names = [Text(column.name, "bold") for column in self.columns]
+            names: list[Cell] = [Text(column.name, "bold") for column in self.columns]
             yield from self._row(layout, _Row(names, Text(self.note, "bold")), width)
             yield Text("─" * layout.width)
+        listed = [number for number in moved if number not in same]
         for row in rows:
-            yield from self._row(layout, row, width)
-            below = [Text(self._words(row, [number for number in moved if number not in same]))]
-            below += [] if layout.note else [row.note]
-            for text in below:
-                if text.plain:
+            yield from self._simple_row(layout, row) or self._row(layout, row, width)
+            for text in (listed and self._words(row, listed), not layout.note and row.note):
+                if text:
                     yield from wrapped(Text.assemble(" " * _BELOW, text), width)
         if whole and same and (words := self._words(self.rows[0], same)):
             yield from wrapped(Text(f"all: {words}", "dim"), width)
 
+    def _simple_row(self, layout: _Layout, row: _Row) -> list[Pieces]:
+        """The lines of a row whose cells fit in their columns; none of another row."""
+        pieces: Pieces = []
+        #: What stands after the last piece: cells without a style, and blanks.
+        text, gap = "", ""
+        for number in layout.shown:
+            cell = row.cells[number]
+            length = _simple_width(cell)
+            if length is None or length > layout.widths[number]:
+                return []
+            blanks = " " * (layout.widths[number] - length)
+            before, after = (blanks, "") if self.columns[number].right else ("", blanks)
+            if style := _style(cell):
+                pieces += [(f"{text}{gap}{before}", ""), (str(cell), style)]
+                text = after
+            else:
+                text = f"{text}{gap}{before}{cell}{after}"
+            gap = " " * layout.gap
+        pieces.append((text, ""))
+        if not layout.note or not row.note:
+            return [_stripped(pieces)]
+        if _simple_width(row.note) is None:
+            return []
+        first, *others = folded(_text(row.note), layout.note)
+        style, blanks = _style(row.note), " " * (layout.width - layout.note)
+        lines = [[*pieces, (gap, ""), (first.plain, style)]]
+        lines += [[(blanks, ""), (line.plain, style)] for line in others]
+        return list(map(_stripped, lines))
+
     def _row(self, layout: _Layout, row: _Row, width: int) -> Iterator[Text]:
-        cells = {number: row.cells[number] for number in layout.shown}
+        cells = {number: _text(row.cells[number]) for number in layout.shown}
         if layout.own_line and cells[0].cell_len > layout.widths[0]:
             yield from wrapped(cells[0].copy(), width)
             cells[0] = Text("")
         parts = {number: folded(cell, layout.widths[number]) for number, cell in cells.items()}
-        notes = folded(row.note, layout.note) if layout.note else []
+        notes = folded(_text(row.note), layout.note) if layout.note else []
         for line in range(max(len(notes), *map(len, parts.values()))):
             drawn = Text()
             for number in layout.shown:
@@ -206,27 +245,73 @@ class Table:
 
     def _words(self, row: _Row, numbers: Sequence[int]) -> str:
         """Cells that have no column of their own: `board 910-x8, switch 10.0.0.1`"""
-        cells = [(self.columns[number].name, row.cells[number].plain) for number in numbers]
+        cells = [(self.columns[number].name, str(row.cells[number])) for number in numbers]
         return ", ".join(f"{name} {text}" for name, text in cells if text)
 
     def _same_everywhere(self, number: int) -> bool:
         # A row of its name alone says how many others there are.
-        rows = [row for row in self.rows if any(cell.plain for cell in row.cells[1:])]
-        return len(rows) > 1 and len({row.cells[number].plain for row in rows}) == 1
+        rows = [row for row in self.rows if any(row.cells[1:])]
+        return len(rows) > 1 and len({str(row.cells[number]) for row in rows}) == 1
 
-    def _stacked(self, width: int, rows: Sequence[_Row]) -> Iterator[Text]:
+    def _stacked(self, width: int, rows: Sequence[_Row]) -> Iterator[Text | Pieces]:
         for row in rows:
-            yield from wrapped(row.cells[0].copy(), width)
+            yield from wrapped(_text(row.cells[0]).copy(), width)
             for column, cell in zip(self.columns[1:], row.cells[1:], strict=True):
-                if cell.plain:
+                if cell:
                     yield from wrapped(Text.assemble(f"  {column.name} ", cell), width)
-            if row.note.plain:
+            if row.note:
                 yield from wrapped(Text.assemble("  ", row.note), width)
+
+
+class _Lines:
+    """All lines of a table, printed by one call."""
+
+    def __init__(self, lines: Iterable[Text | Pieces]) -> None:
+        self._lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        end = Segment.line()
+        styles: dict[str, Style | None] = {"": None}
+        for line in self._lines:
+            if isinstance(line, Text):
+                yield line
+                continue
+            for plain, style in line:
+                if style not in styles:
+                    styles[style] = console.get_style(style)
+                yield Segment(plain, styles[style])
+            yield end
 
 
 def _text(cell: Cell) -> Text:
     return Text(cell) if isinstance(cell, str) else cell
 
 
-def _longest_word(cell: Text) -> int:
-    return max(map(len, words(cell.plain)), default=0)
+def _width(cell: Cell) -> int:
+    width = _simple_width(cell)
+    return _text(cell).cell_len if width is None else width
+
+
+def _simple_width(cell: Cell) -> int | None:
+    """The width of a cell in one style without line breaks and control characters; None for another cell."""
+    if isinstance(cell, str):
+        if not cell.isprintable():
+            return None
+        return len(cell) if cell.isascii() else cell_len(cell)
+    return None if cell.spans else _simple_width(cell.plain)
+
+
+def _style(cell: Cell) -> str:
+    return "" if isinstance(cell, str) else str(cell.style)
+
+
+def _stripped(pieces: Pieces) -> Pieces:
+    while pieces and not pieces[-1][0].rstrip():
+        pieces.pop()
+    if pieces:
+        pieces[-1] = (pieces[-1][0].rstrip(), pieces[-1][1])
+    return pieces
+
+
+def _longest_word(cell: Cell) -> int:
+    return max(map(len, words(str(cell))), default=0)
