@@ -53,10 +53,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if PROFILE != "quick":
         return
     named = {(config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args}
-    left_out = [item for item in items if item.get_closest_marker("full") and item.path not in named]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        chosen = {*items} - {*left_out}
+    omitted = [item for item in items if item.get_closest_marker("full") and item.path not in named]
+    if omitted:
+        config.hook.pytest_deselected(items=omitted)
+        chosen = {*items} - {*omitted}
         items[:] = [item for item in items if item in chosen]
 
 

@@ -86,7 +86,7 @@ def written(folder: Path, text: str, name: str = "trace.csv") -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "rows", "left_out"),
+    ("text", "rows", "omitted"),
     [
         (ITP, jobs((0, 3600, 1), (400, 60, 8)), {}),
         (PHILLY, (SimulatedJob(0, 0, 9 * SECOND, 1), SimulatedJob(1, 60 * SECOND, 30_500_000_000, 2)), {}),
@@ -96,11 +96,11 @@ def written(folder: Path, text: str, name: str = "trace.csv") -> Path:
     ids=["itp", "philly", "openb", "swf"],
 )
 def test_a_trace_is_read_by_its_heading(
-    tmp_path: Path, text: str, rows: Sequence[SimulatedJob], left_out: dict[str, int]
+    tmp_path: Path, text: str, rows: Sequence[SimulatedJob], omitted: dict[str, int]
 ) -> None:
     trace = read_trace(written(tmp_path, text))
     assert tuple(trace.jobs) == tuple(rows)
-    assert trace.left_out == left_out
+    assert trace.omitted == omitted
 
 
 def test_columns_may_have_other_names_and_rows_can_be_chosen(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_equal_seeds_give_equal_mixes_of_the_wanted_load() -> None:
 def test_jobs_that_the_board_does_not_allow_or_that_do_not_fit_are_left_out() -> None:
     found = Comparison(plan(jobs((0, 9, 1), (1, 9, 3), (2, 9, 16), (3, 9, 24), (4, 9, 12))))
     assert [job.chips for job in found.jobs] == [1, 16]
-    assert dict(found.left_out) == {
+    assert dict(found.omitted) == {
         "3 chips: is not allowed or does not fit": 1,
         "12 chips: is not allowed or does not fit": 1,
         "24 chips: is larger than the cluster": 1,
@@ -181,7 +181,7 @@ def test_jobs_that_the_board_does_not_allow_or_that_do_not_fit_are_left_out() ->
     with pytest.raises(ImpossibleSimulationError, match="could run: 1 job: 3 chips: is not allowed"):
         Comparison(plan(jobs((0, 9, 3))))
     with pytest.raises(ImpossibleSimulationError, match="no jobs to simulate: 2 jobs: ran for no time"):
-        Comparison(plan(nodes=None, left_out={"ran for no time": 2}))
+        Comparison(plan(nodes=None, omitted={"ran for no time": 2}))
 
 
 # -- runs -------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_jobs_wait_for_holes_and_the_bound_does_not() -> None:
     bound, given_run = document["runs"]
     assert bound["kind"] == "bound"
     # 13 chips are in use, then 9: 7 are free and 8 are asked for.
-    assert bound["wait_seconds"]["mean"] == pytest.approx((40 + 39) / 6, abs=0.1)
+    assert bound["pending_seconds"]["mean"] == pytest.approx((40 + 39) / 6, abs=0.1)
     assert given_run["started"] == 6
     assert given_run["started_before_bound"] == 0
 
@@ -212,14 +212,14 @@ def test_a_head_that_is_blocked_although_enough_chips_are_free_is_counted() -> N
 
 def test_utilisation_counts_until_the_last_job_is_submitted() -> None:
     document = simulation_document(compared(plan(jobs((0, 100, 8), (50, 100, 8)))))
-    assert document["runs"][1]["utilisation"] == 0.5
+    assert document["runs"][1]["utilization"] == 0.5
 
 
 def test_best_effort_lets_small_jobs_pass_and_strict_does_not() -> None:
     rows = jobs((0, 100, 8), (0, 100, 4), (10, 10, 16), (20, 10, 1))
     variants = (Variant("strict", STRICT), Variant("best-effort", DEFAULT))
     document = simulation_document(compared(plan(rows, variants=variants)))
-    waits = {run["name"]: run["sizes"][0]["wait_seconds"]["mean"] for run in document["runs"]}
+    waits = {run["name"]: run["sizes"][0]["pending_seconds"]["mean"] for run in document["runs"]}
     assert waits["best-effort"] == 0
     assert waits["strict"] == 90
 
@@ -243,7 +243,7 @@ def test_policies_differ() -> None:
         Variant("random", STRICT, "random"),
     )
     document = simulation_document(compared(plan(rows, nodes=8, variants=variants)))
-    assert len({run["wait_seconds"]["mean"] for run in document["runs"]}) == 4
+    assert len({run["pending_seconds"]["mean"] for run in document["runs"]}) == 4
 
 
 @settings(max_examples=examples(25))
@@ -301,7 +301,7 @@ def test_a_move_costs_the_restart_and_keeps_what_was_done_M1() -> None:
         variant_from_text(STRICT, how) for how in ("first-fit", FREE_MOVES, f"{UNLIMITED},restart-cost=5")
     ]
     runs = simulation_document(compared(plan(HALVES, variants=tuple(variants))))["runs"]
-    assert [run["sizes"][-1]["wait_seconds"]["mean"] for run in runs] == [0, 80, 0, 80]
+    assert [run["sizes"][-1]["pending_seconds"]["mean"] for run in runs] == [0, 80, 0, 80]
     assert runs[2]["moves"] == {"plans": 1, "failed_plans": 0, "jobs": 1, "chips": 4, "cost_chip_hours": 0}
 
 
@@ -403,10 +403,10 @@ def test_estimates_are_compared_with_the_starts() -> None:
         "jobs": 3,
         "ranges": 3,
         "not_before": 0,
-        "guesses": 0,
+        "estimated_durations": 0,
         "median_error_seconds": 0,
         "p90_error_seconds": 0,
-        "inside_share": 1,
+        "within_range_ratio": 1,
     }
     # Nothing is known of the first job, and so of no other.
     unknown = simulation_document(compared(plan(rows)))["runs"][1]["estimates"]

@@ -44,7 +44,7 @@ def test_one_hyper_node(
 ) -> None:
     found = json.loads(described(files, name, "-o", "json").stdout)
     assert (found["above"], [one["name"] for one in found["below"]]) == (above, below)
-    assert {job["name"]: job["pods_inside"] for job in found["in_it"]} == inside
+    assert {job["name"]: job["pods_inside"] for job in found["job_details"]} == inside
     chips = found["resources"].get("huawei.com/Ascend910")
     assert (None if chips is None else chips["free"]) == free
     assert len(found["node_names"]) == found["nodes"]

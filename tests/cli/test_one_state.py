@@ -35,7 +35,7 @@ STATES = {"Running": "running", "Starting": "starting", "Pending": "pending", "I
 
 def told(row: Mapping[str, Any]) -> str:
     """What a list says about a pending job."""
-    return str(row["reason"]["message"] if row["reason"] is not None else row["reason_text"])
+    return str(row["reason"]["message"] if row["reason"] is not None else row["reason_message"])
 
 
 @pytest.mark.parametrize("paths", sample(INPUTS, 4), ids=lambda paths: str(paths[-1].stem))
@@ -102,11 +102,11 @@ def test_files_show_one_moment_and_say_which(tmp_path: Path) -> None:
     assert (node["pods"], node["chips"][0]["used"]) == (0, [])
     assert {chip["state"] for chip in ask("get chips")["chips"]} == {"free"}
     (pod,) = ask("get pods")["pods"]
-    assert (pod["node"], pod["would_be_placed_on"]) == (None, "node-0")
+    assert (pod["node"], pod["would_be_scheduled_on"]) == (None, "node-0")
     (row,) = ask("get jobs")["jobs"]
-    assert (row["phase"], row["placed"], row["would_be_placed_on"]) == ("Pending", 0, ["node-0"])
+    assert (row["phase"], row["placed"], row["would_be_scheduled_on"]) == ("Pending", 0, ["node-0"])
     assert ask("describe job one")["phase"] == "Pending"
-    assert ask("describe node node-0")["on_it"] == []
+    assert ask("describe node node-0")["pod_details"] == []
     assert ask("why one")["sentence"] == "would be placed on node-0 now"
     (board,) = ask("capacity")["boards"]
     assert (board["chips"]["used"], board["chips"]["free"]) == (0, 8)
@@ -118,7 +118,7 @@ def test_a_fault_of_a_node_on_which_a_job_would_be_placed_does_not_affect_it() -
     source = FilesSource(bundle, default_configuration(), shipped_catalog())
     (row,) = [row for row in source.get("jobs")["jobs"] if row["name"] == "whole-node"]
     # The network of a chip of it is faulty, which matters to gangs only.
-    assert row["would_be_placed_on"] == ["node-12"]
+    assert row["would_be_scheduled_on"] == ["node-12"]
     assert row["hurt"] == []
     assert source.why("default/whole-node")["faults"] == []
 

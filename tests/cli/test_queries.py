@@ -91,7 +91,7 @@ def test_why_as_json() -> None:
     assert answer["outcome"] == "pending"
     assert answer["reason"]["code"] == "gang-incomplete"
     assert answer["queue"] == {"name": "default", "position": 1, "waiting": 1, "ahead": []}
-    assert answer["near_misses"][1] == {
+    assert answer["closest_nodes"][1] == {
         "node": "node-4",
         "code": "node-not-wholly-free",
         "missing_chips": 1,

@@ -49,12 +49,12 @@ def test_every_report_adds_up_to_the_same(by: str) -> None:
     assert [total["board"] for total in document["totals"]] == ["910b-x8", "910-x8"]
     for total in document["totals"]:
         rows = [row for row in document["rows"] if row["board"] == total["board"]]
-        held = sum(row["held_chip_hours"] for row in rows)
-        assert held == pytest.approx(total["held_chip_hours"], abs=0.001)
+        held = sum(row["allocated_chip_hours"] for row in rows)
+        assert held == pytest.approx(total["allocated_chip_hours"], abs=0.001)
         assert sum(row["starts"] for row in rows) == total["starts"]
     assert sum(total["starts"] for total in document["totals"]) == 6
     for row in document["rows"]:
-        assert sum(row["held_by_day"]) == pytest.approx(row["held_chip_hours"], abs=0.001)
+        assert sum(row["allocated_by_day"]) == pytest.approx(row["allocated_chip_hours"], abs=0.001)
 
 
 @pytest.mark.parametrize("by", ["queue", "namespace", "user", "job", "board"])
@@ -67,7 +67,7 @@ def test_no_line_of_a_table_is_longer_than_80_columns(by: str) -> None:
 def test_what_is_open_counts_until_the_document_was_written(tmp_path: Path) -> None:
     hold = OpenHold("default", "910-x8", 8, start_of(DAY) + 3600, ["pod-1", "pod-2"])
     where = write(tmp_path, JobAccount("team", "train", "uid", holds=[hold]))
-    assert json.loads(report(f"{where} -o json").stdout)["totals"][0]["held_chip_hours"] == 16.0
+    assert json.loads(report(f"{where} -o json").stdout)["totals"][0]["allocated_chip_hours"] == 16.0
 
 
 def test_a_wait_counts_on_the_board_of_the_job_unless_it_has_several(tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_a_wait_counts_on_the_board_of_the_job_unless_it_has_several(tmp_path: P
     first = JobAccount("team", "a", "1", lines=[AccountLine("default", "910-x8", held=3600), wait])
     where = write(tmp_path, first)
     (row,) = json.loads(report(f"{where} -o json").stdout)["rows"]
-    assert (row["board"], row["held_chip_hours"], row["waited_hours"]) == ("910-x8", 1.0, 2.0)
+    assert (row["board"], row["allocated_chip_hours"], row["pending_hours"]) == ("910-x8", 1.0, 2.0)
     assert "board" not in report(where).stdout
     write(tmp_path, first, JobAccount("team", "b", "2", lines=[AccountLine("default", "910b-x8", held=7200)]))
     document = json.loads(report(f"{where} -o json").stdout)
-    found = [(row["board"], row["held_chip_hours"], row["waited_hours"]) for row in document["rows"]]
+    found = [(row["board"], row["allocated_chip_hours"], row["pending_hours"]) for row in document["rows"]]
     assert found == [("910b-x8", 2.0, 0.0), ("910-x8", 1.0, 0.0), ("", 0.0, 2.0)]
     assert [total["board"] for total in document["totals"]] == ["910b-x8", "910-x8", ""]
 
@@ -89,7 +89,9 @@ def test_a_namespace_selects_its_jobs() -> None:
     some = json.loads(report(f"{EXAMPLE} --group-by job -n team-b -o json").stdout)
     assert some["rows"] == [row for row in every["rows"] if row["namespace"] == "team-b"]
     assert {row["job"] for row in some["rows"]} == {"resnet", "probe"}
-    assert [(total["board"], total["held_chip_hours"]) for total in some["totals"]] == [("910-x8", 223.6667)]
+    assert [(total["board"], total["allocated_chip_hours"]) for total in some["totals"]] == [
+        ("910-x8", 223.6667)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_names_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
     where = write(tmp_path, *(JobAccount("team", name, name, name, lines=[line]) for name in names))
     rows = list(csv.DictReader(io.StringIO(report(f"{where} --group-by job -o csv").stdout)))
     assert sorted(row["job"] for row in rows) == sorted(["'=1+1", "'@a\"b", "a,b", "'-x", "plain"])
-    assert {row["held_chip_hours"] for row in rows} == {"1.0"}
+    assert {row["allocated_chip_hours"] for row in rows} == {"1.0"}
 
 
 def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:

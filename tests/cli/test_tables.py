@@ -193,7 +193,7 @@ def test_a_long_line_about_the_queue_keeps_its_empty_line_and_is_not_indented() 
     ahead = [f"team/job-{number}" for number in range(5)]
     answer: Any = {
         "queue": {"name": "default", "position": 9, "waiting": 9, "ahead": ahead},
-        "kept_chips": 0,
+        "reserved_chips": 0,
         "expected_start": None,
     }
     stream = io.StringIO()

@@ -161,7 +161,7 @@ def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster
 
 def check(document: Object, cluster: Cluster, *jobs: str) -> None:
     now = document["now"] // 1_000_000_000
-    told = {job: document["rows"][job]["held_chip_hours"] for job in jobs}
+    told = {job: document["rows"][job]["allocated_chip_hours"] for job in jobs}
     assert told == {job: pytest.approx(sum(held(cluster, job, now)) / 3600, abs=1e-4) for job in jobs}
 
 

@@ -273,7 +273,7 @@ def _accounting_is_possible(cluster: Cluster, began: float) -> None:
     def held() -> float:
         done = kubectl_ringwise(cluster.admin_config, "report", "--group-by", "job", "-o", "json")
         assert done.returncode == 0, done.stderr
-        return sum(float(row["held_chip_hours"]) for row in json.loads(done.stdout)["rows"]) * 3600
+        return sum(float(row["allocated_chip_hours"]) for row in json.loads(done.stdout)["rows"]) * 3600
 
     # Documents are written once a minute.
     recorded = cluster.wait(held, "accounting has recorded jobs")

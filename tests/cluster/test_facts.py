@@ -50,13 +50,13 @@ def check_pending(cluster: Cluster, name: str) -> None:
     """No command says that the pod is placed, or has chips."""
     row = job_row(cluster, name)
     assert (row["outcome"], row["phase"], row["placed"]) == ("pending", "Pending", 0)
-    assert row["would_be_placed_on"] == ["node-1"]
+    assert row["would_be_scheduled_on"] == ["node-1"]
     top = answer(cluster, "top", "--once")["status"]
     assert (top["placed"], top["waiting"]) == (0, 1)
     assert top["resources"]["huawei.com/Ascend910"]["used"] == 0
     assert answer(cluster, "describe", "job", f"{cluster.namespace}/{name}")["phase"] == "Pending"
     (shown,) = answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"]
-    assert (shown["node"], shown["would_be_placed_on"]) == (None, "node-1")
+    assert (shown["node"], shown["would_be_scheduled_on"]) == (None, "node-1")
 
 
 def test_without_a_scheduler_nothing_is_placed_and_doctor_fails(cluster: Cluster) -> None:
@@ -159,7 +159,7 @@ def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster
     assert 'Unsupported value: "Nonsense"' in sentence
     row = job_row(cluster, "train")
     assert (row["phase"], row["placed"], row["reason"]["message"]) == ("Pending", 0, sentence)
-    assert answer(cluster, "describe", "job", f"{cluster.namespace}/train")["all_pods"] == []
+    assert answer(cluster, "describe", "job", f"{cluster.namespace}/train")["pod_details"] == []
     assert answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"] == []
     # Corrected, it starts.
     cluster.api.delete(f"{JOBS}/train")

@@ -101,7 +101,7 @@ def test_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
     assert f'"address": "127.0.0.1:{other}"' in first.log()
     own = standby.request(path, token).document
     assert answer.document["reason"] == own["reason"]
-    assert "left_out" not in answer.document
+    assert "omitted" not in answer.document
     # The reader's token decides there, too.
     assert web.request(path, "no.such.token").refusal == (401, "token-invalid")
     second.process.kill()

@@ -63,7 +63,7 @@ def test_a_lab_folder_goes_on(lab: Path) -> None:
         states = {one["name"]: one["outcome"] for one in terminal.json("get jobs")["jobs"]}
         assert states == {"small": "suspended", "train": "ended", "waits": "placed"}
         report = terminal.json("report")
-        assert sum(row["held_chip_hours"] for row in report["rows"]) > 1
+        assert sum(row["allocated_chip_hours"] for row in report["rows"]) > 1
         terminal.ok("resume small")
         terminal.ok("advance 1m")
         assert "lab/small-worker-0" in terminal.seats()

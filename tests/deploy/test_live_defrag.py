@@ -90,7 +90,7 @@ def test_why_names_only_moves_that_budgets_allow(tmp_path: Path) -> None:
     assert "moves" in cures(why(tmp_path / "1", lambda api: guarded(api, 1)))
     forbidden = why(tmp_path / "2", lambda api: guarded(api, 0))
     assert "moves" not in cures(forbidden)
-    assert "left_out" not in forbidden
+    assert "omitted" not in forbidden
 
 
 def test_why_says_that_budgets_cannot_be_read(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_why_says_that_budgets_cannot_be_read(tmp_path: Path) -> None:
 
     document = why(tmp_path, prepare)
     assert "moves" in cures(document)
-    (line,) = document["left_out"]
+    (line,) = document["omitted"]
     assert line.startswith("disruption budgets: ")
 
 

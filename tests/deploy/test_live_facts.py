@@ -50,11 +50,11 @@ def test_a_decision_of_the_command_is_never_shown_as_a_placement(tmp_path: Path)
     found = json.loads(why.stdout)
     assert (found["outcome"], found["sentence"]) == ("pending", "would be placed on node-0 now")
     (place,) = found["pods"]
-    assert (place["node"], place["would_be_placed_on"]) == (None, "node-0")
+    assert (place["node"], place["would_be_scheduled_on"]) == (None, "node-0")
     (job,) = json.loads(jobs.stdout)["jobs"]
     for row in (job, json.loads(described.stdout)):
         assert (row["outcome"], row["phase"], row["placed"], row["nodes"]) == ("pending", "Pending", 0, [])
-        assert (row["would_be_placed_on"], row["reason_text"]) == (
+        assert (row["would_be_scheduled_on"], row["reason_message"]) == (
             ["node-0"],
             "would be placed on node-0 now",
         )
@@ -238,7 +238,7 @@ def test_pods_that_the_api_server_refused_are_not_shown(with_group: bool, tmp_pa
     (job,) = json.loads(jobs.stdout)["jobs"]
     for row in (job, json.loads(described.stdout)):
         assert (row["phase"], row["placed"], row["reason"]["message"]) == ("Pending", 0, message)
-    assert json.loads(described.stdout)["all_pods"] == []
+    assert json.loads(described.stdout)["pod_details"] == []
     assert json.loads(pods.stdout)["pods"] == []
 
 

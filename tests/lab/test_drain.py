@@ -26,7 +26,7 @@ def everything(server: LabServer) -> tuple[Any, ...]:
 
 
 def jobs(plan: Any) -> dict[str, tuple[str, float | None]]:
-    return {one["name"]: (one["outcome"], one["waits_seconds"]) for one in plan["jobs"]}
+    return {one["name"]: (one["outcome"], one["pending_seconds"]) for one in plan["jobs"]}
 
 
 def test_a_plan_says_who_moves_who_waits_and_changes_nothing(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None
         terminal.ok("advance 22s")
         found = terminal.json("describe queue capped")
         assert (found["used"], found["kept"]) == ({ASCEND910: 8}, {ASCEND910: 8})
-        assert found["kept_for"] == ["lab/train"]
+        assert found["reserved_quota_jobs"] == ["lab/train"]
         described = " ".join(terminal.ok("describe queue capped").split())
         assert "kept 8 Ascend910 for lab/train, which lost pods, for at most 1m40s" in described
         assert "8 Ascend910, and 8 Ascend910 kept" in " ".join(terminal.ok("get queues").split())

@@ -228,10 +228,10 @@ def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
         assert "  isolated: 6 (ringwise get chips --node node-0 says why)" in described
         # Free is what a new pod may have: of a closed node no chip is.
         terminal.submit(job("all", 4, 8))
-        misses = {one["node"]: one["text"] for one in terminal.json("why all")["near_misses"]}
+        misses = {one["node"]: one["text"] for one in terminal.json("why all")["closest_nodes"]}
         assert misses["node-0"] == "ring 1 has 2 of 4 chips free: faulty (1), isolated (1)"
         terminal.submit(pod("there", 2, node="node-2", holds="Ascend910-0,Ascend910-1"))
-        misses = {one["node"]: one["text"] for one in terminal.json("why all")["near_misses"]}
+        misses = {one["node"]: one["text"] for one in terminal.json("why all")["closest_nodes"]}
         assert misses["node-2"].startswith("ring 0 has 2 of 4 chips unused: held by there (2); and ")
 
 

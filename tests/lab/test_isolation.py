@@ -123,7 +123,7 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         terminal.ok(f"unisolate node-1 {way(tmp_path)}")
         assert "0 of 16 chips in use, 8 free only until a drain or a reservation" in words("top --once")
         (sums,) = terminal.json("top --once")["status"]["resources"].values()
-        assert (sums["free"], sums["before_drain"]) == (16, 8)
+        assert (sums["free"], sums["until_drain"]) == (16, 8)
         counted = words("capacity")
         assert "2 nodes with 16 chips: 0 used, 16 free" in counted
         assert f"8 of the free ones only for jobs that say they end before {time}: node-0 is" in counted

@@ -38,7 +38,7 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
         terminal.submit(fault_job("train", 3, **POD_LEVEL))
         terminal.ok("advance 5m")
         # What waits now counts until now.
-        assert terminal.json("why train --history")["waited_seconds"] == 300
+        assert terminal.json("why train --history")["pending_seconds"] == 300
         terminal.ok("advance 6m")
         assert {entry["kind"] for entry in terminal.json("why train --history")["entries"]} == {
             "submitted", "waits", "placed", "runs"

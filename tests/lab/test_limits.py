@@ -112,8 +112,8 @@ def test_a_job_is_warned_and_then_ended_or_requeued(terminal: Terminal, at_end: 
     (pod,) = terminal.json("get pods")["pods"]
     shown = terminal.json(f"describe pod {pod['name']}")
     assert "ringwise.io/max-run-time-end" in str(shown)
-    (row,) = terminal.json("limits")["run_times"]
-    assert (row["seconds"], row["at_end"]) == (3600, at_end)
+    (row,) = terminal.json("limits")["max_run_times"]
+    assert (row["seconds"], row["on_timeout"]) == (3600, at_end)
     then = "is ended" if at_end == "end" else "is requeued"
     (note,) = terminal.json("why train")["notes"]
     assert re.fullmatch(rf"it {then} at \S+: queue few lets jobs run for 1h", note)
@@ -150,7 +150,7 @@ def test_limits_survive_a_restart_of_the_lab(tmp_path: Path) -> None:
         terminal = Terminal(tmp_path)
         after = terminal.json("limits")
         assert after["limits"] == before["limits"]
-        assert after["run_times"] == before["run_times"]
+        assert after["max_run_times"] == before["max_run_times"]
         terminal.ok("advance 21m")
         assert phase(terminal, "train") == "Terminated"
 

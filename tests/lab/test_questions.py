@@ -217,10 +217,10 @@ def test_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytes
     with with_copies(tmp_path, nodes(4)):
         terminal.submit(*(job(f"runs-{n}", 1, 8) for n in range(4)), job("waits", 4, 8))
         whole = terminal.json("why waits")
-        assert "left_out" not in whole
+        assert "omitted" not in whole
         monkeypatch.setattr(why, "SearchBudget", lambda **more: fix_search.SearchBudget(60, 60, **more))
         cut = terminal.json("why waits")
-        assert cut["left_out"] == ["further cures: the search has used its steps"]
+        assert cut["omitted"] == ["further cures: the search has used its steps"]
         assert cut["reason"]["code"] == whole["reason"]["code"]
         assert len(cut["cures"]) < len(whole["cures"])
         assert "not looked at: further cures" in terminal.ok("why waits")
@@ -230,10 +230,10 @@ def test_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(4)):
         (whole,) = terminal.json("capacity")["boards"]
-        assert "left_out" not in whole
+        assert "omitted" not in whole
         monkeypatch.setattr(capacity_module, "CAPACITY_STEPS", 20)
         (cut,) = terminal.json("capacity")["boards"]
-        assert cut["left_out"] == ["some numbers are too low: the count has used its steps"]
+        assert cut["omitted"] == ["some numbers are too low: the count has used its steps"]
         assert [shape["jobs"] for shape in whole["shapes"][:2]] == [32, 16]
         assert [shape["jobs"] for shape in cut["shapes"][:2]] == [20, 0]
         assert "not looked at: some numbers are too low" in terminal.ok("capacity")
@@ -247,12 +247,12 @@ def test_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.
         terminal.ok("advance 10m")
         where = terminal.seats()["lab/long-worker-0"][0]
         whole = terminal.json(f"drain {where} --plan")
-        assert (whole["jobs"][0]["waits_seconds"], "left_out" in whole) == (1202.0, False)
+        assert (whole["jobs"][0]["pending_seconds"], "omitted" in whole) == (1202.0, False)
         monkeypatch.setattr(maintenance, "JOB_STEPS", 4)
         monkeypatch.setattr(maintenance, "PLAN_STEPS", 4)
         cut = terminal.json(f"drain {where} --plan")
-        assert (cut["jobs"][0]["outcome"], cut["jobs"][0]["waits_seconds"]) == ("waits", None)
-        (sentence,) = cut["left_out"]
+        assert (cut["jobs"][0]["outcome"], cut["jobs"][0]["pending_seconds"]) == ("waits", None)
+        (sentence,) = cut["omitted"]
         assert sentence.endswith("the plan has used its steps; a job that waits may start later")
         assert "not looked at: what happens after" in terminal.ok(f"drain {where} --plan")
 
@@ -269,6 +269,6 @@ def test_a_plan_leaves_out_a_large_backlog_and_says_so(
         whole = terminal.json(f"drain {where} --plan")
         monkeypatch.setattr(maintenance, "MAX_WAITING", 2)
         cut = terminal.json(f"drain {where} --plan")
-        assert cut.pop("left_out") == ["3 jobs that wait are left out: what is free now may be theirs"]
+        assert cut.pop("omitted") == ["3 jobs that wait are left out: what is free now may be theirs"]
         assert cut == whole
         assert json.dumps(terminal.json("get jobs")).count('"pending"') == 3

@@ -185,7 +185,7 @@ def test_a_node_that_breaks_is_said_in_the_list(tmp_path: Path) -> None:
         terminal.ok("cordon node-1")
         assert "night: node-1 is cordoned" in words(terminal, "get reservations")
         (found,) = terminal.json("get reservations")["reservations"]
-        assert [(one["node"], one["state"]) for one in found["troubles"]] == [("node-1", "cordoned")]
+        assert [(one["node"], one["state"]) for one in found["problems"]] == [("node-1", "cordoned")]
 
 
 def test_every_view_says_for_whom_the_nodes_are_kept(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_profile_has_defaults_N1() -> None:
     assert board.multi_pod == board.multi_pod_vendor == board.one_pod == {1, 2, 4}
     assert board.parameters == (("whole_card_penalty", 16),)
     assert board.ring_masks == (0b11, 0b1100)
-    assert not board.watches_network
+    assert not board.checks_network
 
 
 def test_requests_by_number_of_pods_N2() -> None:
@@ -114,7 +114,7 @@ def test_profiles_may_have_the_requests_of_the_vendor_N2() -> None:
         (
             changed('name = "mine"', 'name = "mine"\nwatch_network = true'),
             "watch_network",
-            "did you mean 'watches_network'?",
+            "did you mean 'checks_network'?",
         ),
         (changed('name = "mine"', 'name = "mine"\nsuperpod = "yes"'), "superpod", "must be true or false"),
         (

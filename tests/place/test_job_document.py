@@ -28,7 +28,7 @@ SWITCHES = job("train", 4, 8).replace(
 
 
 def test_every_field_of_place_is_in_the_document_of_a_job() -> None:
-    # `pods` is a number there; the pods are in `all_pods`.
+    # `pods` is a number there; the pods are in `pod_details`.
     assert {*get_type_hints(PlacedJobFields)} - {*get_type_hints(JobDocument)} == set()
     assert {*get_type_hints(PlacedPodFields)} - {*get_type_hints(JobPodFields)} == OF_PLACE_ALONE
 
@@ -54,7 +54,7 @@ def test_a_job_that_runs_is_described_as_place_shows_it(
         described = terminal.json("describe job lab/train")
     assert (placed["outcome"], described["class"]) == ("placed", placed["class"])
     assert len(placed["pods"]) == 4
-    for pod, shown in zip(placed["pods"], described["all_pods"], strict=True):
+    for pod, shown in zip(placed["pods"], described["pod_details"], strict=True):
         assert {name: shown[name] for name in OF_PODS} == {name: pod[name] for name in OF_PODS}
         assert shown[field] is not None
         # When it was decided is another time.

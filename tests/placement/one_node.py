@@ -84,7 +84,7 @@ def ask(board: Board, state: ClusterState, request: int, multi_pod: bool) -> Nod
     lab.job("train", chips=request)
     job = lab["train"]
     rule = chip_rule(board)
-    job.policy = ChipPolicy(CHIP, board, rule, multi_pod, multi_pod and board.watches_network)
+    job.policy = ChipPolicy(CHIP, board, rule, multi_pod, multi_pod and board.checks_network)
     state.watch_labels(key for key, _ in board.node_labels)
     asking = lab.session("topology910").node_selection(job, job.in_order[0])
     score, reason = asking.verdict(0)

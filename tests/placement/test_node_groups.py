@@ -21,10 +21,10 @@ def every_way(pods: list[int], groups: list[tuple[list[int], int]]) -> list[tupl
     """All ways that give every group its number, in the order in which they are preferred."""
     nodes = [(group, mask) for group, (masks, _) in enumerate(groups) for mask in masks]
     wanted = [count for _, count in groups]
-    left_out = len(pods) - sum(wanted)
-    if left_out < 0:
+    omitted = len(pods) - sum(wanted)
+    if omitted < 0:
         return []
-    choices: list[int | None] = [*range(len(nodes)), *[None] * left_out]
+    choices: list[int | None] = [*range(len(nodes)), *[None] * omitted]
     found = []
     for chosen in permutations(choices, len(pods)):
         used = [node for node in chosen if node is not None]

@@ -45,7 +45,7 @@ def hurt(view: SchedulerView) -> dict[str, list[str]]:
     while not rows.fill(100):
         pass
     for row in rows.jobs():
-        assert row["hurt_by"][:MAX_FAULTS] == found[row["name"]][:MAX_FAULTS]
+        assert row["affected_by"][:MAX_FAULTS] == found[row["name"]][:MAX_FAULTS]
     return {name: texts for name, texts in found.items() if texts}
 
 
@@ -146,7 +146,7 @@ def test_the_dashboard_follows_a_fault_that_begins_and_ends() -> None:
         scheduler.handle(seen(event), NOW + number + 1)
         change = rows.follow(number, NOW + number + 1)
         assert change is not None
-        assert [row["hurt_by"] for row in change["jobs"]] == [expected]
+        assert [row["affected_by"] for row in change["jobs"]] == [expected]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=6), st.integers(0, 15), st.data())

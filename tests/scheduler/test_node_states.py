@@ -257,8 +257,8 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
         if row["chips"][0]["free"] and {"draining", "reserved"} & {one["state"] for one in row["states"]}
     }
     assert {one.name: one.chips for one in board.drains} == later
-    assert board.chips.before_drain == sum(later.values())
-    assert [one[CHIP]["before_drain"] for one in totals] == [sum(later.values())] * len(totals)
+    assert board.chips.until_drain == sum(later.values())
+    assert [one[CHIP]["until_drain"] for one in totals] == [sum(later.values())] * len(totals)
     letters = "".join(row["chip_states"] for row in shown.nodes())
     assert letters.count(".") == counts["free"]
     assert letters.count("c") == counts["closed"]
@@ -294,7 +294,7 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
     for notes in ({}, {EXPECTED_DURATION: "1s"}):
         scheduler = scheduler_told(events, configuration=replace(usual, settings=settings))
         counts = chip_totals(scheduler.view, NOW)[CHIP]
-        usable = counts["free"] - (0 if notes else counts["before_drain"])
+        usable = counts["free"] - (0 if notes else counts["until_drain"])
         if not notes:
             (board,) = capacity(scheduler.view, NOW)
             (shape,) = (shape for shape in board.shapes if shape.form == "1 chip")
@@ -314,7 +314,7 @@ def test_at_the_time_of_a_drain_no_pod_comes_any_more_whatever_the_setting_is() 
 def test_capacity_says_where_chips_wait_for_a_drain() -> None:
     view = told(node("n1"), node("n2"), node("n10"), isolations(*_drained("n10", "n2")))
     (board,) = capacity(view, NOW)
-    assert (board.chips.free, board.chips.before_drain) == (24, 16)
+    assert (board.chips.free, board.chips.until_drain) == (24, 16)
     drawn = StringIO()
     print_capacity(Console(file=drawn, width=200), capacity_document([board]))
     assert (
@@ -323,7 +323,7 @@ def test_capacity_says_where_chips_wait_for_a_drain() -> None:
     ) in drawn.getvalue()
     # At that time they are closed.
     (board,) = capacity(view, NOW + SECOND)
-    assert (board.chips.free, board.chips.closed, board.chips.before_drain) == (8, 16, 0)
+    assert (board.chips.free, board.chips.closed, board.chips.until_drain) == (8, 16, 0)
 
 
 def test_blocks_are_counted_without_nodes_that_are_drained_later() -> None:

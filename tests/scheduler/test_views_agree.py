@@ -181,7 +181,7 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
             "labels": {},
             "taints": [],
             "object": None,
-            "on_it": [],
+            "pod_details": [],
         }
         text = drawn_text(print_node, whole)
         described.update(drawn_counts(text))

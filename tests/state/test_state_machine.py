@@ -43,7 +43,7 @@ class StateMachine(RuleBasedStateMachine):
     def start(self, board: Board, multi_pod: bool, self_maintain: bool) -> None:
         self.board, self.multi_pod = board, multi_pod
         self.rule_ = chip_rule(board)
-        self.withholds = multi_pod and board.watches_network
+        self.withholds = multi_pod and board.checks_network
         self.state = ClusterState(self_maintain=self_maintain)
         self.marks: list[tuple[int, tuple[object, ...]]] = []
         self.serial = 0

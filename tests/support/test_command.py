@@ -49,7 +49,7 @@ def test_objects_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) ->
     document = json.loads(made.stdout)
     assert document["missing"] == ["1 object that cannot be read"]
     others = ["1 object of the kind ConfigMap", "1 object of the kind Secret"]
-    assert document["left_out"] == ["messages and other free text", *others]
+    assert document["omitted"] == ["messages and other free text", *others]
     assert run("doctor", "-f", str(path)).exit_code in (0, 1)
 
 

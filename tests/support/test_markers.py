@@ -163,7 +163,7 @@ def test_text_is_in_a_bundle_on_request(tmp_path: Path) -> None:
     planter = _Planter(SHAPES["sentence"])
     path = tmp_path / "bundle.tar.gz"
     document = write_bundle(path, Contents("files", planter.lines()), shipped_catalog(()), with_text=True)
-    assert document["left_out"] == []
+    assert document["omitted"] == []
     content = gzip.decompress(path.read_bytes()).decode()
     batch = json.loads(next(line for line in content.splitlines() if line.startswith('{"number"')))
     assert (

@@ -27,9 +27,9 @@ class Mirror:
         return cls(document["nodes"], document["jobs"], document["queues"], document["totals"])
 
     def apply(self, change: DashboardChangeDocument | Mapping[str, Any]) -> None:
-        for name in change["removedNodes"]:
+        for name in change["removed_nodes"]:
             self.nodes.pop(name, None)
-        for number in change["removedJobs"]:
+        for number in change["removed_jobs"]:
             self.jobs.pop(number, None)
         self.nodes.update({row["name"]: row for row in change["nodes"]})
         self.jobs.update({row["id"]: row for row in change["jobs"]})

@@ -59,7 +59,7 @@ def test_manifests_are_shown_with_what_becomes_of_them() -> None:
         shown = document(f"{url}api/v1/snapshot")
         assert (shown["source"]["kind"], shown["source"]["live"]) == ("file", False)
         assert len(shown["nodes"]) == 16
-        found = {job["name"]: (job["outcome"], job["reason_text"]) for job in shown["jobs"]}
+        found = {job["name"]: (job["outcome"], job["reason_message"]) for job in shown["jobs"]}
         assert found["gang"] == ("pending", "would be placed on node-13, node-14, node-15 now")
         assert (found["large-gang"][0], found["three-chips"][0]) == ("pending", "refused")
         assert document(f"{url}api/v1/jobs/default/large-gang/why")["cures"]

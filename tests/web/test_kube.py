@@ -153,7 +153,7 @@ async def test_a_standby_replica_says_who_leads() -> None:
                 status, why = await second.get("api/v1/jobs/default/waits/why")
                 assert (status, why["outcome"]) == (200, "pending")
                 # What it does not know it says.
-                assert why["left_out"] == [MEMORY]
+                assert why["omitted"] == [MEMORY]
                 # Its journal does not have what the leader decided.
                 status, told = await second.get("api/v1/jobs/default/waits/history")
                 assert (status, told["error"]["code"]) == (503, "not-leading")
@@ -228,7 +228,7 @@ async def test_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
         status, why = await first.get(WAITS)
         assert (status, counted.taken()) == (200, [second.scheduler()])
         # The leader has looked whether it remembers more, and it does not: nothing is left out.
-        assert "left_out" not in why
+        assert "omitted" not in why
         assert why["reason"] == own[1]["reason"]
         async with first.session.post(f"{first.url}api/v1/what-if", json=MANIFEST) as response:
             assert response.status == 200
@@ -423,10 +423,10 @@ async def test_beside_a_cluster_the_reason_is_that_of_the_condition(case: str) -
             api.put(PODS, copy.deepcopy(one))
         async with beside(client) as page:
             (row,) = (await page.snapshot())["jobs"]
-            assert (row["outcome"], row["reason_code"], row["condition_of"]) == (outcome, reason, kind)
-            assert row["reason_text"].startswith(message)
-            assert len(row["reason_text"]) <= 300
-            assert bool(row["reason_text"]) == bool(message)
+            assert (row["outcome"], row["reason_code"], row["reason_source"]) == (outcome, reason, kind)
+            assert row["reason_message"].startswith(message)
+            assert len(row["reason_message"]) <= 300
+            assert bool(row["reason_message"]) == bool(message)
 
 
 async def test_beside_a_cluster_a_condition_is_followed_alone() -> None:
@@ -440,7 +440,7 @@ async def test_beside_a_cluster_a_condition_is_followed_alone() -> None:
             mirror = Mirror.of_document(first)
 
             def told() -> dict[str, str]:
-                return {row["name"]: row["reason_text"] for row in mirror.jobs.values()}
+                return {row["name"]: row["reason_message"] for row in mirror.jobs.values()}
 
             assert told() == {"gang": "", "alone": ""}
             path = f"{page.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"

@@ -191,7 +191,7 @@ def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
     assert change is not None
     (row,) = change["jobs"]
     assert row["reason_code"] == "cluster-too-small"
-    assert "16" in row["reason_text"]
+    assert "16" in row["reason_message"]
     assert row["outcome"] == "pending"
     assert change["totals"]["waiting"] == 1
 
@@ -211,7 +211,7 @@ def test_a_long_message_is_shortened() -> None:
     client.scheduler.handle(seen(gang("x" * 250, 1, 3, queue="y" * 250)), NOW + 1)
     change = client.follow()
     assert change is not None
-    assert len(change["jobs"][0]["reason_text"]) <= 300
+    assert len(change["jobs"][0]["reason_message"]) <= 300
 
 
 def test_health_letters() -> None:

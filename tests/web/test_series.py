@@ -18,7 +18,7 @@ def chips(used: int, free: int, fragmentation: float = 0.0) -> DashboardChips:
         "reserved": 0,
         "closed": 0,
         "isolated": 0,
-        "before_drain": 0,
+        "until_drain": 0,
         "fragmentation": fragmentation,
     }
 

@@ -1,6 +1,6 @@
 """`ringwise bench decide`: what one decision costs, beside a scan over all nodes.
 
-A mixed stream of placements and releases (1, 2, 4 and 8 chips) at 85 % utilisation
+A mixed stream of placements and releases (1, 2, 4 and 8 chips) at 85 % utilization
 on 910 x8 nodes. The scan asks the same rule about every node and picks the best;
 both must choose the same node each time they are compared.
 """
@@ -32,7 +32,7 @@ def _any(_shape: NodeShape) -> bool:
 
 
 class Stream:
-    """A cluster that is kept at its utilisation by placing and releasing pods."""
+    """A cluster that is kept at its utilization by placing and releasing pods."""
 
     def __init__(self, nodes: int, seed: int = 7) -> None:
         self.random = random.Random(seed)
@@ -85,7 +85,7 @@ class Stream:
         self.state.drop_pod(uid)
 
     def make_room(self) -> None:
-        """Let pods end until the cluster is below its utilisation again."""
+        """Let pods end until the cluster is below its utilization again."""
         while self.used >= UTILISATION * self.capacity:
             self.release_one()
 

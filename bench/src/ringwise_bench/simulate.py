@@ -168,7 +168,7 @@ def _read(source: _Source, days: int | None) -> JudgedTrace | None:
     if days is not None and jobs and jobs[-1].submitted >= days * DAY:
         jobs = tuple(job for job in jobs if job.submitted < days * DAY)
         name = f"{name}, {days} days"
-    plan = Plan(name, Cluster(), (), trace=jobs, left_out=trace.left_out, load=LOAD, estimates=False)
+    plan = Plan(name, Cluster(), (), trace=jobs, omitted=trace.omitted, load=LOAD, estimates=False)
     return JudgedTrace(name, plan)
 
 
@@ -241,12 +241,12 @@ def _figures(workload: JudgedTrace, row: _Row) -> Iterator[Measured]:
     bound, title = runs.bound, f"{workload.name} ({runs.nodes} nodes)"
     best, documents, with_moves = map(_mean_wait, (bound, strict, moved))
     cells["nodes"], cells["jobs"] = f"{runs.nodes:,}", f"{len(bound.jobs):,}"
-    cells["left out"] = f"{runs.left_out:,}"
+    cells["left out"] = f"{runs.omitted:,}"
     cells["bound"] = f"{best / HOUR:.3f} h"
     cells["early"] = f"{_early(bound, strict, moved)}"
     cells["moved"] = f"{moved.moves.jobs:,}"
     yield shown(f"{title}: jobs", len(bound.jobs), "")
-    yield shown(f"{title}: jobs left out", runs.left_out, "")
+    yield shown(f"{title}: jobs left out", runs.omitted, "")
     yield shown(f"{title}: mean wait of the bound", best / HOUR, "h")
     yield at_most(f"{title}: jobs that start before the bound, strict", _early(bound, strict, moved), "", 0)
     for measured in _distance(workload.name, title, best, documents, with_moves):
@@ -284,13 +284,13 @@ class _Runs:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.bound: RunOutcome
-        self.nodes = self.left_out = 0
+        self.nodes = self.omitted = 0
 
     def __call__(self, variant: Variant) -> RunOutcome:
         comparison = Comparison(replace(self._plan, variants=(variant,)))
         comparison.run(_Teller(self._plan.title))
         self.bound, outcome = comparison.outcomes
-        self.nodes, self.left_out = comparison.nodes, comparison.left_out.total()
+        self.nodes, self.omitted = comparison.nodes, comparison.omitted.total()
         return outcome
 
 

@@ -116,4 +116,4 @@ def _board_problems(
 def _links(board: Board) -> str:
     """Return the groups of chips that are linked, as the profile has them."""
     groups = " | ".join(" ".join(map(str, ring)) for ring in board.rings)
-    return f"{board.ring_word}s: {groups}" if groups else "no links between chips"
+    return f"{board.ring_kind}s: {groups}" if groups else "no links between chips"

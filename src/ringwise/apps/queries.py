@@ -67,11 +67,11 @@ def plan_moves(
         return ([], {job.key: found.reason}, []) if isinstance(found, NoPlan) else ([found], {}, [])
     plans, without = find_plans(view, now, disruption_budgets=budgets)
     costly = sum(reason.code == PLAN_TOO_COSTLY.code for reason in without.values())
-    left_out = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []
+    omitted = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []
     return (
         plans,
         {key: reason for key, reason in without.items() if reason.code in _TOLD},
-        left_out,
+        omitted,
     )
 
 

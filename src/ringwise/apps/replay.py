@@ -32,7 +32,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
     scheduler: Scheduler | None = None
     before: Recorded | None = None
     batches = events = commands = 0
-    left_out = _LeftOut()
+    omitted = _LeftOut()
     difference: DifferenceFields | None = None
     with closing(journal.batches) as recorded_batches:
         for recorded in recorded_batches:
@@ -50,7 +50,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
                     )
             before = recorded
             if scheduler is None:
-                left_out.add(recorded)
+                omitted.add(recorded)
                 continue
             answer = scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
             batches += 1
@@ -60,12 +60,12 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
             difference = _compare(recorded, _decisions(recorded.commands), _decisions(again))
             if difference is not None:
                 break
-    if left_out.batches and not batches:
-        raise JournalError(f"{journal.first.path}: {left_out}; no file holds the start of a scheduler")
-    notes = [*journal.notes, *([str(left_out)] if left_out.batches else ())]
+    if omitted.batches and not batches:
+        raise JournalError(f"{journal.first.path}: {omitted}; no file holds the start of a scheduler")
+    notes = [*journal.notes, *([str(omitted)] if omitted.batches else ())]
     return ReplayDocument(
         identical=difference is None,
-        written_by=journal.first.written_by,
+        recorded_by=journal.first.written_by,
         batches=batches,
         events=events,
         commands=commands,

@@ -188,9 +188,9 @@ class Metrics(MetricSet):
         for family in (self._before_drain, self._capacity, self._chips, self._unusable):
             family.keep(names)
 
-    def chips(self, resource: str, capacity: int, counts: Mapping[str, int], before_drain: int) -> None:
-        """`before_drain`: of the free ones, on nodes that are drained or reserved later."""
-        self._before_drain.set(before_drain, resource)
+    def chips(self, resource: str, capacity: int, counts: Mapping[str, int], until_drain: int) -> None:
+        """`until_drain`: of the free ones, on nodes that are drained or reserved later."""
+        self._before_drain.set(until_drain, resource)
         self._capacity.set(capacity, resource)
         for state, count in counts.items():
             self._chips.set(count, resource, state)

@@ -468,9 +468,9 @@ class NodeChips:
         if not self.states.used:
             return {}
         found: dict[int, tuple[Pod, bool]] = {}
-        on_it = [self._cluster.pods[uid] for uid in self._cluster.pods_on[self._number]]
+        pods_here = [self._cluster.pods[uid] for uid in self._cluster.pods_on[self._number]]
         own = sorted(
-            (one for one in on_it if one.pod.cls.resource == self.resource), key=lambda one: one.pod.key
+            (one for one in pods_here if one.pod.cls.resource == self.resource), key=lambda one: one.pod.key
         )
         for placement in own:
             for chip in chips_of(placement.chips):

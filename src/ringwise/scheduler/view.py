@@ -215,7 +215,7 @@ class SchedulerView:
         found = [(key, self.jobs.get(key)) for key in self._usage.kept.jobs_in(name)]
         return [key if job is None else f"{job.namespace}/{job.name}" for key, job in found]
 
-    def kept_until(self, queue: str) -> int | None:
+    def reserved_quota_until(self, queue: str) -> int | None:
         """When the last of what is kept in the queue is free, in nanoseconds, unless more pods are lost."""
         times = [self.kept_for(key)[1] for key in self._usage.kept.jobs_in(queue)]
         return max((time for time in times if time is not None), default=None)

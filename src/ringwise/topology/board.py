@@ -16,7 +16,7 @@ class Board:
     """A board profile. Read from a file, never changed.
 
     `rings` are the groups of chips with a fast link between them: HCCS rings,
-    meshes or cards, as named by `ring_word`. The three request sets hold the
+    meshes or cards, as named by `ring_kind`. The three request sets hold the
     numbers of chips that one pod may request (rule N2).
     """
 
@@ -31,7 +31,7 @@ class Board:
     #: The same under `multi-pod-requests: vendor`.
     multi_pod_vendor: frozenset[int]
     rings: tuple[tuple[int, ...], ...] = ()
-    ring_word: str = "ring"
+    ring_kind: str = "ring"
     parameters: tuple[tuple[str, RuleParameter], ...] = ()
     #: Values of `huawei.com/schedule_policy` that choose this board.
     policies: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Board:
     node_labels: Labels = ()
     #: Chips with network faults are withheld from multi-pod jobs. On SuperPoD boards only from jobs
     #: that span several logical SuperPoDs.
-    watches_network: bool = False
+    checks_network: bool = False
     superpod: bool = False
     #: Nodes of a rack, on boards whose SuperPoDs have racks; 0: they have none.
     rack_nodes: int = 0

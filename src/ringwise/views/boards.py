@@ -55,7 +55,7 @@ def rings_text(board: Board) -> str:
     if not board.rings:
         return "none"
     sizes = sorted({len(ring) for ring in board.rings})
-    return f"{counted(board.rings, board.ring_word)} of {' and '.join(map(str, sizes))}"
+    return f"{counted(board.rings, board.ring_kind)} of {' and '.join(map(str, sizes))}"
 
 
 def chosen_by(board: Board) -> list[str]:

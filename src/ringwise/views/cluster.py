@@ -198,14 +198,14 @@ class JobView:
     def row(self, text_of: Callable[[Reason], str] | None = None) -> JobRow:
         """What the dashboard shows of it, and every document contains.
 
-        `text_of` is `reason_text`, for who remembers what it said of a reason.
+        `text_of` is `reason_message`, for who remembers what it said of a reason.
         """
-        outcome, code, text, condition_of = self.outcome, "", "", ""
+        outcome, code, text, reason_source = self.outcome, "", "", ""
         if self.reason is not None:
-            code, text = self.reason.code, (text_of or reason_text)(self.reason)
+            code, text = self.reason.code, (text_of or reason_message)(self.reason)
         elif self.written is not None and outcome in ("pending", "refused"):
             told = self.written
-            code, text, condition_of = told.reason, shortened(told.message), told.kind
+            code, text, reason_source = told.reason, shortened(told.message), told.kind
         elif self.would_be_nodes and outcome == "pending":
             text = would_be_placed(self.would_be_nodes, partly=self.placed > 0)
         return {
@@ -221,9 +221,9 @@ class JobView:
             "chips": self.chips,
             "created": self.created,
             "reason_code": code,
-            "reason_text": text,
-            "condition_of": condition_of,
-            "hurt_by": _fault_texts(self.hurt),
+            "reason_message": text,
+            "reason_source": reason_source,
+            "affected_by": _fault_texts(self.hurt),
             "moves": list(self.moves),
             "expected_start": None if self.start is None else expected_start_fields(self.start, self.now),
         }
@@ -240,12 +240,12 @@ class JobView:
             "never": self.never,
             "hurt": [job_fault_fields(one) for one in self.hurt],
             "notes": [] if self.job is None else list(self.job.refused_classes.values()),
-            "would_be_placed_on": list(self.would_be_nodes),
+            "would_be_scheduled_on": list(self.would_be_nodes),
         }
         if not document["notes"]:
             del document["notes"]
-        if not document["would_be_placed_on"]:
-            del document["would_be_placed_on"]
+        if not document["would_be_scheduled_on"]:
+            del document["would_be_scheduled_on"]
         return document
 
 
@@ -273,7 +273,7 @@ def with_starts(
     return found
 
 
-def reason_text(reason: Reason) -> str:
+def reason_message(reason: Reason) -> str:
     return shortened(reason.message)
 
 
@@ -678,7 +678,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "used": plain(objects.view.used_by_queue(queue.name)),
                 "share": {**shares.of(queue.name)},
                 "kept": plain(objects.view.kept_in_queue(queue.name)),
-                "kept_for": objects.view.jobs_kept_in_queue(queue.name),
+                "reserved_quota_jobs": objects.view.jobs_kept_in_queue(queue.name),
                 "jobs": len(own),
                 "waiting": sum(1 for view in own if view.outcome == "pending"),
             }
@@ -720,7 +720,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, cures: bool =
             "reason": None if reason is None else reason.as_json(),
         }
         if nodes := would_be_nodes(view, [pod]):
-            fields["would_be_placed_on"] = nodes[0]
+            fields["would_be_scheduled_on"] = nodes[0]
         found.append(fields)
     return found
 
@@ -740,7 +740,7 @@ def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dic
             "reserved": counts["reserved"],
             "closed": counts["closed"],
             "free": counts["free"],
-            "before_drain": drained.get(resource, 0),
+            "until_drain": drained.get(resource, 0),
         }
         for resource, counts in sorted(chip_counts(view.cluster, now, within).items())
         if counts["chips"]

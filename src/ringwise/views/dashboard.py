@@ -25,7 +25,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import (
     JobView,
-    reason_text,
+    reason_message,
     vcjob_view,
     view_of_foreign,
     view_of_job,
@@ -190,9 +190,9 @@ class DashboardRows:
             "sequence": sequence,
             "time": rfc3339(now),
             "nodes": list(nodes.values()),
-            "removedNodes": sorted(removed),
+            "removed_nodes": sorted(removed),
             "jobs": jobs,
-            "removedJobs": removed_jobs,
+            "removed_jobs": removed_jobs,
             "queues": queues,
             "totals": self.totals(),
         }
@@ -348,7 +348,7 @@ class DashboardRows:
         known = self._messages.get(key)
         if known is not None and known[0] is reason:
             return known[1]
-        text = reason_text(reason)
+        text = reason_message(reason)
         self._messages[key] = reason, text
         return text
 

@@ -41,7 +41,7 @@ class NodeCounts:
     closed: int = 0
     free: int = 0
     #: Of the free ones: on nodes that are drained later, for jobs that end before.
-    before_drain: int = 0
+    until_drain: int = 0
     #: Free chips on nodes with chips in use.
     beside_used: int = 0
 
@@ -53,7 +53,7 @@ class NodeCounts:
         self.reserved += times * other.reserved
         self.closed += times * other.closed
         self.free += times * other.free
-        self.before_drain += times * other.before_drain
+        self.until_drain += times * other.until_drain
         self.beside_used += times * other.beside_used
 
 
@@ -163,7 +163,7 @@ def _chips(counts: NodeCounts) -> DashboardChips:
         "reserved": counts.reserved,
         "closed": counts.closed,
         "free": counts.free,
-        "before_drain": counts.before_drain,
+        "until_drain": counts.until_drain,
         "fragmentation": round(counts.beside_used / counts.free, 4) if counts.free else 0.0,
     }
 
@@ -200,5 +200,5 @@ def _board_row(board: Board, resource: str, label: str) -> DashboardBoard:
         accelerator=label,
         chips=board.chips_per_node,
         rings=[list(ring) for ring in board.rings],
-        ring_word=board.ring_word,
+        ring_kind=board.ring_kind,
     )

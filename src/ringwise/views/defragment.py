@@ -24,7 +24,7 @@ def defrag_plan_document(
     now: int,
     plans: Sequence[MovePlan],
     without: Mapping[str, Reason],
-    left_out: Sequence[str] = (),
+    omitted: Sequence[str] = (),
 ) -> DefragPlanDocument:
     """What `ringwise defrag --plan -o json` prints."""
     document: DefragPlanDocument = {
@@ -33,8 +33,8 @@ def defrag_plan_document(
         "plans": [_plan(view, plan) for plan in plans],
         "without_plan": [_without(view, key, reason) for key, reason in without.items()],
     }
-    if left_out:
-        document["left_out"] = list(left_out)
+    if omitted:
+        document["omitted"] = list(omitted)
     return document
 
 

@@ -34,12 +34,12 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
         "faults": list(explanation.faults),
         "reason": None if explanation.reason is None else explanation.reason.as_json(),
         "refusals": None if refusals is None else refusals.counts,
-        "refusal_examples": None
+        "rejection_examples": None
         if refusals is None
         else {code: refusals.examples[code] for code in refusals.counts},
-        "refused_pod": None if refusals is None else refusals.pod,
+        "checked_pod": None if refusals is None else refusals.pod,
         "fitting_nodes": None if refusals is None else refusals.fits,
-        "near_misses": [
+        "closest_nodes": [
             {
                 "node": miss.node,
                 "missing_chips": miss.missing,
@@ -54,10 +54,10 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
             "waiting": explanation.waiting,
             "ahead": list(explanation.ahead),
         },
-        "kept_chips": explanation.kept,
+        "reserved_chips": explanation.kept,
         "expected_start": None if start is None else expected_start_fields(start, now),
         "cures": [
-            {"kind": cure.kind, "text": cure.text, "contested_by": cure.contested}
+            {"kind": cure.kind, "text": cure.text, "conflicting_jobs": cure.contested}
             for cure in explanation.cures
         ],
         "pods": [_location(location) for location in explanation.locations],
@@ -65,8 +65,8 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
     }
     if explanation.notes:
         document["notes"] = list(explanation.notes)
-    if explanation.left_out:
-        document["left_out"] = list(explanation.left_out)
+    if explanation.omitted:
+        document["omitted"] = list(explanation.omitted)
     return document
 
 
@@ -122,12 +122,12 @@ def document_without_gang(view: JobView, now: int) -> WhyDocument:
         "faults": [],
         "reason": None if view.reason is None else view.reason.as_json(),
         "refusals": None,
-        "refusal_examples": None,
-        "refused_pod": None,
+        "rejection_examples": None,
+        "checked_pod": None,
         "fitting_nodes": None,
-        "near_misses": [],
+        "closest_nodes": [],
         "queue": {"name": view.queue, "position": None, "waiting": 0, "ahead": []},
-        "kept_chips": 0,
+        "reserved_chips": 0,
         "expected_start": None,
         "cures": [],
         "pods": [],
@@ -148,7 +148,7 @@ def _location(location: PodLocation) -> PodLocationFields:
     if location.rack is not None:
         document["rack"] = location.rack
     if location.node is not None and not location.bound:
-        document["would_be_placed_on"] = location.node
+        document["would_be_scheduled_on"] = location.node
     return document
 
 

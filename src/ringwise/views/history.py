@@ -44,8 +44,8 @@ def history_document(history: JobHistory, until: int, notes: Iterable[str] = ())
         "until": time_text(until),
         "faults": history.faults,
         "moved_pods": history.moved,
-        "waited_seconds": seconds(history.time_in(PLACED) + waits),
-        "waits_for": reasons[-1] if reasons and history.waiting_since is not None else None,
+        "pending_seconds": seconds(history.time_in(PLACED) + waits),
+        "pending_reason": reasons[-1] if reasons and history.waiting_since is not None else None,
         "notes": list(notes),
         "entries": [entry_document(entry) for entry in history.entries],
         "runs": runs_of(history.entries),
@@ -94,7 +94,7 @@ def entry_document(entry: HistoryEntry) -> HistoryEntryFields:
         "kind": entry.kind,
         "code": entry.code or None,
         "text": entry.text,
-        "took_seconds": None if entry.took is None else seconds(entry.took),
+        "duration_seconds": None if entry.took is None else seconds(entry.took),
         "pods": [step_fields(step) for step in entry.pods],
     }
 
@@ -109,7 +109,7 @@ def timeline_fields(start: int, entries: Iterable[tuple[str, HistoryEntry]]) -> 
             "job": job or None,
             "kind": entry.kind,
             "text": entry.text,
-            "took_seconds": None if entry.took is None else seconds(entry.took),
+            "duration_seconds": None if entry.took is None else seconds(entry.took),
             "pods": [step_fields(step) for step in entry.pods],
         }
         for job, entry in entries

@@ -35,8 +35,8 @@ def _of_rows(rows: list[IdleFields], now: int) -> IdleDocument:
     return {
         "schema": "ringwise.io/idle/v1",
         "now": now,
-        "below_percent": IDLE_BELOW,
-        "measured_for": MEASURED_FOR,
+        "threshold_percent": IDLE_BELOW,
+        "min_measured_seconds": MEASURED_FOR,
         "chips": sum(row["chips"] for row in rows),
         "idle_chips": sum(row["idle_chips"] for row in rows),
         "unknown_chips": sum(row["unknown_chips"] for row in rows),

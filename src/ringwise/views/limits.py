@@ -53,7 +53,7 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
         "schema": "ringwise.io/limits/v1",
         "now": now,
         "limits": rows,
-        "run_times": _run_times(view, now),
+        "max_run_times": _run_times(view, now),
         "problems": problems,
     }
 
@@ -82,7 +82,7 @@ def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
         {
             "queue": name,
             "seconds": limits.longest_run_time // SECOND,
-            "at_end": "requeue" if limits.at_end == REQUEUE else "end",
+            "on_timeout": "requeue" if limits.at_end == REQUEUE else "end",
             "next_end": ends.get(name),
         }
         for name, limits in sorted(view.limits.queues.items(), key=lambda item: natural_key(item[0]))

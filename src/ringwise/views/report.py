@@ -120,7 +120,7 @@ def report_document(
     days = days_between(period.first, period.last)
     number = {day: position for position, day in enumerate(days)}
     sums: dict[_Key, AccountLine] = {}
-    held_by_day: dict[_Key, list[int]] = {}
+    allocated_by_day: dict[_Key, list[int]] = {}
     totals: dict[str, AccountLine] = {}
     shown = [one for one in chosen if one.day in number]
     latest = max(by_day, default="")
@@ -132,9 +132,9 @@ def report_document(
             for line in (*job.lines, *_open(job, one, end)):
                 key = _group(job, line, by), line.board
                 if key not in sums:
-                    sums[key], held_by_day[key] = AccountLine(), [0] * len(days)
+                    sums[key], allocated_by_day[key] = AccountLine(), [0] * len(days)
                 sums[key].add(line)
-                held_by_day[key][number[one.day]] += line.held
+                allocated_by_day[key][number[one.day]] += line.held
                 totals.setdefault(line.board, AccountLine()).add(line)
     _merge_waits(sums)
     boards = {((), board): line for board, line in totals.items()}
@@ -149,7 +149,7 @@ def report_document(
         "by": by,
         "days": days,
         "notes": list(period.notes),
-        "rows": [_row(key, sums[key], held_by_day[key]) for key in ordered],
+        "rows": [_row(key, sums[key], allocated_by_day[key]) for key in ordered],
         "totals": [
             _total(board, line)
             for (_, board), line in sorted(
@@ -158,7 +158,7 @@ def report_document(
         ],
         "gaps": [{"since": since * SECOND, "until": end * SECOND} for since, end in gaps],
         "merged_jobs": sum(one.merged for one in shown),
-        "given_up_before": max((one.given_up for one in chosen), default="") or None,
+        "discarded_before": max((one.given_up for one in chosen), default="") or None,
         "unreadable": unreadable,
     }
 
@@ -211,7 +211,7 @@ def _row(key: _Key, line: AccountLine, by_day: list[int]) -> ReportRowFields:
         "board": board,
     }
     amounts = _amounts(line)
-    return cast("ReportRowFields", {**names, **amounts, "held_by_day": [_hours(one) for one in by_day]})
+    return cast("ReportRowFields", {**names, **amounts, "allocated_by_day": [_hours(one) for one in by_day]})
 
 
 def _total(board: str, line: AccountLine) -> BoardTotalFields:
@@ -220,11 +220,11 @@ def _total(board: str, line: AccountLine) -> BoardTotalFields:
 
 def _amounts(line: AccountLine) -> AmountFields:
     return {
-        "held_chip_hours": _hours(line.held),
+        "allocated_chip_hours": _hours(line.held),
         "uncertain_chip_hours": _hours(line.uncertain),
         "lost_chip_hours": {cause: _hours(work) for cause, work in sorted(line.lost.items())},
-        "waited_hours": _hours(line.waited),
-        "uncertain_waited_hours": _hours(line.waited_uncertain),
+        "pending_hours": _hours(line.waited),
+        "uncertain_pending_hours": _hours(line.waited_uncertain),
         "starts": line.starts,
         "failures": line.failures,
         "clamped": line.clamped,

@@ -45,7 +45,7 @@ def _fields(
         "by": one.by,
         "at": time_text(one.created) if one.created else "",
         "reason": one.reason,
-        "troubles": list(_troubles(view, one, now)),
+        "problems": list(_troubles(view, one, now)),
         "running": [{"job": run.job, "pods": run.pods, "ends": run.ends} for run in running],
     }
 

@@ -13,7 +13,7 @@ from ringwise.kube.watch.readers import GroupReader, GroupStatus, ObservedGroup
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence
-from ringwise.kube.write.tenant_text import reason_text
+from ringwise.kube.write.tenant_text import reason_message
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
@@ -64,9 +64,9 @@ def events(api: FakeApiServer) -> list[tuple[str, str, str]]:
 
 def test_the_text_of_a_reason_has_only_cures_that_were_tried() -> None:
     assert reason().cures == ("wait for 8 chips",)
-    assert reason_text(reason(), "default") == "1 of 8 chips are free"
+    assert reason_message(reason(), "default") == "1 of 8 chips are free"
     tried = reason().with_cures(["with 1 chip it would start"]).with_hints(["the node is old"])
-    assert reason_text(tried, "default") == (
+    assert reason_message(tried, "default") == (
         "1 of 8 chips are free; the node is old. What would help now: with 1 chip it would start"
     )
     assert rfc3339(1_700_000_000_500_000_000) == "2023-11-14T22:13:20Z"
@@ -82,7 +82,7 @@ async def test_the_reason_of_a_pending_group_is_on_the_group_and_its_job() -> No
         await one.writer.finish()
         condition = one.groups()["conditions"][0]
         assert condition["reason"] == "NotEnoughResources"
-        assert condition["message"] == reason_text(reason(), "default")
+        assert condition["message"] == reason_message(reason(), "default")
         assert {(kind, reason_) for kind, reason_, _ in events(one.api)} == {
             ("PodGroup", "Unschedulable"),
             ("Job", "PodGroupPending"),
@@ -194,7 +194,7 @@ async def test_bindings_come_before_all_status_but_that_which_controllers_wait_f
         conditions = one.api.get(PODS, "default/train")["status"]["conditions"]
         assert conditions[0]["type"] == "PodScheduled"
         assert conditions[0]["status"] == "False"
-        assert ("Pod", "FailedScheduling", reason_text(reason(), "default")) in events(one.api)
+        assert ("Pod", "FailedScheduling", reason_message(reason(), "default")) in events(one.api)
 
 
 async def test_bindings_that_never_end_delay_status_for_a_limited_time() -> None:

@@ -10,7 +10,7 @@ from ringwise.framework.reasons import INTERNAL_ERROR, UNKNOWN_QUEUE
 from ringwise.kube.write import event_recorder, executor, status
 from ringwise.kube.write.event_recorder import ObjectEvent, ObjectReference
 from ringwise.kube.write.executor import job_status
-from ringwise.kube.write.tenant_text import MAX_TEXT, cut_text, reason_text
+from ringwise.kube.write.tenant_text import MAX_TEXT, cut_text, reason_message
 from ringwise.kubeclient.resources import POD_GROUPS
 from ringwise.messages.commands import SetJobStatus
 from ringwise.messages.event_reasons import EventReason
@@ -64,7 +64,7 @@ def test_everything_that_is_written_is_cut() -> None:
     event = ObjectEvent(ObjectReference.to(POD_GROUPS, "team", "a"), EventReason.UNSCHEDULABLE, long)
     job = SetJobStatus("team/a", "Failed", "why", long)
     told = (
-        reason_text(LONG(problem=long), "team"),
+        reason_message(LONG(problem=long), "team"),
         event.body(0)["message"],
         job_status(job)["state"]["message"],
     )
@@ -86,12 +86,12 @@ def test_everything_that_is_written_is_cut() -> None:
 def test_no_object_of_another_namespace_is_named(reason: Reason) -> None:
     """`why` and `doctor` name it (N7)."""
     assert "rival/secret-0" in reason.message
-    told = reason_text(reason, "team")
+    told = reason_message(reason, "team")
     assert "secret" not in told
     assert "rival" not in told
     if reason.code != INTERNAL_ERROR.code:
         assert "of another namespace" in told
-        assert reason_text(reason, "rival") == reason.message
+        assert reason_message(reason, "rival") == reason.message
 
 
 def test_there_is_one_way_to_the_text_of_a_condition() -> None:
@@ -100,5 +100,5 @@ def test_there_is_one_way_to_the_text_of_a_condition() -> None:
         source = inspect.getsource(module)
         assert ".reason.message" not in source, module.__name__
         written = [line for line in source.splitlines() if '"message":' in line]
-        allowed = ("cut_text(", "reason_text(", '"message": text', "None", '""', "last.message")
+        allowed = ("cut_text(", "reason_message(", '"message": text', "None", '""', "last.message")
         assert all(any(one in line for one in allowed) for line in written), (module.__name__, written)

@@ -90,7 +90,7 @@ def rows(kept: Kept, days_ago: int = 0) -> dict[str | None, ReportRowFields]:
 
 
 def amounts(row: ReportRowFields) -> tuple[int, int]:
-    return round(row["held_chip_hours"] * 3600), round(row["waited_hours"] * 3600)
+    return round(row["allocated_chip_hours"] * 3600), round(row["pending_hours"] * 3600)
 
 
 each_flood = pytest.mark.parametrize(
@@ -253,5 +253,5 @@ def test_more_namespaces_and_queues_than_fit_become_one_line_of_each_board(small
     report = report_document(
         sorted(kept.documents.items()), ReportPeriod(day_of(NOON), day_of(NOON)), "board", kept.now * SECOND
     )
-    held = {row["board"]: round(row["held_chip_hours"] * 3600) for row in report["rows"]}
+    held = {row["board"]: round(row["allocated_chip_hours"] * 3600) for row in report["rows"]}
     assert held == dict.fromkeys(boards, small // 2 * 60)

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.browser
 
 def amounts(held: float, waited: float = 0.0, **lost: float) -> dict[str, Any]:
     return {
-        "held_chip_hours": held,
+        "allocated_chip_hours": held,
         "uncertain_chip_hours": 0.0,
         "lost_chip_hours": lost,
-        "waited_hours": waited,
-        "uncertain_waited_hours": 0.0,
+        "pending_hours": waited,
+        "uncertain_pending_hours": 0.0,
         "starts": 2,
         "failures": 1,
         "clamped": 0,
@@ -42,7 +42,7 @@ def row(
         **amounts(sum(held), waited, **lost),
         "user": user,
         "verified": verified,
-        "held_by_day": held,
+        "allocated_by_day": held,
     }
 
 
@@ -55,12 +55,15 @@ def answered(rows: list[Any], **more: Any) -> dict[str, Any]:
         "rows": rows,
         "notes": [],
         "totals": [
-            {"board": board, **amounts(sum(one["held_chip_hours"] for one in rows if one["board"] == board))}
+            {
+                "board": board,
+                **amounts(sum(one["allocated_chip_hours"] for one in rows if one["board"] == board)),
+            }
             for board in dict.fromkeys(one["board"] for one in rows)
         ],
         "gaps": [],
         "merged_jobs": 0,
-        "given_up_before": None,
+        "discarded_before": None,
         "unreadable": [],
         **more,
     }
@@ -125,7 +128,7 @@ def test_a_verified_user_and_an_unverified_one_of_the_same_name_are_two(
 def test_users_of_any_name_are_text(quiet_lab: DashboardLab, open_page: Opener, width: int) -> None:
     pieces = [piece for piece in PIECES if "\ud800" not in piece]
     rows = [row(piece, [1.0] * 7, 1.0, verified=bool(i % 2), fault=1.0) for i, piece in enumerate(pieces)]
-    document = answered(rows, unreadable=list(pieces), given_up_before="2026-12-01", merged_jobs=3)
+    document = answered(rows, unreadable=list(pieces), discarded_before="2026-12-01", merged_jobs=3)
     view = shown(quiet_lab, open_page, document, width)
     view.see("3 jobs merged")
     assert_harmless(view)

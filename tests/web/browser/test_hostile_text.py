@@ -192,8 +192,8 @@ def test_a_hostile_name_can_be_read(quiet_lab: DashboardLab, open_page: Opener, 
           const { store } = await import("/page/main.js");
           const row = {
             id: 7, namespace: "ns", name, kind: "Pod", queue: "q", phase: "Running", outcome: "placed",
-            pods: 1, running: 1, chips: 1, priority: 0, created: 0, reason_code: "", reason_text: "",
-            condition_of: "", hurt_by: [], moves: [], expected_start: null,
+            pods: 1, running: 1, chips: 1, priority: 0, created: 0, reason_code: "", reason_message: "",
+            reason_source: "", affected_by: [], moves: [], expected_start: null,
           };
           store.apply({ sequence: store.sequence, time: store.time, jobs: [row] });
         }""",

@@ -63,7 +63,7 @@ RINGS = {
 @pytest.mark.parametrize("rings", RINGS.values(), ids=RINGS.keys())
 def test_chips_of_a_node_never_overlap(call: Any, rings: list[list[int]]) -> None:
     numbers = [*(number for ring in rings for number in ring), 90, 91]
-    board = {"name": "b", "accelerator": "", "chips": 1, "rings": rings, "ring_word": "ring"}
+    board = {"name": "b", "accelerator": "", "chips": 1, "rings": rings, "ring_kind": "ring"}
     shape = call("layout.js", "return module.nodeShape(argument[0], argument[1])", [board, numbers])
     corners = list(zip(shape["xs"], shape["ys"], strict=True))
     assert len(corners) == len(numbers)
@@ -79,8 +79,8 @@ def test_chips_of_a_node_never_overlap(call: Any, rings: list[list[int]]) -> Non
 def test_every_node_has_its_place_on_the_map(call: Any, grouping: str, count: int) -> None:
     body = """
       const rings = [[0, 1, 2, 3], [4, 5, 6, 7]];
-      const board = { name: "b", resource: "r", accelerator: "", chips: 8, rings, ring_word: "ring" };
-      const large = { name: "c", resource: "s", accelerator: "", chips: 64, rings: [], ring_word: "ring" };
+      const board = { name: "b", resource: "r", accelerator: "", chips: 8, rings, ring_kind: "ring" };
+      const large = { name: "c", resource: "s", accelerator: "", chips: 64, rings: [], ring_kind: "ring" };
       const many = Array.from({ length: 64 }, (_, i) => i);
       const rows = Array.from({ length: argument.count }, (_, i) => ({
         name: `n${i}`, board: [null, 0, 0, 1, 0][i % 5],
@@ -209,7 +209,7 @@ def test_a_job_that_comes_back_under_its_name_keeps_its_new_row(call: Any) -> No
       const row = (id) => ({ id, namespace: "ns", name: "a", outcome: "pending" });
       store.apply({ sequence: 1, time: "", jobs: [row(1)] });
       store.apply({ sequence: 2, time: "", jobs: [row(2)] });
-      store.apply({ sequence: 3, time: "", removedJobs: [1] });
+      store.apply({ sequence: 3, time: "", removed_jobs: [1] });
       return [store.job("ns", "a").id, store.jobs.size];
     """
     assert call("store.js", body) == [2, 1]
@@ -225,7 +225,7 @@ def test_nodes_that_come_later_are_put_in_their_order(call: Any) -> None:
       store.apply({ sequence: 1, time: "", nodes: [row("n10"), row("n2")] });
       store.apply({ sequence: 2, time: "", nodes: [row("n1")] });
       store.apply({ sequence: 3, time: "", nodes: [row("n2")] });
-      store.apply({ sequence: 4, time: "", removedNodes: ["n2", "never"] });
+      store.apply({ sequence: 4, time: "", removed_nodes: ["n2", "never"] });
       return [[...store.nodes.keys()], told];
     """
     assert call("store.js", body) == [["n1", "n10"], [True, True, False, True]]

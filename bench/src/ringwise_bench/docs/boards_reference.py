@@ -71,7 +71,7 @@ def _board_section(board: Board) -> list[str]:
     if board.node_labels:
         labels = " and ".join(f"`{key}={value}`" for key, value in board.node_labels)
         lines.append(f"- nodes must be labelled {labels}")
-    if board.watches_network:
+    if board.checks_network:
         lines.append("- chips with network faults are withheld from jobs of several pods")
     lines += [f"- rule {spec.name}; raw score: {spec.score}"]
     settings = [

@@ -70,7 +70,7 @@ class DrainPlan:
     nodes: tuple[str, ...]
     jobs: list[DrainedJob] = field(default_factory=list)
     #: What the plan did not look at, as sentences.
-    left_out: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
 
 
 Goes = Callable[[Pod], bool]
@@ -117,7 +117,7 @@ def plan_drain(
         copy.advance(at - copy.now)
     plan = _Planner(copy, tuple(nodes), of_cluster).plan()
     if without:
-        plan.left_out.insert(
+        plan.omitted.insert(
             0,
             f"{counted(without, 'job')} that {agrees(without, 'waits', 'wait')} "
             f"{agrees(without, 'is', 'are')} left out: what is free now may be theirs",
@@ -208,7 +208,7 @@ def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
                 "name": job.name,
                 "kind": job.kind,
                 "outcome": job.outcome,
-                "waits_seconds": None if job.waits is None else round(job.waits / SECOND, 3),
+                "pending_seconds": None if job.waits is None else round(job.waits / SECOND, 3),
                 "reason": job.reason,
                 "pods": [_fields(pod) for pod in job.pods],
                 "restarted": [_fields(pod) for pod in job.restarted],
@@ -216,8 +216,8 @@ def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
             for job in plan.jobs
         ],
     }
-    if plan.left_out:
-        document["left_out"] = list(plan.left_out)
+    if plan.omitted:
+        document["omitted"] = list(plan.omitted)
     return document
 
 
@@ -317,7 +317,7 @@ class _Planner:
                 job.reason = reason.message
         plan = DrainPlan(self._nodes, [one.job for one in asked])
         if self.steps_left <= 0 and left:
-            plan.left_out.append(
+            plan.omitted.append(
                 f"what happens after {time_text(copy.now)}: the plan has used its steps; a job that waits "
                 "may start later"
             )

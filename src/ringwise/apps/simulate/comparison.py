@@ -62,7 +62,7 @@ class Plan:
     variants: tuple[Variant, ...]
     #: The jobs of a trace and, by the reason, how many of it are left out; or a mix.
     trace: tuple[SimulatedJob, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict, hash=False)
+    omitted: Mapping[str, int] = field(default_factory=dict, hash=False)
     mix: JobMix | None = None
     load: float = 0.85
     seed: str = "0"
@@ -85,9 +85,9 @@ def names_several_boards(text: str) -> bool:
     return ":" in text or "," in text
 
 
-def _reasons(left_out: Mapping[str, int]) -> str:
+def _reasons(omitted: Mapping[str, int]) -> str:
     """Why nothing is left: the most frequent reasons."""
-    most = Counter(left_out).most_common(3)
+    most = Counter(omitted).most_common(3)
     return ": " + ", ".join(f"{counted(count, 'job')}: {why}" for why, count in most) if most else ""
 
 
@@ -122,15 +122,15 @@ class Comparison:
         if plan.mix is not None:
             jobs = generate(plan.mix, self.chips, plan.load, plan.seed)
         if not jobs:
-            raise ImpossibleSimulationError(f"there are no jobs to simulate{_reasons(plan.left_out)}")
-        self.left_out: Counter[str] = Counter(plan.left_out)
+            raise ImpossibleSimulationError(f"there are no jobs to simulate{_reasons(plan.omitted)}")
+        self.omitted: Counter[str] = Counter(plan.omitted)
         self.shapes = self._shapes({job.chips for job in jobs})
         kept = [job for job in jobs if job.chips in self.shapes]
         self.jobs = [replace(job, number=number) for number, job in enumerate(kept)]
         self._count_left_out(jobs)
         if not self.jobs:
             raise ImpossibleSimulationError(
-                f"there is no job that this cluster could run{_reasons(self.left_out)}"
+                f"there is no job that this cluster could run{_reasons(self.omitted)}"
             )
         self.outcomes: list[RunOutcome] = []
 
@@ -187,7 +187,7 @@ class Comparison:
         sizes = Counter(job.chips for job in jobs if job.chips not in self.shapes)
         for size, count in sorted(sizes.items()):
             why = "is larger than the cluster" if size > self.chips else "is not allowed or does not fit"
-            self.left_out[f"{counted(size, 'chip')}: {why}"] += count
+            self.omitted[f"{counted(size, 'chip')}: {why}"] += count
 
     # -- running -----------------------------------------------------------------------------
 

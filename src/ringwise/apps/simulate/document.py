@@ -33,7 +33,7 @@ def simulation_document(comparison: Comparison) -> SimulationDocument:
             "superpod_size": plan.cluster.superpod_size,
         },
         "jobs": len(jobs),
-        "left_out": [{"why": why, "jobs": count} for why, count in comparison.left_out.items()],
+        "omitted": [{"why": why, "jobs": count} for why, count in comparison.omitted.items()],
         "virtual_seconds": _seconds(jobs[-1].submitted),
         "load": round(mean_demand(jobs) / comparison.chips, 4),
         "runs": [_run(comparison, outcome) for outcome in comparison.outcomes],
@@ -63,10 +63,10 @@ def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
         "settings": dict(variant.settings) if variant is not None else {},
         "policy": variant.policy if variant is not None else None,
         "started": len(waits),
-        "wait_seconds": _wait_fields(waits),
+        "pending_seconds": _wait_fields(waits),
         "mean_over_bound": round(mean / best, 4) if mean is not None and best else None,
         "started_before_bound": early,
-        "utilisation": round(outcome.used / (outcome.chips * span), 4) if span else 0.0,
+        "utilization": round(outcome.used / (outcome.chips * span), 4) if span else 0.0,
         "head_blocked_hours": round(outcome.blocked / HOUR, 2),
         "idle_chip_hours_while_blocked": round(outcome.idle_while_blocked / HOUR, 1),
         "restarts": outcome.restarts,
@@ -81,7 +81,7 @@ def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
         "estimates": _estimates(outcome),
         "sizes": [_size(outcome, size) for size in sizes],
         "curve": [
-            {"after_seconds": _seconds(at), "chips_in_use": used, "jobs_waiting": waiting}
+            {"after_seconds": _seconds(at), "chips_in_use": used, "pending_jobs": waiting}
             for at, used, waiting in outcome.curve
         ],
     }
@@ -95,17 +95,17 @@ def _estimates(outcome: RunOutcome) -> EstimateFields | None:
         "jobs": found.jobs,
         "ranges": found.ranges,
         "not_before": found.not_before,
-        "guesses": found.guesses,
+        "estimated_durations": found.guesses,
         "median_error_seconds": None if found.median_error is None else _seconds(found.median_error),
         "p90_error_seconds": None if found.p90_error is None else _seconds(found.p90_error),
-        "inside_share": None if found.inside is None else round(found.inside, 4),
+        "within_range_ratio": None if found.inside is None else round(found.inside, 4),
     }
 
 
 def _size(outcome: RunOutcome, chips: int) -> SizeFields:
     waits = _waits(outcome, chips)
     jobs = sum(job.chips == chips for job in outcome.jobs)
-    return {"chips": chips, "jobs": jobs, "started": len(waits), "wait_seconds": _wait_fields(waits)}
+    return {"chips": chips, "jobs": jobs, "started": len(waits), "pending_seconds": _wait_fields(waits)}
 
 
 def _waits(outcome: RunOutcome, chips: int | None = None, among: RunOutcome | None = None) -> list[int]:

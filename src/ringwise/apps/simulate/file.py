@@ -190,7 +190,7 @@ def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, fou
     except TraceError as error:
         found.errors.append(ManifestError(str(error), "", ""))
         return plan
-    return replace(plan, trace=tuple(trace.jobs[:most]), left_out=dict(trace.left_out))
+    return replace(plan, trace=tuple(trace.jobs[:most]), omitted=dict(trace.omitted))
 
 
 def _rates(part: FaultsPart) -> dict[Hardware, FaultRates]:

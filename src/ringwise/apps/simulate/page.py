@@ -42,9 +42,9 @@ def page_text(document: SimulationDocument) -> str:
     ]
     if document["interrupted"]:
         parts.append("<p><strong>Interrupted: the last run is not complete.</strong></p>")
-    if document["left_out"]:
+    if document["omitted"]:
         rows = "".join(
-            f"<li>{counted(one['jobs'], 'job')}: {escape(one['why'])}</li>" for one in document["left_out"]
+            f"<li>{counted(one['jobs'], 'job')}: {escape(one['why'])}</li>" for one in document["omitted"]
         )
         parts.append(f"<p>Left out:</p><ul>{rows}</ul>")
     parts += [
@@ -55,7 +55,7 @@ def page_text(document: SimulationDocument) -> str:
         _bars(runs),
         _sizes(runs),
         "<h2>Jobs that wait</h2>",
-        _curves(runs, "jobs_waiting", "jobs"),
+        _curves(runs, "pending_jobs", "jobs"),
         "<h2>Chips in use</h2>",
         _curves(runs, "chips_in_use", "chips"),
         "<p>The bound is a cluster that only counts chips and serves its queue strictly in order: where the "
@@ -93,7 +93,7 @@ def _runs(runs: Sequence[RunFields]) -> str:
     )  # fmt: skip
     rows = []
     for run in runs:
-        wait, over = run["wait_seconds"], run["mean_over_bound"]
+        wait, over = run["pending_seconds"], run["mean_over_bound"]
         rows.append(
             (
                 run["name"],
@@ -102,7 +102,7 @@ def _runs(runs: Sequence[RunFields]) -> str:
                 _hours(wait["p50"]),
                 _hours(wait["p90"]),
                 _hours(wait["p99"]),
-                f"{run['utilisation']:.1%}",
+                f"{run['utilization']:.1%}",
                 f"{run['head_blocked_hours']:,.1f}",
                 f"{run['idle_chip_hours_while_blocked']:,.0f}",
                 f"{run['restarts']:,}",
@@ -117,7 +117,7 @@ def _runs(runs: Sequence[RunFields]) -> str:
 
 
 def _estimates(found: EstimateFields | None) -> tuple[str, str]:
-    inside = None if found is None else found["inside_share"]
+    inside = None if found is None else found["within_range_ratio"]
     error = None if found is None else found["median_error_seconds"]
     return _hours(error), "-" if inside is None else f"{inside:.0%}"
 
@@ -128,7 +128,7 @@ def _sizes(runs: Sequence[RunFields]) -> str:
     for place, size in enumerate(runs[0]["sizes"]):
         names = str(size["chips"]), f"{size['jobs']:,}"
         for run in runs:
-            wait = run["sizes"][place]["wait_seconds"]
+            wait = run["sizes"][place]["pending_seconds"]
             numbers = (_hours(one) for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"]))
             rows.append((*names, run["name"], *numbers))
             names = "", ""
@@ -175,7 +175,7 @@ def _svg(label: str, lines: Iterable[str]) -> str:
 
 def _bars(runs: Sequence[RunFields]) -> str:
     sizes = [size["chips"] for size in runs[0]["sizes"]]
-    waits = [[(one["wait_seconds"]["mean"] or 0.0) / 3600 for one in run["sizes"]] for run in runs]
+    waits = [[(one["pending_seconds"]["mean"] or 0.0) / 3600 for one in run["sizes"]] for run in runs]
     most = _ceiling(max((wait for row in waits for wait in row), default=0.0))
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - 10
     slot = (right - _LEFT) / len(sizes)
@@ -195,7 +195,7 @@ def _bars(runs: Sequence[RunFields]) -> str:
     return _svg("mean wait in hours by chips of the job, one bar for each run", lines)
 
 
-def _curves(runs: Sequence[RunFields], what: Literal["jobs_waiting", "chips_in_use"], unit: str) -> str:
+def _curves(runs: Sequence[RunFields], what: Literal["pending_jobs", "chips_in_use"], unit: str) -> str:
     series = [[(point["after_seconds"], float(point[what])) for point in run["curve"]] for run in runs]
     most = _ceiling(max((value for row in series for _, value in row), default=0.0))
     last = max((at for row in series for at, _ in row), default=1.0) or 1.0

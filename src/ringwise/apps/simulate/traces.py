@@ -84,7 +84,7 @@ FORMATS = {
 class Trace:
     jobs: list[SimulatedJob] = field(default_factory=list)
     #: Jobs that cannot be simulated, by the reason.
-    left_out: Counter[str] = field(default_factory=Counter)
+    omitted: Counter[str] = field(default_factory=Counter)
 
 
 def read_trace(
@@ -174,7 +174,7 @@ def _check_columns(
 def _trace(
     path: Path, chosen: TraceFormat, rows: Iterator[tuple[int, Mapping[str, str]]], only: Mapping[str, str]
 ) -> Trace:
-    left_out: Counter[str] = Counter()
+    omitted: Counter[str] = Counter()
     found: list[tuple[int, int, int]] = []
     taken = not only
     for line, row in rows:
@@ -191,14 +191,14 @@ def _trace(
         if chosen.duration:
             duration = number(chosen.duration)
         elif not row.get(chosen.began) or not row.get(chosen.ended):
-            left_out["has no beginning or no end"] += 1
+            omitted["has no beginning or no end"] += 1
             continue
         else:
             duration = number(chosen.ended) - number(chosen.began)
         if chips < 1:
-            left_out["asks for no chips"] += 1
+            omitted["asks for no chips"] += 1
         elif duration <= 0:
-            left_out["ran for no time"] += 1
+            omitted["ran for no time"] += 1
         elif chips != int(chips):
             raise TraceError(f"{path}: line {line}: {chosen.chips}: must be a whole number, got {chips}")
         else:
@@ -208,7 +208,7 @@ def _trace(
     if not taken:
         wanted = ", ".join(f"{name}={value}" for name, value in only.items())
         raise TraceError(f"{path}: no row has {wanted}")
-    return Trace(in_order(found), left_out)
+    return Trace(in_order(found), omitted)
 
 
 def _number(path: Path, line: int, column: str, text: str) -> float:

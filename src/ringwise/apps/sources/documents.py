@@ -212,10 +212,10 @@ class ClusterAnswers(ABC):
         self, job: str | None, namespace: str | None
     ) -> tuple[DefragPlanDocument, list[MovePlan]]:
         view = self.decided.view
-        budgets, left_out = self._disruption_budgets()
+        budgets, omitted = self._disruption_budgets()
         name = None if job is None else qualified(job, namespace)
         found = plan_moves(view, self.now, name, budgets)
-        return defrag_plan_document(view, self.now, *found[:2], [*left_out, *found[2]]), found[0]
+        return defrag_plan_document(view, self.now, *found[:2], [*omitted, *found[2]]), found[0]
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         """Those that evictions have to keep, and what could not be read of them, as sentences."""
@@ -319,7 +319,7 @@ def _node(answers: ClusterAnswers, name: str, _namespace: str | None) -> Documen
         "labels": dict(node.labels),
         "taints": [f"{taint.key}:{taint.effect}" for taint in node.taints],
         "object": plain(node),
-        "on_it": pod_documents(objects, [pod for pod in objects.pods if pod.node == name]),
+        "pod_details": pod_documents(objects, [pod for pod in objects.pods if pod.node == name]),
     }
 
 
@@ -355,7 +355,7 @@ def _job(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
         "object": plain(vcjob),
         "counts": view.counts,
         "class": None if view.job is None else job_class(decided.view, view.job),
-        "all_pods": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, cures=True)),
+        "pod_details": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, cures=True)),
     }
 
 
@@ -366,9 +366,9 @@ def _queue(answers: ClusterAnswers, name: str, _namespace: str | None) -> Docume
     return {
         "now": answers.now,
         **fields,
-        "kept_until": objects.view.kept_until(name),
+        "reserved_quota_until": objects.view.reserved_quota_until(name),
         "object": plain(next(queue for queue in objects.queues if queue.name == name)),
-        "in_it": [view.document() for view in views if view.queue == name],
+        "job_details": [view.document() for view in views if view.queue == name],
     }
 
 
@@ -433,7 +433,7 @@ def _hyper_node(answers: ClusterAnswers, name: str, _namespace: str | None) -> D
         "resources": chip_totals(view, answers.now, nodes),
         "labels": dict(found.labels),
         "object": plain(found),
-        "in_it": jobs_inside(view, answers.views(), nodes),
+        "job_details": jobs_inside(view, answers.views(), nodes),
     }
 
 

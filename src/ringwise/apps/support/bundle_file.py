@@ -258,7 +258,7 @@ def _document(contents: Contents, counts: _Counts, renaming: Renaming) -> Suppor
             if name != OBJECTS
         ],
         "never": _NEVER,
-        "left_out": [*([] if renaming.with_text else ["messages and other free text"]), *contents.not_needed],
+        "omitted": [*([] if renaming.with_text else ["messages and other free text"]), *contents.not_needed],
         "missing": counts.missing,
     }
 
@@ -281,7 +281,7 @@ def readme(document: SupportBundleDocument) -> str:
             f"{counted(replaced['addresses'], 'address', 'addresses')}"
         )
     lines.append(f"never in it: {document['never']}")
-    lines += [f"left out: {line}" for line in document["left_out"]]
+    lines += [f"left out: {line}" for line in document["omitted"]]
     lines += [f"missing: {line}" for line in document["missing"]]
     return "\n".join(lines) + "\n"
 

@@ -120,7 +120,7 @@ def vocabulary(catalog: BoardCatalog) -> frozenset[str]:
         *map(str, (one.value for one in (*State, *FaultType))),
     )
     for board in catalog:
-        texts += (board.name, *board.resources, *board.policies, *board.accelerator_types, board.ring_word)
+        texts += (board.name, *board.resources, *board.policies, *board.accelerator_types, board.ring_kind)
         texts += (part for pair in (*board.job_labels, *board.node_labels) for part in pair)
     registry = installed_registry()
     texts += (*registry.plugins, *registry.actions, *ENABLE_FLAGS, *reason_kinds())

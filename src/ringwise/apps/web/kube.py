@@ -114,9 +114,7 @@ class KubeAnswers:
         self._check(asker)
         if not self._core.leads:
             answer = await self._own.why(asker, namespace, name)
-            return (
-                answer if asker.forwarded else {**answer, "left_out": [*answer.get("left_out", ()), MEMORY]}
-            )
+            return answer if asker.forwarded else {**answer, "omitted": [*answer.get("omitted", ()), MEMORY]}
         if self._replicas is not None and await self._objects_tell_all(namespace, name):
             path = f"{API}/jobs/{quote(namespace, safe='')}/{quote(name, safe='')}/why"
             found = await self._replicas.ask(asker, "GET", path)

@@ -66,7 +66,7 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
     journal = open_journal(path)
     scheduler: Scheduler | None = None
     before: Recorded | None = None
-    now = left_out = 0
+    now = omitted = 0
     with closing(journal.batches) as batches:
         for recorded in batches:
             if recorded.snapshot:
@@ -78,13 +78,13 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
                 scheduler = None
             before = recorded
             if scheduler is None:
-                left_out += 1
+                omitted += 1
                 continue
             scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
             now = recorded.now
     if scheduler is None:
         raise JournalError(f"{path}: no file holds the start of the last scheduler")
     notes = list(journal.notes)
-    if left_out:
-        notes.append(f"left out: {counted(left_out, 'turn')}; what came before is not in the journal")
+    if omitted:
+        notes.append(f"left out: {counted(omitted, 'turn')}; what came before is not in the journal")
     return scheduler.view, now, notes

@@ -55,7 +55,7 @@ def print_board(console: Console, board: Board) -> None:
         facts["several pods"] += f" (multi-pod-requests: vendor: {counts_text(board.multi_pod_vendor)})"
     if board.node_labels:
         facts["node labels"] = ", ".join(f"{key}={value}" for key, value in board.node_labels)
-    facts["network faults"] = "withheld from jobs of several pods" if board.watches_network else "ignored"
+    facts["network faults"] = "withheld from jobs of several pods" if board.checks_network else "ignored"
     facts |= {"rule": spec.name, "fits": spec.fits, "raw score": spec.score, "chips": spec.chooses}
     listing = Table([Column(""), Column("", wraps=True)], gap=2, headings=False)
     for heading, fact in facts.items():

@@ -183,7 +183,7 @@ def _notes(job: JobFields, now: int) -> Iterator[str]:
 
 def decision_text(job: JobFields) -> Iterator[str]:
     """What a decision would give a job that has no nodes for some of its pods."""
-    if nodes := job.get("would_be_placed_on"):
+    if nodes := job.get("would_be_scheduled_on"):
         yield would_be_placed(nodes, partly=job["placed"] > 0)
 
 
@@ -216,7 +216,7 @@ def draw_reservations(
     if only is not None:
         return
     for one in shown:
-        for trouble in one["troubles"][:_SHOWN_FAULTS]:
+        for trouble in one["problems"][:_SHOWN_FAULTS]:
             print_line(console, Text(one_line(f"{one['name']}: {trouble['why']}")))
         if one["running"]:
             jobs = ", ".join(job["job"] for job in one["running"][:_SHOWN_FAULTS])
@@ -444,8 +444,8 @@ def use_text(status: StatusFields, others: Sequence[str] = ()) -> str:
         kind = f" {resource.rpartition('/')[2]}" if len(resources) > 1 else ""
         counts = {name: count for name, count in chips.items() if name in others and count}
         states = "".join(f", {counts[name]} {name}" for name in others if name in counts)
-        if others and chips["before_drain"]:
-            states += f", {chips['before_drain']} free only until a drain or a reservation"
+        if others and chips["until_drain"]:
+            states += f", {chips['until_drain']} free only until a drain or a reservation"
         parts.append(f"{chips['used']} of {counted(chips['chips'], 'chip')}{kind} in use{states}")
     return "; ".join(parts)
 

@@ -30,7 +30,7 @@ def print_move_plans(console: Console, document: DefragPlanDocument, *, tried: b
         _print_plan(console, plan, follows=number > 0)
     for job in document["without_plan"]:
         print_line(console, Text(f"{job['namespace']}/{job['name']}: {job['reason']['message']}"))
-    for sentence in document.get("left_out", ()):
+    for sentence in document.get("omitted", ()):
         print_line(console, Text(f"not looked at: {sentence}", "yellow"))
     if plans and tried:
         print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))

@@ -76,7 +76,7 @@ def print_node(console: Console, node: NodeDocument) -> None:
     for one in node["states"]:
         if one["why"]:
             print_line(console, f"  {escape(one['why'])}", style="yellow")
-    _pods(console, node["on_it"], node["now"])
+    _pods(console, node["pod_details"], node["now"])
 
 
 def print_job(console: Console, job: JobDocument) -> None:
@@ -105,7 +105,7 @@ def print_job(console: Console, job: JobDocument) -> None:
         print_line(console, f"  {escape(line)}", style="yellow")
     if job["expected_start"] is not None:
         print_line(console, f"  expected start: {escape(job['expected_start']['text'])}")
-    _pods(console, job["all_pods"], job["now"])
+    _pods(console, job["pod_details"], job["now"])
 
 
 def _sub_groups(row: SubGroupFields) -> str:
@@ -128,18 +128,20 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
             "reclaimable": "yes" if queue["reclaimable"] else "no",
         },
     )
-    if queue["in_it"]:
+    if queue["job_details"]:
         console.print()
-        draw_jobs(console, queue["in_it"], queue["now"])
+        draw_jobs(console, queue["job_details"], queue["now"])
 
 
 def _kept(queue: QueueDocument) -> str | None:
     """What counts as used although no pod uses it (F6)."""
     if not queue["kept"]:
         return None
-    until = queue["kept_until"]
+    until = queue["reserved_quota_until"]
     limit = "" if until is None else f", for at most {duration_text(until - queue['now'])}"
-    return f"{amounts_text(queue['kept'])} for {', '.join(queue['kept_for'])}, which lost pods{limit}"
+    return (
+        f"{amounts_text(queue['kept'])} for {', '.join(queue['reserved_quota_jobs'])}, which lost pods{limit}"
+    )
 
 
 def print_pod(console: Console, pod: PodDocument) -> None:
@@ -150,7 +152,7 @@ def print_pod(console: Console, pod: PodDocument) -> None:
             "phase": pod["phase"],
             "job": pod["job"],
             "node": pod["node"],
-            "would be placed on": pod.get("would_be_placed_on"),
+            "would be placed on": pod.get("would_be_scheduled_on"),
             "asks for": pod["request"],
             "chips": ", ".join(map(str, pod["chips"])),
             "rank": pod["rank"],
@@ -187,10 +189,10 @@ def print_hyper_node(console: Console, one: HyperNodeDocument) -> None:
     if one["below"]:
         console.print()
         draw_hyper_nodes(console, one["below"])
-    if one["in_it"]:
+    if one["job_details"]:
         console.print()
-        draw_jobs(console, one["in_it"], one["now"])
-    partly = [job for job in one["in_it"] if job["pods_inside"] < job["placed"]]
+        draw_jobs(console, one["job_details"], one["now"])
+    partly = [job for job in one["job_details"] if job["pods_inside"] < job["placed"]]
     for job in partly:
         told = f"{job['pods_inside']} of {counted(job['placed'], 'pod')} of {job['namespace']}/{job['name']}"
         print_line(console, f"  only {escape(told)} {agrees(job['pods_inside'], 'is', 'are')} inside")

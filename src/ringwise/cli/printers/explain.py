@@ -65,9 +65,9 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
     _print_misses(console, answer, chips)
     _print_queue(console, answer)
     _print_cures(console, answer)
-    for sentence in answer.get("left_out", ()):
+    for sentence in answer.get("omitted", ()):
         print_line(console, f"not looked at: {escape(sentence)}", style="yellow")
-    if any(pod["node"] or "would_be_placed_on" in pod for pod in answer["pods"]):
+    if any(pod["node"] or "would_be_scheduled_on" in pod for pod in answer["pods"]):
         _print_pods(console, answer, chips)
     if pictures is not None and pictures["switches"]:
         console.print()
@@ -86,10 +86,10 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
 
 
 def _print_refusals(console: Console, answer: WhyDocument) -> None:
-    refusals, examples = answer["refusals"], answer["refusal_examples"]
+    refusals, examples = answer["refusals"], answer["rejection_examples"]
     if refusals is None or examples is None:
         return
-    console.print(f"\nverdicts of the nodes on {escape(answer['refused_pod'] or '')}", style="bold")
+    console.print(f"\nverdicts of the nodes on {escape(answer['checked_pod'] or '')}", style="bold")
     table = Table([Column("nodes"), Column("reason")], note="for example")
     if answer["fitting_nodes"]:
         table.add(str(answer["fitting_nodes"]), "fits")
@@ -99,11 +99,11 @@ def _print_refusals(console: Console, answer: WhyDocument) -> None:
 
 
 def _print_misses(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
-    if not answer["near_misses"]:
+    if not answer["closest_nodes"]:
         return
     console.print("\nnearest misses", style="bold")
     table = Table([Column("node"), Column("chips")], note="what is lacking")
-    for miss in answer["near_misses"]:
+    for miss in answer["closest_nodes"]:
         table.add(miss["node"], _picture(chips, miss["node"]), note=miss["text"])
     table.print(console)
 
@@ -122,8 +122,8 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
     place = f"{queue['position']} of {queue['waiting']} waiting{escape(ahead)}"
     console.print()
     print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
-    if answer["kept_chips"]:
-        kept = counted(answer["kept_chips"], "chip is", "chips are")
+    if answer["reserved_chips"]:
+        kept = counted(answer["reserved_chips"], "chip is", "chips are")
         print_line(console, f"{kept} kept for it until it can start")
     if expected is not None:
         print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
@@ -143,21 +143,23 @@ def _print_cures(console: Console, answer: WhyDocument) -> None:
         return
     console.print("\nit would start (each was tried)", style="bold")
     for cure in answer["cures"]:
-        print_line(console, f"  -> {escape(cure_sentence(cure['text'], cure['contested_by']))}")
+        print_line(console, f"  -> {escape(cure_sentence(cure['text'], cure['conflicting_jobs']))}")
 
 
 def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
     pods = answer["pods"]
     shown = first_and_last(pods, WHY_PODS)
     console.print()
-    would = any("would_be_placed_on" in pod for pod in pods)
+    would = any("would_be_scheduled_on" in pod for pod in pods)
     columns = ("pod", "rank", "node", *(["would be placed on"] if would else []), "chips", "rings")
     table = Table([Column(name) for name in columns])
-    pictures = [_picture(chips, pod["node"] or pod.get("would_be_placed_on"), pod["chips"]) for pod in shown]
+    pictures = [
+        _picture(chips, pod["node"] or pod.get("would_be_scheduled_on"), pod["chips"]) for pod in shown
+    ]
     for pod, picture in zip(shown, pictures, strict=True):
         if pod is shown[-1] and len(shown) < len(pods):
             table.add(f"... {len(pods) - len(shown)} more")
-        nodes = [pod["node"] or "-", *([pod.get("would_be_placed_on", "")] if would else [])]
+        nodes = [pod["node"] or "-", *([pod.get("would_be_scheduled_on", "")] if would else [])]
         table.add(pod["name"], str(pod["rank"]), *nodes, chip_list(pod["chips"]), picture)
     table.print(console)
     print_line(console, legend(pictures, "this pod"), style="dim")
@@ -218,7 +220,7 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
         else:
             table.add(shape.form, str(shape.jobs), str(shape.upper_bound), stranded)
     table.print(console)
-    for sentence in answer.left_out:
+    for sentence in answer.omitted:
         print_line(console, f"  not looked at: {sentence}", style="yellow")
     if answer.largest_gang:
         console.print(f"  largest gang of whole nodes: {answer.largest_gang}", style="dim")

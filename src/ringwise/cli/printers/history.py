@@ -99,7 +99,7 @@ def history_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str
 
 
 def entry_text(entry: Entry) -> str:
-    took, kind = entry["took_seconds"], entry["kind"]
+    took, kind = entry["duration_seconds"], entry["kind"]
     if took is None or kind not in _SPENT or (kind == PLACED and took < 1):
         return entry["text"]
     return f"{entry['text']} ({_SPENT[kind]} {_seconds_text(took)})"
@@ -110,10 +110,10 @@ def _seconds_text(seconds: float) -> str:
 
 
 def _summary(history: HistoryDocument) -> str:
-    words = [f"waited {_seconds_text(history['waited_seconds'])}"]
+    words = [f"waited {_seconds_text(history['pending_seconds'])}"]
     if history["faults"]:
         words.append(counted(history["faults"], "fault"))
         words.append(f"{counted(history['moved_pods'], 'pod')} moved")
-    if history["waits_for"]:
-        words.append(f"waits now: {history['waits_for']}")
+    if history["pending_reason"]:
+        words.append(f"waits now: {history['pending_reason']}")
     return ", ".join(words)

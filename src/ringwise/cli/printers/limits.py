@@ -11,7 +11,7 @@ from ringwise.views.documents.limits import LimitFields, LimitsDocument, LimitUs
 
 
 def print_limits(console: Console, document: LimitsDocument) -> None:
-    if not document["limits"] and not document["run_times"]:
+    if not document["limits"] and not document["max_run_times"]:
         print_lines(console, "no limits are set")
     if document["limits"]:
         columns = [Column(name, right=True) for name in ("chips", "burst", "running", "waiting", "held up")]
@@ -26,16 +26,16 @@ def print_limits(console: Console, document: LimitsDocument) -> None:
                 str(row["waits"]) if row["waits"] else "",
             )
         table.print(console)
-    if document["run_times"]:
+    if document["max_run_times"]:
         if document["limits"]:
             console.print()
         table = Table([Column("longest run time of"), Column("time"), Column("then"), Column("next end")])
-        for one in document["run_times"]:
+        for one in document["max_run_times"]:
             end = one["next_end"]
             table.add(
                 f"queue {one['queue']}",
                 seconds_text(one["seconds"]),
-                one["at_end"],
+                one["on_timeout"],
                 "" if end is None else time_text(end),
             )
         table.print(console)

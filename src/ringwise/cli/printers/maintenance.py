@@ -31,13 +31,13 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
         where = ", ".join(map(_where, job["pods"][:_SHOWN])) + (" ..." if len(job["pods"]) > _SHOWN else "")
         table.add(f"{job['namespace']}/{job['name']}", pods, _what(job), where, note=job["reason"] or "")
     table.print(console)
-    for sentence in plan.get("left_out", ()):
+    for sentence in plan.get("omitted", ()):
         print_line(console, Text(f"not looked at: {sentence}", "yellow"))
     print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
 
 
 def _what(job: DrainedJobFields) -> str:
-    waits = job["waits_seconds"]
+    waits = job["pending_seconds"]
     span = "" if waits is None else seconds_text(waits)
     if job["outcome"] == "not-restarted":
         return "not started again"

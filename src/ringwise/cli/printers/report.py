@@ -84,12 +84,12 @@ def _user(row: ReportRowFields) -> str:
 
 
 def _cells(amounts: AmountFields) -> list[str]:
-    held = f"{amounts['held_chip_hours']:.1f}"
+    held = f"{amounts['allocated_chip_hours']:.1f}"
     uncertain = amounts["uncertain_chip_hours"]
     return [
         f"{held} (-{uncertain:.1f})" if uncertain >= 0.05 else held,
         f"{sum(amounts['lost_chip_hours'].values()):.1f}",
-        seconds_text(amounts["waited_hours"] * 3600),
+        seconds_text(amounts["pending_hours"] * 3600),
         str(amounts["starts"]),
         str(amounts["failures"]),
     ]
@@ -111,7 +111,7 @@ def _remarks(document: ReportDocument) -> list[str]:
     ]
     if document["merged_jobs"]:
         remarks.append(f"{counted(document['merged_jobs'], 'job')} merged into rows of their namespaces")
-    given_up = document["given_up_before"]
+    given_up = document["discarded_before"]
     if given_up:
         remarks.append(f"documents of days before {given_up} were given up for want of room")
     return remarks
@@ -130,7 +130,7 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
             name = f"{row['namespace']}/{row['name']}"
             table.add(name, who or _NONE, row["queue"], str(row["chips"]), str(row["idle_chips"]), use)
         table.print(console)
-    below, measured = f"{document['below_percent']:g} %", document["measured_for"] * 1_000_000_000
+    below, measured = f"{document['threshold_percent']:g} %", document["min_measured_seconds"] * 1_000_000_000
     held = counted(document["chips"], "chip")
     print_lines(
         console, f"of {held} that jobs hold, {document['idle_chips']} idle: used less than {below} on average"

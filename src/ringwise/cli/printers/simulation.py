@@ -23,7 +23,7 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
         f"{counted(jobs, 'job')} in {span} on {nodes} of {cluster['board']} "
         f"({chips}), load {document['load']:.2f}, seed {escape(document['seed'])}",
     )
-    for one in document["left_out"]:
+    for one in document["omitted"]:
         print_line(console, f"left out: {counted(one['jobs'], 'job')}: {escape(one['why'])}")
     console.print()
     _runs(console, document)
@@ -37,7 +37,7 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
 def _runs(console: Console, document: SimulationDocument) -> None:
     table = _table("mean wait", "over bound", "p50", "p90", "p99", "in use")
     for run in document["runs"]:
-        wait, over = run["wait_seconds"], run["mean_over_bound"]
+        wait, over = run["pending_seconds"], run["mean_over_bound"]
         table.add(
             run["name"],
             wait_text(wait["mean"]),
@@ -45,7 +45,7 @@ def _runs(console: Console, document: SimulationDocument) -> None:
             wait_text(wait["p50"]),
             wait_text(wait["p90"]),
             wait_text(wait["p99"]),
-            f"{run['utilisation']:.1%}",
+            f"{run['utilization']:.1%}",
         )
     table.print(console)
     console.print()
@@ -88,7 +88,7 @@ def _estimates(console: Console, document: SimulationDocument) -> None:
     names = ("estimates", "ranges", "median error", "p90", "inside")
     table = _table(*names)
     for name, found in told:
-        inside = found["inside_share"]
+        inside = found["within_range_ratio"]
         table.add(
             name,
             f"{found['jobs']:,}",
@@ -112,7 +112,7 @@ def _sizes(console: Console, document: SimulationDocument) -> None:
     for place, size in enumerate(document["runs"][0]["sizes"]):
         names = f"{size['chips']}", f"{size['jobs']:,}"
         for run in document["runs"]:
-            wait = run["sizes"][place]["wait_seconds"]
+            wait = run["sizes"][place]["pending_seconds"]
             numbers = (wait_text(one) for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"]))
             table.add(*names, run["name"], *numbers)
             names = "", ""

@@ -228,10 +228,10 @@ def _notes(document: ReportDocument) -> list[str]:
 #: Names of a row, as far as it has them.
 _NAMES = ("queue", "namespace", "user", "verified", "job", "uid", "board")
 _AMOUNTS = (
-    "held_chip_hours",
+    "allocated_chip_hours",
     "uncertain_chip_hours",
-    "waited_hours",
-    "uncertain_waited_hours",
+    "pending_hours",
+    "uncertain_pending_hours",
     "starts",
     "failures",
     "clamped",

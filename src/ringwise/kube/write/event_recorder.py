@@ -10,7 +10,7 @@ from typing import Any
 
 from ringwise.kube.watch.invalid_objects import BadObject
 from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
-from ringwise.kube.write.tenant_text import cut_text, reason_text
+from ringwise.kube.write.tenant_text import cut_text, reason_message
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock
@@ -210,7 +210,7 @@ class EventRecorder:
 def _failed_scheduling(command: SetPodCondition) -> ObjectEvent:
     pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
     return ObjectEvent(
-        pod, EventReason.FAILED_SCHEDULING, reason_text(command.reason, command.namespace), warning=True
+        pod, EventReason.FAILED_SCHEDULING, reason_message(command.reason, command.namespace), warning=True
     )
 
 

@@ -19,7 +19,7 @@ from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import QueueStatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence, StatusQueue
-from ringwise.kube.write.tenant_text import cut_text, reason_text
+from ringwise.kube.write.tenant_text import cut_text, reason_message
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, Client, IgnoredStatus
 from ringwise.kubeclient.clock import Clock
@@ -127,7 +127,7 @@ class StatusWriter:
             # When it is expected to start is no event.
             return
         if command.reason is not None:
-            text = reason_text(command.reason, namespace)
+            text = reason_message(command.reason, namespace)
             uid = observed.uid if observed is not None else ""
             group = ObjectReference.to(POD_GROUPS, namespace, name, uid)
             self.events.record(group, EventReason.UNSCHEDULABLE, text, warning=True)
@@ -145,7 +145,7 @@ class StatusWriter:
         self.events.unschedulable(command)
 
     async def _write_reason(self, command: SetPodCondition, now: int) -> None:
-        text = reason_text(command.reason, command.namespace)
+        text = reason_message(command.reason, command.namespace)
         failed = command.reason.code == BIND_FAILED.code
         condition = {
             "status": "False",
@@ -278,7 +278,7 @@ async def _run(write: Write) -> None:
 
 def _condition(command: SetGroupStatus) -> dict[str, str] | None:
     if command.reason is not None:
-        text = reason_text(command.reason, command.key.partition("/")[0])
+        text = reason_message(command.reason, command.key.partition("/")[0])
         if command.start:
             # Times only, and no names of other jobs: it has a fixed length.
             text = f"{text}{_START}{command.start}"

@@ -43,7 +43,7 @@ def problem_text(reason: Reason) -> str:
     return f"{reason.message}. What would help now: {'; '.join(cures)}" if cures else reason.message
 
 
-def reason_text(reason: Reason, namespace: str) -> str:
+def reason_message(reason: Reason, namespace: str) -> str:
     """The text of a condition or event in this namespace."""
     cleared = {key: _cleared(key, value, namespace) for key, value in reason.details.items()}
     return cut_text(problem_text(reason.with_details(cleared)))

@@ -52,14 +52,14 @@ class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: _Text | None = None
     rings: list[list[_Chip]] = []
     ring_size: _ChipCount | None = None
-    ring_word: _Text = "ring"
+    ring_kind: _Text = "ring"
     policies: list[str] = []
     accelerator_types: list[str] = []
     job_labels: dict[str, str] = {}
     fallback: Literal["never", "unlabelled", "always"] = "never"
     sp_block_fallback: bool = False
     node_labels: dict[str, str] = {}
-    watches_network: bool = False
+    checks_network: bool = False
     superpod: bool = False
     rack_nodes: _Number = 0
     domain_racks: _Number = 0
@@ -167,7 +167,7 @@ def _board(values: object, found: Findings) -> Board | None:
         multi_pod=multi_pod,
         multi_pod_vendor=multi_pod if requests.multi_pod_vendor is None else requests.multi_pod_vendor,
         rings=rings,
-        ring_word=profile.ring_word,
+        ring_kind=profile.ring_kind,
         parameters=parameters,
         policies=tuple(profile.policies),
         accelerator_types=tuple(profile.accelerator_types),
@@ -175,7 +175,7 @@ def _board(values: object, found: Findings) -> Board | None:
         fallback=profile.fallback,
         sp_block_fallback=profile.sp_block_fallback,
         node_labels=tuple(sorted(profile.node_labels.items())),
-        watches_network=profile.watches_network,
+        checks_network=profile.checks_network,
         superpod=profile.superpod,
         rack_nodes=profile.rack_nodes,
         domain_racks=profile.domain_racks,

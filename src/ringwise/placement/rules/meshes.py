@@ -67,7 +67,7 @@ class Meshes(CachingRule[MeshCounts]):
         if request < self._size:
             return NO_RING_HOLDS_REQUEST(
                 request=request,
-                ring=self.board.ring_word,
+                ring=self.board.ring_kind,
                 rings=free_per_mesh,
                 missing=request - max(free_per_mesh),
             )
@@ -78,7 +78,7 @@ class Meshes(CachingRule[MeshCounts]):
             needed=needed,
             whole=whole,
             missing=needed - whole,
-            ring=self.board.ring_word,
+            ring=self.board.ring_kind,
             free=free,
         )
 

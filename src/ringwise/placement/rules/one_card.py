@@ -41,7 +41,7 @@ class OneCard(CachingRule[CountsPresent]):
         largest = self._preference.largest_request()
         if request > largest:
             return RING_TOO_SMALL(
-                request=request, ring=self.board.ring_word, board=self.board.name, size=largest
+                request=request, ring=self.board.ring_kind, board=self.board.name, size=largest
             )
         free = usable.bit_count()
         if free < request:
@@ -50,10 +50,10 @@ class OneCard(CachingRule[CountsPresent]):
         free_per_card = tuple(count for count in self.free_per_ring(usable) if count)
         return NO_RING_HOLDS_REQUEST(
             request=request,
-            ring=self.board.ring_word,
+            ring=self.board.ring_kind,
             rings=free_per_card,
             missing=request - max(free_per_card, default=0),
         )
 
     def tables(self) -> tuple[ScoreTable, ...]:
-        return (self._preference.table("misfit of a card", f"free on the {self.board.ring_word}"),)
+        return (self._preference.table("misfit of a card", f"free on the {self.board.ring_kind}"),)

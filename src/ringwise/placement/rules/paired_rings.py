@@ -87,7 +87,7 @@ class PairedRings(CachingRule[TwoRings]):
         if request <= self._size:
             return NO_RING_HOLDS_REQUEST(
                 request=request,
-                ring=self.board.ring_word,
+                ring=self.board.ring_kind,
                 rings=rings[:2],
                 missing=request - max(rings[:2]),
             )

@@ -77,10 +77,10 @@ class RingGroups(CachingRule[RingsAndHealth]):
         free_per_ring = self.free_per_ring(usable)
         return NO_RING_HOLDS_REQUEST(
             request=request,
-            ring=self.board.ring_word,
+            ring=self.board.ring_kind,
             rings=free_per_ring,
             missing=request - max(free_per_ring),
         )
 
     def tables(self) -> tuple[ScoreTable, ...]:
-        return (self._preference.table("group, A = 0", f"free in the {self.board.ring_word}"),)
+        return (self._preference.table("group, A = 0", f"free in the {self.board.ring_kind}"),)

@@ -65,7 +65,7 @@ class TwoChipCards(CachingRule[Cards]):
             needed=request // 2,
             whole=whole,
             missing=request // 2 - whole,
-            ring=self.board.ring_word,
+            ring=self.board.ring_kind,
             free=free,
         )
 

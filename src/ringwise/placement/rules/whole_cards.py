@@ -73,7 +73,7 @@ class WholeCards(CachingRule[DuoCards]):
             needed=needed,
             whole=cards.whole,
             missing=needed - cards.whole,
-            ring=self.board.ring_word,
+            ring=self.board.ring_kind,
             free=cards.free,
         )
 

@@ -209,11 +209,11 @@ def avoiding(
             return found
         first = first or found
     assert isinstance(first, Reason)
-    left_out = sorted((session.state.names[node] for node in broke_again), key=natural_key)
-    if not left_out or may_use_all(job):
+    omitted = sorted((session.state.names[node] for node in broke_again), key=natural_key)
+    if not omitted or may_use_all(job):
         return first
-    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-    return first.with_hints([f"nodes that broke it again are left out: {', '.join(left_out[:_NAMED])}{more}"])
+    more = f" and {len(omitted) - _NAMED} more" if len(omitted) > _NAMED else ""
+    return first.with_hints([f"nodes that broke it again are left out: {', '.join(omitted[:_NAMED])}{more}"])
 
 
 def level_of(session: Session, job: Job) -> tuple[Level, str]:

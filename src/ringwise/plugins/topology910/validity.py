@@ -107,7 +107,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
         return job_class
     multi_pod = job.chip_pod_count > 1
     # On SuperPoD boards the slow network is used between blocks only; racks have one rule for all jobs (R1).
-    withholds = board.watches_network and (
+    withholds = board.checks_network and (
         multi_pod if blocks is None or rack is not None else blocks.blocks > 1
     )
     return ChipPolicy(
@@ -189,7 +189,7 @@ def board_policy(job: Job, session: Session) -> ChipPolicy | None:
         board,
         chip_rule(board, session.settings.ring_packing),
         multi_pod,
-        board.watches_network and multi_pod,
+        board.checks_network and multi_pod,
     )
 
 

@@ -72,7 +72,7 @@ class ChipCounts:
     #: Of the free ones: with a broken network port, for one-pod jobs only.
     network_faulty: int
     #: Of the free ones: on nodes that are drained later, for jobs that end before. Shapes give no duration.
-    before_drain: int
+    until_drain: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class BoardCapacity:
     #: Whole nodes that one gang could have.
     largest_gang: int
     shapes: tuple[JobShape, ...]
-    #: Where the `before_drain` chips are, by time.
+    #: Where the `until_drain` chips are, by time.
     drains: tuple[BeforeDrain, ...] = ()
     #: What was not counted to the end because the budget was used up, as sentences.
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
 
 def capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:
@@ -148,7 +148,7 @@ class _Counting:
     def answer(self) -> BoardCapacity:
         chips = self._chips()
         # What a job that does not say how long it runs may have.
-        free = chips.free - chips.before_drain
+        free = chips.free - chips.until_drain
         shapes = list(self._one_pod(free))
         whole, largest = self._whole(), 0
         if self._board.superpod and whole:
@@ -163,7 +163,7 @@ class _Counting:
             largest = 0 if shared else pods
             shapes.extend(self._gangs(whole, pods, free, shared=shared))
             shapes.extend(self._switched(whole, pods))
-        left_out = ("some numbers are too low: the count has used its steps",) if self._cut_short else ()
+        omitted = ("some numbers are too low: the count has used its steps",) if self._cut_short else ()
         return BoardCapacity(
             self._board.name,
             self._resource,
@@ -172,7 +172,7 @@ class _Counting:
             largest,
             tuple(shapes),
             tuple(sorted(self._drains.values(), key=lambda one: (one.start, natural_key(one.name)))),
-            left_out,
+            omitted,
         )
 
     # -- where the chips are ----------------------------------------------------------------
@@ -185,7 +185,7 @@ class _Counting:
                 counts[name] += count
             network += (states.free & max(self._fleet.network[number], 0)).bit_count()
         drained = sum(one.chips for one in self._drains.values())
-        return ChipCounts(len(self._nodes), listed, network_faulty=network, before_drain=drained, **counts)
+        return ChipCounts(len(self._nodes), listed, network_faulty=network, until_drain=drained, **counts)
 
     def _states(self, number: int) -> ChipStates:
         return chip_states(

@@ -208,7 +208,7 @@ def _text(
     free = fleet.free_mask[node]
     if ring is not None:
         scope = policy.board.ring_masks[ring] & fleet.listed[node]
-        where = f"{policy.board.ring_word} {ring}"
+        where = f"{policy.board.ring_kind} {ring}"
     else:
         scope = fleet.listed[node]
         where = "the node"

@@ -39,7 +39,7 @@ def chip_cures(search: FixSearch) -> Iterator[Fix]:
     ]
     single = 0
     for miss in near[:5]:
-        text = f"if {_chips_text(policy.board.ring_word, [miss])} were free"
+        text = f"if {_chips_text(policy.board.ring_kind, [miss])} were free"
         found = list(search.attempt("chips", text, _freed(search, miss)))
         yield from found
         single += len(found)
@@ -51,7 +51,7 @@ def chip_cures(search: FixSearch) -> Iterator[Fix]:
         parts = [_freed(search, miss) for miss in region[:16]]
         taken = search.fewest(parts)
         if taken:
-            text = f"if {_chips_text(policy.board.ring_word, [region[n] for n in taken])} were free"
+            text = f"if {_chips_text(policy.board.ring_kind, [region[n] for n in taken])} were free"
             yield search.cure("chips", text, together(parts, taken))
             return
 
@@ -137,7 +137,7 @@ def move_cures(search: FixSearch) -> Iterator[Fix]:
     if isinstance(plan, NoPlan):
         search.cut_short = search.cut_short or plan.reason.code == PLAN_TOO_COSTLY.code
         return
-    search.left_out(unread)
+    search.omit(unread)
     moved = plan.moved_jobs
     first = view.jobs[moved[0]]
     what = f"job {first.namespace}/{first.name}" if len(moved) == 1 else counted(moved, "job")
@@ -272,11 +272,11 @@ def _node_as(search: FixSearch, node: Node) -> Suppose:
     return partial(search.view.what_if.node_is, node)
 
 
-def _chips_text(ring_word: str, misses: Sequence[ClosestNode]) -> str:
+def _chips_text(ring_kind: str, misses: Sequence[ClosestNode]) -> str:
     """`2 chips of ring 0 on node-17`"""
     words = []
     for miss in misses:
         count = counted(miss.missing, "chip")
-        where = f" of {ring_word} {miss.ring}" if miss.ring is not None else ""
+        where = f" of {ring_kind} {miss.ring}" if miss.ring is not None else ""
         words.append(f"{count}{where} on {miss.node}")
     return joined(words)

@@ -56,7 +56,7 @@ class SearchBudget:
         #: For moves; read only where some are looked for.
         self.disruption_budgets = disruption_budgets
         #: What was not looked at, as sentences.
-        self.left_out: list[str] = []
+        self.omitted: list[str] = []
         #: What the search for one job may use.
         self.share = share
         #: Moves of running jobs are looked for only where one job is asked about.
@@ -114,8 +114,8 @@ class FixSearch:
         """Those that moves have to keep, and what could not be read of them."""
         return self._budget.disruption_budgets()
 
-    def left_out(self, what: Iterable[str]) -> None:
-        self._budget.left_out += what
+    def omit(self, what: Iterable[str]) -> None:
+        self._budget.omitted += what
 
     @property
     def is_over(self) -> bool:

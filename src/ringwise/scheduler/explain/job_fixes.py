@@ -340,7 +340,7 @@ def queue_cures(search: FixSearch) -> Iterator[Fix]:
     if queue is not None:
         used, kept = view.used_by_queue(queue.name), view.kept_against(job)
         if reason.code == QUEUE_SHARE_KEPT.code:
-            until = view.kept_until(queue.name)
+            until = view.reserved_quota_until(queue.name)
             latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"
             text = f"if {reason.details['jobs']} gave up what is kept there{latest}"
             yield from search.attempt("wait", text, view.what_if.shares_given_up)

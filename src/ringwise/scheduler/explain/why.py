@@ -138,7 +138,7 @@ class Explanation:
     #: What of its objects is not obeyed, and why.
     notes: tuple[str, ...] = ()
     #: What was not looked at because the budget was used up, as sentences.
-    left_out: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
 
     @property
     def misses(self) -> tuple[ClosestNode, ...]:
@@ -415,9 +415,9 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     answer.cures = present.cures
-    answer.left_out += budget.left_out
+    answer.omitted += budget.omitted
     if present.cut_short:
-        answer.left_out.append("further cures: the search has used its steps")
+        answer.omitted.append("further cures: the search has used its steps")
     return answer
 
 

@@ -14,18 +14,20 @@ GroupBy = Literal["queue", "namespace", "user", "job", "board"]
 class AmountFields(TypedDict):
     """What was held, lost and waited for."""
 
-    held_chip_hours: Annotated[
+    allocated_chip_hours: Annotated[
         float, Meta(description="Chips times hours, from when pods got their nodes until their ends.")
     ]
     uncertain_chip_hours: Annotated[
         float,
-        Meta(description="Of held_chip_hours: nobody saw when these pods ended."),
+        Meta(description="Of allocated_chip_hours: nobody saw when these pods ended."),
     ]
     lost_chip_hours: Annotated[
         dict[str, float], Meta(description="Work that was lost, by cause: fault, move, drain, preempt, ...")
     ]
-    waited_hours: Annotated[float, Meta(description="Hours in which jobs had no node and waited for one.")]
-    uncertain_waited_hours: Annotated[float, Meta(description="Of waited_hours: nobody saw when they ended.")]
+    pending_hours: Annotated[float, Meta(description="Hours in which jobs had no node and waited for one.")]
+    uncertain_pending_hours: Annotated[
+        float, Meta(description="Of pending_hours: nobody saw when they ended.")
+    ]
     starts: Annotated[int, Meta(description="How often a job without a node got some.")]
     failures: Annotated[int, Meta(description="How often a job failed by itself after a start.")]
     clamped: Annotated[int, Meta(description="Intervals whose times could not be right.")]
@@ -51,7 +53,7 @@ class ReportRowFields(AmountFields):
             "all others are of one board, that one."
         ),
     ]
-    held_by_day: Annotated[list[float], Meta(description="held_chip_hours of each day of `days`.")]
+    allocated_by_day: Annotated[list[float], Meta(description="allocated_chip_hours of each day of `days`.")]
 
 
 class BoardTotalFields(AmountFields):
@@ -79,7 +81,7 @@ class ReportDocument(TypedDict):
     totals: Annotated[list[BoardTotalFields], Meta(description="One for each board, most chip-hours first.")]
     gaps: list[GapFields]
     merged_jobs: Annotated[int, Meta(description="Jobs that are merged into rows of their namespace.")]
-    given_up_before: Annotated[
+    discarded_before: Annotated[
         str | None, Meta(description="Documents of days before this one were given up for want of room.")
     ]
     unreadable: Annotated[list[str], Meta(description="ConfigMaps or files that cannot be read, and why.")]
@@ -109,8 +111,8 @@ class IdleDocument(TypedDict):
 
     schema: Literal["ringwise.io/idle/v1"]
     now: Nanoseconds
-    below_percent: Annotated[float, Meta(description="A chip whose mean use is below is idle.")]
-    measured_for: Annotated[int, Meta(description="Seconds that a mean must be about at least.")]
+    threshold_percent: Annotated[float, Meta(description="A chip whose mean use is below is idle.")]
+    min_measured_seconds: Annotated[int, Meta(description="Seconds that a mean must be about at least.")]
     chips: Annotated[int, Meta(description="That jobs hold.")]
     idle_chips: int
     unknown_chips: int

@@ -144,15 +144,15 @@ class JobRow(TypedDict):
     reason_code: Annotated[
         str, Meta(description="Code of the reason why it waits, or the reason of a condition; else empty.")
     ]
-    reason_text: Annotated[str, Meta(description="The same as a sentence, shortened; else empty.")]
-    condition_of: Annotated[
+    reason_message: Annotated[str, Meta(description="The same as a sentence, shortened; else empty.")]
+    reason_source: Annotated[
         str,
         Meta(
             description="PodGroup or Pod: the reason is of its condition, as another scheduler wrote it; "
             "empty where this process found the reason itself."
         ),
     ]
-    hurt_by: Annotated[list[str], Meta(description="The faults that hurt it now for people, shortened.")]
+    affected_by: Annotated[list[str], Meta(description="The faults that hurt it now for people, shortened.")]
     moves: Annotated[
         list[str],
         Meta(description="What plans of moves that are carried out do for it or with it, as sentences."),
@@ -174,7 +174,7 @@ class JobFields(JobRow):
     never: Annotated[bool, Meta(description="Waiting alone will not help it.")]
     hurt: Annotated[list[JobFaultFields], Meta(description="The faults that hurt it now.")]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
-    would_be_placed_on: NotRequired[
+    would_be_scheduled_on: NotRequired[
         Annotated[list[str], Meta(description="Nodes that its pods without a node would get now.")]
     ]
 
@@ -200,7 +200,7 @@ class QueueFields(TypedDict):
     kept: Annotated[
         Amounts, Meta(description="Kept for jobs that lost pods, against the other jobs of the queue (F6).")
     ]
-    kept_for: Annotated[list[str], Meta(description="Those jobs, as namespace/name.")]
+    reserved_quota_jobs: Annotated[list[str], Meta(description="Those jobs, as namespace/name.")]
     jobs: int
     waiting: int
 
@@ -220,7 +220,7 @@ class PodFields(TypedDict):
     created: Nanoseconds
     exit_code: int | None
     reason: ReasonFields | None
-    would_be_placed_on: NotRequired[
+    would_be_scheduled_on: NotRequired[
         Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
     ]
 
@@ -283,7 +283,7 @@ class NodeDocument(NodeFields):
     labels: dict[str, str]
     taints: Annotated[list[str], Meta(description="As KEY:EFFECT.")]
     object: Stored
-    on_it: list[PodFields]
+    pod_details: list[PodFields]
 
 
 class TaskFields(TypedDict):
@@ -314,7 +314,7 @@ class JobDocument(JobFields, WithClass):
     message: Annotated[str | None, Meta(description="What the status of a vcjob says.")]
     object: Stored
     counts: Annotated[dict[str, int], Meta(description="Phase -> pods, as its status says.")]
-    all_pods: list[JobPodFields]
+    pod_details: list[JobPodFields]
 
 
 class QueueDocument(QueueFields):
@@ -322,11 +322,11 @@ class QueueDocument(QueueFields):
 
     schema: Literal["ringwise.io/queue/v1"]
     now: Nanoseconds
-    kept_until: Annotated[
+    reserved_quota_until: Annotated[
         Nanoseconds | None, Meta(description="When what is kept is given up at the latest; null: never.")
     ]
     object: Stored
-    in_it: list[JobFields]
+    job_details: list[JobFields]
 
 
 class PodDocument(PodFields):
@@ -357,7 +357,7 @@ class ChipTotals(TypedDict):
     reserved: int
     closed: int
     free: int
-    before_drain: Annotated[
+    until_drain: Annotated[
         int,
         Meta(
             description="Of the free ones: on nodes that are drained or reserved later, for jobs that "

@@ -37,7 +37,7 @@ class DashboardBoard(TypedDict):
     ]
     chips: Annotated[int, Meta(description="Chips of a node.")]
     rings: Annotated[list[list[int]], Meta(description="Chips with fast links between them.")]
-    ring_word: Annotated[str, Meta(description="What a ring is called: ring, mesh, card.")]
+    ring_kind: Annotated[str, Meta(description="What a ring is called: ring, mesh, card.")]
 
 
 class DashboardNode(NodeRow):
@@ -130,9 +130,9 @@ class DashboardChangeDocument(TypedDict):
     sequence: Sequence
     time: Time
     nodes: list[DashboardNode]
-    removedNodes: Annotated[list[str], Meta(description="Names.")]
+    removed_nodes: Annotated[list[str], Meta(description="Names.")]
     jobs: list[DashboardJob]
-    removedJobs: Annotated[list[int], Meta(description="Ids.")]
+    removed_jobs: Annotated[list[int], Meta(description="Ids.")]
     queues: Annotated[
         list[DashboardQueue], Meta(description="All queues, when one of them changed; else none.")
     ]

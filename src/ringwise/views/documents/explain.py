@@ -41,7 +41,9 @@ class FixFields(TypedDict):
 
     kind: str
     text: str
-    contested_by: Annotated[int, Meta(description="Jobs ahead in the queue, if those would take it first.")]
+    conflicting_jobs: Annotated[
+        int, Meta(description="Jobs ahead in the queue, if those would take it first.")
+    ]
 
 
 class PodLocationFields(TypedDict):
@@ -55,7 +57,7 @@ class PodLocationFields(TypedDict):
     superpod: str | None
     block: str | None
     rack: NotRequired[int]
-    would_be_placed_on: NotRequired[
+    would_be_scheduled_on: NotRequired[
         Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
     ]
 
@@ -83,14 +85,14 @@ class WhyDocument(WithClass):
     ]
     reason: ReasonFields | None
     refusals: Annotated[dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")]
-    refusal_examples: Annotated[
+    rejection_examples: Annotated[
         dict[str, str] | None, Meta(description="Reason code -> what a node that refuses for it says.")
     ]
-    refused_pod: Annotated[str | None, Meta(description="The pod that the nodes were asked for.")]
+    checked_pod: Annotated[str | None, Meta(description="The pod that the nodes were asked for.")]
     fitting_nodes: int | None
-    near_misses: list[ClosestNodeFields]
+    closest_nodes: list[ClosestNodeFields]
     queue: QueuePositionFields
-    kept_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
+    reserved_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
     expected_start: Annotated[
         ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
     ]
@@ -98,7 +100,7 @@ class WhyDocument(WithClass):
     pods: list[PodLocationFields]
     plan: list[str]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
-    left_out: NotRequired[LeftOut]
+    omitted: NotRequired[LeftOut]
     pictures: NotRequired[Annotated[PicturesFields, Meta(description="For drawings only.")]]
 
 
@@ -125,7 +127,7 @@ class HistoryEntryFields(TypedDict):
         str | None, Meta(description="The word of the event on the PodGroup, or the code of the reason.")
     ]
     text: str
-    took_seconds: Annotated[float | None, Meta(description="How long what ends here took.")]
+    duration_seconds: Annotated[float | None, Meta(description="How long what ends here took.")]
     pods: list[PodStepFields]
 
 
@@ -148,8 +150,8 @@ class HistoryDocument(TypedDict):
     until: Annotated[str, Meta(description="The end of what is known.")]
     faults: int
     moved_pods: int
-    waited_seconds: float
-    waits_for: Annotated[str | None, Meta(description="Code of the reason why it waits at the end.")]
+    pending_seconds: float
+    pending_reason: Annotated[str | None, Meta(description="Code of the reason why it waits at the end.")]
     notes: Annotated[list[str], Meta(description="What the source of the history does not hold.")]
     entries: list[HistoryEntryFields]
     runs: Annotated[list[JobRunFields], Meta(description="Oldest first.")]
@@ -167,7 +169,7 @@ class ChipCountFields(Fields):
     closed: Annotated[int, Meta(description="On nodes that take no new pods.")]
     free: Annotated[int, Meta(description="A new pod may have them now.")]
     network_faulty: Annotated[int, Meta(description="Of the free ones: for one-pod jobs only.")]
-    before_drain: Annotated[
+    until_drain: Annotated[
         int,
         Meta(
             description="Of the free ones: on nodes that are drained or reserved later, for jobs that "
@@ -206,10 +208,10 @@ class BoardCapacityFields(Fields):
     chips: ChipCountFields
     largest_gang: int
     shapes: list[ShapeFields]
-    drains: Annotated[list[BeforeDrainFields], Meta(description="Where the `before_drain` chips are.")] = (
+    drains: Annotated[list[BeforeDrainFields], Meta(description="Where the `until_drain` chips are.")] = (
         field(default_factory=list)
     )
-    left_out: LeftOut = field(default_factory=list)
+    omitted: LeftOut = field(default_factory=list)
 
 
 class CapacityDocument(Document, tag="ringwise.io/capacity/v1"):

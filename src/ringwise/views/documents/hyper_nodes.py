@@ -67,4 +67,4 @@ class HyperNodeDocument(HyperNodeFields):
     ]
     labels: dict[str, str]
     object: Stored
-    in_it: list[HyperNodeJobFields]
+    job_details: list[HyperNodeJobFields]

@@ -35,7 +35,7 @@ class RunTimeFields(TypedDict):
 
     queue: str
     seconds: int
-    at_end: Literal["end", "requeue"]
+    on_timeout: Literal["end", "requeue"]
     next_end: Annotated[Nanoseconds | None, Meta(description="When the first of its jobs is ended.")]
 
 
@@ -45,5 +45,5 @@ class LimitsDocument(TypedDict):
     schema: Literal["ringwise.io/limits/v1"]
     now: Nanoseconds
     limits: list[LimitFields]
-    run_times: list[RunTimeFields]
+    max_run_times: list[RunTimeFields]
     problems: Annotated[list[str], Meta(description="What is set and does not hold, and why.")]

@@ -56,7 +56,7 @@ class DrillEntryFields(TypedDict):
     job: str | None
     kind: str
     text: str
-    took_seconds: float | None
+    duration_seconds: float | None
     pods: list[PodStepFields]
 
 
@@ -97,7 +97,7 @@ class DrainedJobFields(TypedDict):
     name: str
     kind: str
     outcome: Annotated[str, Meta(description="moves, waits or not-restarted.")]
-    waits_seconds: Annotated[
+    pending_seconds: Annotated[
         float | None, Meta(description="Until all its pods have nodes again; null: not within the plan.")
     ]
     reason: Annotated[str | None, Meta(description="Why it still waits at the end of the plan.")]
@@ -113,7 +113,7 @@ class DrainPlanDocument(TypedDict):
     kind: Annotated[str, Meta(description="node, switch or superpod.")]
     nodes: list[str]
     jobs: list[DrainedJobFields]
-    left_out: NotRequired[LeftOut]
+    omitted: NotRequired[LeftOut]
 
 
 #: `from` is a word of Python.
@@ -181,4 +181,4 @@ class DefragPlanDocument(TypedDict):
     without_plan: Annotated[
         list[NoMovePlanFields], Meta(description="Jobs that wait for holes, or were asked for, without one.")
     ]
-    left_out: NotRequired[LeftOut]
+    omitted: NotRequired[LeftOut]

@@ -47,10 +47,10 @@ class BoardFields(Fields):
     job_labels: dict[str, str]
     node_labels: dict[str, str]
     chips_per_node: int
-    ring_word: str
+    ring_kind: str
     rings: list[list[int]]
     requests: RequestFields
-    watches_network: bool
+    checks_network: bool
     superpod: bool
     rack_nodes: int
     domain_racks: int
@@ -139,7 +139,7 @@ class ReplayDocument(Document, tag="ringwise.io/replay/v1"):
     """Whether a journal is decided today as it was recorded."""
 
     identical: bool
-    written_by: str
+    recorded_by: str
     batches: int
     events: int
     commands: int
@@ -206,5 +206,5 @@ class SupportBundleDocument(TypedDict):
     objects: Annotated[dict[str, int], Meta(description="How many of each kind.")]
     journals: list[BundledJournalFields]
     never: Annotated[str, Meta(description="What no bundle contains.")]
-    left_out: Annotated[list[str], Meta(description="Objects that no decision depends on.")]
+    omitted: Annotated[list[str], Meta(description="Objects that no decision depends on.")]
     missing: Annotated[list[str], Meta(description="What could not be read or listed, or is too large.")]

@@ -38,7 +38,7 @@ class ReservationFields(TypedDict):
     by: Annotated[str, Meta(description="The user who created it; empty if admission did not record it.")]
     at: Annotated[str, Meta(description="When it was created.")]
     reason: str
-    troubles: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
+    problems: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
     running: Annotated[list[RunsThereFields], Meta(description="Nobody is evicted for a reservation.")]
 
 

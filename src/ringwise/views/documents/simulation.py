@@ -22,7 +22,7 @@ class SizeFields(TypedDict):
     chips: int
     jobs: int
     started: int
-    wait_seconds: WaitFields
+    pending_seconds: WaitFields
 
 
 class CurvePoint(TypedDict):
@@ -30,7 +30,7 @@ class CurvePoint(TypedDict):
 
     after_seconds: float
     chips_in_use: int
-    jobs_waiting: int
+    pending_jobs: int
 
 
 class MoveFields(TypedDict):
@@ -52,12 +52,12 @@ class EstimateFields(TypedDict):
     jobs: int
     ranges: Annotated[int, Meta(description="Estimates with an earliest and a latest time.")]
     not_before: Annotated[int, Meta(description="Estimates with an earliest time only.")]
-    guesses: Annotated[int, Meta(description="Estimates for which durations had to be guessed.")]
+    estimated_durations: Annotated[int, Meta(description="Estimates for which durations had to be guessed.")]
     median_error_seconds: Annotated[
         float | None, Meta(description="From the middle of the range to the start; null without ranges.")
     ]
     p90_error_seconds: float | None
-    inside_share: Annotated[
+    within_range_ratio: Annotated[
         float | None, Meta(description="Of ranges and earliest times, how many the start kept.")
     ]
 
@@ -75,7 +75,7 @@ class RunFields(TypedDict):
     ]
     policy: str | None
     started: Annotated[int, Meta(description="Jobs that have started.")]
-    wait_seconds: WaitFields
+    pending_seconds: WaitFields
     mean_over_bound: Annotated[
         float | None,
         Meta(description="The mean wait over that of the bound; null where one is 0 or unknown."),
@@ -83,7 +83,7 @@ class RunFields(TypedDict):
     started_before_bound: Annotated[
         int, Meta(description="Jobs that started sooner than in the bound: none where the order is strict.")
     ]
-    utilisation: Annotated[
+    utilization: Annotated[
         float, Meta(description="Share of the chips in use, until the last job was submitted.")
     ]
     head_blocked_hours: Annotated[
@@ -123,7 +123,7 @@ class SimulationDocument(TypedDict):
     interrupted: Annotated[bool, Meta(description="Ctrl-C: the last run is not complete.")]
     cluster: SimulatedCluster
     jobs: int
-    left_out: list[LeftOutJobs]
+    omitted: list[LeftOutJobs]
     virtual_seconds: Annotated[float, Meta(description="From the first job that is submitted to the last.")]
     load: Annotated[float, Meta(description="Chips that the jobs would use at a time, over all chips.")]
     runs: list[RunFields]

@@ -115,7 +115,7 @@ function TokenField({ problem }) {
   </form>`;
 }
 
-const NO_CHIPS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, before_drain: 0, fragmentation: 0 };
+const NO_CHIPS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, until_drain: 0, fragmentation: 0 };
 
 /**
  * What the header says of the chips of one resource.
@@ -129,7 +129,7 @@ function chipItems(chips) {
     { name: "chips", value: number(chips.chips) },
     { name: "in use", value: number(chips.used) },
     { name: "free", value: number(chips.free), href: link(["map"], { colour: "free" }) },
-    { name: "of these only before a drain", value: number(chips.before_drain), href: link(["nodes"], { show: "bad" }), left: !chips.before_drain },
+    { name: "of these only before a drain", value: number(chips.until_drain), href: link(["nodes"], { show: "bad" }), left: !chips.until_drain },
     { name: "faulty", value: number(chips.faulty), href: link(["map"], { colour: "health" }), kind: chips.faulty ? "bad" : "" },
     { name: "isolated", value: number(chips.isolated) },
     { name: "of these in use", value: number(inUse), href: link(["map"], { colour: "health" }), kind: "bad", left: !inUse },

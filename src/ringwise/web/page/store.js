@@ -91,7 +91,7 @@ export class Store {
     this.sequence = change.sequence;
     this.time = change.time;
     const nodesCameOrWent = this._applyNodes(change);
-    for (const id of change.removedJobs ?? []) {
+    for (const id of change.removed_jobs ?? []) {
       const gone = this.jobs.get(id);
       this.jobs.delete(id);
       // A new job of the same name may already have another id.
@@ -107,7 +107,7 @@ export class Store {
     if (change.totals) this.totals = change.totals;
     this._tell({
       nodes: nodesCameOrWent ? null : (change.nodes ?? []),
-      jobs: Boolean(change.jobs?.length || change.removedJobs?.length),
+      jobs: Boolean(change.jobs?.length || change.removed_jobs?.length),
     });
   }
 
@@ -118,7 +118,7 @@ export class Store {
   _applyNodes(change) {
     let structure = false;
     let added = false;
-    for (const name of change.removedNodes ?? []) structure = this.nodes.delete(name) || structure;
+    for (const name of change.removed_nodes ?? []) structure = this.nodes.delete(name) || structure;
     for (const node of change.nodes ?? []) {
       const before = this.nodes.get(node.name);
       added = added || !before;

@@ -1,8 +1,8 @@
 // The documents of the API as the page reads them; see docs/guides/dashboard.md and the OpenAPI document of the server.
 
 /**
- * `ring_word` is what its rings are called: ring, mesh or card.
- * @typedef {{name: string, resource: string, accelerator: string, chips: number, rings: number[][], ring_word: string}} Board
+ * `ring_kind` is what its rings are called: ring, mesh or card.
+ * @typedef {{name: string, resource: string, accelerator: string, chips: number, rings: number[][], ring_kind: string}} Board
  */
 
 /** @typedef {"not-ready" | "unhealthy" | "unreadable" | "draining" | "closed" | "drain-ahead" | "reserved"} NodeSign */
@@ -45,9 +45,9 @@
  * @property {number} priority
  * @property {number} created in nanoseconds since 1970
  * @property {string} reason_code empty: it has none
- * @property {string} reason_text
- * @property {string} condition_of PodGroup or Pod where the reason is of its condition
- * @property {string[]} hurt_by the faults that hurt it now
+ * @property {string} reason_message
+ * @property {string} reason_source PodGroup or Pod where the reason is of its condition
+ * @property {string[]} affected_by the faults that hurt it now
  * @property {string[]} moves what plans of moves do for it or with it
  * @property {ExpectedStart | null} expected_start
  */
@@ -81,7 +81,7 @@
  * @property {number} reserved
  * @property {number} closed
  * @property {number} free
- * @property {number} before_drain of the free ones: on nodes that are drained or reserved later, for jobs that end before
+ * @property {number} until_drain of the free ones: on nodes that are drained or reserved later, for jobs that end before
  * @property {number} fragmentation from 0 to 1
  */
 
@@ -107,9 +107,9 @@
  * @property {number} sequence
  * @property {string} time
  * @property {NodeRow[]} [nodes]
- * @property {string[]} [removedNodes]
+ * @property {string[]} [removed_nodes]
  * @property {JobRow[]} [jobs]
- * @property {number[]} [removedJobs]
+ * @property {number[]} [removed_jobs]
  * @property {QueueRow[]} [queues]
  * @property {Totals} [totals]
  */
@@ -190,11 +190,11 @@
  * @property {Reason | null} reason
  * @property {Record<string, number> | null} refusals
  * @property {number | null} fitting_nodes
- * @property {{node: string, missing_chips: number, text: string, code: string}[]} near_misses
+ * @property {{node: string, missing_chips: number, text: string, code: string}[]} closest_nodes
  * @property {{name: string, position: number | null, waiting: number, ahead: string[]}} queue
- * @property {number} kept_chips
+ * @property {number} reserved_chips
  * @property {ExpectedStart | null} expected_start
- * @property {{kind: string, text: string, contested_by: number}[]} cures
+ * @property {{kind: string, text: string, conflicting_jobs: number}[]} cures
  * @property {string[]} plan
  * @property {string[]} [notes]
  */
@@ -205,7 +205,7 @@
  * @property {string} kind
  * @property {string | null} code
  * @property {string} text
- * @property {number | null} took_seconds
+ * @property {number | null} duration_seconds
  * @property {{name: string, rank: number | null, from: string | null, to: string | null, chips: number[]}[]} pods
  */
 
@@ -214,7 +214,7 @@
  * @property {string} until
  * @property {number} faults
  * @property {number} moved_pods
- * @property {number} waited_seconds
+ * @property {number} pending_seconds
  * @property {HistoryEntry[]} entries
  */
 
@@ -253,18 +253,18 @@
 
 /**
  * @typedef {object} AccountAmounts
- * @property {number} held_chip_hours
+ * @property {number} allocated_chip_hours
  * @property {number} uncertain_chip_hours
  * @property {Record<string, number>} lost_chip_hours
- * @property {number} waited_hours
- * @property {number} uncertain_waited_hours
+ * @property {number} pending_hours
+ * @property {number} uncertain_pending_hours
  * @property {number} starts
  * @property {number} failures
  */
 
 /**
  * @typedef {AccountAmounts & {queue: string | null, namespace: string | null, user: string | null, verified: boolean | null,
- *   job: string | null, uid: string | null, board: string, held_by_day: number[]}} ReportRow
+ *   job: string | null, uid: string | null, board: string, allocated_by_day: number[]}} ReportRow
  */
 
 /**
@@ -275,7 +275,7 @@
  * @property {(AccountAmounts & {board: string})[]} totals one for each board; empty: jobs that had no node
  * @property {{since: number, until: number}[]} gaps
  * @property {number} merged_jobs
- * @property {string | null} given_up_before
+ * @property {string | null} discarded_before
  * @property {string[]} unreadable
  */
 

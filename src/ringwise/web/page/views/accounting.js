@@ -88,7 +88,7 @@ function ofBoard(report, board) {
 /** @param {Report} report */
 function heldOf(report) {
   const total = report.totals.find(({ board }) => board) ?? report.totals[0];
-  return { held: total?.held_chip_hours ?? 0, uncertain: total?.uncertain_chip_hours ?? 0 };
+  return { held: total?.allocated_chip_hours ?? 0, uncertain: total?.uncertain_chip_hours ?? 0 };
 }
 
 /** @param {string} by @param {string} days */
@@ -124,7 +124,7 @@ function UnconfirmedChips({ report }) {
     heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain)} of the chip-hours belong to pods whose end was not observed; they are counted until the pod was last observed.`,
     report.gaps.length > 0 && `No scheduler wrote in ${count(report.gaps.length, "span")}, the last until ${rfc3339(report.gaps[report.gaps.length - 1].until)}.`,
     report.merged_jobs > 0 && `${count(report.merged_jobs, "job")} merged into the lines of their namespaces for want of room.`,
-    report.given_up_before && `Days before ${report.given_up_before} were given up for want of room.`,
+    report.discarded_before && `Days before ${report.discarded_before} were given up for want of room.`,
     report.unreadable.length > 0 && `${count(report.unreadable.length, "document")} cannot be read: ${report.unreadable.slice(0, 3).join("; ")}`,
   ].filter(Boolean);
   return said.length ? html`<ul class="faint">${said.map((text) => html`<li key=${text}>${text}</li>`)}</ul>` : null;
@@ -136,9 +136,9 @@ function Figures({ report }) {
   const first = rows.slice(0, SHOWN);
   const others = rows.slice(SHOWN);
   /** @type {Stack[]} */
-  const stacks = first.map((row, i) => ({ key: rowKey(row), label: html`<bdi>${rowText(row, by)}</bdi>`, text: rowText(row, by), colour: nth(i), values: row.held_by_day }));
+  const stacks = first.map((row, i) => ({ key: rowKey(row), label: html`<bdi>${rowText(row, by)}</bdi>`, text: rowText(row, by), colour: nth(i), values: row.allocated_by_day }));
   if (others.length) {
-    const sums = report.days.map((_, day) => others.reduce((sum, row) => sum + row.held_by_day[day], 0));
+    const sums = report.days.map((_, day) => others.reduce((sum, row) => sum + row.allocated_by_day[day], 0));
     stacks.push({ key: "", label: `${number(others.length)} others`, text: "others", colour: nth(SHOWN), values: sums });
   }
   return html`
@@ -168,7 +168,7 @@ function ByDay({ days, stacks }) {
 
 /** How long a job waited until it started, on average. @param {ReportRow} row */
 function waitOf(row) {
-  return shownSpan((3600 * row.waited_hours) / (row.starts || 1));
+  return shownSpan((3600 * row.pending_hours) / (row.starts || 1));
 }
 
 /** @param {{rows: ReportRow[], by: Report["by"]}} props */
@@ -218,9 +218,9 @@ function Stripes({ parts, of, label }) {
 function columnsOf(by) {
   return [
     { title: by, kind: "named", cell: (row) => html`<${RowName} row=${row} by=${by} />`, sort: (row) => rowText(row, by) },
-    { title: "held chip-hours", cell: (row) => hours(row.held_chip_hours), sort: (row) => row.held_chip_hours, kind: "number" },
+    { title: "held chip-hours", cell: (row) => hours(row.allocated_chip_hours), sort: (row) => row.allocated_chip_hours, kind: "number" },
     { title: "lost chip-hours", cell: (row) => hours(lostOf(row)), sort: lostOf, kind: "number" },
-    { title: "waited", cell: (row) => span(3600 * row.waited_hours), sort: (row) => row.waited_hours, kind: "number" },
+    { title: "waited", cell: (row) => span(3600 * row.pending_hours), sort: (row) => row.pending_hours, kind: "number" },
     { title: "starts", cell: (row) => number(row.starts), sort: (row) => row.starts, kind: "number" },
     { title: "failures", cell: (row) => number(row.failures), sort: (row) => row.failures, kind: "number" },
   ];

@@ -39,7 +39,7 @@ export function JobView({ namespace, name }) {
           ["chips", number(job.chips)],
           ["priority", number(job.priority)],
           ["created", html`<time datetime=${rfc3339(job.created)}>${clock(rfc3339(job.created))}</time> <span class="faint">${age(rfc3339(job.created), time)} ago</span>`],
-          ["hurt by", job.hurt_by.length > 0 ? html`<ul>${job.hurt_by.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
+          ["hurt by", job.affected_by.length > 0 ? html`<ul>${job.affected_by.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
           ["board", document?.board],
           ["class", document?.class],
         ]} />
@@ -100,12 +100,12 @@ function Why({ path, version, job: row, time }) {
   const isStuck = why.outcome === "pending" || why.outcome === "refused";
   return html`<${Section} title=${{ pending: "Why it waits", refused: "Why it is refused" }[why.outcome] ?? "Why"} class="why" note=${why.outcome}>
     <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
-    ${row.condition_of && html`<p class="faint">Its scheduler wrote into the condition of the ${row.condition_of}: <code>${row.reason_code}</code> <bdi>${row.reason_text}</bdi></p>`}
+    ${row.reason_source && html`<p class="faint">Its scheduler wrote into the condition of the ${row.reason_source}: <code>${row.reason_code}</code> <bdi>${row.reason_message}</bdi></p>`}
     ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
     ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
     ${why.cures.length > 0 && html`<h3>It would start</h3>
       <ul class="cures" aria-label="Cures">${why.cures.map((cure) => html`<li key=${cure.text}><bdi>${cure.text}</bdi>
-        ${cure.contested_by > 0 && html` <span class="faint">(${count(cure.contested_by, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
+        ${cure.conflicting_jobs > 0 && html` <span class="faint">(${count(cure.conflicting_jobs, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
     ${why.cures.length === 0 && (why.reason?.cures.length ?? 0) > 0 && html`<h3>What helps in general</h3>
       <ul class="cures" aria-label="Cures">${why.reason?.cures.map((cure) => html`<li key=${cure}><bdi>${cure}</bdi></li>`)}</ul>`}
     ${isStuck && why.cures.length === 0 && !why.reason?.cures.length && html`<p class="faint">Nothing that was tried would start it now.</p>`}
@@ -113,13 +113,13 @@ function Why({ path, version, job: row, time }) {
       ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.waiting} waiting`],
       ["ahead of it", why.queue.ahead.length ? html`${why.queue.ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.ahead.length > 8 && ` and ${why.queue.ahead.length - 8} more`}` : ""],
       ["expected start", start ? html`${startText(start, time)} <span class="faint"><bdi>${startDetail(start)}</bdi></span>` : ""],
-      ["reserved for it", why.kept_chips ? count(why.kept_chips, "chip") : ""],
+      ["reserved for it", why.reserved_chips ? count(why.reserved_chips, "chip") : ""],
       ["nodes that fit", why.fitting_nodes === null ? "" : number(why.fitting_nodes)],
     ]} />`}
     ${refusals.length > 0 && html`<h3>Verdicts of the nodes</h3>
       <ul class="verdicts">${refusals.map(([code, nodes]) => html`<li key=${code}><code>${code}</code> ${count(nodes, "node")}</li>`)}</ul>`}
-    ${why.near_misses.length > 0 && html`<h3>Nearest misses</h3>
-      <ul class="misses">${why.near_misses.map((miss) => html`<li key=${miss.node}><${NodeLink} name=${miss.node} />: <bdi>${miss.text}</bdi></li>`)}</ul>`}
+    ${why.closest_nodes.length > 0 && html`<h3>Nearest misses</h3>
+      <ul class="misses">${why.closest_nodes.map((miss) => html`<li key=${miss.node}><${NodeLink} name=${miss.node} />: <bdi>${miss.text}</bdi></li>`)}</ul>`}
     ${why.plan.length > 0 && html`<h3>${why.outcome === "pending" ? "What is planned for it" : "Why there"}</h3><ul>${why.plan.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
   <//>`;
 }
@@ -131,13 +131,13 @@ function History({ path, version, waits, time }) {
   if (!history) return html`<${Section} title="History"><p class="empty" role="status">Being computed.</p><//>`;
   // Nothing is recorded while nothing happens: a job that waits has waited longer than its history knows.
   const since = waits ? Math.max(0, (Date.parse(time) - Date.parse(history.until)) / 1000) || 0 : 0;
-  const note = [history.faults && count(history.faults, "fault"), history.moved_pods && `${count(history.moved_pods, "pod")} moved`, `waited ${span(history.waited_seconds + since)}`].filter(Boolean).join(", ");
+  const note = [history.faults && count(history.faults, "fault"), history.moved_pods && `${count(history.moved_pods, "pod")} moved`, `waited ${span(history.pending_seconds + since)}`].filter(Boolean).join(", ");
   return html`<${Section} title="History" note=${note}>
     <ol class="history" aria-label="History">
       ${history.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
         <time datetime=${entry.time}>${clock(entry.time)}</time>
         <div>${entry.kind !== entry.text && html`<strong class="history-kind">${entry.kind}</strong> `}<span class="what"><bdi>${entry.text}</bdi></span>
-          ${entry.took_seconds !== null && html` <span class="faint">took ${span(entry.took_seconds)}</span>`}
+          ${entry.duration_seconds !== null && html` <span class="faint">took ${span(entry.duration_seconds)}</span>`}
           ${entry.pods.length > 0 && html`<details><summary>${count(entry.pods.length, "pod")}</summary>
             <ul>${entry.pods.map((pod) => html`<li key=${pod.name}><bdi>${pod.name}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul></details>`}
         </div>

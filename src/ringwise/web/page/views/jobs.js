@@ -19,9 +19,9 @@ export function JobsView({ settings }) {
   const [text, state, queue] = [settings.get("text") ?? "", settings.get("state") ?? "", settings.get("queue") ?? ""];
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = [...jobs.values()].filter((job) => {
-    if (state === "hurt" ? job.hurt_by.length === 0 : state && jobState(job) !== state) return false;
+    if (state === "hurt" ? job.affected_by.length === 0 : state && jobState(job) !== state) return false;
     if (queue && job.queue !== queue) return false;
-    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason_code} ${job.reason_text} ${job.hurt_by.join(" ")} ${job.moves.join(" ")}`.toLowerCase();
+    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason_code} ${job.reason_message} ${job.affected_by.join(" ")} ${job.moves.join(" ")}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
   found.sort((a, b) => ORDER[jobState(a)] - ORDER[jobState(b)] || b.created - a.created || a.id - b.id);
@@ -43,7 +43,7 @@ export function JobsView({ settings }) {
 function columnsAt(now) {
   return [
     { title: "job", kind: "named", cell: (job) => html`<${JobLink} namespace=${job.namespace} name=${job.name} />`, sort: jobName },
-    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.hurt_by.length > 0 && html` <${Badge} kind="bad">hurt<//>`}${job.moves.length > 0 && html` <${Badge} kind="waiting">moves<//>`}`, sort: (job) => job.phase },
+    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.affected_by.length > 0 && html` <${Badge} kind="bad">hurt<//>`}${job.moves.length > 0 && html` <${Badge} kind="waiting">moves<//>`}`, sort: (job) => job.phase },
     { title: "kind", cell: (job) => job.kind, sort: (job) => job.kind },
     { title: "queue", cell: (job) => html`<bdi>${job.queue}</bdi>`, sort: (job) => job.queue },
     { title: "pods", cell: (job) => `${number(job.running)} of ${number(job.pods)}`, sort: (job) => job.pods, kind: "number" },
@@ -53,8 +53,8 @@ function columnsAt(now) {
     { title: "expected start", cell: (job) => job.expected_start && startText(job.expected_start, now), sort: (job) => job.expected_start?.earliest ?? Infinity },
     {
       title: "reason",
-      cell: (job) => job.reason_code && html`<span class="reason"><code>${job.reason_code}</code> <bdi>${job.reason_text}</bdi>
-        ${job.condition_of && html` <small class="faint">condition of the ${job.condition_of}</small>`}</span>`,
+      cell: (job) => job.reason_code && html`<span class="reason"><code>${job.reason_code}</code> <bdi>${job.reason_message}</bdi>
+        ${job.reason_source && html` <small class="faint">condition of the ${job.reason_source}</small>`}</span>`,
       sort: (job) => job.reason_code,
       kind: "wide",
     },

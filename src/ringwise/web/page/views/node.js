@@ -42,7 +42,7 @@ export function NodeView({ name }) {
         ${document && document.reasons.length > 0 && html`<h3>Why the scheduler avoids it</h3>
           <ul>${document.reasons.map((reason) => html`<li key=${reason.code}><code>${reason.code}</code> <bdi>${reason.message}</bdi></li>`)}</ul>`}
       <//>
-      <${Section} title="Chips" note=${board && board.rings.length > 1 ? count(board.rings.length, board.ring_word, PLURALS[board.ring_word]) : ""}>
+      <${Section} title="Chips" note=${board && board.rings.length > 1 ? count(board.rings.length, board.ring_kind, PLURALS[board.ring_kind]) : ""}>
         <${NodePicture} node=${node} />
         <p class="visually-hidden">${nodeText(store, node)}</p>
       <//>
