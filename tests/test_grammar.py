@@ -54,12 +54,12 @@ def test_every_reason_agrees_with_its_numbers(count: int) -> None:
     nothing = re.compile(r"(?:ask for|at most|can start with|minAvailable to|minMember to) 0\b")
     wrong = []
     for kind in all_kinds():
-        templates = (kind.sentence, *kind.cures)
+        templates = (kind.sentence, *kind.fixes)
         names = {name for text in templates for name in _names(text)}
         reason = kind(**{name: "mesh" if name in NAMES else count for name in names})
-        texts = (reason.message, *reason.cures)
+        texts = (reason.message, *reason.fixes)
         wrong += [(kind.code, text) for text in texts if "(s)" in text or any(p.search(text) for p in WRONG)]
-        wrong += [(kind.code, cure) for cure in reason.cures if nothing.search(cure)]
+        wrong += [(kind.code, fix) for fix in reason.fixes if nothing.search(fix)]
     assert wrong == []
 
 
@@ -71,19 +71,19 @@ def _names(template: str) -> set[str]:
     return found
 
 
-def test_a_cure_that_offers_nothing_is_left_out() -> None:
+def test_a_fix_that_offers_nothing_is_left_out() -> None:
     kinds = {kind.code: kind for kind in all_kinds()}
     none_free = kinds["superpod-not-enough-nodes"](pods=2, free=0, missing=2, listing="there is no SuperPoD")
-    assert none_free.cures == ("free 2 more nodes",)
+    assert none_free.fixes == ("free 2 more nodes",)
     no_chips = kinds["cluster-too-small"](needed=8, resource="huawei.com/Ascend910", all=0, missing=8)
-    assert no_chips.cures == ("add nodes for 8 more chips",)
+    assert no_chips.fixes == ("add nodes for 8 more chips",)
 
 
 def test_no_job_of_0_pods_is_advised_when_nothing_is_free() -> None:
     kinds = {kind.code: kind for kind in all_kinds()}
     for code in ("one-switch-too-small", "switches-too-full", "switches-full-for-common-job"):
-        assert kinds[code](best_free=0, largest=0).cures == ()
-        assert kinds[code](best_free=1, largest=1).cures != ()
+        assert kinds[code](best_free=0, largest=0).fixes == ()
+        assert kinds[code](best_free=1, largest=1).fixes != ()
 
 
 def test_the_reference_shows_templates_in_the_plural() -> None:
@@ -144,7 +144,7 @@ def test_the_details_of_a_reason_stay_numbers() -> None:
     kind = ReasonKind("full", Stage.GANG, "{used} of the {limit} of {resource} are used", ("up to {free:#}",))
     full = kind(resource="cpu", used=16_000, limit=20_000, free=4_000, weight=3)
     assert full.message == "16 of the 20 of cpu are used"
-    assert full.cures == ("up to 4",)
+    assert full.fixes == ("up to 4",)
     assert full.as_json()["details"]["used"] == 16_000
     quota = ReasonKind("quota", Stage.ENQUEUE, "used: {used}")(used={"requests.cpu": 2500, "pods": 3000})
     assert quota.message == "used: requests.cpu 2.5, pods 3000"

@@ -309,7 +309,7 @@ def names_spelled_in(source: str) -> list[str]:
         ('select("mx-consumer-cim=true")', True),
         ('MAP = "volcano-system/volcano-scheduler-configmap"', True),
         ('f"huawei.com/schedule_policy: {policy}"', True),
-        ('cure("remove the annotation huawei.com/schedule_policy")', False),
+        ('fix("remove the annotation huawei.com/schedule_policy")', False),
         ('CODE = "sp-block-not-a-number"', False),
         ('def f():\n    "tor-affinity"', False),
     ],

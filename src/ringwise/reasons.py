@@ -1,8 +1,8 @@
 """Why something is refused or waits, as values.
 
 A reason is never raised and never parsed: it is a value that carries a kind and the
-details of this case. Its message and its cures are made from the kind's templates only
-where they are shown. The kind also names the triggers that can cure it, so the same
+details of this case. Its message and its fixes are made from the kind's templates only
+where they are shown. The kind also names the triggers that can fix it, so the same
 table that explains why a job is pending decides when it is tried again.
 
 This is the lowest layer: every package may import it.
@@ -32,7 +32,7 @@ class Stage(enum.Enum):
 
 
 class Trigger(enum.Enum):
-    """A kind of change in the cluster that may cure a reason and wakes the jobs pending for it."""
+    """A kind of change in the cluster that may fix a reason and wakes the jobs pending for it."""
 
     # Sets of triggers are changed for every job that becomes pending or starts: the hash must be cheap.
     __hash__ = object.__hash__
@@ -67,17 +67,17 @@ SPECIFICATION = frozenset({Trigger.JOB_CHANGED, Trigger.CONFIGURATION_CHANGED})
 
 @dataclass(frozen=True, slots=True)
 class ReasonKind:
-    """One kind of reason: its code, message template, cure templates, and the triggers that can cure it.
+    """One kind of reason: its code, message template, fix templates, and the triggers that can fix it.
 
     Templates name their details in braces; words that depend on a number are in the format specification
-    (`grammar.Quantity`). A cure that offers a quantity of 0 is left out.
+    (`grammar.Quantity`). A fix that offers a quantity of 0 is left out.
     """
 
     code: str
     stage: Stage
     sentence: str
-    cures: tuple[str, ...] = ()
-    cured_by: frozenset[Trigger] = CAPACITY
+    fixes: tuple[str, ...] = ()
+    resolved_by: frozenset[Trigger] = CAPACITY
 
     def __call__(self, **details: Any) -> Reason:
         return Reason(self, details)
@@ -89,7 +89,7 @@ class ReasonFields(TypedDict):
     code: str
     message: str
     details: dict[str, Any]
-    cures: list[str]
+    fixes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class Reason:
 
     kind: ReasonKind
     details: Mapping[str, Any] = field(default_factory=dict)
-    #: Cures that were tried in this case.
-    found_cures: tuple[str, ...] = ()
-    #: Whether the cures of the kind are named, too.
-    general_cures: bool = True
+    #: Fixes that were tried in this case.
+    verified_fixes: tuple[str, ...] = ()
+    #: Whether the fixes of the kind are named, too.
+    general_fixes: bool = True
     #: What else is known about this case; part of the message.
     hints: tuple[str, ...] = ()
 
@@ -114,22 +114,22 @@ class Reason:
         return "; ".join((self.kind.sentence.format_map(_Readable(self.details)), *self.hints))
 
     @property
-    def cures(self) -> tuple[str, ...]:
-        if not self.general_cures:
-            return self.found_cures
+    def fixes(self) -> tuple[str, ...]:
+        if not self.general_fixes:
+            return self.verified_fixes
         readable = _Readable(self.details)
         return (
-            *self.found_cures,
-            *(cure.format_map(readable) for cure in self.kind.cures if _offers_something(cure, readable)),
+            *self.verified_fixes,
+            *(fix.format_map(readable) for fix in self.kind.fixes if _offers_something(fix, readable)),
         )
 
-    def with_cures(self, cures: Iterable[str]) -> Reason:
-        """The same reason with cures that were tried, besides those of its kind."""
-        return Reason(self.kind, self.details, tuple(cures), hints=self.hints)
+    def with_fixes(self, fixes: Iterable[str]) -> Reason:
+        """The same reason with fixes that were tried, besides those of its kind."""
+        return Reason(self.kind, self.details, tuple(fixes), hints=self.hints)
 
-    def with_only(self, cures: Iterable[str]) -> Reason:
-        """The same reason with these cures and no others."""
-        return Reason(self.kind, self.details, tuple(cures), general_cures=False, hints=self.hints)
+    def with_only(self, fixes: Iterable[str]) -> Reason:
+        """The same reason with these fixes and no others."""
+        return Reason(self.kind, self.details, tuple(fixes), general_fixes=False, hints=self.hints)
 
     def with_hints(self, hints: Iterable[str]) -> Reason:
         """The same reason with more that is known about this case."""
@@ -148,7 +148,7 @@ class Reason:
             "code": self.code,
             "message": self.message,
             "details": {key: _plain(value) for key, value in self.details.items()},
-            "cures": list(self.cures),
+            "fixes": list(self.fixes),
         }
 
     def __hash__(self) -> int:
@@ -195,9 +195,9 @@ def general_form(template: str) -> str:
     return template.format_map(_Placeholders())
 
 
-def _offers_something(cure: str, details: _Readable) -> bool:
-    """Whether no quantity of a cure is 0: to ask for at most 0 chips is no advice."""
-    fields = ((name, specification) for _, name, specification, _ in Formatter().parse(cure) if name)
+def _offers_something(fix: str, details: _Readable) -> bool:
+    """Whether no quantity of a fix is 0: to ask for at most 0 chips is no advice."""
+    fields = ((name, specification) for _, name, specification, _ in Formatter().parse(fix) if name)
     return not any(specification and details[name] in ("0", "none") for name, specification in fields)
 
 

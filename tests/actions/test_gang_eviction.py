@@ -392,8 +392,8 @@ def test_preempt_leaves_a_job_with_a_topology_to_gangpreempt_and_says_so() -> No
     assert answer.notes == (
         "preempt evicts no pod for a job with a network topology: add gangpreempt to the actions",
     )
-    [cure] = [cure.text for cure in answer.cures if cure.kind == "bundles"]
-    assert cure.startswith("if gangpreempt were one of the actions: default/a loses 16 chips")
+    [fix] = [fix.text for fix in answer.fixes if fix.kind == "bundles"]
+    assert fix.startswith("if gangpreempt were one of the actions: default/a loses 16 chips")
 
 
 def test_soft_mode_evicts_in_a_hyper_node_and_without_one_where_none_is_enough() -> None:
@@ -471,7 +471,7 @@ def test_whole_jobs_stay_where_they_may_not_be_evicted_and_why_says_so() -> None
     assert rig.evictions() == []
     view = rig.machine.view
     answer = explain(view, view.jobs["default/taker"], rig.now)
-    [told] = [cure.text for cure in answer.cures if cure.kind == "bundles"]
+    [told] = [fix.text for fix in answer.fixes if fix.kind == "bundles"]
     assert told.startswith("if gangpreempt evicted whole jobs (allowWholeBundle: true): default/a loses 16")
     assert view.inconsistencies() == []
     # What a job can spare goes all the same.

@@ -186,13 +186,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("object", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
-def test_what_can_never_run_is_refused_with_reason_and_cure(object: dict[str, Any], message: str) -> None:
+def test_what_can_never_run_is_refused_with_reason_and_fix(object: dict[str, Any], message: str) -> None:
     response = respond(object)
     assert response["allowed"] is False
     assert response["status"] == {"code": 400, "reason": "BadRequest", "message": message}
 
 
-def test_what_the_cluster_can_cure_is_a_warning() -> None:
+def test_what_the_cluster_can_fix_is_a_warning() -> None:
     response = respond(vcjob(8, replicas=4, metadata={"labels": {"tor-affinity": "large-model-schema"}}))
     assert response["allowed"] is True
     (warning,) = response["warnings"]

@@ -127,9 +127,9 @@ def test_a_list_tries_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch) 
     """Jobs after them have the reason of their last attempt."""
     asked: list[int] = []
 
-    def counted(view: SchedulerView, jobs: Sequence[Job], now: int, *, cures: bool) -> PresentReasons:
+    def counted(view: SchedulerView, jobs: Sequence[Job], now: int, *, fixes: bool) -> PresentReasons:
         asked.append(len(jobs))
-        return reasons_now(view, jobs, now, cures=cures)
+        return reasons_now(view, jobs, now, fixes=fixes)
 
     monkeypatch.setattr("ringwise.views.cluster.reasons_now", counted)
     bundle = read_bundle([str(EXAMPLES / "cluster.yaml"), str(EXAMPLES / "jobs")])

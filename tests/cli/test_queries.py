@@ -97,7 +97,7 @@ def test_why_as_json() -> None:
         "missing_chips": 1,
         "text": "ring 1 has 3 of 4 chips free: faulty (1)",
     }
-    assert {cure["kind"] for cure in answer["cures"]} == {"min-available", "chips", "job-ended"}
+    assert {fix["kind"] for fix in answer["fixes"]} == {"min-available", "chips", "job-ended"}
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_why_names_the_sub_group_and_tries_its_topology() -> None:
     found = json.loads(asked("why", "wide", "-o", "json"))
     assert "sub-group worker/0 starts with 3 pods or not at all" in found["reason"]["message"]
     wanted = "with highestTierAllowed 2 in the networkTopology of its partitions or sub-groups"
-    assert wanted in found["reason"]["cures"]
+    assert wanted in found["reason"]["fixes"]
 
 
 @pytest.mark.parametrize(

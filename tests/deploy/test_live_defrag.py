@@ -82,14 +82,14 @@ def why(tmp_path: Path, prepare: Any) -> Any:
     return json.loads(result.stdout)
 
 
-def cures(document: Any) -> list[str]:
-    return [cure["kind"] for cure in document["cures"]]
+def fixes(document: Any) -> list[str]:
+    return [fix["kind"] for fix in document["fixes"]]
 
 
 def test_why_names_only_moves_that_budgets_allow(tmp_path: Path) -> None:
-    assert "moves" in cures(why(tmp_path / "1", lambda api: guarded(api, 1)))
+    assert "moves" in fixes(why(tmp_path / "1", lambda api: guarded(api, 1)))
     forbidden = why(tmp_path / "2", lambda api: guarded(api, 0))
-    assert "moves" not in cures(forbidden)
+    assert "moves" not in fixes(forbidden)
     assert "omitted" not in forbidden
 
 
@@ -99,7 +99,7 @@ def test_why_says_that_budgets_cannot_be_read(tmp_path: Path) -> None:
         api.fault(f"GET {BUDGETS}", status=403, times=9)
 
     document = why(tmp_path, prepare)
-    assert "moves" in cures(document)
+    assert "moves" in fixes(document)
     (line,) = document["omitted"]
     assert line.startswith("disruption budgets: ")
 

@@ -178,7 +178,7 @@ def other_program(path: Path) -> None:
         (other_program, "is a database of another program"),
     ],
 )
-def test_an_unusable_file_is_rejected_with_path_reason_and_cure(
+def test_an_unusable_file_is_rejected_with_path_reason_and_fix(
     tmp_path: Path, damage: object, why: str
 ) -> None:
     path = tmp_path / "lab"

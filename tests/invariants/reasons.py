@@ -48,7 +48,7 @@ def _is_tried(scheduler: Scheduler, job: Job) -> bool:
         return False
     if not job.pods or job.has_claims or any(pod.cls.best_effort for pod in job.pods.values()):
         return False
-    return Trigger.TIME_PASSED not in reason.kind.cured_by
+    return Trigger.TIME_PASSED not in reason.kind.resolved_by
 
 
 def _is_fact(ledger: Ledger, job: Job, code: str) -> bool:

@@ -324,4 +324,4 @@ def test_submit_of_many_jobs_explains_ten(tmp_path: Path) -> None:
     pending = [one for one in answer["jobs"] if one["outcome"] == "pending"]
     assert len(pending) == 39
     assert all(one["reason"] for one in pending)
-    assert [bool(one["reason"]["cures"]) for one in pending] == [True] * 10 + [False] * 29
+    assert [bool(one["reason"]["fixes"]) for one in pending] == [True] * 10 + [False] * 29

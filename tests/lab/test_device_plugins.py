@@ -202,7 +202,7 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
         found = [one for one in other.json("doctor")["findings"] if one["code"] == "isolated"]
         assert [one["where"] for one in found] == ["node node-0"]
         assert "Ascend910-0 was isolated by ann at " in found[0]["what"]
-        assert found[0]["cure"] == "when it is repaired: ringwise unisolate node-0 Ascend910-0 --reason TEXT"
+        assert found[0]["fix"] == "when it is repaired: ringwise unisolate node-0 Ascend910-0 --reason TEXT"
     with running(tmp_path, one) as server:
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
         assert "released" in other.ok(f"unisolate node-0 Ascend910-0 {way}")
@@ -274,7 +274,7 @@ def test_D2_doctor_names_where_kubelet_plugin_and_scheduler_differ(tmp_path: Pat
             found = _differences(other)
             assert len(found) == 1, found
             assert words in found[0]["what"]
-            assert found[0]["cure"]
+            assert found[0]["fix"]
 
 
 def _differences(other: Terminal) -> list[dict[str, str]]:

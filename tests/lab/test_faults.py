@@ -218,7 +218,7 @@ def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
             "code": "node-unhealthy",
             "where": "2 nodes (node-2, node-3)",
             "what": "switches are reported as UnHealthy",
-            "cure": "`ringwise fault list` names the jobs that it hurts",
+            "fix": "`ringwise fault list` names the jobs that it hurts",
         }
         assert "  node-3 is reported as unhealthy, because of its switches\n" in terminal.ok(
             "describe node node-3"

@@ -39,7 +39,7 @@ def test_a_group_of_nodes_is_isolated_shown_and_released(
         (found,) = [one for one in terminal.json("doctor")["findings"] if one["code"] == "isolated"]
         assert found["where"] == title
         assert found["what"].startswith("its 2 nodes were isolated by ann at ")
-        assert found["cure"] == f"when it is repaired: ringwise unisolate {target} --reason TEXT"
+        assert found["fix"] == f"when it is repaired: ringwise unisolate {target} --reason TEXT"
         assert terminal.ok(f"unisolate {target} {way(tmp_path)}") == f"{title} released\n"
         assert terminal.ok(f"unisolate {target} {way(tmp_path)}") == f"{title} is not isolated\n"
         assert not any(one["chips"][0]["isolated"] for one in terminal.json("get nodes")["nodes"])

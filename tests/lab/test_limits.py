@@ -73,9 +73,9 @@ def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:
     why = terminal.json("why second")
     assert why["reason"]["code"] == "chip-limit-reached"
     assert "the limit of queue few is used by first (8 chips)" in why["notes"]
-    cures = [cure["text"] for cure in why["cures"]]
-    assert "if ringwise.io/max-chips of queue few were 16 (now 8)" in cures
-    assert "if job lab/first ended" in cures
+    fixes = [fix["text"] for fix in why["fixes"]]
+    assert "if ringwise.io/max-chips of queue few were 16 (now 8)" in fixes
+    assert "if job lab/first ended" in fixes
     (row,) = terminal.json("limits")["limits"]
     assert (row["name"], row["chips"], row["waits"]) == ("few", {"used": 8, "limit": 8}, 1)
     assert max(map(len, terminal.ok("limits").splitlines())) <= 80

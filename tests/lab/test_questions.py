@@ -63,8 +63,8 @@ def test_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
         terminal.submit(job("runs", 1, 8), job("waits", 1, 8), job("bad", 1, 3))
         rows = {row["name"]: row for row in terminal.json("get jobs")["jobs"]}
         told = terminal.json("why waits")["reason"]
-        assert rows["waits"]["reason"] == {**told, "cures": []}
-        assert told["cures"]
+        assert rows["waits"]["reason"] == {**told, "fixes": []}
+        assert told["fixes"]
         assert (rows["bad"]["outcome"], rows["bad"]["reason"]["code"]) == ("refused", "request-not-allowed")
         assert rows["bad"]["board_reason"]
         (pod,) = (row for row in terminal.json("get pods")["pods"] if row["job"] == "lab/waits")
@@ -182,7 +182,7 @@ def test_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
         # What was submitted is stored, with the reasons that need no search.
         answer = terminal.submit(job("runs", 1, 8), job("waits", 1, 8))
         assert [one["name"] for one in answer["jobs"]] == ["runs", "waits"]
-        assert answer["jobs"][1]["reason"]["cures"] == []
+        assert answer["jobs"][1]["reason"]["fixes"] == []
         said = terminal.refused("why waits")
         assert said == "ringwise: too many questions at once; ask again in some seconds\n"
         assert len(terminal.json("get jobs")["jobs"]) == 2
@@ -220,10 +220,10 @@ def test_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytes
         assert "omitted" not in whole
         monkeypatch.setattr(why, "SearchBudget", lambda **more: fix_search.SearchBudget(60, 60, **more))
         cut = terminal.json("why waits")
-        assert cut["omitted"] == ["further cures: the search has used its steps"]
+        assert cut["omitted"] == ["further fixes: the search has used its steps"]
         assert cut["reason"]["code"] == whole["reason"]["code"]
-        assert len(cut["cures"]) < len(whole["cures"])
-        assert "not looked at: further cures" in terminal.ok("why waits")
+        assert len(cut["fixes"]) < len(whole["fixes"])
+        assert "not looked at: further fixes" in terminal.ok("why waits")
 
 
 def test_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

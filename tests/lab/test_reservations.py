@@ -148,7 +148,7 @@ def test_what_cannot_be_reserved_is_one_clear_line(reserved: Terminal, command: 
     assert REFUSED[command] in reserved.refused(command + more)
 
 
-def test_why_names_it_with_cures_that_help(tmp_path: Path) -> None:
+def test_why_names_it_with_fixes_that_help(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(1)):
         terminal.ok("reserve node-0 --for namespace=ann --from 1h --to 3h --name night --yes")

@@ -477,10 +477,10 @@ def test_one_outcome_and_one_reason_in_every_command(code: str, folders: Path) -
     told = {name: (found["outcome"], (found["reason"] or {}).get("code")) for name, found in answers.items()}
     assert set(told.values()) == {(_outcome(code), code)}, told
     assert len({found["reason"]["message"] for found in answers.values()}) == 1, answers
-    # Number 10: and the same cures, each tried at the moment; a list tries none.
+    # Number 10: and the same fixes, each tried at the moment; a list tries none.
     if code in IN_A_LAB:
-        assert answers.pop("get")["reason"]["cures"] == []
-    assert len({tuple(found["reason"]["cures"]) for found in answers.values()}) == 1, answers
+        assert answers.pop("get")["reason"]["fixes"] == []
+    assert len({tuple(found["reason"]["fixes"]) for found in answers.values()}) == 1, answers
     if case.wanted["kind"] == "Job":
         _same_in_the_webhook(case, answers["place"])
 
@@ -494,7 +494,7 @@ def _job(jobs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
-    """It refuses what only the submitter can cure, with the reason that the others give."""
+    """It refuses what only the submitter can fix, with the reason that the others give."""
     cluster = KnownCluster(shipped_catalog())
     bundle = read_bundle(["-"], stdin="\n---\n".join(map(json.dumps, case.cluster)).encode())
     if case.settings:

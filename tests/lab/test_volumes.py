@@ -102,7 +102,7 @@ def test_what_is_missing_is_named_with_what_would_help(terminal: Terminal) -> No
     terminal.submit(with_claim(job("train", 1, 8), "data"))
     why = terminal.json("why train")
     assert why["reason"]["code"] == "claim-missing"
-    assert [cure["kind"] for cure in why["cures"]] == ["claim", "claim"]
+    assert [fix["kind"] for fix in why["fixes"]] == ["claim", "claim"]
     terminal.submit(text(LAB, claim("data", namespace="lab")))
     assert phase(terminal, "train") == "Running"
 

@@ -1,4 +1,4 @@
-"""Number 10: every cure that is printed is applied to the objects themselves, and then the job starts."""
+"""Number 10: every fix that is printed is applied to the objects themselves, and then the job starts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _spec(draw: st.DrawFn, chips: int) -> Plain:
     return pod_spec(chips, selector=selector)
 
 
-# -- a cure, applied -----------------------------------------------------------------------------------
+# -- a fix, applied -----------------------------------------------------------------------------------
 
 
 def _job(objects: Objects) -> Plain:
@@ -176,17 +176,17 @@ APPLIED: dict[str, Callable[[Objects, re.Match[str]], None]] = {
 }
 
 
-def applied(objects: Objects, cure: str) -> Iterator[Objects]:
-    """The objects after the cure. Where it names a number of chips, every choice of them."""
+def applied(objects: Objects, fix: str) -> Iterator[Objects]:
+    """The objects after the fix. Where it names a number of chips, every choice of them."""
     changed = copy.deepcopy(objects)
     for pattern, apply in APPLIED.items():
-        found = re.fullmatch(pattern, cure)
+        found = re.fullmatch(pattern, fix)
         if found is not None:
             apply(changed, found)
             yield changed
             return
-    found = re.fullmatch(r"if (.*) were free", cure)
-    assert found is not None, cure
+    found = re.fullmatch(r"if (.*) were free", fix)
+    assert found is not None, fix
     yield from _freed(changed, re.findall(r"(\d+) chips?(?: of ring (\d))? on (node-\d+)", found[1]))
 
 
@@ -213,23 +213,23 @@ def outcome(objects: Objects, rules: dict[str, str]) -> Plain:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(clusters(), jobs(), st.sampled_from([{}, V2]))
-def test_every_printed_cure_starts_the_job(cluster: Objects, job: Plain, rules: dict[str, str]) -> None:
+def test_every_printed_fix_starts_the_job(cluster: Objects, job: Plain, rules: dict[str, str]) -> None:
     objects = [*cluster, job]
     before = outcome(objects, rules)
     if before["outcome"] == "placed":
         return
     event(before["reason"]["code"])
-    for cure in before["reason"]["cures"]:
-        event(re.sub(r"\d+|\S+/\S+|node-\d+", "*", cure)[:40])
-        tried = [outcome(changed, rules) for changed in applied(objects, cure)]
+    for fix in before["reason"]["fixes"]:
+        event(re.sub(r"\d+|\S+/\S+|node-\d+", "*", fix)[:40])
+        tried = [outcome(changed, rules) for changed in applied(objects, fix)]
         assert any(one["outcome"] == "placed" for one in tried), (
             before["reason"]["message"],
-            cure,
+            fix,
             [one["reason"] and one["reason"]["message"] for one in tried],
         )
 
 
-def test_every_sort_of_cure_is_applied() -> None:
+def test_every_sort_of_fix_is_applied() -> None:
     assert chip_list(CHIP, [0]) == "Ascend910-0"
-    for cure in ("with 2 instead of 3 chips", "if 2 chips of ring 0 on node-1 were free", "in queue default"):
-        list(applied([vcjob("job", [("worker", 1, pod_spec(3))])], cure))
+    for fix in ("with 2 instead of 3 chips", "if 2 chips of ring 0 on node-1 were free", "in queue default"):
+        list(applied([vcjob("job", [("worker", 1, pod_spec(3))])], fix))

@@ -77,7 +77,7 @@ def check_single(case: Plain, job: Plain, way: Way) -> None:
     if not expect["accept"]:
         assert job["outcome"] == "pending", (way, job)
         assert first["node"] is None
-        assert all(not one["accepted"] and one["reason"]["cures"] for one in seen.values()), (way, seen)
+        assert all(not one["accepted"] and one["reason"]["fixes"] for one in seen.values()), (way, seen)
         return
     assert job["outcome"] == "placed", (way, job["reason"], seen)
     assert seen["node-0"]["accepted"]

@@ -216,7 +216,7 @@ def test_candidates_are_all_nodes_behind_selector_and_taints() -> None:
     job = job_of(ask([*objects, bare(1)]), "job")
     assert [one["node"] for one in job["pods"][0]["candidates"]] == ["n-2", "n-9", "n-10"]
     assert [one["accepted"] for one in job["pods"][0]["candidates"]] == [False, True, False]
-    assert all(one["accepted"] or one["reason"]["cures"] for one in job["pods"][0]["candidates"])
+    assert all(one["accepted"] or one["reason"]["fixes"] for one in job["pods"][0]["candidates"])
 
 
 def test_natural_order_is_the_last_tie_break_N3() -> None:

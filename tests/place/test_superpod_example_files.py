@@ -106,7 +106,7 @@ def test_too_few_blocks_give_the_reason_on_the_page_P4() -> None:
     job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
     reason = place(job, free_nodes((EXAMPLES / "fragments-nodes.json").read_text()))
     assert isinstance(reason, Reason)
-    assert "\n".join([reason.message, *reason.cures]) in PAGE
+    assert "\n".join([reason.message, *reason.fixes]) in PAGE
 
 
 def test_a_soft_job_uses_fragments_P4() -> None:

@@ -94,10 +94,10 @@ def test_chips_are_free_distinct_and_acceptable_N5(
         assert chips == ()
         reason = rule.lack(usable, request, multi_pod)
         assert isinstance(reason, Reason)
-        assert "unknown)" not in reason.message + "".join(reason.cures)
+        assert "unknown)" not in reason.message + "".join(reason.fixes)
         assert not re.search(r"(^|\s)-\d", reason.message), "a negative number explains nothing"
         assert str(request) in reason.message
-        assert reason.cures
+        assert reason.fixes
         return
     assert score >= 0
     assert len(chips) == request

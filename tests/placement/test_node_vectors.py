@@ -147,14 +147,14 @@ def check_one_node(case: Case) -> None:
     refusal = job_refusal(case)
     if expect["rejected_at"] == "job-validity":
         assert refusal is not None
-        assert refusal.cures
+        assert refusal.fixes
         return
     assert refusal is None
     answer = ask(board_of(case), node_of(case, case), case["request"], case["tasks"] > 1)
     if not expect["accept"]:
         assert isinstance(answer, Reason)
         assert answer.message
-        assert answer.cures
+        assert answer.fixes
         return
     assert isinstance(answer, NodeFit), answer
     if expect["score"] is not None:

@@ -47,8 +47,8 @@ def test_requests_N2(board: str, requests: list[int], mode: str, code: str | Non
     assert (reason.code if reason else None) == code
     if reason:
         assert board in reason.message
-        assert reason.cures
-        assert "unknown)" not in reason.message + "".join(reason.cures)
+        assert reason.fixes
+        assert "unknown)" not in reason.message + "".join(reason.fixes)
 
 
 def test_exempt_pods_need_no_chips_N2() -> None:
@@ -62,7 +62,7 @@ def test_the_total_that_the_job_states_is_checked_N2() -> None:
     odd = check_requests(shipped_boards()["a3-x16"], [2, 2], total=3)
     assert odd is not None
     assert odd.message == "the job asks for 3 chips in all; on a3-x16 that must be 1 or a multiple of 2"
-    assert odd.cures == ("ask for 2 chips in all", "ask for 4 chips in all")
+    assert odd.fixes == ("ask for 2 chips in all", "ask for 4 chips in all")
     large = check_requests(shipped_boards()["mesh4-x8"], [8, 8], total=18)
     assert large is not None
     assert large.code == "average-too-large"

@@ -44,8 +44,8 @@ def open_nodes(lab: Lab, session: Session, job: str = "new") -> list[str]:
         if not reasons:
             names.append(lab.state.names[number])
         for reason in reasons:
-            assert reason.cures
-            assert "unknown)" not in reason.message + " ".join(reason.cures)
+            assert reason.fixes
+            assert "unknown)" not in reason.message + " ".join(reason.fixes)
     return names
 
 

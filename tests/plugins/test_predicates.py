@@ -26,7 +26,7 @@ def refusal(
     if reason is None:
         return None
     assert reason.message
-    assert "unknown)" not in reason.message + " ".join(reason.cures)
+    assert "unknown)" not in reason.message + " ".join(reason.fixes)
     return reason.code
 
 

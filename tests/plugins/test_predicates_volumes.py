@@ -82,8 +82,8 @@ def reasons(
     for number in lab.state.known_nodes():
         reason = verdict(lab, session, pod, number)
         if reason is not None:
-            assert reason.cures
-            assert "unknown)" not in reason.message + " ".join(reason.cures)
+            assert reason.fixes
+            assert "unknown)" not in reason.message + " ".join(reason.fixes)
         if (reason is not None) is wanted:
             found[lab.state.names[number]] = "" if reason is None else reason.code
     return found
@@ -123,7 +123,7 @@ def test_a_pod_waits_for_a_claim_and_the_reason_names_it(fields: dict[str, Any] 
     assert reason is not None
     assert reason.code == code
     assert "default/data" in reason.message
-    assert "unknown)" not in reason.message + " ".join(reason.cures)
+    assert "unknown)" not in reason.message + " ".join(reason.fixes)
     session = lab.session("predicates", "gang")
     filters = node_filters(session, lab["new"], lab.pod("new-0"))
     assert {first_reason(filters, number) for number in lab.state.known_nodes()} == {reason}

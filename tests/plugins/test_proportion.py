@@ -129,7 +129,7 @@ def test_allocatable_up_to_the_share_and_not_beyond(
     assert allowed(lab, lab.session("proportion"), "a") == share
 
 
-def test_allocatable_names_queue_resource_use_share_and_a_cure() -> None:
+def test_allocatable_names_queue_resource_use_share_and_a_fix() -> None:
     lab = two_queues().job("a", queue="a", pods=20, min_available=1, cpu=1, on=["n1"] * 6)
     lab.job("b", queue="b", pods=20, min_available=1, cpu=1)
     session = lab.session("proportion")
@@ -139,7 +139,7 @@ def test_allocatable_names_queue_resource_use_share_and_a_cure() -> None:
     assert reason.details == {
         "queue": "a", "resource": "cpu", "used": 6, "asked": 1, "deserved": 6, "weight": 1,
     }  # fmt: skip
-    assert reason.cures
+    assert reason.fixes
 
 
 @pytest.mark.parametrize(

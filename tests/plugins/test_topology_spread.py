@@ -125,7 +125,7 @@ def test_pods_that_terminate_or_are_of_other_namespaces_do_not_count() -> None:
     assert codes(lab, spread(ZONE)) == {"n5": KEYLESS}
 
 
-def test_the_reason_has_numbers_and_cures() -> None:
+def test_the_reason_has_numbers_and_fixes() -> None:
     lab = on(zones(), "n1", "n2")
     lab.job("new", labels={"app": "web"}, cls=pod_class(spread=(spread(ZONE),)))
     reason = refusals(lab, lab.session("predicates"), lab.pod("new-0"))["n1"]
@@ -134,7 +134,7 @@ def test_the_reason_has_numbers_and_cures() -> None:
         "with this pod the zone of n1 would have 3 pods of those to be spread (app in web), the emptiest zone"
         " has 0, and they may differ by at most 1 (maxSkew)"
     )
-    assert reason.cures == (
+    assert reason.fixes == (
         "start such pods, or free room for them, where zone has the fewest",
         "raise maxSkew to 3, or set whenUnsatisfiable: ScheduleAnyway",
     )

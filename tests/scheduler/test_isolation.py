@@ -51,7 +51,7 @@ def test_an_isolated_node_is_closed_for_chips_with_who_and_why() -> None:
     assert closed[0] is not None
     assert closed[0].code == "node-isolated"
     assert closed[0].message == "node-0 is isolated by ana: optics are replaced"
-    assert closed[0].cures == ("ringwise unisolate node-0 --reason TEXT",)
+    assert closed[0].fixes == ("ringwise unisolate node-0 --reason TEXT",)
     assert closed[1] is None
     # Pods without chips may run there.
     assert cluster.fleets[""].closed[0] is None
@@ -109,7 +109,7 @@ def manifests(folder: Path, isolated: dict[str, str], ask: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("isolated", "ask", "cure"),
+    ("isolated", "ask", "fix"),
     [
         ({"node-1": WHY}, 1, "if node-1 were released (`ringwise unisolate node-1 --reason TEXT`)"),
         (
@@ -119,12 +119,12 @@ def manifests(folder: Path, isolated: dict[str, str], ask: int) -> str:
         ),
     ],
 )
-def test_the_reason_has_a_cure_that_was_tried(
-    isolated: dict[str, str], ask: int, cure: str, tmp_path: Path
+def test_the_reason_has_a_fix_that_was_tried(
+    isolated: dict[str, str], ask: int, fix: str, tmp_path: Path
 ) -> None:
     path = manifests(tmp_path, isolated, ask)
     result = CliRunner().invoke(cli, ["why", "train", "-f", path, "-o", "json"])
-    assert cure in json.dumps(json.loads(result.stdout), ensure_ascii=False)
+    assert fix in json.dumps(json.loads(result.stdout), ensure_ascii=False)
 
 
 def test_place_uses_the_other_chips(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_leaf_switches_and_superpods_are_isolated_with_all_their_nodes_now_and_l
     }
     reason = cluster.fleets[CHIP].closed[cluster.node_id["a"]]
     assert reason is not None
-    assert reason.cures == ("ringwise unisolate switch/fe80::1 --reason TEXT",)
+    assert reason.fixes == ("ringwise unisolate switch/fe80::1 --reason TEXT",)
     # A node moves out of the SuperPoD, and the cabling changes.
     put("c", "10.0.0.3", 8)
     cluster.put_switches({"10.0.0.2": "fe80::1"})

@@ -43,7 +43,7 @@ def test_contradicting_counts_close_the_node_N7() -> None:
         state = one_node(report=device_report(range(listed)), allocatable=idle, capacity=capacity)
         closed = fleet_of(state).closed[0]
         assert (None if closed is None else closed.code) == code
-        assert closed is None or closed.cures
+        assert closed is None or closed.fixes
 
 
 def test_network_faults_are_withheld_from_multi_pod_jobs_N1() -> None:
@@ -80,4 +80,4 @@ def test_a_node_that_lists_no_chips_has_those_kubernetes_counts_N7() -> None:
     assert isinstance(ask(board, one_node(allocatable=8), 8, False), NodeFit)
     refusal = ask(board, one_node(report=device_report([]), allocatable=8), 1, False)
     assert isinstance(refusal, Reason)
-    assert refusal.cures
+    assert refusal.fixes

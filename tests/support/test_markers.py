@@ -69,7 +69,7 @@ class _Planter:
         if kind is Configuration:
             return self.configuration()
         if kind is ReasonKind:
-            return {"code": self.marker(), "stage": "x", "sentence": self.marker(), "cures": [self.marker()]}
+            return {"code": self.marker(), "stage": "x", "sentence": self.marker(), "fixes": [self.marker()]}
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return next(iter(kind)).value
         if is_dataclass(kind) and isinstance(kind, type):
@@ -109,7 +109,7 @@ class _Planter:
         for kind in get_args(Command):
             commands.append({"type": kind.__name__, **self.of(kind), self.marker(): self.marker()})
             if get_type_hints(kind).get("reason") is Reason:
-                reason = {"code": self.marker(), "message": self.marker(), "cures": [self.marker()]}
+                reason = {"code": self.marker(), "message": self.marker(), "fixes": [self.marker()]}
                 details = {"node": self.marker(), "nodes": [self.marker()], "loads": {self.marker(): 1}}
                 commands[-1]["reason"] = {**reason, "details": details, self.marker(): 1}
         header = {

@@ -37,7 +37,7 @@ def decisions(document: Any) -> Any:
     """The document with its sentences left out: wording may change, decisions may not.
 
     A sentence is a text with a space in it. How many sentences give advice is wording, too, and whether any
-    does: cures are those that help at the moment.
+    does: fixes are those that help at the moment.
     """
     if isinstance(document, dict):
         return {
@@ -56,7 +56,7 @@ def decisions(document: Any) -> Any:
 
 
 def _is_advice(key: str, value: Any) -> bool:
-    return key == "cures" and isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return key == "fixes" and isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def field_paths(document: Any) -> set[str]:

@@ -100,7 +100,7 @@ def test_no_board_is_found_N1(
     assert isinstance(reason, Reason)
     assert reason.code == code
     assert words in reason.message
-    assert "unknown)" not in reason.message + "".join(reason.cures)
+    assert "unknown)" not in reason.message + "".join(reason.fixes)
 
 
 def test_an_unknown_310_strategy_is_refused_N1() -> None:

@@ -54,7 +54,7 @@ def test_an_invalid_id_is_reported_and_not_guessed_P6(said: int | str) -> None:
     assert list(superpods.node_problems) == ["node-1"]
     problem = superpods.node_problems["node-1"]
     assert problem.message == f"node node-1 has SuperPoD id {said}; allowed are the numbers 0 to 2147483647"
-    assert problem.cures
+    assert problem.fixes
 
 
 def test_a_missing_id_is_not_superpod_zero_P6() -> None:

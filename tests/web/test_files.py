@@ -62,7 +62,7 @@ def test_manifests_are_shown_with_what_becomes_of_them() -> None:
         found = {job["name"]: (job["outcome"], job["reason_message"]) for job in shown["jobs"]}
         assert found["gang"] == ("pending", "would be placed on node-13, node-14, node-15 now")
         assert (found["large-gang"][0], found["three-chips"][0]) == ("pending", "refused")
-        assert document(f"{url}api/v1/jobs/default/large-gang/why")["cures"]
+        assert document(f"{url}api/v1/jobs/default/large-gang/why")["fixes"]
 
 
 def test_the_command_says_that_the_page_shows_the_moment_after_a_decision(

@@ -106,13 +106,13 @@ async def test_the_leader_shows_what_it_decides() -> None:
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
-async def test_moves_are_a_cure_only_where_disruption_budgets_allow_them(allowed: int) -> None:
+async def test_moves_are_a_fix_only_where_disruption_budgets_allow_them(allowed: int) -> None:
     async with server() as (api, client):
         guarded(api, allowed)
         async with replica(client) as one:
             await one.runner.deciding.wait()
             _, why = await one.get("api/v1/jobs/default/train/why")
-        assert ("moves" in [cure["kind"] for cure in why["cures"]]) is (allowed > 0)
+        assert ("moves" in [fix["kind"] for fix in why["fixes"]]) is (allowed > 0)
 
 
 async def test_however_many_ask_disruption_budgets_are_listed_now_and_then() -> None:
@@ -158,7 +158,7 @@ async def test_a_standby_replica_says_who_leads() -> None:
                 status, told = await second.get("api/v1/jobs/default/waits/history")
                 assert (status, told["error"]["code"]) == (503, "not-leading")
                 _, of_leader = await first.get("api/v1/jobs/default/waits/why")
-                assert (why["reason"], why["cures"]) == (of_leader["reason"], of_leader["cures"])
+                assert (why["reason"], why["fixes"]) == (of_leader["reason"], of_leader["fixes"])
                 async with second.session.get(f"{second.url}api/v1/stream?since=0") as response:
                     events = [event async for event in events_of(response.content.iter_any())]
                 assert events == [("leader", {"leader": "first", "address": ""})]

@@ -78,11 +78,11 @@ def test_what_is_broken_or_blocked_is_listed_with_the_jobs_that_it_affects(case:
 def test_a_problem_says_since_when_and_what_to_do() -> None:
     (waits,) = of(node("n", labels=ARM), *gang("b", 2, 8, created=OLD - 5))
     assert waits["since"] == OLD - 5
-    assert waits["cure"]
+    assert waits["fix"]
     scheduler = scheduler_told(node("n", labels=ARM), pod("a", 1, on="n", holds=[0]))
     scheduler.handle(seen(*broken("n")), NOW + SECOND)
     (fault,) = problems_document(scheduler.view, NOW + 2 * SECOND)["problems"]
-    assert (fault["since"], fault["cure"]) == (NOW + SECOND, "let the job be rescheduled, or delete its pod")
+    assert (fault["since"], fault["fix"]) == (NOW + SECOND, "let the job be rescheduled, or delete its pod")
 
 
 def test_the_list_and_the_jobs_of_a_problem_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

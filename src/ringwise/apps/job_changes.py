@@ -56,7 +56,7 @@ Object = dict[str, Any]
 _NAMED = page_reader(NamedObject)
 #: Seconds between two looks at what became of a wish.
 _PAUSE = 0.25
-#: How a kind is called, and its cure where it has no `suspend`.
+#: How a kind is called, and its fix where it has no `suspend`.
 _WORDS = {VCJOBS: "vcjob", KUBERNETES_JOBS: "Job", ASCEND_JOBS: "AscendJob"}
 _WITHOUT = {
     DEPLOYMENTS: "to give its chips back: kubectl scale deployment -n {namespace} {name} --replicas=0",
@@ -164,11 +164,11 @@ class JobChanges:
         return await self._client.get(resource, self._namespace, self._name, dict[str, Any])
 
     async def _not_found(self) -> NotPossibleError:
-        for resource, cure in _WITHOUT.items():
+        for resource, fix in _WITHOUT.items():
             with IgnoredStatus(403, 404):
                 await self._get(resource)
-                cure = cure.format(namespace=self._namespace, name=self._name)
-                return not_suspendable(resource.kind, self._key, cure)
+                fix = fix.format(namespace=self._namespace, name=self._name)
+                return not_suspendable(resource.kind, self._key, fix)
         near = did_you_mean(self._name, await self._names(VCJOBS, self._namespace))
         return NotPossibleError(
             f"there is no job {self._name} in namespace {self._namespace}{near}, among {SUSPENDABLE}; "

@@ -225,7 +225,7 @@ class _Telling:
 
     def _command(self, event: _Told) -> Mapping[str, Any] | None:
         if event.kind == POD_GROUPS.kind and event.reason == "Unschedulable":
-            # One that says the same again, with other cures, is no news.
+            # One that says the same again, with other fixes, is no news.
             text = event.message.partition(". What would help now: ")[0]
             if text == self._waits:
                 return None

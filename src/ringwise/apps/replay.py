@@ -143,7 +143,7 @@ def _is_record(command: Any) -> bool:
 
 
 #: Sentences of a command. They may be worded differently in another version.
-_SENTENCES = frozenset({"message", "cures", "why"})
+_SENTENCES = frozenset({"message", "fixes", "why"})
 
 
 def _decision(command: Any) -> Any:
@@ -157,7 +157,7 @@ def _decision(command: Any) -> Any:
     return kept
 
 
-#: Details that guess what was meant by how it is spelled: a part of a cure. In a support bundle names are
+#: Details that guess what was meant by how it is spelled: a part of a fix. In a support bundle names are
 #: spelled differently.
 _GUESSES = frozenset({"nearest"})
 

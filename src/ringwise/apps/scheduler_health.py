@@ -88,8 +88,8 @@ def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> li
         if shadow or volcano:
             who = "another scheduler" if shadow else "Volcano's scheduler"
             what = f"pods are placed by {who}, not by Ringwise (pod {pod.key})"
-            cure = "see docs/guides/migration.md to switch to Ringwise"
-            return [Finding(NOTE, "scheduler-shadow", _WHERE, what, cure)]
+            fix = "see docs/guides/migration.md to switch to Ringwise"
+            return [Finding(NOTE, "scheduler-shadow", _WHERE, what, fix)]
     if leases.unknown:
         what = f"cannot tell whether a scheduler is running: its Lease cannot be read; {leases.unknown}"
         return [Finding(WARNING, "scheduler-unknown", _WHERE, what, "request that permission")]
@@ -111,5 +111,5 @@ def binding_findings(written: WrittenReasons, jobs: Sequence[tuple[str, str]]) -
     if not failed:
         return []
     where = named([name for name, _ in failed], "job")
-    cure = "see which rights (docs/reference/rbac.md), admission policies or webhooks refuse the Binding"
-    return [Finding(ERROR, "bindings-fail", where, failed[0][1], cure)]
+    fix = "see which rights (docs/reference/rbac.md), admission policies or webhooks refuse the Binding"
+    return [Finding(ERROR, "bindings-fail", where, failed[0][1], fix)]

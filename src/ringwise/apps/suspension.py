@@ -158,9 +158,9 @@ def _known(kind: str, name: str, known: Collection[str]) -> str:
     return did_you_mean(name, known) + f"; there are {', '.join(listed[:_LISTED])}{more}"
 
 
-def not_suspendable(kind: str, key: str, cure: str) -> NotPossibleError:
+def not_suspendable(kind: str, key: str, fix: str) -> NotPossibleError:
     """Of something that has no `suspend`."""
-    return NotPossibleError(f"{kind} {key} cannot be suspended, only {SUSPENDABLE} can; {cure}")
+    return NotPossibleError(f"{kind} {key} cannot be suspended, only {SUSPENDABLE} can; {fix}")
 
 
 def message_of(by: str, reason: str | None) -> str:

@@ -47,8 +47,8 @@ INSERT INTO lab VALUES (0, 0, 0);
 class StoreError(Exception):
     """The file cannot be used; the message contains path, reason and what to do."""
 
-    def __init__(self, path: Path, why: str, cure: str) -> None:
-        super().__init__(f"{path}: {why}; {cure}")
+    def __init__(self, path: Path, why: str, fix: str) -> None:
+        super().__init__(f"{path}: {why}; {fix}")
         self.path = path
 
 

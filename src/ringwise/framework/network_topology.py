@@ -44,17 +44,17 @@ class TopologyNote(NamedTuple):
     code: str
     warning: bool
     text: str
-    cure: str
+    fix: str
 
 
 def topology_notes(job: Job, configuration: Configuration, forest: Forest) -> Iterator[TopologyNote]:
     if ignores_topology(job, configuration):
-        cure = f"add the line `- name: {PLUGIN}` to the plugins of a tier in volcano-scheduler.conf"
-        yield TopologyNote("topology-ignored", True, TOPOLOGY_IGNORED, cure)
+        fix = f"add the line `- name: {PLUGIN}` to the plugins of a tier in volcano-scheduler.conf"
+        yield TopologyNote("topology-ignored", True, TOPOLOGY_IGNORED, fix)
     elif asks_for_topology(job):
-        cure = "name a tier that `ringwise get hypernodes` lists, or remove it"
+        fix = "name a tier that `ringwise get hypernodes` lists, or remove it"
         for why in _unlimited_topologies(job, forest):
-            yield TopologyNote("topology-unlimited", False, why, cure)
+            yield TopologyNote("topology-unlimited", False, why, fix)
     for why in unread_topologies(job):
         yield TopologyNote("topology-unread", True, why, "correct it where the pods or the PodGroup are made")
 

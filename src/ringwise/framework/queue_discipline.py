@@ -98,7 +98,7 @@ def _waits_for_room(session: Session, job: Job) -> bool:
 def lacks_room(reason: Reason | None) -> bool:
     if reason is None or reason.code == INTERNAL_ERROR.code:
         return False
-    return Trigger.CHIPS_FREED in reason.kind.cured_by
+    return Trigger.CHIPS_FREED in reason.kind.resolved_by
 
 
 def blocks(session: Session, job: Job) -> bool:

@@ -15,59 +15,59 @@ REQUEST_NOT_ALLOWED = ReasonKind(
     "request-not-allowed",
     Stage.VALIDATE,
     "a pod asks for {request:chip}; {board} allows {allowed} per pod in a job of {pods:pod}",
-    cures=("ask for {allowed:chip} in each pod",),
-    cured_by=SPECIFICATION,
+    fixes=("ask for {allowed:chip} in each pod",),
+    resolved_by=SPECIFICATION,
 )
 MULTI_POD_REQUEST_NOT_ALLOWED = ReasonKind(
     "multi-pod-request-not-allowed",
     Stage.VALIDATE,
     "{pods:pod asks|pods ask} for {requests:chip} each; "
     "on {board} each pod of a multi-pod job must ask for {allowed}",
-    cures=(
+    fixes=(
         "ask for {allowed:chip} in each pod",
         "put the chips into one pod, which may ask for {one_pod:#}",
         "set multi-pod-requests: vendor to allow {field:chip} in each pod",
     ),
-    cured_by=SPECIFICATION,
+    resolved_by=SPECIFICATION,
 )
 ONE_POD_ONLY = ReasonKind(
     "one-pod-only",
     Stage.VALIDATE,
     "{pods:pod asks|pods ask} for chips; on {board} at most one pod of a job may",
-    cures=("put all chips into one pod, which may ask for {one_pod:#}", "split the job into one-pod jobs"),
-    cured_by=SPECIFICATION,
+    fixes=("put all chips into one pod, which may ask for {one_pod:#}", "split the job into one-pod jobs"),
+    resolved_by=SPECIFICATION,
 )
 NO_CHIPS_ASKED = ReasonKind(
     "no-chips-requested",
     Stage.VALIDATE,
     "no pod of the job asks for a chip, but it selects {board}, where a pod asks for {allowed}",
-    cures=("ask for {allowed:chip}", "remove the chip resource from the job"),
-    cured_by=SPECIFICATION,
+    fixes=("ask for {allowed:chip}", "remove the chip resource from the job"),
+    resolved_by=SPECIFICATION,
 )
 POD_WITHOUT_CHIPS = ReasonKind(
     "pod-without-chips",
     Stage.VALIDATE,
     "{without} of {pods:pod} {without:=asks|ask} for no chip, which on {board} only pods may "
     "that are annotated volcano.sh/task-spec: scheduler or huawei.com/skip-ascend-plugin: enabled",
-    cures=(
+    fixes=(
         "annotate those pods with volcano.sh/task-spec: scheduler or huawei.com/skip-ascend-plugin: enabled",
         "ask for {allowed:chip} in each pod",
     ),
-    cured_by=SPECIFICATION,
+    resolved_by=SPECIFICATION,
 )
 TOTAL_NOT_ALLOWED = ReasonKind(
     "total-not-allowed",
     Stage.VALIDATE,
     "the job asks for {total:chip} in all; on {board} that must be 1 or a multiple of {multiple}",
-    cures=("ask for {lower:chip} in all", "ask for {higher:chip} in all"),
-    cured_by=SPECIFICATION,
+    fixes=("ask for {lower:chip} in all", "ask for {higher:chip} in all"),
+    resolved_by=SPECIFICATION,
 )
 AVERAGE_TOO_LARGE = ReasonKind(
     "average-too-large",
     Stage.VALIDATE,
     "the job asks for {total:chip} for {pods:pod}, on average {average} each; {board} has {chips} per node",
-    cures=("ask for at most {most:chip} in all, or spread them over more pods",),
-    cured_by=SPECIFICATION,
+    fixes=("ask for at most {most:chip} in all, or spread them over more pods",),
+    resolved_by=SPECIFICATION,
 )
 
 # --- boards: one node -----------------------------------------------------------
@@ -76,76 +76,76 @@ NOT_ENOUGH_FREE_CHIPS = ReasonKind(
     "not-enough-free-chips",
     Stage.PREDICATE,
     "{request:chip is|chips are} asked for and {free} {free:=is|are} free",
-    cures=("{missing:more chip} must become free on the node",),
-    cured_by=_CHIPS_CHANGE,
+    fixes=("{missing:more chip} must become free on the node",),
+    resolved_by=_CHIPS_CHANGE,
 )
 NO_RING_HOLDS_REQUEST = ReasonKind(
     "no-ring-holds-request",
     Stage.PREDICATE,
     "{request:chip} must come from one {ring}; free per {ring}: {rings}; the best lacks {missing}",
-    cures=("{missing:more chip} must become free in one {ring}",),
-    cured_by=_CHIPS_CHANGE,
+    fixes=("{missing:more chip} must become free in one {ring}",),
+    resolved_by=_CHIPS_CHANGE,
 )
 RING_TOO_SMALL = ReasonKind(
     "request-larger-than-ring",
     Stage.PREDICATE,
     "{request:chip} must come from one {ring}, and a {ring} of {board} has {size}",
-    cures=("ask for at most {size:chip} in each pod", "use a board that lets a pod use more than one {ring}"),
-    cured_by=SPECIFICATION,
+    fixes=("ask for at most {size:chip} in each pod", "use a board that lets a pod use more than one {ring}"),
+    resolved_by=SPECIFICATION,
 )
 REQUEST_HAS_NO_PLACE = ReasonKind(
     "request-has-no-place",
     Stage.PREDICATE,
     "no node of {board} can give {request:chip} to one pod; a pod may ask for {allowed}",
-    cures=("ask for {allowed:chip}",),
-    cured_by=SPECIFICATION,
+    fixes=("ask for {allowed:chip}",),
+    resolved_by=SPECIFICATION,
 )
 NODE_NOT_WHOLLY_FREE = ReasonKind(
     "node-not-wholly-free",
     Stage.PREDICATE,
     "all {request:chip} of the node {request:=is|are} asked for and {free} {free:=is|are} free",
-    cures=("{missing:more chip} must become free on the node",),
-    cured_by=_CHIPS_CHANGE,
+    fixes=("{missing:more chip} must become free on the node",),
+    resolved_by=_CHIPS_CHANGE,
 )
 NOT_ENOUGH_WHOLE_RINGS = ReasonKind(
     "not-enough-whole-rings",
     Stage.PREDICATE,
     "{request:chip needs|chips need} {needed:completely free {ring}} and {whole} {whole:=is|are}; "
     "{free:chip is|chips are} free in all",
-    cures=("{missing:more {ring}} must become completely free",),
-    cured_by=_CHIPS_CHANGE,
+    fixes=("{missing:more {ring}} must become completely free",),
+    resolved_by=_CHIPS_CHANGE,
 )
 NOT_ENOUGH_PAIRS = ReasonKind(
     "not-enough-pairs-across-rings",
     Stage.PREDICATE,
     "{request:chip needs|chips need} {needed:pair}, one chip of each ring ({positions}); "
     "there {pairs:=is|are} {pairs}; free per ring: {rings}",
-    cures=("{missing:more pair} must become free",),
-    cured_by=_CHIPS_CHANGE,
+    fixes=("{missing:more pair} must become free",),
+    resolved_by=_CHIPS_CHANGE,
 )
 MORE_CHIPS_THAN_BOARD = ReasonKind(
     "more-chips-than-board",
     Stage.PREDICATE,
     "the node lists {free:free chip}, more than the {chips} a node of {board} has",
-    cures=(
+    fixes=(
         "choose the board that this node has (huawei.com/schedule_policy or accelerator-type)",
         "check the node's chip list",
     ),
-    cured_by=_NODE_CORRECTED | SPECIFICATION,
+    resolved_by=_NODE_CORRECTED | SPECIFICATION,
 )
 NETWORK_KEY_MISSING = ReasonKind(
     "network-health-unknown",
     Stage.PREDICATE,
     "the node does not publish the network health of its chips, which a job of several pods needs",
-    cures=("publish the NetworkUnhealthy key in the node's device-info ConfigMap; an empty list is enough",),
-    cured_by=_NODE_CORRECTED,
+    fixes=("publish the NetworkUnhealthy key in the node's device-info ConfigMap; an empty list is enough",),
+    resolved_by=_NODE_CORRECTED,
 )
 NODE_LABEL_MISSING = ReasonKind(
     "node-label-missing",
     Stage.PREDICATE,
     "{board} needs the node label {label}={value}; the node has {found}",
-    cures=("label the node {label}={value} if it has these cards",),
-    cured_by=frozenset({Trigger.NODE_CHANGED}),
+    fixes=("label the node {label}={value} if it has these cards",),
+    resolved_by=frozenset({Trigger.NODE_CHANGED}),
 )
 
 # --- leaf switches ---------------------------------------------------------------
@@ -320,7 +320,7 @@ POD_NOT_WHOLE_NODE = ReasonKind(
     Stage.VALIDATE,
     "every pod of a job cut into blocks must ask for a whole node of {chips_per_node:chip}; "
     "{wrong_pods} of {pods:pod} {wrong_pods:=asks|ask} for {wrong_requests}",
-    ("ask for {chips_per_node:chip} in every pod", "{zero_cure}"),
+    ("ask for {chips_per_node:chip} in every pod", "{zero_fix}"),
     SPECIFICATION,
 )
 SWITCH_AND_SUPERPOD = ReasonKind(

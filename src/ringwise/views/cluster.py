@@ -90,7 +90,7 @@ class ClusterObjects:
 #: The phase of a job that has its nodes and does not run yet.
 STARTING = "Starting"
 _ACTIVE_PHASES = frozenset({"Pending", "Inqueue", "Running"})
-#: Reasons that only another cluster or another job can cure, beside those of a job that is wrong in itself.
+#: Reasons that only another cluster or another job can fix, beside those of a job that is wrong in itself.
 _NEVER = frozenset({"cluster-too-small"})
 #: Characters of a reason in the row of a job; `reason` of its document, and `why`, have all of it.
 MAX_REASON = 300
@@ -336,14 +336,14 @@ def views_of_pods(objects: ClusterObjects, pods: Iterable[Pod]) -> list[JobView]
     )
 
 
-def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, cures: bool = False) -> list[JobView]:
+def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, fixes: bool = False) -> list[JobView]:
     """The same jobs; those with pending pods have their reasons as of now, as `why` gives them.
 
-    `cures`: with those that were tried, which takes as long as many placements; for jobs that were asked for.
+    `fixes`: with those that were tried, which takes as long as many placements; for jobs that were asked for.
     """
     found = list(views)
     waiting = [(view, view.job) for view in found if view.job and view.reason is view.job.reason is not None]
-    reasons = _present_reasons(objects, [job for _, job in waiting], cures=cures)
+    reasons = _present_reasons(objects, [job for _, job in waiting], fixes=fixes)
     for view, job in waiting:
         view.reason = reasons[job.key]
         view.never = _never(objects, view)
@@ -352,13 +352,13 @@ def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, cures: bo
 
 
 def _present_reasons(
-    objects: ClusterObjects, jobs: Sequence[Job], *, cures: bool
+    objects: ClusterObjects, jobs: Sequence[Job], *, fixes: bool
 ) -> dict[str, Reason | None]:
     before = accumulate((len(job.pods) for job in jobs), initial=0)
     asked = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
     last = {job.key: job.reason for job in jobs[len(asked) :]}
-    found = reasons_now(objects.view, asked, objects.now, cures=cures).of
-    without_fixes = last if cures else found | last
+    found = reasons_now(objects.view, asked, objects.now, fixes=fixes).of
+    without_fixes = last if fixes else found | last
     return found | {key: reason and reason.with_only(()) for key, reason in without_fixes.items()}
 
 
@@ -689,8 +689,8 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
 # -- pods ---------------------------------------------------------------------------------------
 
 
-def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, cures: bool = False) -> list[PodFields]:
-    """The pods; those that wait have the reason of their job, with cures that were tried or without."""
+def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool = False) -> list[PodFields]:
+    """The pods; those that wait have the reason of their job, with fixes that were tried or without."""
     view, chosen = objects.view, list(pods)
     waiting = {uid: job for job in view.jobs_of_others() for uid in job.pods}
     waiting |= {
@@ -700,7 +700,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, cures: bool =
         and (view.is_pending(pod) or (pod.uid in view.cluster.pods and view.cluster.pods[pod.uid].reserved))
     }
     asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
-    present = _present_reasons(objects, list(asked.values()), cures=cures)
+    present = _present_reasons(objects, list(asked.values()), fixes=fixes)
     found: list[PodFields] = []
     for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
         job = view.job_of(pod.uid)

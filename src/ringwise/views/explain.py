@@ -56,9 +56,9 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
         },
         "reserved_chips": explanation.kept,
         "expected_start": None if start is None else expected_start_fields(start, now),
-        "cures": [
-            {"kind": cure.kind, "text": cure.text, "conflicting_jobs": cure.contested}
-            for cure in explanation.cures
+        "fixes": [
+            {"kind": fix.kind, "text": fix.text, "conflicting_jobs": fix.contested}
+            for fix in explanation.fixes
         ],
         "pods": [_location(location) for location in explanation.locations],
         "plan": list(explanation.plan),
@@ -129,7 +129,7 @@ def document_without_gang(view: JobView, now: int) -> WhyDocument:
         "queue": {"name": view.queue, "position": None, "waiting": 0, "ahead": []},
         "reserved_chips": 0,
         "expected_start": None,
-        "cures": [],
+        "fixes": [],
         "pods": [],
         "plan": [],
     }

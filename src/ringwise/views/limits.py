@@ -48,7 +48,7 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
         for name, limits in table.queues.items()
         for problem in limits.problems
     ]
-    problems += [f"{note.where}: {note.what}; {note.cure}" for note in limit_notes(view)]
+    problems += [f"{note.where}: {note.what}; {note.fix}" for note in limit_notes(view)]
     return {
         "schema": "ringwise.io/limits/v1",
         "now": now,

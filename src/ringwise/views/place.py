@@ -86,7 +86,7 @@ class PlaceAnswer:
     #: (node, resource) -> chips that this run gave to pods.
     given: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
-    #: Jobs for which no cures were tried, because there are too many.
+    #: Jobs for which no fixes were tried, because there are too many.
     not_searched: int = 0
 
 

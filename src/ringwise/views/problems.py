@@ -63,7 +63,7 @@ def _problem(finding: Finding, since: int | None, jobs: Sequence[str]) -> Dashbo
         "code": finding.code,
         "where": shortened(finding.where),
         "what": shortened(finding.what),
-        "cure": shortened(finding.cure),
+        "fix": shortened(finding.fix),
         "since": since,
         "jobs": list(jobs[:MAX_JOBS]),
         "more_jobs": max(0, len(jobs) - MAX_JOBS),
@@ -72,7 +72,7 @@ def _problem(finding: Finding, since: int | None, jobs: Sequence[str]) -> Dashbo
 
 def _faults(view: SchedulerView, findings: Sequence[Finding]) -> Iterator[DashboardProblem]:
     """Faults that are alike are one problem."""
-    cures = {finding.code: finding.cure for finding in findings}
+    fixes = {finding.code: finding.fix for finding in findings}
     alike: dict[tuple[str, str], list[tuple[JobFault, list[str]]]] = {}
     for hurt, jobs in AffectedJobs(view).all():
         kind, level = hurt.fault.kind, hurt.fault.level
@@ -84,7 +84,7 @@ def _faults(view: SchedulerView, findings: Sequence[Finding]) -> Iterator[Dashbo
         names = sorted({job for _, jobs in found for job in jobs}, key=natural_key)
         where = named(list(dict.fromkeys(hurt.fault.node for hurt, _ in found)), "node")
         what = "; ".join(hurt.fault.text for hurt, _ in found[:MAX_TEXTS])
-        finding = Finding(ERROR if names else WARNING, code, where, what, cures.get(code, _FAULT_CURE))
+        finding = Finding(ERROR if names else WARNING, code, where, what, fixes.get(code, _FAULT_CURE))
         yield _problem(finding, _first(hurt.since for hurt, _ in found), names)
 
 
@@ -108,9 +108,9 @@ def _pending(view: SchedulerView, now: int, written: WrittenReasons | None) -> I
     for code, jobs in alike.items():
         jobs.sort(key=lambda job: (job.created, natural_key(job.key)))
         first, names = jobs[0], [job.key for job in jobs]
-        cures = () if first.reason is None else first.reason.cures
-        what = first.row()["reason_text"]
-        finding = Finding(WARNING, code or "pending", named(names, "job"), what, cures[0] if cures else "")
+        fixes = () if first.reason is None else first.reason.fixes
+        what = first.row()["reason_message"]
+        finding = Finding(WARNING, code or "pending", named(names, "job"), what, fixes[0] if fixes else "")
         yield _problem(finding, first.created, names)
 
 

@@ -88,7 +88,7 @@ ENDPOINTS = (
     Endpoint(
         f"{_JOB}/why",
         "Why a job waits",
-        "The document of `ringwise why -o json`. Cures were tried on the present state, and undone.",
+        "The document of `ringwise why -o json`. Fixes were tried on the present state, and undone.",
         WhyDocument,
         statuses=(400, 401, 403, 404, 503),
     ),

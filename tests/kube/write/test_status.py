@@ -62,10 +62,10 @@ def events(api: FakeApiServer) -> list[tuple[str, str, str]]:
     return [(one["involvedObject"]["kind"], one["reason"], one["message"]) for one in api.all(EVENTS)]
 
 
-def test_the_text_of_a_reason_has_only_cures_that_were_tried() -> None:
-    assert reason().cures == ("wait for 8 chips",)
+def test_the_text_of_a_reason_has_only_fixes_that_were_tried() -> None:
+    assert reason().fixes == ("wait for 8 chips",)
     assert reason_message(reason(), "default") == "1 of 8 chips are free"
-    tried = reason().with_cures(["with 1 chip it would start"]).with_hints(["the node is old"])
+    tried = reason().with_fixes(["with 1 chip it would start"]).with_hints(["the node is old"])
     assert reason_message(tried, "default") == (
         "1 of 8 chips are free; the node is old. What would help now: with 1 chip it would start"
     )

@@ -109,7 +109,7 @@ def compare(cluster: reference.Cluster, job: reference.Job, size: int) -> set[ob
     expected = reference.place(cluster, job, size)
     assert (None if isinstance(answer, Reason) else places(answer)) == expected
     if isinstance(answer, Reason):
-        assert answer.cures
+        assert answer.fixes
         assert "unknown" not in answer.message
         return {"refused"}
     return {block.origin for block in answer}
@@ -222,7 +222,7 @@ def test_an_oversize_superpod_stops_the_job_P6() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "job", "code", "cure"),
+    ("cluster", "job", "code", "fix"),
     [
         ({0: {0: 4, 1: 3}}, reference.Job(8, 8, 1), "rack-not-enough-blocks", "free nodes until"),
         ({0: {0: 3, 1: 3}}, reference.Job(4, 4, 4), "rack-no-rack-holds-group", 'ra-block: "16"'),
@@ -237,12 +237,12 @@ def test_an_oversize_superpod_stops_the_job_P6() -> None:
     ],
 )
 def test_a_job_without_room_is_told_what_would_help_R1(
-    cluster: reference.Cluster, job: reference.Job, code: str, cure: str
+    cluster: reference.Cluster, job: reference.Job, code: str, fix: str
 ) -> None:
     answer = select(free_racks(cluster), asked(job), 64)
     assert isinstance(answer, Reason)
     assert answer.code == code
-    assert any(cure in one for one in answer.cures), answer.cures
+    assert any(fix in one for one in answer.fixes), answer.fixes
 
 
 # -- pods that differ

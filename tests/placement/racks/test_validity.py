@@ -66,8 +66,8 @@ def test_a_refusal_names_its_rule_R1(
     assert isinstance(answer, Reason)
     assert answer.code == code
     assert "unknown" not in answer.message
-    assert answer.cures
-    assert not any("unknown" in cure for cure in answer.cures)
+    assert answer.fixes
+    assert not any("unknown" in fix for fix in answer.fixes)
 
 
 @pytest.mark.parametrize(

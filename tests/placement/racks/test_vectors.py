@@ -92,14 +92,14 @@ def test_worked_case_R1_R3(case: dict[str, Any]) -> None:
         assert not expected["ok"], shape.message
         assert expected["stage"] == "validity"
         assert shape.kind.stage is Stage.VALIDATE
-        assert shape.cures
+        assert shape.fixes
         return
     answer = placed(case, shape)
     if isinstance(answer, Reason):
         assert not expected["ok"], answer.message
         assert expected["stage"] == "selection"
         assert answer.kind.stage is Stage.PLAN
-        assert answer.cures
+        assert answer.fixes
         return
     assert expected["ok"], answer
     assert [block.logical for block in answer] == list(range(shape.blocks))

@@ -107,7 +107,7 @@ def test_too_few_blocks_names_what_is_free_and_what_would_help_P4(packing: Packi
     reason = refused(pack({0: 10, 3: 6}, packing=packing, chips=16))
     assert reason.code == "superpod-not-enough-blocks"
     assert reason.message == "needs 2 blocks of 8 nodes, the SuperPoDs hold 1: 0 has 10 free, 3 has 6"
-    assert reason.cures == (
+    assert reason.fixes == (
         "label the job super-pod-affinity: soft: "
         "then blocks may be split, and the 16 free nodes hold its 16 pods",
         'sp-block: "32": blocks of 2 nodes fit now',
@@ -116,7 +116,7 @@ def test_too_few_blocks_names_what_is_free_and_what_would_help_P4(packing: Packi
 
 
 @BOTH
-def test_the_cures_work_P4(packing: Packing) -> None:
+def test_the_fixes_work_P4(packing: Packing) -> None:
     free: dict[SuperPodId, Free] = {0: 10, 3: 6}
     placed(pack(free, soft=True, packing=packing))
     placed(pack(free, s=2, n=8, packing=packing))
@@ -128,7 +128,7 @@ def test_the_cures_work_P4(packing: Packing) -> None:
 def test_fewer_reserved_nodes_would_not_help_P4(packing: Packing) -> None:
     free: dict[SuperPodId, Free] = {0: 10, 3: 6}
     reason = refused(pack(free, packing=packing))
-    assert not any("reserve" in cure for cure in reason.cures)
+    assert not any("reserve" in fix for fix in reason.fixes)
     assert refused(pack(free, r=0, packing=packing)).code == reason.code
 
 
@@ -137,7 +137,7 @@ def test_fewer_reserved_nodes_would_not_help_P4(packing: Packing) -> None:
 def test_too_few_nodes_P4(packing: Packing, soft: bool) -> None:
     reason = refused(pack({"A": 10}, soft=soft, packing=packing))
     assert reason.message == "needs 16 free nodes, one for each pod, the SuperPoDs have 10: A has 10 free"
-    assert reason.cures == ("free 6 more nodes", "ask for at most 10 pods")
+    assert reason.fixes == ("free 6 more nodes", "ask for at most 10 pods")
 
 
 def test_a_long_list_is_cut() -> None:
@@ -158,7 +158,7 @@ def test_no_superpod_with_a_free_node_P6() -> None:
 def test_more_free_nodes_than_a_superpod_has_P6(packing: Packing) -> None:
     reason = refused(pack({0: 49, 1: 20}, packing=packing))
     assert reason.message == "SuperPoD 0 has 49 free nodes, more than super-pod-size 48"
-    assert reason.cures[0] == "set super-pod-size to at least 49"
+    assert reason.fixes[0] == "set super-pod-size to at least 49"
 
 
 def test_invalid_numbers_are_a_programming_error() -> None:

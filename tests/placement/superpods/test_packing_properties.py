@@ -65,7 +65,7 @@ def test_blocks_are_whole_and_nodes_are_taken_once(
     if isinstance(answer, Reason):
         held = sum(count // s for count in free.values())
         assert sum(free.values()) < n * s or (held < n and not soft)
-        assert answer.cures
+        assert answer.fixes
         return
     nodes = [node for block in answer.blocks for node in block.nodes]
     assert len(nodes) == len(set(nodes)) == n * s

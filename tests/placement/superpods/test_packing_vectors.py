@@ -40,7 +40,7 @@ def test_worked_case_P2_P3_P4_P5(case: dict[str, Any], as_nodes: bool) -> None:
     expected = case["expect"]
     if not expected["ok"]:
         assert isinstance(answer, Reason)
-        assert answer.cures
+        assert answer.fixes
         return
     assert isinstance(answer, BlockPlan), answer
     assert list(per_superpod(answer).items()) == [

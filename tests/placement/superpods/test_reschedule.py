@@ -196,7 +196,7 @@ def test_running_pods_keep_their_block_where_it_is_P7() -> None:
     assert answer.message == (
         "block 0 lacks 1 of 2 nodes, SuperPoD 0 has 0 free, and the block's running pods (1) keep it there"
     )
-    assert answer.cures[1] == "stop the running pods of block 0: then the whole block moves"
+    assert answer.fixes[1] == "stop the running pods of block 0: then the whole block moves"
     assert where(again(TWO, {0: ["a"], 2: ["x", "y"]}, running=["c", "d"], faulty=["b"]))[0][:2] == (0, 2)
 
 
@@ -224,7 +224,7 @@ def test_a_soft_job_is_split_only_when_nothing_of_it_runs() -> None:
     held = again(TWO, free, running=["c", "d"], faulty=["a", "b"], soft=True)
     assert isinstance(held, Reason)
     assert held.code == "superpod-not-enough-blocks"
-    assert not any("super-pod-affinity" in cure for cure in held.cures)
+    assert not any("super-pod-affinity" in fix for fix in held.fixes)
 
 
 def test_fragments_are_joined_again_P7() -> None:
@@ -295,7 +295,7 @@ def test_blocks_stay_whole_and_no_running_pod_moves_P7(
     old = map_from_blocks(before.blocks)
     answer = again(old, dict(free), running=running, faulty=faulty, s=s, rules=SuperPodSettings(9, 1))
     if isinstance(answer, Reason):
-        assert answer.cures
+        assert answer.fixes
         return
     assert [block.logical for block in answer.blocks] == [block.logical for block in old]
     nodes = [node for block in answer.blocks for node in block.nodes]

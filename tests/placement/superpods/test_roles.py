@@ -75,7 +75,7 @@ def test_blocks_of_differing_pods_equal_the_reference_P8(
     answer = pack_roles(nodes, blocks, size, reserve=reserve, minimum=minimum)
     if not enough:
         assert isinstance(answer, Reason)
-        assert answer.cures
+        assert answer.fixes
         return
     assert isinstance(answer, BlockPlan)
     assert {block.logical: (block.superpod, block.nodes) for block in answer.blocks} == {

@@ -90,8 +90,8 @@ def test_refused_P6(chips: int, sp_block: str | None, requests: list[int], famil
     answer = check_block(chips, sp_block, requests, 48, family)
     assert isinstance(answer, Reason)
     assert answer.code == code
-    assert answer.cures
-    assert "unknown)" not in answer.message + "".join(answer.cures)
+    assert answer.fixes
+    assert "unknown)" not in answer.message + "".join(answer.fixes)
 
 
 def test_pods_that_may_request_nothing_P1() -> None:
@@ -120,7 +120,7 @@ def test_messages_name_what_was_requested_and_what_is_allowed_P6() -> None:
     def message(*arguments: Any) -> tuple[str, tuple[str, ...]]:
         answer = check_block(*arguments)
         assert isinstance(answer, Reason)
-        return answer.message, answer.cures
+        return answer.message, answer.fixes
 
     assert message(16, "25", [16] * 2, 48, A3) == (
         "sp-block is 25 chips, which is no multiple of the 16 of a node",
@@ -146,4 +146,4 @@ def test_blocks_and_switch_affinity_exclude_each_other_S12(tor_affinity: str) ->
     assert reason is not None
     assert reason.code == "switch-and-superpod"
     assert tor_affinity in reason.message
-    assert len(reason.cures) == 2
+    assert len(reason.fixes) == 2

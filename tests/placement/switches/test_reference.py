@@ -126,12 +126,12 @@ def test_single_layer_equals_the_reference_S11(case: Case) -> None:
 @given(cases(), st.sampled_from(["1.0", "2.0"]))
 @settings(max_examples=examples(100))
 def test_a_refusal_names_the_largest_job_that_fits_S6_S8(case: Case, version: str) -> None:
-    """The cure is true: that many pods are placed, one more is not."""
+    """The fix is true: that many pods are placed, one more is not."""
     view = view_of(case, version)
     answer = plan(view, request_of(case))
     if isinstance(answer, SwitchPlan):
         return
-    assert "unknown)" not in " ".join((answer.message, *answer.cures))
+    assert "unknown)" not in " ".join((answer.message, *answer.fixes))
     # No switch is called so, and none of its name has 0 free nodes.
     assert "none" not in answer.message
     largest = answer.details.get("largest", answer.details.get("best_free"))
@@ -140,7 +140,7 @@ def test_a_refusal_names_the_largest_job_that_fits_S6_S8(case: Case, version: st
     if largest:
         assert isinstance(plan(view, SwitchRequest(CLASSES[case.job], largest)), SwitchPlan)
     assert not isinstance(plan(view, SwitchRequest(CLASSES[case.job], largest + 1)), SwitchPlan)
-    if "as a common job" in " ".join(answer.cures):
+    if "as a common job" in " ".join(answer.fixes):
         assert isinstance(plan(view, SwitchRequest(SwitchClass.COMMON, case.pods)), SwitchPlan)
 
 

@@ -189,7 +189,7 @@ def test_a_refusal_names_the_largest_job_that_fits_S13(case: RoleCase, version: 
     assert fitting == list(range(1, largest + 1))
     part = plan_at_least(view, request, 1)
     assert (len(part.nodes) if isinstance(part, SwitchPlan) else 0) == largest
-    if "as a common job" in " ".join(answer.cures):
+    if "as a common job" in " ".join(answer.fixes):
         assert isinstance(plan(view, replace(request, job_class=SwitchClass.COMMON)), SwitchPlan)
 
 

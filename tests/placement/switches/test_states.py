@@ -33,7 +33,7 @@ def test_any_other_label_is_refused_S1(label: str) -> None:
     refused = classify(label, 8)
     assert isinstance(refused, Reason)
     assert label in refused.message
-    assert refused.cures
+    assert refused.fixes
 
 
 def job(key: str, job_class: SwitchClass, *pods: tuple[int, int]) -> SwitchJob:

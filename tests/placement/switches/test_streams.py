@@ -130,7 +130,7 @@ def fault(world: World, key: str, size: int) -> None:
         world.carry_out(key, job, answer)
     else:
         assert "unknown)" not in answer.message
-        assert answer.cures
+        assert answer.fixes
         del world.jobs[key]
         return
     assert {rank: job.positions[rank] for rank in before} == before

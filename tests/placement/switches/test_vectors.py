@@ -102,7 +102,7 @@ def test_worked_case_S3_S4_S5_S6_S7_S8_S9_S11(case: dict[str, Any]) -> None:
         assert answer.message
         assert "unknown)" not in answer.message
         # Where nothing is free there is no smaller job to advise.
-        assert bool(answer.cures) == (answer.details.get("largest") != 0)
+        assert bool(answer.fixes) == (answer.details.get("largest") != 0)
         return
     assert isinstance(answer, SwitchPlan), answer
     assert len(set(answer.nodes)) == len(answer.nodes)

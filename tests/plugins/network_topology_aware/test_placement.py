@@ -188,7 +188,7 @@ def test_no_hyper_nodes_at_all() -> None:
     reason = lab["job"].reason
     assert reason is not None
     assert reason.message == "the job must run inside a HyperNode up to tier 1, and none with nodes exists"
-    assert Trigger.HYPER_NODES_CHANGED in reason.kind.cured_by
+    assert Trigger.HYPER_NODES_CHANGED in reason.kind.resolved_by
     assert run(cluster().node("n0", chips=8).job("job", chips=8, topology=SOFT)) == ["n0"]
 
 
@@ -211,7 +211,7 @@ def test_a_replaced_pod_waits_for_its_domain_and_does_not_leave_it() -> None:
         "no HyperNode up to tier 1 takes 1 pod of the job together: of 1 HyperNode the nearest is s1 "
         "(tier 1), where 0 fit; its other pods run in s1"
     )
-    assert reason.cures[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
+    assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
 
 
 def test_pods_beyond_the_gang_stay_in_the_domain() -> None:
@@ -241,7 +241,7 @@ def test_pods_outside_of_any_allowed_domain_are_told_of() -> None:
     assert reason.message == (
         "pods of the job run on nodes that no HyperNode up to tier 1 holds together: n0, n3"
     )
-    assert reason.cures[0] == "set networkTopology.highestTierAllowed to 2"
+    assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2"
 
 
 def test_best_effort_pods_go_where_the_others_are() -> None:
@@ -263,12 +263,12 @@ def test_what_came_nearest_is_told_with_what_would_do() -> None:
         "no HyperNode up to tier 1 takes 2 pods of the job together: of 4 HyperNodes the nearest is s0 "
         "(tier 1), where 1 fits"
     )
-    assert reason.cures == (
+    assert reason.fixes == (
         "set networkTopology.highestTierAllowed to 2: p0 has room for all of them",
         "wait until more of s0 is free",
         "set networkTopology.mode to soft: the job then takes the lowest tier that fits",
     )
-    assert {Trigger.CHIPS_FREED, Trigger.HYPER_NODES_CHANGED, Trigger.JOB_CHANGED} <= reason.kind.cured_by
+    assert {Trigger.CHIPS_FREED, Trigger.HYPER_NODES_CHANGED, Trigger.JOB_CHANGED} <= reason.kind.resolved_by
 
 
 def test_a_job_that_no_hyper_node_would_hold_is_not_told_to_wait() -> None:
@@ -280,8 +280,8 @@ def test_a_job_that_no_hyper_node_would_hold_is_not_told_to_wait() -> None:
         "no HyperNode up to tier 1 would hold 3 pods of the job together, were it empty: the largest is s0 "
         "with 2 nodes"
     )
-    assert reason.cures[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
-    assert Trigger.CHIPS_FREED not in reason.kind.cured_by
+    assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
+    assert Trigger.CHIPS_FREED not in reason.kind.resolved_by
 
 
 def test_a_queue_that_may_use_no_more_is_the_reason_where_nodes_fit() -> None:

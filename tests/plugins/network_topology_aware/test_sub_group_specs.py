@@ -138,7 +138,7 @@ def test_spec(
     reason = lab["job"].reason
     if expected is None:
         assert reason is not None
-        assert reason.cures
+        assert reason.fixes
         assert reason.message
 
 

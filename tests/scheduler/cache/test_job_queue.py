@@ -58,7 +58,7 @@ def test_a_job_that_waits_behind_others_is_tried_after_them_alone() -> None:
     assert queue.next_retry() is None
     queue.review(3600 * SECOND)
     assert queue.pop_active() == []
-    queue.wake(WAITS_BEHIND.cured_by)
+    queue.wake(WAITS_BEHIND.resolved_by)
     assert queue.pop_active() == [job.key]
 
 
@@ -103,7 +103,7 @@ def test_a_job_that_is_settled_twice_waits_for_its_last_reason() -> None:
     queue.settle(job, True, 0)
     job.reason = None
     queue.settle(job, True, 0)
-    queue.wake(POD_GROUP_AWAITED.cured_by - CAPACITY)
+    queue.wake(POD_GROUP_AWAITED.resolved_by - CAPACITY)
     assert queue.pop_active() == []
     queue.wake(CAPACITY)
     assert queue.pop_active() == ["default/job"]

@@ -17,7 +17,7 @@ def test_a_job_of_a_parent_waits_with_the_leaves_and_starts_when_it_is_a_leaf() 
     assert reason is not None
     assert reason.code == "queue-not-a-leaf"
     assert "queue dept has the queues side, team below it" in reason.message
-    assert reason.cures == ("use one of the queues deep, side",)
+    assert reason.fixes == ("use one of the queues deep, side",)
     assert rig.groups["default/job"].phase in ("", "Pending")
     rig.queue("side", parent="root")
     rig.queue("team", parent="root")
@@ -48,7 +48,7 @@ def test_the_root_takes_no_jobs() -> None:
     rig.run()
     reason = rig.machine.view.jobs["default/job"].reason
     assert reason is not None
-    assert (reason.code, reason.cures) == ("queue-not-a-leaf", ("use one of the queues default",))
+    assert (reason.code, reason.fixes) == ("queue-not-a-leaf", ("use one of the queues default",))
 
 
 def test_many_queues_are_not_all_named_and_circles_end() -> None:

@@ -45,7 +45,7 @@ def test_a_costly_job_is_set_aside_with_its_numbers_and_others_start() -> None:
     assert reason.code == "search-limit-reached"
     assert reason.details["limit"] == 10
     assert reason.details["steps"] >= 14
-    assert reason.cures
+    assert reason.fixes
     assert rig.machine.view.inconsistencies() == []
 
 

@@ -78,7 +78,7 @@ def test_a_binding_that_succeeded_after_all_ends_the_backoff() -> None:
     assert rig.machine.view.jobs["default/bad"].waiting_since is None
 
 
-def test_another_reason_that_is_cured_during_the_backoff_is_not_reported_any_more() -> None:
+def test_another_reason_that_is_fixed_during_the_backoff_is_not_reported_any_more() -> None:
     rig = refused(AT_ONCE + 1)
     rig.step()
     group = rig.groups["default/bad"]

@@ -156,15 +156,15 @@ def test_why_tells_what_came_nearest() -> None:
         "no HyperNode up to tier 1 would hold 3 pods of the job together, were it empty: the largest is s1 "
         "with 2 nodes"
     )
-    assert reason.cures[:2] == (
+    assert reason.fixes[:2] == (
         "with networkTopology.highestTierAllowed 2 instead of 1",
         "with networkTopology.mode soft",
     )
     # A gang of fewer pods is suggested last.
-    assert "with minAvailable 2 instead of 3" in reason.cures[2:]
+    assert "with minAvailable 2 instead of 3" in reason.fixes[2:]
 
 
-def test_what_pods_of_the_job_itself_have_is_no_cure() -> None:
+def test_what_pods_of_the_job_itself_have_is_no_fix() -> None:
     """Its domain is given, and only its own pods run there."""
     rig = rig_of()
     rig.submit("train", pods=3, chips=8, min_available=2, topology=HARD_1)
@@ -173,7 +173,7 @@ def test_what_pods_of_the_job_itself_have_is_no_cure() -> None:
     view = rig.machine.view
     reason = explain(view, view.jobs["default/train"], rig.now).reason
     assert reason is not None
-    assert reason.cures == (
+    assert reason.fixes == (
         "with networkTopology.highestTierAllowed 2 instead of 1",
         "with networkTopology.mode soft",
     )
@@ -315,7 +315,7 @@ def test_pods_are_evicted_in_one_domain_only(action: str, allowed: list[set[str]
     assert nodes in allowed, victims
 
 
-def test_without_the_plugin_no_cure_is_told_that_jobs_without_a_topology_do_not_have() -> None:
+def test_without_the_plugin_no_fix_is_told_that_jobs_without_a_topology_do_not_have() -> None:
     """M2: preempt serves the job as any other."""
     told = []
     for topology in (None, HARD_1):

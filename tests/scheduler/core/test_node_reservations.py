@@ -159,14 +159,14 @@ def test_free_chips_of_a_node_that_is_reserved_now_count_as_reserved() -> None:
     assert (counts["free"], counts["reserved"], counts["closed"]) == (8, 8, 0)
 
 
-def test_why_names_the_reservation_with_cures_that_were_tried() -> None:
+def test_why_names_the_reservation_with_fixes_that_were_tried() -> None:
     rig = reserved(reservation(start=600, end=1200))
     rig.submit("job", chips=8, expected="1h")
     rig.run()
     answer = explain(rig.machine.view, rig.machine.view.jobs["default/job"], rig.now)
     assert answer.reason is not None
     assert "node-reserved 1" in answer.reason.message
-    assert [cure.text for cure in answer.cures if cure.kind in ("duration", "unreserved")] == [
+    assert [fix.text for fix in answer.fixes if fix.kind in ("duration", "unreserved")] == [
         "with ringwise.io/expected-duration: 10m or less",
         "if reservation r were cancelled (`ringwise unreserve r`)",
     ]
@@ -176,14 +176,14 @@ def test_why_names_the_reservation_with_cures_that_were_tried() -> None:
     assert rig.nodes_of("job") == []
 
 
-def test_no_cure_is_offered_that_does_not_help() -> None:
+def test_no_fix_is_offered_that_does_not_help() -> None:
     rig = reserved(reservation(start=600, end=1200))
     rig.submit("holder", chips=8, queue="research")
     rig.run()
     rig.submit("job", chips=8, expected="1h")
     rig.run()
     answer = explain(rig.machine.view, rig.machine.view.jobs["default/job"], rig.now)
-    assert not [cure for cure in answer.cures if cure.kind in ("duration", "unreserved")]
+    assert not [fix for fix in answer.fixes if fix.kind in ("duration", "unreserved")]
 
 
 def test_a_job_that_waits_for_the_end_of_a_reservation_knows_when_it_starts() -> None:

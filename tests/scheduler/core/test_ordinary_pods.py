@@ -87,7 +87,7 @@ def test_a_pod_that_waits_long_for_its_group_is_told_why() -> None:
     (told,) = waiting.handle([], due)
     assert isinstance(told, SetPodCondition)
     assert told.reason.code == "pod-group-not-created"
-    assert "--no-pod-groups" in " ".join(told.reason.cures)
+    assert "--no-pod-groups" in " ".join(told.reason.fixes)
     assert waiting.next_deadline() is None
     assert list(binds(waiting.handle(seen(group_of_set(), replica(0)), due + 1)))
 

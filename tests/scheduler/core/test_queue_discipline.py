@@ -66,8 +66,8 @@ def test_why_says_the_same_of_a_job_that_would_not_be_admitted_either() -> None:
         "blocked-by-head-of-queue",
     )
     assert answer.reason.details["job"] == "default/whole"
-    assert all(cure.text.startswith("let default/whole start: ") for cure in answer.cures)
-    assert answer.cures
+    assert all(fix.text.startswith("let default/whole start: ") for fix in answer.fixes)
+    assert answer.fixes
 
 
 def test_a_job_that_comes_later_is_blocked_by_one_that_was_tried_before() -> None:
@@ -362,7 +362,7 @@ def test_other_settings_end_the_discipline() -> None:
     assert rig.nodes_of("small") == ["n1"]
 
 
-def test_why_names_the_job_it_waits_behind_and_the_cure_of_that_one() -> None:
+def test_why_names_the_job_it_waits_behind_and_the_fix_of_that_one() -> None:
     rig = blocked()
     view = rig.machine.view
     before = view.jobs["default/small"].reason
@@ -371,7 +371,7 @@ def test_why_names_the_job_it_waits_behind_and_the_cure_of_that_one() -> None:
     assert answer.reason.code == "blocked-by-head-of-queue"
     assert answer.reason.details["job"] == "default/whole"
     assert "the first of them is default/whole: no node of 1 can take whole-0" in answer.sentence
-    assert "let default/whole start: if job default/old ended" in [cure.sentence for cure in answer.cures]
+    assert "let default/whole start: if job default/old ended" in [fix.sentence for fix in answer.fixes]
     assert view.jobs["default/small"].reason == before
 
 

@@ -37,7 +37,7 @@ def test_the_job_of_such_a_pod_waits_with_its_reason_also_if_it_asks_for_no_chip
     assert reason.code == "visible-devices-set"
     assert "container main of pod train-1" in reason.message
     assert "spec.containers[0].env[0].value" in reason.message
-    assert reason.cures
+    assert reason.fixes
     told = [one for one in rig.commands if isinstance(one, SetGroupStatus) and one.key == "default/train"]
     assert [one.reason for one in told if one.reason is not None] == [reason]
 

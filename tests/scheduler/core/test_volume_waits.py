@@ -92,7 +92,7 @@ def test_a_gang_whose_pods_share_a_claim_for_one_pod_is_told_that_it_cannot_star
     rig.run()
     assert (rig.selected(), rig.reason("train")) == ({}, "claim-shared")
     answer = explain(rig.machine.view, rig.machine.view.jobs["default/train"], rig.now)
-    assert [cure.text for cure in answer.cures] == [
+    assert [fix.text for fix in answer.fixes] == [
         "give each pod a claim of its own",
         "use the access mode ReadWriteMany",
     ]

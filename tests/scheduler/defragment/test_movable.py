@@ -124,7 +124,7 @@ def test_a_job_of_kubernetes_counts_evictions_as_failures() -> None:
     view = rig.machine.view
     found = not_movable(view, view.jobs["default/train"], rig.now)
     assert found is not None
-    assert not found.kind.cures
+    assert not found.kind.fixes
 
 
 @pytest.mark.parametrize("event", ["PodEvicted", "PodFailed", "*", "Unknown"])

@@ -386,11 +386,11 @@ def test_no_pod_is_in_two_plans() -> None:
     assert len(without) == 1
 
 
-def test_why_names_the_moves_as_a_cure() -> None:
+def test_why_names_the_moves_as_a_fix() -> None:
     events: list[Any] = [node("n1"), node("n2"), runs("a", "n1", 0), runs("b", "n2", 0), pod("waiting", 8)]
     view = told(*events)
-    cures = explain(view, _job(view, "waiting"), NOW).cures
-    assert [cure.text for cure in cures if cure.kind == "moves"] == [
+    fixes = explain(view, _job(view, "waiting"), NOW).fixes
+    assert [fix.text for fix in fixes if fix.kind == "moves"] == [
         "if job default/a moved to other places (`ringwise defrag --plan --for default/waiting`)"
     ]
 
@@ -400,7 +400,7 @@ def test_without_the_setting_no_moves_are_named() -> None:
 
     events: list[Any] = [node("n1"), node("n2"), runs("a", "n1", 0), runs("b", "n2", 0), pod("waiting", 8)]
     view = told(*events, configuration=configuration(("allocate",), defragment="off"))
-    assert not [cure for cure in explain(view, _job(view, "waiting"), NOW).cures if cure.kind == "moves"]
+    assert not [fix for fix in explain(view, _job(view, "waiting"), NOW).fixes if fix.kind == "moves"]
 
 
 def test_equal_jobs_without_a_plan_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

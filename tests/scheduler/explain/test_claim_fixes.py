@@ -54,22 +54,22 @@ def test_what_is_wrong_with_a_claim_is_what_would_help(code: str, events: list[o
     assert answer.reason is not None
     assert answer.reason.code == code
     assert "default/data" in answer.sentence
-    assert answer.cures
-    assert {cure.kind for cure in answer.cures} == {"claim"}
+    assert answer.fixes
+    assert {fix.kind for fix in answer.fixes} == {"claim"}
 
 
 def test_a_claim_of_an_ephemeral_volume_is_supposed_to_be_the_pods_own() -> None:
     answer = why(claims=("new-scratch",), ephemeral_claims=("new-scratch",))
     assert answer.reason is not None
     assert answer.reason.code == "ephemeral-claim-not-created"
-    assert [cure.kind for cure in answer.cures] == ["claim"]
+    assert [fix.kind for fix in answer.fixes] == ["claim"]
 
 
-def test_a_claim_is_no_cure_where_no_chips_are_free_either() -> None:
+def test_a_claim_is_no_fix_where_no_chips_are_free_either() -> None:
     answer = why(pod("old", 4, on="node-1", holds=range(4)))
     assert answer.reason is not None
     assert answer.reason.code == "claim-missing"
-    assert not answer.cures
+    assert not answer.fixes
 
 
 def test_a_claim_for_one_pod_is_free_when_its_pod_has_ended() -> None:
@@ -79,7 +79,7 @@ def test_a_claim_for_one_pod_is_free_when_its_pod_has_ended() -> None:
     assert answer.reason is not None
     assert answer.reason.code == "claim-in-use"
     assert "default/old" in answer.sentence
-    assert [cure.kind for cure in answer.cures] == ["job-ended"]
+    assert [fix.kind for fix in answer.fixes] == ["job-ended"]
 
 
 def test_where_a_volume_keeps_it_from_every_node_another_volume_would_help() -> None:
@@ -87,4 +87,4 @@ def test_where_a_volume_keeps_it_from_every_node_another_volume_would_help() -> 
         "disk", node_terms=(NodeTerm(fields=(Requirement("metadata.name", "In", ("away",)),)),)
     )
     answer = why(elsewhere, claim("data", "", volume="disk", bound=True))
-    assert [cure.text for cure in answer.cures] == ["if default/data had a volume that every node can use"]
+    assert [fix.text for fix in answer.fixes] == ["if default/data had a volume that every node can use"]

@@ -215,10 +215,10 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
         ),
     ],
 )
-def test_each_problem_is_found_with_a_cure(events: list[Any], finding: tuple[str, str, str]) -> None:
+def test_each_problem_is_found_with_a_fix(events: list[Any], finding: tuple[str, str, str]) -> None:
     diagnosis = examined(*events)
     assert finding in found(diagnosis)
-    assert all(one.what and one.cure for one in diagnosis.findings)
+    assert all(one.what and one.fix for one in diagnosis.findings)
     assert (diagnosis.errors > 0) == any(one.severity == "error" for one in diagnosis.findings)
 
 
@@ -374,7 +374,7 @@ def test_without_the_chip_plugin_chip_pods_wait_with_the_missing_line() -> None:
     assert explain(view, job, NOW).outcome == "pending"
     (found,) = [finding for finding in diagnose(view).findings if finding.code == "no-chip-plugin"]
     assert found.severity == "error"
-    assert "`- name: topology910`" in found.cure
+    assert "`- name: topology910`" in found.fix
 
 
 def test_a_cluster_without_chips_needs_no_chip_plugin() -> None:
@@ -475,7 +475,7 @@ def test_running_pods_that_choose_their_chips_are_named(setting: str, certain: b
     for one in diagnosis.findings:
         if one.code == code:
             assert one.what.startswith("on n, container main of pod ")
-            assert one.cure
+            assert one.fix
 
 
 def test_findings_that_say_the_same_are_one_with_examples() -> None:

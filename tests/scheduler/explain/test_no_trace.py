@@ -28,8 +28,8 @@ def questions_leave_no_trace(scheduler: Scheduler) -> None:
     assert difference(before, whole_state(scheduler)) == ""
 
 
-def test_the_order_of_holders_is_the_same_after_a_tried_cure() -> None:
-    """The cure "if job a ended" was tried by ending it; a was the last of the holders from then on."""
+def test_the_order_of_holders_is_the_same_after_a_tried_fix() -> None:
+    """The fix "if job a ended" was tried by ending it; a was the last of the holders from then on."""
     scheduler = scheduler_told(
         node("node-1"),
         pod("a", 2, on="node-1", holds=[0, 1]),

@@ -69,7 +69,7 @@ def test_a_job_that_waits_for_a_cooldown_is_told_when_it_ends_and_who_loses_then
     ends = rig.now + 500 * SECOND
     # 600 seconds of 8 chips.
     wanted = f"from {time_text(ends)}, when cooldowns are over: default/v loses 8 chips and 1.3 chip-hours"
-    assert wanted in [cure.text for cure in answer.cures if cure.kind == "cooldown"]
+    assert wanted in [fix.text for fix in answer.fixes if fix.kind == "cooldown"]
     assert view.inconsistencies() == before == []
     # It was tried: that is what happens.
     rig.step(500)
@@ -83,7 +83,7 @@ def test_no_cooldown_is_named_that_would_not_help() -> None:
     rig.submit("boss", chips=8, priority="high")
     rig.run()
     answer = explain(rig.machine.view, rig.machine.view.jobs["default/boss"], rig.now)
-    assert [cure for cure in answer.cures if cure.kind == "cooldown"] == []
+    assert [fix for fix in answer.fixes if fix.kind == "cooldown"] == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Why a job is pending: numbers, near misses, queue, cures that work; the question changes nothing."""
+"""Why a job is pending: numbers, near misses, queue, fixes that work; the question changes nothing."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def why(view: SchedulerView, name: str) -> Explanation:
     return answer
 
 
-def cures(answer: Explanation) -> list[str]:
-    return [cure.text for cure in answer.cures]
+def fixes(answer: Explanation) -> list[str]:
+    return [fix.text for fix in answer.fixes]
 
 
-def test_n3_a_partly_used_ring_is_named_with_its_holder_and_its_cures() -> None:
+def test_n3_a_partly_used_ring_is_named_with_its_holder_and_its_fixes() -> None:
     view = told(
         node("node-1"),
         node("node-2", unschedulable=True),
@@ -59,7 +59,7 @@ def test_n3_a_partly_used_ring_is_named_with_its_holder_and_its_cures() -> None:
     assert answer.refusals.counts == {"no-ring-holds-request": 1, "node-cordoned": 1}
     assert [(miss.node, miss.missing) for miss in answer.misses] == [("node-2", 0), ("node-1", 2)]
     assert answer.misses[1].text == "ring 0 has 2 of 4 chips free: held by a (2)"
-    assert cures(answer) == [
+    assert fixes(answer) == [
         "with 2 instead of 4 chips",
         "if 2 chips of ring 0 on node-1 were free",
         "if job default/a ended",
@@ -81,7 +81,7 @@ def test_a_gang_that_runs_tells_why_one_more_of_its_pods_waits() -> None:
     assert answer.refusals is not None
     assert answer.refusals.counts == {"node-not-wholly-free": 1, "node-cordoned": 1}
     # Not that its own chips were free.
-    assert cures(answer) == ["if node-2 were uncordoned"]
+    assert fixes(answer) == ["if node-2 were uncordoned"]
     assert answer.start is not None
     assert answer.start.earliest is None
 
@@ -93,7 +93,7 @@ def test_two_jobs_are_named_where_one_is_not_enough() -> None:
         pod("b", 4, on="node-1", holds=[4, 5, 6, 7]),
         pod("new", 8),
     )
-    assert "if job default/a and job default/b ended" in cures(why(view, "new"))
+    assert "if job default/a and job default/b ended" in fixes(why(view, "new"))
 
 
 def test_a_gang_names_the_smaller_gang_that_starts() -> None:
@@ -104,7 +104,7 @@ def test_a_gang_names_the_smaller_gang_that_starts() -> None:
     )
     answer = why(view, "train")
     assert answer.sentence.startswith("2 of the 3 pods that must start together fit")
-    assert cures(answer) == [
+    assert fixes(answer) == [
         "if 1 chip of ring 0 on node-3 were free",
         "if job default/a ended",
         "if node-4 were uncordoned",
@@ -113,35 +113,35 @@ def test_a_gang_names_the_smaller_gang_that_starts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "cure"),
+    ("wrong", "fix"),
     [
         ({"unschedulable": True}, "if node-1 were uncordoned"),
         ({"ready": False}, "if node-1 were Ready"),
         ({"taints": (Taint("reserved"),)}, "if node-1 had no taint reserved:NoSchedule"),
     ],
 )
-def test_a_cordoned_node_is_named_as_a_cure(wrong: dict[str, Any], cure: str) -> None:
+def test_a_cordoned_node_is_named_as_a_fix(wrong: dict[str, Any], fix: str) -> None:
     view = told(node("node-1", **wrong), pod("new", 4))
-    assert cures(why(view, "new")) == [cure]
+    assert fixes(why(view, "new")) == [fix]
 
 
 def test_faulty_chips_are_reported_as_faulty() -> None:
     view = told(node("node-1", faulty=1), report("node-1", range(1, 8), unhealthy=1), pod("new", 8))
     answer = why(view, "new")
     assert answer.misses[0].text == "ring 0 has 3 of 4 chips free: faulty (1)"
-    assert "if 1 chip of ring 0 on node-1 were free" in cures(answer)
+    assert "if 1 chip of ring 0 on node-1 were free" in fixes(answer)
 
 
 def test_n2_a_refused_job_gets_valid_sizes_and_no_position_in_its_queue() -> None:
     answer = why(told(node("node-1"), pod("three", 3)), "three")
     assert (answer.outcome, answer.position) == ("refused", None)
-    assert cures(answer) == ["with 2 instead of 3 chips", "with 4 instead of 3 chips"]
+    assert fixes(answer) == ["with 2 instead of 3 chips", "with 4 instead of 3 chips"]
 
 
 def test_a_selector_that_no_node_has() -> None:
     cls = pod_class(4, node_selector=(("zone", "b"),))
     view = told(node("node-1", labels={"zone": "a"}), pod("new", 4, cls=cls))
-    assert cures(why(view, "new")) == ["without the nodeSelector zone: b"]
+    assert fixes(why(view, "new")) == ["without the nodeSelector zone: b"]
 
 
 def test_a_full_queue_names_its_capability() -> None:
@@ -152,17 +152,17 @@ def test_a_full_queue_names_its_capability() -> None:
         gang("second", 1, 2, queue="small", created=2),
     )
     answer = why(view, "second")
-    assert f"if the capability of queue small were 6 of {CHIP} (now 4)" in cures(answer)
-    assert "in queue default" in cures(answer)
+    assert f"if the capability of queue small were 6 of {CHIP} (now 4)" in fixes(answer)
+    assert "in queue default" in fixes(answer)
 
 
 def test_an_unknown_queue_offers_a_known_one() -> None:
     answer = why(told(node("node-1"), gang("lost", 1, 4, queue="nowhere")), "lost")
     assert answer.outcome == "refused"
-    assert cures(answer) == ["in queue default"]
+    assert fixes(answer) == ["in queue default"]
 
 
-def test_position_in_the_queue_and_contested_cures() -> None:
+def test_position_in_the_queue_and_contested_fixes() -> None:
     view = told(
         node("node-1"),
         pod("old", 8, on="node-1", holds=range(8)),
@@ -171,7 +171,7 @@ def test_position_in_the_queue_and_contested_cures() -> None:
     )
     answer = why(view, "second")
     assert (answer.position, answer.waiting, answer.ahead) == (2, 2, ("default/first",))
-    ended = next(cure for cure in answer.cures if cure.text == "if job default/old ended")
+    ended = next(fix for fix in answer.fixes if fix.text == "if job default/old ended")
     assert ended.contested == 1
     many = (gang(f"before-{number}", 1, 8, created=number) for number in range(1, 41))
     view = told(
@@ -184,9 +184,9 @@ def test_position_in_the_queue_and_contested_cures() -> None:
     answer = why(view, "last")
     assert answer.position == 42
     # As many as the position says, though not all of them are tried.
-    assert {cure.contested for cure in answer.cures if cure.kind == "job-ended"} == {41}
+    assert {fix.contested for fix in answer.fixes if fix.kind == "job-ended"} == {41}
     first = why(view, "first")
-    assert [cure.contested for cure in first.cures] == [0] * len(first.cures)
+    assert [fix.contested for fix in first.fixes] == [0] * len(first.fixes)
 
 
 def test_a_decision_shows_its_node_and_score_and_the_job_stays_pending() -> None:
@@ -206,7 +206,7 @@ def test_a_job_whose_pods_do_not_exist_yet() -> None:
     answer = why(view, "train")
     assert (answer.outcome, answer.position) == ("pending", 1)
     assert "the whole cluster has 8" in answer.sentence
-    assert cures(answer) == ["with minAvailable 1 instead of 2"]
+    assert fixes(answer) == ["with minAvailable 1 instead of 2"]
 
 
 def test_unknown_and_ambiguous_names() -> None:
@@ -245,10 +245,10 @@ running = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), max
 
 
 @given(running, st.sampled_from([(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8), (4, 8)]), st.integers(0, 15))
-def test_a_cure_that_ends_jobs_lets_the_job_start(
+def test_a_fix_that_ends_jobs_lets_the_job_start(
     busy: list[tuple[int, int]], asked: tuple[int, int], cordoned: int
 ) -> None:
-    """A printed cure, carried out, starts the job; the question changed nothing."""
+    """A printed fix, carried out, starts the job; the question changed nothing."""
     events: list[object] = [node(f"node-{n}", unschedulable=bool(cordoned >> n & 1)) for n in range(4)]
     free = {n: list(range(8)) for n in range(4)}
     for number, (where, chips) in enumerate(busy):
@@ -257,15 +257,15 @@ def test_a_cure_that_ends_jobs_lets_the_job_start(
             events.append(pod(f"run-{number}", chips, on=f"node-{where}", holds=taken))
     view = told(events, gang("new", *asked))
     answer = why(view, "new")
-    for cure in answer.cures:
-        if cure.kind != "job-ended":
+    for fix in answer.fixes:
+        if fix.kind != "job-ended":
             continue
-        words = (word.rstrip(",") for word in cure.text.split())
+        words = (word.rstrip(",") for word in fix.text.split())
         gone = [word.removeprefix("default/") for word in words if word.startswith("default/")]
         again = scheduler_told(events, gang("new", *asked))
         commands = again.handle([ev.PodGone(name) for name in gone], NOW + 1)
         bound = {command.pod for command in commands if isinstance(command, Bind)}
-        assert bound == {f"new-{n}" for n in range(asked[0])}, cure.text
+        assert bound == {f"new-{n}" for n in range(asked[0])}, fix.text
 
 
 # -- which board ----------------------------------------------------------------------------------
@@ -277,13 +277,13 @@ def test_n1_the_boards_of_the_nodes_are_tried_and_an_assumed_board_is_named() ->
     view = told(node("node-1", labels=labels), node("node-2", labels=labels), pod("new", 3))
     answer = why(view, "new")
     assert answer.outcome == "refused"
-    assert cures(answer)[0] == "with the nodeSelector accelerator-type: module-910b-8 (board 910b-x8)"
+    assert fixes(answer)[0] == "with the nodeSelector accelerator-type: module-910b-8 (board 910b-x8)"
     assert answer.board is not None
     assert answer.board.startswith("board 910-x8: assumed, because the job names no other board")
     assert "910b-x8 (accelerator-type: module-910b-8)" in answer.board
 
 
-# -- no false cure --------------------------------------------------------------------------------
+# -- no false fix --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -302,8 +302,8 @@ def test_waiting_is_not_named_where_it_cannot_help(asked: PodClass) -> None:
     )
     answer = why(view, "new")
     assert answer.reason is not None
-    assert [cure for cure in answer.cures if cure.kind in ("wait", "job-ended", "chips")] == []
-    assert not any("wait" in text or "ringwise why" in text for text in answer.reason.cures)
+    assert [fix for fix in answer.fixes if fix.kind in ("wait", "job-ended", "chips")] == []
+    assert not any("wait" in text or "ringwise why" in text for text in answer.reason.fixes)
 
 
 def test_waiting_is_named_where_only_that_helps() -> None:
@@ -313,7 +313,7 @@ def test_waiting_is_named_where_only_that_helps() -> None:
         for chip in range(8)
     ]
     view = told(*(node(f"node-{number}") for number in range(1, 5)), *running, gang("new", 4, 8))
-    kinds = [cure.kind for cure in why(view, "new").cures]
+    kinds = [fix.kind for fix in why(view, "new").fixes]
     assert kinds
     assert set(kinds) <= {"chips", "wait"}
 
@@ -338,13 +338,13 @@ def test_what_is_reserved_for_the_job_is_its_own() -> None:
 # -- the same in every command ----------------------------------------------------------------------
 
 
-def test_a_reason_of_a_cycle_is_renewed_with_the_cures_of_why() -> None:
+def test_a_reason_of_a_cycle_is_renewed_with_the_fixes_of_why() -> None:
     view = told(node("node-1"), pod("old", 8, on="node-1", holds=range(8)), pod("new", 8))
     job = view.jobs["default/pod:new"]
     found = reasons_now(view, [job], NOW).of[job.key]
     assert found is not None
-    assert list(found.cures) == [cure.sentence for cure in why(view, "new").cures]
-    assert any("old" in text for text in found.cures)
+    assert list(found.fixes) == [fix.sentence for fix in why(view, "new").fixes]
+    assert any("old" in text for text in found.fixes)
 
 
 def test_jobs_of_one_command_share_a_budget_and_all_have_reasons_as_of_now(
@@ -364,15 +364,15 @@ def test_jobs_of_one_command_share_a_budget_and_all_have_reasons_as_of_now(
         assert reason is not None
         assert reason.message == why(view, job.name).sentence
         # The search for the last one may end before it finds anything.
-        assert bool(reason.cures) == (number < searched) or number == searched - 1
+        assert bool(reason.fixes) == (number < searched) or number == searched - 1
 
 
-def test_no_cure_is_named_that_was_not_tried() -> None:
-    """A reason has cures of its kind; they are in the reference, not in an answer."""
+def test_no_fix_is_named_that_was_not_tried() -> None:
+    """A reason has fixes of its kind; they are in the reference, not in an answer."""
     view = told(node("node-1"), pod("new", 8, annotations={"sp-block": "many"}))
     reason = why(view, "new").reason
     assert reason is not None
-    assert reason.kind.cures
-    assert all("would" not in text for text in reason.kind.cures)
-    assert not {general_form(text) for text in reason.kind.cures} & set(reason.cures)
+    assert reason.kind.fixes
+    assert all("would" not in text for text in reason.kind.fixes)
+    assert not {general_form(text) for text in reason.kind.fixes} & set(reason.fixes)
     assert problem_text(reason.kind(**reason.details)) == reason.message

@@ -522,7 +522,7 @@ def test_why_names_what_is_kept_for_whom_and_for_how_long() -> None:
         f"queue capped uses 16 of {CHIP}, 8 more are kept for default/train, which lost pods and is being "
         "rescheduled, and 4 are asked for; the queue may use 24"
     )
-    found = [cure.text for cure in answer.cures]
+    found = [fix.text for fix in answer.fixes]
     # Each was tried.
     assert found[:2] == [
         "if default/train gave up what is kept there, in 1m40s at the latest",

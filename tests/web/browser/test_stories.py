@@ -16,7 +16,7 @@ from tests.web.browser.rig import DashboardLab, dashboard_lab
 pytestmark = pytest.mark.browser
 
 
-def test_a_job_arrives_waits_and_is_cured(lab: DashboardLab, open_page: Opener) -> None:
+def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(lab.url).open("jobs")
     view.see("There are no jobs.")
     lab.terminal.submit(job("first", 5, 8, minutes=10))

@@ -48,7 +48,7 @@ def reasons_parts() -> dict[str, str]:
         lines += ["", f"## {_STAGE_WORDS[stage]}", "", f"PodGroup condition reason: `{stage.value}`."]
         for kind in kinds:
             lines += ["", f"### `{kind.code}`", "", f"> {general_form(kind.sentence)}", ""]
-            lines += [f"- {general_form(cure)}" for cure in kind.cures]
-            events = ", ".join(sorted(event.value for event in kind.cured_by))
+            lines += [f"- {general_form(fix)}" for fix in kind.fixes]
+            events = ", ".join(sorted(event.value for event in kind.resolved_by))
             lines += ["", f"Tried again when: {events}."]
     return {"reasons": "\n".join(lines)}

@@ -1,6 +1,6 @@
 """Whether a submitted job can ever run, by the checks of the scheduler itself.
 
-A job is refused only if no change of the cluster could cure it: the job itself must change, or its
+A job is refused only if no change of the cluster could fix it: the job itself must change, or its
 queue must be created. Every other obstacle is a warning, and the job may wait for it.
 """
 
@@ -94,7 +94,7 @@ from ringwise.wellknown import (
     SP_BLOCK,
 )
 
-#: Triggers of reasons that only the submitter can cure.
+#: Triggers of reasons that only the submitter can fix.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 #: Reasons that concern one pod, whatever the other pods of its job are like.
 _OF_ONE_POD = frozenset(
@@ -603,7 +603,7 @@ def _not_ours(cluster: KnownCluster, name: str) -> Verdict:
 def _is_final(reason: Reason) -> bool:
     if reason.code == QUEUE_NOT_OPEN.code:
         return True
-    return reason.kind.stage is Stage.VALIDATE and reason.kind.cured_by <= _USER_FIXABLE
+    return reason.kind.stage is Stage.VALIDATE and reason.kind.resolved_by <= _USER_FIXABLE
 
 
 _POSITION = re.compile(r"\[\d+\]", re.ASCII)

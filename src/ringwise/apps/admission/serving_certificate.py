@@ -201,7 +201,7 @@ class CertificateManager:
                     "the webhook configuration does not send objects of these schedulers here",
                     webhook=hook.name,
                     schedulers=names,
-                    cure=f"add them to its matchCondition {OUR_SCHEDULER}, or with the chart to "
+                    fix=f"add them to its matchCondition {OUR_SCHEDULER}, or with the chart to "
                     "scheduler.schedulerNames",
                 )
 

@@ -287,7 +287,7 @@ class LabServer:
         return self._submitted(submission, answer, progress)
 
     async def _submitted(self, submission: Submission, answer: Submitted, progress: Progress | None) -> Any:
-        """What was submitted is stored, whether or not cures can be looked for now."""
+        """What was submitted is stored, whether or not fixes can be looked for now."""
         if progress is not None:
             # The acknowledgment: to explain jobs may take longer than a client waits.
             await progress(0)
@@ -305,7 +305,7 @@ class LabServer:
     def _explained(self, objects: ClusterObjects, views: list[JobView]) -> list[JobView]:
         """Add verified fixes to the first jobs that are not placed; for all jobs it would take minutes."""
         waiting = not_placed(views)
-        with_reasons(objects, waiting[:EXPLAINED], cures=True)
+        with_reasons(objects, waiting[:EXPLAINED], fixes=True)
         with_reasons(objects, waiting[EXPLAINED:])
         return views
 

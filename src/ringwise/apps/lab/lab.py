@@ -383,8 +383,8 @@ class LiveLab:
         group, pod = self.cluster.get(PodGroup, key), self.cluster.get(Pod, key)
         owner = (group or pod or Pod("", "", "", PodClass())).owner
         kind = owner.kind if owner is not None else "PodGroup" if group is not None else "bare pod"
-        cure = f"a lab keeps no owners but vcjobs; to give its chips back: ringwise delete job {key}"
-        return not_suspendable(kind, key, cure)
+        fix = f"a lab keeps no owners but vcjobs; to give its chips back: ringwise delete job {key}"
+        return not_suspendable(kind, key, fix)
 
     def dry_run(self, submission: Submission) -> tuple[Submitted, ClusterObjects]:
         """What `submit` would do. It happens in a copy of the lab, with a scheduler that takes over."""

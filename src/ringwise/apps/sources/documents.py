@@ -336,7 +336,7 @@ def _job(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
     decided = answers.decided
     key = find_name(decided, "job", name, namespace)
     found = [view for view in job_views(decided) if view.key == key]
-    view = with_reasons(decided, found[:1], cures=True)[0]
+    view = with_reasons(decided, found[:1], fixes=True)[0]
     if view.job is not None and view.outcome == "pending":
         view.start, view.now = expected_start(decided.view, view.job, answers.now), answers.now
     vcjob = view.vcjob
@@ -355,7 +355,7 @@ def _job(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
         "object": plain(vcjob),
         "counts": view.counts,
         "class": None if view.job is None else job_class(decided.view, view.job),
-        "pod_details": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, cures=True)),
+        "pod_details": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, fixes=True)),
     }
 
 
@@ -389,7 +389,7 @@ def _pod(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
     container = answers.container(pod)
     given = {} if container is None else container["environment"]
     return {
-        **pod_documents(decided, [pod], cures=True)[0],
+        **pod_documents(decided, [pod], fixes=True)[0],
         "request": request_text(pod.cls),
         "annotations": dict(pod.annotations),
         # What the pod's own specification sets comes last, and so wins.

@@ -113,7 +113,7 @@ class FilesSource(ObjectAnswers):
                 self._tell(f"note: job {job.namespace}/{job.name}: {why}")
         if answer.not_searched:
             self._tell(
-                f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "
+                f"note: no fixes were tried for {counted(answer.not_searched, 'job')}; "
                 "ringwise why JOB -f ... tries them"
             )
         assumed = assumed_chips(answer.view)

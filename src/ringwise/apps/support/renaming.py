@@ -255,9 +255,9 @@ def _reason(value: Any, renaming: Renaming) -> Any:
         }
     if renaming.with_text and renaming.names is None:
         return value
-    message, cures = (value["message"], value["cures"]) if renaming.with_text else (LEFT_OUT, [])
+    message, fixes = (value["message"], value["fixes"]) if renaming.with_text else (LEFT_OUT, [])
     numbers = {key: _numbers(item) for key, item in details.items()}
-    return {"code": renaming.rename(value["code"]), "message": message, "details": numbers, "cures": cures}
+    return {"code": renaming.rename(value["code"]), "message": message, "details": numbers, "fixes": fixes}
 
 
 def _numbers(value: Any) -> Any:

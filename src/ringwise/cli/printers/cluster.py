@@ -376,8 +376,8 @@ def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
         print_line(console, f"  {escape(reason['message'])}")
         if job["board_reason"] is not None:
             print_line(console, f"  {escape(job['board_reason'])}")
-        for cure in reason["cures"]:
-            print_line(console, f"  -> {escape(cure)}")
+        for fix in reason["fixes"]:
+            print_line(console, f"  -> {escape(fix)}")
 
 
 # -- one frame of top ----------------------------------------------------------------------------
@@ -480,7 +480,7 @@ def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most
         if reason is not None:
             message = reason["message"]
         message = next(decision_text(job), message)
-        # The words of `place` and `why`; the colour tells apart what waiting alone will not cure.
+        # The words of `place` and `why`; the colour tells apart what waiting alone will not fix.
         waits = f"waits {duration_text(now - job['created'])}"
         word = "is refused" if job["outcome"] == "refused" else waits
         colour = "red" if job["never"] else "yellow"

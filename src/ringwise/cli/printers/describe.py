@@ -252,8 +252,8 @@ def _reason(console: Console, reason: ReasonFields | None, board: str | None) ->
     print_line(console, f"  {escape(reason['message'])}", style="yellow")
     if board is not None:
         print_line(console, f"  {escape(board)}")
-    for cure in reason["cures"]:
-        print_line(console, f"  -> {escape(cure)}")
+    for fix in reason["fixes"]:
+        print_line(console, f"  -> {escape(fix)}")
 
 
 def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:

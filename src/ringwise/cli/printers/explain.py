@@ -22,7 +22,7 @@ from ringwise.cli.printers.tables import Column, Table
 from ringwise.cli.printers.topology import print_superpods, print_switches
 from ringwise.durations import time_text
 from ringwise.grammar import agrees, counted
-from ringwise.scheduler.explain.fix_search import cure_sentence
+from ringwise.scheduler.explain.fix_search import fix_sentence
 from ringwise.views.documents.cluster import NodeChipsFields
 from ringwise.views.documents.explain import (
     BeforeDrainFields,
@@ -64,7 +64,7 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
     _print_refusals(console, answer)
     _print_misses(console, answer, chips)
     _print_queue(console, answer)
-    _print_cures(console, answer)
+    _print_fixes(console, answer)
     for sentence in answer.get("omitted", ()):
         print_line(console, f"not looked at: {escape(sentence)}", style="yellow")
     if any(pod["node"] or "would_be_scheduled_on" in pod for pod in answer["pods"]):
@@ -129,21 +129,21 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
         print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
 
 
-def _print_cures(console: Console, answer: WhyDocument) -> None:
+def _print_fixes(console: Console, answer: WhyDocument) -> None:
     if answer["reason"] is None:
         return
-    if not answer["cures"] and answer["reason"]["cures"]:
+    if not answer["fixes"] and answer["reason"]["fixes"]:
         # Nothing can be tried: what helps is not for the scheduler to do.
         console.print("\nwhat helps", style="bold")
-        for text in answer["reason"]["cures"]:
+        for text in answer["reason"]["fixes"]:
             print_line(console, f"  -> {escape(text)}")
         return
-    if not answer["cures"]:
+    if not answer["fixes"]:
         console.print("\nnothing that was tried would start it now", style="bold")
         return
     console.print("\nit would start (each was tried)", style="bold")
-    for cure in answer["cures"]:
-        print_line(console, f"  -> {escape(cure_sentence(cure['text'], cure['conflicting_jobs']))}")
+    for fix in answer["fixes"]:
+        print_line(console, f"  -> {escape(fix_sentence(fix['text'], fix['conflicting_jobs']))}")
 
 
 def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
@@ -239,8 +239,8 @@ def print_diagnosis(console: Console, document: DoctorDocument) -> None:
             f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] {escape(finding.where)}: "
             f"{escape(finding.what)} [dim]\\[{finding.code}][/]",
         )
-        if finding.cure:
-            print_line(console, f"  -> {escape(finding.cure)}", style="dim")
+        if finding.fix:
+            print_line(console, f"  -> {escape(finding.fix)}", style="dim")
     counts = [(document.errors, "error"), (document.warnings, "warning"), (document.notes, "note")]
     words = ", ".join(counted(count, kind) for count, kind in counts)
     nodes, jobs = counted(document.nodes, "node"), counted(document.jobs, "job")

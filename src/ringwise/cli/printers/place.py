@@ -70,8 +70,8 @@ def _print_job(
         print_line(console, f"  {escape(reason['message'])}")
         if more["board_reason"] is not None:
             print_line(console, f"  {escape(more['board_reason'])}")
-        for cure in reason["cures"]:
-            print_line(console, f"  -> {escape(cure)}", style="dim")
+        for fix in reason["fixes"]:
+            print_line(console, f"  -> {escape(fix)}", style="dim")
     for note in job.get("notes", ()):
         print_line(console, f"  {escape(note)}", style="yellow")
     for line in more["plan"]:

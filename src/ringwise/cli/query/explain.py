@@ -41,7 +41,7 @@ def why_command(
 ) -> None:
     """Explain why JOB waits or where it runs, and what would change that.
 
-    Every cure in the result was tried on the state of the cluster, and undone.
+    Every fix in the result was tried on the state of the cluster, and undone.
     """
     namespace = namespace_of(options)
     if history or journals:

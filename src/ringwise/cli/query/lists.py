@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ringwise.views.lists import Listing
 
 #: Fields of rows that change although the object does not, and durations in texts.
-_PASSING = frozenset({"expected_start", "cures", "details"})
+_PASSING = frozenset({"expected_start", "fixes", "details"})
 _DURATION = re.compile(r"\b(?:[0-9]+[dhms])+\b", re.ASCII)
 #: Rows of a table in a terminal, without `--limit`.
 ROWS = 100

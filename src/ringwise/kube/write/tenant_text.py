@@ -35,12 +35,12 @@ def cut_text(text: str) -> str:
 
 
 def problem_text(reason: Reason) -> str:
-    """The problem, with the cures that the rules tried when they decided.
+    """The problem, with the fixes that the rules tried when they decided.
 
     What helps in general is not named, because it was not tried.
     """
-    cures = reason.found_cures
-    return f"{reason.message}. What would help now: {'; '.join(cures)}" if cures else reason.message
+    fixes = reason.verified_fixes
+    return f"{reason.message}. What would help now: {'; '.join(fixes)}" if fixes else reason.message
 
 
 def reason_message(reason: Reason, namespace: str) -> str:

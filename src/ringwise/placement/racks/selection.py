@@ -53,7 +53,7 @@ def select(free: FreeRacks, request: RackRequest, super_pod_size: int) -> tuple[
     request = replace(request, classes=merged_classes(request.classes, free))
     answer = _stages(free, request, super_pod_size)
     if isinstance(answer, Reason):
-        return answer.with_cures(_cures(free, request, super_pod_size))
+        return answer.with_fixes(_fixes(free, request, super_pod_size))
     return in_order(answer)
 
 
@@ -158,7 +158,7 @@ def _one_rack(pool: RackPool) -> list[RackBlock] | None:
 
 
 def _final_for_small_jobs(pool: RackPool) -> Reason | None:
-    """What no later stage can cure, told with the numbers that matter."""
+    """What no later stage can fix, told with the numbers that matter."""
     request, shape = pool.request, pool.request.shape
     if request.soft or request.fewest < request.pods:
         return None
@@ -292,26 +292,26 @@ def _cut(
     ]
 
 
-# -- cures ----------------------------------------------------------------------------------
+# -- fixes ----------------------------------------------------------------------------------
 
 
-def _cures(free: FreeRacks, request: RackRequest, super_pod_size: int) -> list[str]:
+def _fixes(free: FreeRacks, request: RackRequest, super_pod_size: int) -> list[str]:
     """Smaller wishes that would be fulfilled now."""
 
     def fits(changed: RackRequest) -> bool:
         return not isinstance(_stages(free, changed, super_pod_size), Reason)
 
-    cures = []
+    fixes = []
     if request.ub_memory and fits(replace(request, ub_memory=False)):
-        cures.append("remove the annotation huawei.com/schedule_ubmemory: without UB memory the job fits now")
+        fixes.append("remove the annotation huawei.com/schedule_ubmemory: without UB memory the job fits now")
     group_nodes = request.shape.nodes_per_group // 2
     while group_nodes:
         shape = RackShape(request.shape.nodes_per_block, group_nodes, request.shape.blocks)
         if fits(replace(request, shape=shape)):
             chips = group_nodes * request.system.chips_per_node
-            cures.append(f'ra-block: "{chips}": logical racks of {counted(group_nodes, "node")} fit now')
+            fixes.append(f'ra-block: "{chips}": logical racks of {counted(group_nodes, "node")} fit now')
             break
         group_nodes //= 2
     if not (request.soft or request.ub_memory) and fits(replace(request, soft=True)):
-        cures.append("label the job super-pod-affinity: soft: then blocks and logical racks may be split")
-    return cures
+        fixes.append("label the job super-pod-affinity: soft: then blocks and logical racks may be split")
+    return fixes

@@ -146,7 +146,7 @@ def _check_requests(asking: Sequence[int], block_chips: int, system: RackSystem)
             wrong_pods=len(wrong),
             pods=len(asking),
             wrong_requests=sorted(set(wrong)),
-            zero_cure="pods without chips may stay as they are",
+            zero_fix="pods without chips may stay as they are",
         )
     # Whole nodes are a multiple of every ra-block that came so far; an sp-block below a node need not divide.
     total = sum(asking)

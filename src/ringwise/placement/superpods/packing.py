@@ -131,10 +131,10 @@ def _differing_reason(
         nearest=nearest,
         short_by=short_by,
     )
-    return reason.with_cures([_soft_cure(total, pods)] if softly else [])
+    return reason.with_fixes([_soft_fix(total, pods)] if softly else [])
 
 
-def _soft_cure(free: int, pods: int) -> str:
+def _soft_fix(free: int, pods: int) -> str:
     return (
         "label the job super-pod-affinity: soft: "
         f"then blocks may be split, and the {counted(free, 'free node')} hold its {counted(pods, 'pod')}"
@@ -199,22 +199,22 @@ def _check_room(
         nearest=nearest,
         short_by=short_by,
     )
-    return reason.with_cures(_cures(assignment, nodes_per_block, pods, chips_per_node))
+    return reason.with_fixes(_fixes(assignment, nodes_per_block, pods, chips_per_node))
 
 
-def _cures(
+def _fixes(
     assignment: BlockAssignment, nodes_per_block: int, pods: int, chips_per_node: int | None
 ) -> list[str]:
     """What would place the job now. Fewer reserve-nodes would not: queue 2 (P4) uses the reserve anyway."""
-    cures = [_soft_cure(sum(assignment.free), pods)]
+    fixes = [_soft_fix(sum(assignment.free), pods)]
     for smaller in range(nodes_per_block - 1, 0, -1):
         if pods % smaller == 0 and _blocks_held(assignment.free, smaller) * smaller >= pods:
             written = (
                 "a smaller sp-block" if chips_per_node is None else f'sp-block: "{smaller * chips_per_node}"'
             )
-            cures.append(f"{written}: blocks of {counted(smaller, 'node')} fit now")
+            fixes.append(f"{written}: blocks of {counted(smaller, 'node')} fit now")
             break
-    return cures
+    return fixes
 
 
 def _blocks_held(free: Iterable[int], nodes_per_block: int) -> int:

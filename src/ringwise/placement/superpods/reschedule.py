@@ -137,7 +137,7 @@ def reschedule(
         else:
             return _rescheduled(placed, some, old)
     if isinstance(moved, Reason):
-        return _without_soft_cure(moved) if request.soft and not may_split else moved
+        return _without_soft_fix(moved) if request.soft and not may_split else moved
     return _rescheduled(placed, moved, () if may_split else old)
 
 
@@ -342,6 +342,6 @@ def _move(
     return moved
 
 
-def _without_soft_cure(reason: Reason) -> Reason:
+def _without_soft_fix(reason: Reason) -> Reason:
     """The job is already soft, but its running pods keep their ranks, so its blocks cannot be split now."""
-    return reason.with_cures(()).with_hints(["a soft job is split only when all its pods are placed anew"])
+    return reason.with_fixes(()).with_hints(["a soft job is split only when all its pods are placed anew"])

@@ -103,7 +103,7 @@ def check_pods(
     ]
     if not wrong:
         return None
-    zero_cure = (
+    zero_fix = (
         "a pod that needs no chips carries the annotation huawei.com/skip-ascend-plugin: enabled"
         if family is Family.A3
         else "put pods without chips into a job of their own"
@@ -113,7 +113,7 @@ def check_pods(
         wrong_pods=len(wrong),
         pods=len(requests),
         wrong_requests=sorted(set(wrong)),
-        zero_cure=zero_cure,
+        zero_fix=zero_fix,
     )
 
 

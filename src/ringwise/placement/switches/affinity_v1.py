@@ -278,7 +278,7 @@ def _rows_too_few(
         switches=lacking(holding, arrays.by_leaf, request.pods),
     )
     if isinstance(_with_leftover(view, arrays, request), SwitchPlan):
-        return reason.with_cures(["as a common job (tor-affinity: normal-schema) it would be placed now"])
+        return reason.with_fixes(["as a common job (tor-affinity: normal-schema) it would be placed now"])
     return reason
 
 

@@ -179,5 +179,5 @@ def _too_full(view: TopologyView, groups: Groups, request: SwitchRequest) -> Rea
         switches=lines,
     )
     if request.pods <= common:
-        return reason.with_cures(["as a common job (tor-affinity: normal-schema) it would be placed now"])
+        return reason.with_fixes(["as a common job (tor-affinity: normal-schema) it would be placed now"])
     return reason

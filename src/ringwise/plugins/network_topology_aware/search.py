@@ -197,10 +197,10 @@ class DomainSearch:
         higher = self._higher(fits)
         if higher is None:
             return reason
-        cure = (
+        fix = (
             f"set networkTopology.highestTierAllowed to {higher.tier}: {higher.name} has room for all of them"
         )
-        return reason.with_cures([cure])
+        return reason.with_fixes([fix])
 
     def _higher(self, allowed: Mapping[str, Amount]) -> Domain | None:
         """A domain on a higher tier that has room."""

@@ -1,6 +1,6 @@
 """The job queue: active jobs are tried in the next cycle; others are in backoff, or unschedulable.
 
-These are the words of kube-scheduler. An unschedulable job is tried when an event can cure its reason, at the
+These are the words of kube-scheduler. An unschedulable job is tried when an event can fix its reason, at the
 time that a plugin named, and after at most five minutes even if no event came. A job that waits behind others
 in its queue is not tried after that time, because it might pass them; they are. A job in backoff is not tried
 before its time: its next attempt would most likely fail as the last one did. Whatever refuses a binding (an
@@ -39,7 +39,7 @@ class JobQueue:
     def __init__(self, deadlines: DeadlineTables) -> None:
         #: Jobs to try in the next cycle, in the order in which they were activated.
         self.active: dict[str, None] = {}
-        #: The triggers that can cure the reason of each job.
+        #: The triggers that can fix the reason of each job.
         self._unschedulable: dict[str, frozenset[Trigger]] = {}
         #: When jobs are tried even if no event came, the first of them first.
         self._due: dict[str, int] = {}
@@ -65,7 +65,7 @@ class JobQueue:
         self.end_backoff(key, *BackoffCause)
 
     def wake(self, triggers: Iterable[Trigger]) -> None:
-        """Activate every job whose reason one of these triggers can cure."""
+        """Activate every job whose reason one of these triggers can fix."""
         if Trigger.CONFIGURATION_CHANGED in triggers:
             # New actions or plugins may help any job, whatever its reason was under the old ones.
             for key in list(self._unschedulable):
@@ -89,27 +89,27 @@ class JobQueue:
             self._retries.put(key, time)
 
     def settle(self, job: Job, pending: bool, now: int) -> None:
-        """After a cycle: a job that is still pending waits for what can cure its reason."""
+        """After a cycle: a job that is still pending waits for what can fix its reason."""
         if not pending:
             self._retries.drop(job.key)
             job.waiting_since = None
             return
         if job.waiting_since is None:
             job.waiting_since = now
-        cured_by = job.reason.kind.cured_by if job.reason is not None else CAPACITY
+        resolved_by = job.reason.kind.resolved_by if job.reason is not None else CAPACITY
         if any(
             pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.pods.values()
         ):
             # Whatever the reason: where other pods are, and which of them count, decides where these may be.
-            cured_by |= {Trigger.POD_PLACED, Trigger.NAMESPACE_CHANGED}
+            resolved_by |= {Trigger.POD_PLACED, Trigger.NAMESPACE_CHANGED}
         if job.has_claims:
             # Where volumes are, and which of them are free.
-            cured_by |= {Trigger.VOLUME_CHANGED}
+            resolved_by |= {Trigger.VOLUME_CHANGED}
         self._remove(job.key)
-        self._unschedulable[job.key] = cured_by
+        self._unschedulable[job.key] = resolved_by
         if job.reason is None or job.reason.code != WAITS_BEHIND.code:
             self._due[job.key] = (now + _RETRY_AFTER) // _RETRY_PERIOD * _RETRY_PERIOD
-        for trigger in cured_by:
+        for trigger in resolved_by:
             self._by_trigger[trigger][job.key] = None
 
     # -- backoff --------------------------------------------------------------------------------

@@ -122,6 +122,6 @@ class StorageWaits(Component):
 def _least_chips(job: Job, pods: Sequence[Pod]) -> _Chips:
     """Of the pod that asks for least, where freed chips wake the job and all its pods use one resource."""
     resources = {pod.cls.resource or "" for pod in pods}
-    if len(resources) > 1 or job.reason is None or not job.reason.kind.cured_by >= CAPACITY:
+    if len(resources) > 1 or job.reason is None or not job.reason.kind.resolved_by >= CAPACITY:
         return _ANY
     return _Chips(resources.pop(), min(pod.cls.chips for pod in pods))

@@ -11,7 +11,7 @@ def waits_for_room(job: Job) -> bool:
     """Whether it does not fit now, and others that end or move would help it."""
     reason = job.reason
     waits = job.waiting_since is not None and reason is not None
-    return waits and reason is not None and Trigger.CHIPS_FREED in reason.kind.cured_by
+    return waits and reason is not None and Trigger.CHIPS_FREED in reason.kind.resolved_by
 
 
 def asked_by_heads(view: SchedulerView) -> dict[str, list[int]]:

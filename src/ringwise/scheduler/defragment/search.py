@@ -379,7 +379,7 @@ class _Search:
             found = state.fleets[resource].allocatable[node] > 0 and state.closed(node, resource) is None
             if found:
                 refused = selection.unselected(node)
-                found = refused is None or Trigger.CHIPS_FREED in refused.kind.cured_by
+                found = refused is None or Trigger.CHIPS_FREED in refused.kind.resolved_by
             known[node] = found
         return found
 

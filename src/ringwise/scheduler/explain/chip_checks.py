@@ -275,8 +275,8 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
         if state.pods[uid].pod.cls.resource == resource
     }
 
-    def differs(what: str, cure: str) -> Finding:
-        return Finding(WARNING, "mounts-differ", f"node {name}", what, cure)
+    def differs(what: str, fix: str) -> Finding:
+        return Finding(WARNING, "mounts-differ", f"node {name}", what, fix)
 
     for key, ids in sorted(report.kubelet_ids.items()):
         given = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {_names(resource, ids)}"
@@ -328,7 +328,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
     mode = view.cluster.modes.get(number, NO_CHIPS)
     if mode.closed is not None:
         # Kubernetes counts something else than chips here, so its numbers cannot be compared.
-        yield Finding(ERROR, mode.closed.code, f"node {name}", mode.closed.message, mode.closed.cures[0])
+        yield Finding(ERROR, mode.closed.code, f"node {name}", mode.closed.message, mode.closed.fixes[0])
         return
     if mode.mode in (SOFT, DYNAMIC) or is_part_of_a_chip(resource):
         return

@@ -1,4 +1,4 @@
-"""Cures of jobs whose volume claims keep them from every node."""
+"""Fixes of jobs whose volume claims keep them from every node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from ringwise.grammar import agrees, counted
 from ringwise.plugins.predicates.reasons import CLAIM_IN_USE, OF_CLAIMS, OF_VOLUMES
 from ringwise.reasons import Reason
-from ringwise.scheduler.explain.cluster_fixes import ended_job_cures
+from ringwise.scheduler.explain.cluster_fixes import ended_job_fixes
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch, joined
 from ringwise.state.volume_table import keys_of
 
@@ -20,19 +20,19 @@ def waits_for_claim(reason: Reason) -> bool:
     return reason.code in OF_CLAIMS
 
 
-def claim_cures(search: FixSearch, reason: Reason) -> Iterator[Fix]:
+def claim_fixes(search: FixSearch, reason: Reason) -> Iterator[Fix]:
     """What the reason says of the claim; tried with volumes that every node can use."""
     if reason.code == CLAIM_IN_USE.code:
-        yield from ended_job_cures(search)
+        yield from ended_job_fixes(search)
         return
     pods = search.job.in_order
     supposed = partial(search.view.what_if.claims_bound, pods)
     if search.holds(supposed, sum(len(pod.claims) for pod in pods)):
-        for text in reason.cures:
-            yield search.cure("claim", text, supposed)
+        for text in reason.fixes:
+            yield search.fix("claim", text, supposed)
 
 
-def volume_cures(search: FixSearch) -> Iterator[Fix]:
+def volume_fixes(search: FixSearch) -> Iterator[Fix]:
     """Other volumes, where it is volumes that keep the job from nodes."""
     if not OF_VOLUMES & search.codes.keys():
         return
@@ -44,4 +44,4 @@ def volume_cures(search: FixSearch) -> Iterator[Fix]:
     text = f"if {joined(names)} had {agrees(len(claims), 'a volume', 'volumes')} that every node can use"
     supposed = partial(search.view.what_if.claims_bound, pods, others=True)
     if search.holds(supposed, sum(len(pod.claims) for pod in pods)):
-        yield search.cure("claim", text, supposed)
+        yield search.fix("claim", text, supposed)

@@ -129,7 +129,7 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
     return Refusals(pod.name, fits, ordered, examples, tuple(misses), tuple(tainted))
 
 
-#: The search for cures uses more of them than are shown.
+#: The search for fixes uses more of them than are shown.
 _MAX_MISSES = 64
 
 

@@ -1,4 +1,4 @@
-"""Cures that change the cluster: free chips, ended jobs, nodes."""
+"""Fixes that change the cluster: free chips, ended jobs, nodes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MAX_TOGETHER = 8
 _PAIRED = 12
 #: Steps of the search for moves.
 _MOVE_STEPS = 1_000
-#: Reasons of nodes that `ringwise unisolate` cures.
+#: Reasons of nodes that `ringwise unisolate` fixes.
 _ISOLATED = frozenset({NODE_ISOLATED.code, NODE_DRAINS.code})
 
 
-def chip_cures(search: FixSearch) -> Iterator[Fix]:
+def chip_fixes(search: FixSearch) -> Iterator[Fix]:
     """The nearest nodes: one alone, else several, of one switch or SuperPoD where that matters."""
     policy = search.job.policy
     if policy is None:
@@ -52,7 +52,7 @@ def chip_cures(search: FixSearch) -> Iterator[Fix]:
         taken = search.fewest(parts)
         if taken:
             text = f"if {_chips_text(policy.board.ring_kind, [region[n] for n in taken])} were free"
-            yield search.cure("chips", text, together(parts, taken))
+            yield search.fix("chips", text, together(parts, taken))
             return
 
 
@@ -92,7 +92,7 @@ def _regions(search: FixSearch, misses: list[ClosestNode]) -> list[list[ClosestN
     return [*rows, misses] if len(rows) > 1 else rows
 
 
-def ended_job_cures(search: FixSearch) -> Iterator[Fix]:
+def ended_job_fixes(search: FixSearch) -> Iterator[Fix]:
     """One running job, else two, else a handful."""
     candidates = _candidates(search)
     helpful: list[tuple[float, int]] = []
@@ -104,7 +104,7 @@ def ended_job_cures(search: FixSearch) -> Iterator[Fix]:
         progress = search.progress(search.ended(uids), len(uids))
         helpful.append((-progress, position))
         if progress == STARTS:
-            yield search.cure("job-ended", f"if {names} ended", search.ended(uids))
+            yield search.fix("job-ended", f"if {names} ended", search.ended(uids))
             found += 1
             if found == _MAX_SINGLE_JOBS:
                 return
@@ -117,16 +117,16 @@ def ended_job_cures(search: FixSearch) -> Iterator[Fix]:
             return
         uids = [*some, *more]
         if search.holds(search.ended(uids), len(uids)):
-            yield search.cure("job-ended", f"if {first} and {second} ended", search.ended(uids))
+            yield search.fix("job-ended", f"if {first} and {second} ended", search.ended(uids))
             return
     parts = [search.ended(uids) for _, uids in candidates[:_MAX_TOGETHER]]
     taken = search.fewest(parts, 8)
     if taken:
         names = joined([candidates[position][0] for position in taken])
-        yield search.cure("job-ended", f"if {names} ended", together(parts, taken))
+        yield search.fix("job-ended", f"if {names} ended", together(parts, taken))
 
 
-def move_cures(search: FixSearch) -> Iterator[Fix]:
+def move_fixes(search: FixSearch) -> Iterator[Fix]:
     """Running jobs moved to other places, where enough chips are free for the job, but in the wrong ones."""
     view, job = search.view, search.job
     if view.settings.defragment == "off" or not search.may_move:
@@ -146,7 +146,7 @@ def move_cures(search: FixSearch) -> Iterator[Fix]:
     yield Fix("moves", f"if {what} moved to other places (`ringwise defrag --plan --for {name}`)")
 
 
-def wait_cures(search: FixSearch) -> Iterator[Fix]:
+def wait_fixes(search: FixSearch) -> Iterator[Fix]:
     """Where nothing smaller helps: whether the job would start once all others have ended."""
     view, job = search.view, search.job
     uids = [uid for uid, placed in view.cluster.pods.items() if placed.node >= 0 and uid not in job.pods]
@@ -182,7 +182,7 @@ def _candidates(search: FixSearch) -> list[tuple[str, list[str]]]:
     return [(name, grouped[name]) for name in ordered]
 
 
-def node_cures(search: FixSearch) -> Iterator[Fix]:
+def node_fixes(search: FixSearch) -> Iterator[Fix]:
     repairable = [
         (miss, repaired)
         for miss in (*search.misses, *search.tainted)
@@ -190,9 +190,9 @@ def node_cures(search: FixSearch) -> Iterator[Fix]:
     ]
     found = 0
     for miss, (node, words) in repairable[:5]:
-        cures = list(search.attempt("node", f"if {words.format(miss.node)}", _node_as(search, node)))
-        yield from cures
-        found += len(cures)
+        fixes = list(search.attempt("node", f"if {words.format(miss.node)}", _node_as(search, node)))
+        yield from fixes
+        found += len(fixes)
         if found == 2:
             return
     if found or len(repairable) < 2:
@@ -201,10 +201,10 @@ def node_cures(search: FixSearch) -> Iterator[Fix]:
     taken = search.fewest(parts)
     if taken:
         words = joined([repairable[n][1][1].format(repairable[n][0].node) for n in taken])
-        yield search.cure("node", f"if {words}", together(parts, taken))
+        yield search.fix("node", f"if {words}", together(parts, taken))
 
 
-def isolation_cures(search: FixSearch) -> Iterator[Fix]:
+def isolation_fixes(search: FixSearch) -> Iterator[Fix]:
     """Nodes, and chips of nodes, that an operator took out of use."""
     view, policy = search.view, search.job.policy
     if not view.cluster.isolations or policy is None:
@@ -218,23 +218,23 @@ def isolation_cures(search: FixSearch) -> Iterator[Fix]:
         if text in found:
             # Another node of the same leaf switch or SuperPoD.
             continue
-        cures = list(search.attempt("released", text, partial(view.what_if.released, miss.number)))
-        yield from cures
-        found.update(text for _ in cures)
+        fixes = list(search.attempt("released", text, partial(view.what_if.released, miss.number)))
+        yield from fixes
+        found.update(text for _ in fixes)
         if len(found) == 2:
             return
 
 
-def reservation_cures(search: FixSearch) -> Iterator[Fix]:
+def reservation_fixes(search: FixSearch) -> Iterator[Fix]:
     """Reservations of nodes that keep the job off: each cancelled alone."""
     found = tried = 0
     for name in dict.fromkeys(
         str(miss.reason.details["name"]) for miss in search.misses if miss.reason.code == NODE_RESERVED.code
     ):
         text = f"if reservation {name} were cancelled (`ringwise unreserve {name}`)"
-        cures = list(search.attempt("unreserved", text, partial(search.view.what_if.unreserved, name)))
-        yield from cures
-        found, tried = found + len(cures), tried + 1
+        fixes = list(search.attempt("unreserved", text, partial(search.view.what_if.unreserved, name)))
+        yield from fixes
+        found, tried = found + len(fixes), tried + 1
         if found == 2 or tried == _MAX_TOGETHER:
             return
 

@@ -1,6 +1,6 @@
 """What is wrong with a cluster: its nodes, chips, reports, switches, SuperPoDs, queues and jobs.
 
-None of it stops the scheduler. Each finding names the place, the problem and its cure; those
+None of it stops the scheduler. Each finding names the place, the problem and its fix; those
 of severity *error* keep chips from being used or jobs from starting.
 """
 
@@ -148,7 +148,7 @@ def diagnose(
 
 
 def of_reason(severity: str, where: str, reason: Reason) -> Finding:
-    return Finding(severity, reason.code, where, reason.message, reason.cures[0] if reason.cures else "")
+    return Finding(severity, reason.code, where, reason.message, reason.fixes[0] if reason.fixes else "")
 
 
 def _priority_classes(view: SchedulerView) -> Iterator[Finding]:
@@ -168,7 +168,7 @@ def _topologies(view: SchedulerView) -> Iterator[Finding]:
     for job in view.jobs.values():
         for note in topology_notes(job, view.configuration, view.hyper_forest()):
             severity = WARNING if note.warning else NOTE
-            yield Finding(severity, note.code, _where(job), note.text, note.cure)
+            yield Finding(severity, note.code, _where(job), note.text, note.fix)
 
 
 def _configuration(view: SchedulerView) -> Iterator[Finding]:
@@ -339,7 +339,7 @@ def _board_label(
                 "label-odd",
                 f"node {node}",
                 f"has the label {ACCELERATOR_TYPE}={label}, which names no board of {resource}",
-                board.cures[0],
+                board.fixes[0],
             )
 
 
@@ -493,7 +493,7 @@ def _limits(view: SchedulerView) -> Iterator[Finding]:
                 "correct the annotation; ringwise limits shows what is in force",
             )
     for note in limit_notes(view):
-        yield Finding(WARNING, "limit-without-effect", note.where, note.what, note.cure)
+        yield Finding(WARNING, "limit-without-effect", note.where, note.what, note.fix)
 
 
 def _queues(view: SchedulerView) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""A finding: a problem of a cluster, with its place and its cure."""
+"""A finding: a problem of a cluster, with its place and its fix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Finding:
     code: str
     where: str
     what: str
-    cure: str
+    fix: str
 
 
 #: Names of one finding that are all written out; of more, so many are examples.
@@ -48,8 +48,8 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
         kind, _, name = finding.where.partition(" ")
         key: Hashable = finding
         if name:
-            what, cure = (_instead(text, name, "\0") for text in (finding.what, finding.cure))
-            key = (finding.severity, finding.code, kind, what, cure)
+            what, fix = (_instead(text, name, "\0") for text in (finding.what, finding.fix))
+            key = (finding.severity, finding.code, kind, what, fix)
         same.setdefault(key, []).append(finding)
     alike: dict[Hashable, list[list[Finding]]] = {}
     for key, found in same.items():
@@ -80,7 +80,7 @@ def _of_several(found: list[Finding]) -> Finding:
     verb, blank, rest = first.what.partition(" ")
     what = _instead(f"{_PLURAL.get(verb, verb)}{blank}{rest}", name, f"the {kind}")
     names = list(dict.fromkeys(one.where.partition(" ")[2] for one in found))
-    return replace(first, where=named(names, kind), what=what, cure=_instead(first.cure, name, f"the {kind}"))
+    return replace(first, where=named(names, kind), what=what, fix=_instead(first.fix, name, f"the {kind}"))
 
 
 def _with_example(found: list[Finding]) -> Finding:

@@ -1,4 +1,4 @@
-"""The search for cures of one pending job: suppose a change, and find out whether the job would start."""
+"""The search for fixes of one pending job: suppose a change, and find out whether the job would start."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget
 from ringwise.scheduler.explain.closest_nodes import Refusals
 from ringwise.scheduler.view import SchedulerView
 
-#: Pods that may be placed or released while looking for cures: keeps the search short on any cluster.
+#: Pods that may be placed or released while looking for fixes: keeps the search short on any cluster.
 BUDGET = 8_000
 #: The same for all jobs of a command that shows many: one to two seconds.
 SHARED_BUDGET = 16 * BUDGET
-#: What one of them gets at least: enough for the cures that change the job itself.
+#: What one of them gets at least: enough for the fixes that change the job itself.
 _LEAST = BUDGET // 8
-#: Pending jobs that are served first when a cure is tried under competition.
+#: Pending jobs that are served first when a fix is tried under competition.
 MAX_AHEAD = 32
 STARTS = float("inf")
 
@@ -35,11 +35,11 @@ class Fix:
     @property
     def sentence(self) -> str:
         """Its text, with the jobs that may prevent it."""
-        return cure_sentence(self.text, self.contested)
+        return fix_sentence(self.text, self.contested)
 
 
-def cure_sentence(text: str, contested: int) -> str:
-    """A cure, with the jobs ahead in the queue that may prevent it."""
+def fix_sentence(text: str, contested: int) -> str:
+    """A fix, with the jobs ahead in the queue that may prevent it."""
     if not contested:
         return text
     ahead = f"{counted(contested, 'job')} ahead of it {agrees(contested, 'takes', 'take')}"
@@ -107,7 +107,7 @@ class FixSearch:
 
     @property
     def may_move(self) -> bool:
-        """Whether moves of running jobs are cures, too."""
+        """Whether moves of running jobs are fixes, too."""
         return self._budget.may_move
 
     def disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
@@ -151,8 +151,8 @@ class FixSearch:
     def holds(self, suppose: Suppose, extra: int = 0) -> bool:
         return self.progress(suppose, extra) == STARTS
 
-    def cure(self, kind: str, text: str, suppose: Suppose) -> Fix:
-        """The cure works; find out whether it still does when the jobs ahead are served first."""
+    def fix(self, kind: str, text: str, suppose: Suppose) -> Fix:
+        """The fix works; find out whether it still does when the jobs ahead are served first."""
         if not self._ahead:
             return Fix(kind, text)
         self._budget.left -= self._cost + self._cost_ahead
@@ -162,7 +162,7 @@ class FixSearch:
 
     def attempt(self, kind: str, text: str, suppose: Suppose, extra: int = 0) -> Iterator[Fix]:
         if self.holds(suppose, extra):
-            yield self.cure(kind, text, suppose)
+            yield self.fix(kind, text, suppose)
 
     def fewest(self, parts: Sequence[Suppose], extra: int = 0) -> list[int]:
         """Positions of a small set of suppositions that together let the job start; empty if none does."""

@@ -1,4 +1,4 @@
-"""Cures that change the job itself, or its queue."""
+"""Fixes that change the job itself, or its queue."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _change(search: FixSearch, change: JobChange) -> Suppose:
     return partial(search.view.what_if.changed, search.job, change)
 
 
-def size_cures(search: FixSearch) -> Iterator[Fix]:
+def size_fixes(search: FixSearch) -> Iterator[Fix]:
     """N2: another valid number of chips in each pod.
 
     The largest below the present one; where that is invalid, also the next above.
@@ -87,13 +87,13 @@ def _is_placed(search: FixSearch, uid: str) -> bool:
     return search.view.cluster.pods[uid].node >= 0
 
 
-def minimum_cures(search: FixSearch) -> Iterator[Fix]:
+def minimum_fixes(search: FixSearch) -> Iterator[Fix]:
     """The largest smaller gang that starts, found by bisection."""
     job = search.job
     most = _most_with(search, job.min_available, lambda pods: JobChange(min_available=pods))
     if most:
         text = f"with minAvailable {most} instead of {job.min_available}"
-        yield search.cure("min-available", text, _change(search, JobChange(min_available=most)))
+        yield search.fix("min-available", text, _change(search, JobChange(min_available=most)))
 
 
 def _most_with(search: FixSearch, too_many: int, change: Callable[[int], JobChange]) -> int:
@@ -101,7 +101,7 @@ def _most_with(search: FixSearch, too_many: int, change: Callable[[int], JobChan
     return nearest(0, too_many, lambda number: search.holds(_change(search, change(number))) or None, True)[0]
 
 
-def label_cures(search: FixSearch) -> Iterator[Fix]:
+def label_fixes(search: FixSearch) -> Iterator[Fix]:
     """Labels and annotations that choose the nodes of a job as a whole: leaf switches, SuperPoDs, racks."""
     job = search.job
     value = job.labels.get(TOR_AFFINITY)
@@ -120,7 +120,7 @@ def label_cures(search: FixSearch) -> Iterator[Fix]:
             yield from _edit(search, "annotation", key, None)
 
 
-def topology_cures(search: FixSearch) -> Iterator[Fix]:
+def topology_fixes(search: FixSearch) -> Iterator[Fix]:
     """The lowest tier of HyperNodes that would do; where none does, soft mode (M2)."""
     job, forest = search.job, search.view.hyper_forest()
     topology = job.group.topology if job.group is not None else None
@@ -144,7 +144,7 @@ def topology_cures(search: FixSearch) -> Iterator[Fix]:
     yield from search.attempt("topology", "with networkTopology.mode soft", soft)
 
 
-def sub_group_cures(search: FixSearch) -> Iterator[Fix]:
+def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
     """Fewer sub-groups that must run, or a higher tier for each; where no tier does, soft mode."""
     group = search.job.group
     if group is None or not group.sub_groups:
@@ -202,10 +202,10 @@ def _fewer_sub_groups(search: FixSearch, policies: tuple[SubGroupPolicy, ...]) -
         text = f"with minPartitions (minSubGroups) {low} instead of {now}"
         if change.min_available != job.min_available:
             text += f", and minAvailable {change.min_available} instead of {job.min_available}"
-        yield search.cure("min-available", text, _change(search, change))
+        yield search.fix("min-available", text, _change(search, change))
 
 
-def duration_cures(search: FixSearch) -> Iterator[Fix]:
+def duration_fixes(search: FixSearch) -> Iterator[Fix]:
     """A shorter expected duration, where nodes are drained or reserved for others later (F4).
 
     The longest one first: the job ends just before the last of these times, else before the one before.
@@ -225,9 +225,9 @@ def duration_cures(search: FixSearch) -> Iterator[Fix]:
     for minutes in sorted(shorter, reverse=True)[:_DURATIONS]:
         length = minutes * _MINUTE
         text = f"with {EXPECTED_DURATION}: {minutes}m or less"
-        cures = list(search.attempt("duration", text, _change(search, JobChange(expected=length))))
-        yield from cures
-        if cures:
+        fixes = list(search.attempt("duration", text, _change(search, JobChange(expected=length))))
+        yield from fixes
+        if fixes:
             return
 
 
@@ -242,9 +242,9 @@ def _edit(search: FixSearch, what: str, key: str, value: str | None) -> Iterator
 
 
 def _first(tried: Iterable[Iterator[Fix]]) -> Iterator[Fix]:
-    """The cures of the first attempt that helps."""
-    for cures in tried:
-        found = list(cures)
+    """The fixes of the first attempt that helps."""
+    for fixes in tried:
+        found = list(fixes)
         if found:
             yield from found
             return
@@ -277,7 +277,7 @@ def _rack_sizes(search: FixSearch) -> Iterator[str]:
         size //= 2
 
 
-def board_cures(search: FixSearch) -> Iterator[Fix]:
+def board_fixes(search: FixSearch) -> Iterator[Fix]:
     """N1: the boards that the nodes have, by their label accelerator-type, their policy or job labels."""
     job = search.job
     asking = job.chip_pods
@@ -313,7 +313,7 @@ def board_cures(search: FixSearch) -> Iterator[Fix]:
         yield from search.attempt("board", text, _change(search, change))
 
 
-def selector_cures(search: FixSearch) -> Iterator[Fix]:
+def selector_fixes(search: FixSearch) -> Iterator[Fix]:
     if SELECTOR_MISMATCH.code not in search.codes:
         return
     selected: dict[str, list[str]] = {}
@@ -331,7 +331,7 @@ def selector_cures(search: FixSearch) -> Iterator[Fix]:
 # -- its queue -----------------------------------------------------------------------------------
 
 
-def queue_cures(search: FixSearch) -> Iterator[Fix]:
+def queue_fixes(search: FixSearch) -> Iterator[Fix]:
     view, job = search.view, search.job
     reason = job.reason
     if reason is None or not ("queue" in reason.code or waits_for_limit(reason)):
@@ -363,7 +363,7 @@ def queue_cures(search: FixSearch) -> Iterator[Fix]:
             text = f"if queue {queue.name} were open"
             yield from search.attempt("queue", text, partial(view.what_if.queue_is, opened))
         if "share" in reason.code or "overused" in reason.code:
-            yield from _weight_cures(search)
+            yield from _weight_fixes(search)
     for other in sorted(view.queues)[:16]:
         if other != job.queue:
             found = list(
@@ -374,7 +374,7 @@ def queue_cures(search: FixSearch) -> Iterator[Fix]:
                 return
 
 
-def _weight_cures(search: FixSearch) -> Iterator[Fix]:
+def _weight_fixes(search: FixSearch) -> Iterator[Fix]:
     view = search.view
     queue = view.queues[search.job.queue]
     for factor in (2, 4, 8, 16, 32):

@@ -1,4 +1,4 @@
-"""Who uses a limit that a job waits for, and what would let the job start; each cure was tried.
+"""Who uses a limit that a job waits for, and what would let the job start; each fix was tried.
 
 Jobs of its own namespace are named. Of others only their number is told: whoever may read a job need not
 know what others run.
@@ -113,7 +113,7 @@ def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     yield f"it is {then} at {time_text(end)}: queue {queue} lets jobs run for {duration_text(longest)}"
 
 
-def limit_cures(search: FixSearch, reason: Reason) -> Iterator[Fix]:
+def limit_fixes(search: FixSearch, reason: Reason) -> Iterator[Fix]:
     """The limit raised to what is needed; a job of its own namespace that ends."""
     scope, table = scope_of(reason), search.view.limits
     name, needed, raised = _raised(reason, table.limits_of(scope))
@@ -174,7 +174,7 @@ class LimitNote(NamedTuple):
 
     where: str
     what: str
-    cure: str
+    fix: str
 
 
 def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:

@@ -82,7 +82,7 @@ def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, no
     yield f"{word} for {known.by} at {time_text(known.at)}: it lost {what} and {known.hours} of work; {back}"
 
 
-def cooldown_cures(search: FixSearch) -> Iterator[Fix]:
+def cooldown_fixes(search: FixSearch) -> Iterator[Fix]:
     """When the pods are protected no more that it may evict then: tried at that very time."""
     view, job, now = search.view, search.job, search.now
     actions = [name for name in view.configuration.actions if name in _CHOICES]
@@ -109,7 +109,7 @@ def cooldown_cures(search: FixSearch) -> Iterator[Fix]:
             return
 
 
-def bundle_cures(search: FixSearch) -> Iterator[Fix]:
+def bundle_fixes(search: FixSearch) -> Iterator[Fix]:
     """Whom a gang-aware action would evict if it ran, or might end whole jobs: tried with that."""
     view, job = search.view, search.job
     actions = view.configuration.actions

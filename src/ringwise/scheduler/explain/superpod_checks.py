@@ -73,8 +73,8 @@ def superpod_findings(view: SchedulerView) -> list[Finding]:
         elif problem.code == SUPERPOD_NONE.code:
             none.append(name)
         else:
-            cure = problem.cures[0] if problem.cures else ""
-            found.append(Finding(WARNING, problem.code, f"node {name}", problem.message, cure))
+            fix = problem.fixes[0] if problem.fixes else ""
+            found.append(Finding(WARNING, problem.code, f"node {name}", problem.message, fix))
     if missing:
         found.append(
             Finding(

@@ -24,16 +24,16 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import DONE
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
-from ringwise.scheduler.explain.claim_fixes import claim_cures, volume_cures, waits_for_claim
+from ringwise.scheduler.explain.claim_fixes import claim_fixes, volume_fixes, waits_for_claim
 from ringwise.scheduler.explain.closest_nodes import ClosestNode, Refusals, refusals_of
 from ringwise.scheduler.explain.cluster_fixes import (
-    chip_cures,
-    ended_job_cures,
-    isolation_cures,
-    move_cures,
-    node_cures,
-    reservation_cures,
-    wait_cures,
+    chip_fixes,
+    ended_job_fixes,
+    isolation_fixes,
+    move_fixes,
+    node_fixes,
+    reservation_fixes,
+    wait_fixes,
 )
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.explain.findings import throttled_text
@@ -47,25 +47,25 @@ from ringwise.scheduler.explain.forecast import (
     waits,
 )
 from ringwise.scheduler.explain.job_fixes import (
-    board_cures,
-    duration_cures,
-    label_cures,
-    minimum_cures,
-    queue_cures,
-    selector_cures,
-    size_cures,
-    sub_group_cures,
-    topology_cures,
+    board_fixes,
+    duration_fixes,
+    label_fixes,
+    minimum_fixes,
+    queue_fixes,
+    selector_fixes,
+    size_fixes,
+    sub_group_fixes,
+    topology_fixes,
 )
 from ringwise.scheduler.explain.limit_waits import (
     counted_as_unknown,
-    limit_cures,
+    limit_fixes,
     limit_users,
     run_time_left,
 )
 from ringwise.scheduler.explain.preemption import (
-    bundle_cures,
-    cooldown_cures,
+    bundle_fixes,
+    cooldown_fixes,
     evicts_nobody,
     preemption_of,
     refused_evictions,
@@ -127,7 +127,7 @@ class Explanation:
     start: ExpectedStart | None = None
     #: Chips that are reserved for it.
     kept: int = 0
-    cures: list[Fix] = field(default_factory=list)
+    fixes: list[Fix] = field(default_factory=list)
     locations: list[PodLocation] = field(default_factory=list)
     #: Why the job, while it does not run, has the board that it has.
     board: str | None = None
@@ -293,25 +293,25 @@ class _Present:
     #: The waiting jobs of its queue, itself among them, and those that are served before it.
     line: list[Job]
     ahead: list[Job]
-    cures: list[Fix]
-    #: Not all cures were tried.
+    fixes: list[Fix]
+    #: Not all fixes were tried.
     cut_short: bool = False
 
 
 @dataclass(slots=True)
 class PresentReasons:
-    """Why jobs wait at this moment, by their keys; each with cures that were tried."""
+    """Why jobs wait at this moment, by their keys; each with fixes that were tried."""
 
     of: dict[str, Reason | None]
-    #: Jobs for which no cures were tried: the budget of a command is limited.
+    #: Jobs for which no fixes were tried: the budget of a command is limited.
     not_searched: int = 0
 
 
-def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, cures: bool = True) -> PresentReasons:
-    """Why waiting jobs wait, with cures that were tried, both as of now; the same that `explain` finds.
+def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, fixes: bool = True) -> PresentReasons:
+    """Why waiting jobs wait, with fixes that were tried, both as of now; the same that `explain` finds.
 
     The reason that a job carries is from the middle of the cycle that decided it. All jobs of a command
-    share a budget for the search; once it is used up, or without `cures`, none are tried.
+    share a budget for the search; once it is used up, or without `fixes`, none are tried.
     """
     waiting = [job for job in jobs if job.reason is not None]
     found = PresentReasons({job.key: None for job in jobs})
@@ -326,7 +326,7 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, cures: bo
                 found.of[job.key] = job.reason
                 continue
             with view.what_if.with_pods(job):
-                if cures and budget.left > 0:
+                if fixes and budget.left > 0:
                     found.of[job.key] = _present(view, job, now, budget).reason
                 else:
                     found.not_searched += 1
@@ -376,26 +376,26 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     if evicting or reason is None:
         reason = job.reason
     first = _first_ahead(session, job, reason)
-    cures: list[Fix] = []
+    fixes: list[Fix] = []
     cut_short = False
     if reason is not None:
         if not evicting:
-            cures, cut_short = find_fixes(view, job, now, refusals, ahead, budget, reason)
+            fixes, cut_short = find_fixes(view, job, now, refusals, ahead, budget, reason)
         if first is not None:
             with view.what_if.with_pods(first):
                 of_first = _present(view, first, now, budget)
             reason = _naming(reason, first, of_first.reason)
             start = f"let {_full_name(first)} start"
-            cures += [replace(cure, text=f"{start}: {cure.text}") for cure in of_first.cures]
+            fixes += [replace(fix, text=f"{start}: {fix.text}") for fix in of_first.fixes]
             cut_short = cut_short or of_first.cut_short
         if waits_for_limit(reason):
             # Whatever the nodes are like: it is not tried there.
             refusals = None
         # Only what was tried at this moment is named; what helps in general is in the reference of reasons.
         # A claim that lacks something does so also where that alone would not start the job.
-        if cures or not waits_for_claim(reason):
-            reason = reason.with_only([cure.sentence for cure in cures])
-    return _Present(reason, refusals, line, ahead, cures, cut_short)
+        if fixes or not waits_for_claim(reason):
+            reason = reason.with_only([fix.sentence for fix in fixes])
+    return _Present(reason, refusals, line, ahead, fixes, cut_short)
 
 
 def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Explanation:
@@ -414,10 +414,10 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -
         answer.start = _start(view, job, now, reason)
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
-    answer.cures = present.cures
+    answer.fixes = present.fixes
     answer.omitted += budget.omitted
     if present.cut_short:
-        answer.omitted.append("further cures: the search has used its steps")
+        answer.omitted.append("further fixes: the search has used its steps")
     return answer
 
 
@@ -471,38 +471,38 @@ def find_fixes(
     search = FixSearch(view, job, now, refusals, ahead, budget)
     if reason is not None and waits_for_limit(reason):
         # No chips, nodes or moves help; and what others run is not told.
-        limited = [*limit_cures(search, reason)]
-        limited += [cure for of in (size_cures, minimum_cures, queue_cures) for cure in of(search)]
+        limited = [*limit_fixes(search, reason)]
+        limited += [fix for of in (size_fixes, minimum_fixes, queue_fixes) for fix in of(search)]
         return _smaller_gangs_last(limited), search.cut_short
     if reason is not None and waits_for_claim(reason):
-        return list(claim_cures(search, reason)), search.cut_short
+        return list(claim_fixes(search, reason)), search.cut_short
     kinds = (
-        board_cures,
-        size_cures,
-        minimum_cures,
-        label_cures,
-        topology_cures,
-        sub_group_cures,
-        duration_cures,
-        selector_cures,
-        queue_cures,
-        isolation_cures,
-        reservation_cures,
-        chip_cures,
-        cooldown_cures,
-        bundle_cures,
-        move_cures,
-        ended_job_cures,
-        node_cures,
+        board_fixes,
+        size_fixes,
+        minimum_fixes,
+        label_fixes,
+        topology_fixes,
+        sub_group_fixes,
+        duration_fixes,
+        selector_fixes,
+        queue_fixes,
+        isolation_fixes,
+        reservation_fixes,
+        chip_fixes,
+        cooldown_fixes,
+        bundle_fixes,
+        move_fixes,
+        ended_job_fixes,
+        node_fixes,
     )
-    found = [cure for cures_of in kinds for cure in cures_of(search)]
-    found = found or [*volume_cures(search)] or [*wait_cures(search)]
+    found = [fix for fixes_of in kinds for fix in fixes_of(search)]
+    found = found or [*volume_fixes(search)] or [*wait_fixes(search)]
     return _smaller_gangs_last(found), search.cut_short
 
 
-def _smaller_gangs_last(cures: list[Fix]) -> list[Fix]:
+def _smaller_gangs_last(fixes: list[Fix]) -> list[Fix]:
     """A gang of fewer pods is another job: it is the last thing to suggest."""
-    return sorted(cures, key=lambda cure: cure.kind == "min-available")
+    return sorted(fixes, key=lambda fix: fix.kind == "min-available")
 
 
 def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:

@@ -88,8 +88,8 @@ class RejectedPods:
         owner = pod.owner
         what = f"kubelet of {pod.node} rejected the pod ({pod.rejected}): it never ran"
         if owner is None or owner.loose:
-            cure = "nothing makes a pod without an owner again. What helps: delete it and create it again"
-            yield _tell(pod, f"{what}; {cure}")
+            fix = "nothing makes a pod without an owner again. What helps: delete it and create it again"
+            yield _tell(pod, f"{what}; {fix}")
         elif _is_batch_job(owner):
             counts = f"Job {owner.name} counts this as a failure (backoffLimit) and makes the next pod itself"
             yield _tell(

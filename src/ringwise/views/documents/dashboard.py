@@ -262,7 +262,7 @@ class DashboardProblem(TypedDict):
     code: str
     where: str
     what: str
-    cure: str
+    fix: str
     since: Annotated[
         Nanoseconds | None,
         Meta(description="When the first fault was seen, or the first of the jobs created; null: not known."),

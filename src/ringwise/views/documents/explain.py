@@ -96,7 +96,7 @@ class WhyDocument(WithClass):
     expected_start: Annotated[
         ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
     ]
-    cures: list[FixFields]
+    fixes: list[FixFields]
     pods: list[PodLocationFields]
     plan: list[str]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
@@ -221,13 +221,13 @@ class CapacityDocument(Document, tag="ringwise.io/capacity/v1"):
 
 
 class FindingFields(Fields):
-    """A problem of a cluster, with its place and its cure."""
+    """A problem of a cluster, with its place and its fix."""
 
     severity: Annotated[str, Meta(description="error, warning or note.")]
     code: str
     where: str
     what: str
-    cure: str
+    fix: str
 
 
 class DoctorDocument(Document, tag="ringwise.io/doctor/v1"):

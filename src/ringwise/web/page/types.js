@@ -170,7 +170,7 @@
  * @property {string} code
  * @property {string} where
  * @property {string} what
- * @property {string} cure
+ * @property {string} fix
  * @property {number | null} since in nanoseconds since 1970; null: not known
  * @property {string[]} jobs
  * @property {number} more_jobs
@@ -178,7 +178,7 @@
 
 /** @typedef {{now: number, problems: ProblemFields[], more?: number}} ProblemsDocument */
 
-/** @typedef {{code: string, message: string, details: Record<string, unknown>, cures: string[]}} Reason */
+/** @typedef {{code: string, message: string, details: Record<string, unknown>, fixes: string[]}} Reason */
 
 /**
  * @typedef {object} WhyDocument
@@ -194,7 +194,7 @@
  * @property {{name: string, position: number | null, waiting: number, ahead: string[]}} queue
  * @property {number} reserved_chips
  * @property {ExpectedStart | null} expected_start
- * @property {{kind: string, text: string, conflicting_jobs: number}[]} cures
+ * @property {{kind: string, text: string, conflicting_jobs: number}[]} fixes
  * @property {string[]} plan
  * @property {string[]} [notes]
  */

@@ -103,12 +103,12 @@ function Why({ path, version, job: row, time }) {
     ${row.reason_source && html`<p class="faint">Its scheduler wrote into the condition of the ${row.reason_source}: <code>${row.reason_code}</code> <bdi>${row.reason_message}</bdi></p>`}
     ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
     ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
-    ${why.cures.length > 0 && html`<h3>It would start</h3>
-      <ul class="cures" aria-label="Cures">${why.cures.map((cure) => html`<li key=${cure.text}><bdi>${cure.text}</bdi>
-        ${cure.conflicting_jobs > 0 && html` <span class="faint">(${count(cure.conflicting_jobs, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
-    ${why.cures.length === 0 && (why.reason?.cures.length ?? 0) > 0 && html`<h3>What helps in general</h3>
-      <ul class="cures" aria-label="Cures">${why.reason?.cures.map((cure) => html`<li key=${cure}><bdi>${cure}</bdi></li>`)}</ul>`}
-    ${isStuck && why.cures.length === 0 && !why.reason?.cures.length && html`<p class="faint">Nothing that was tried would start it now.</p>`}
+    ${why.fixes.length > 0 && html`<h3>It would start</h3>
+      <ul class="fixes" aria-label="Fixes">${why.fixes.map((fix) => html`<li key=${fix.text}><bdi>${fix.text}</bdi>
+        ${fix.conflicting_jobs > 0 && html` <span class="faint">(${count(fix.conflicting_jobs, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
+    ${why.fixes.length === 0 && (why.reason?.fixes.length ?? 0) > 0 && html`<h3>What helps in general</h3>
+      <ul class="fixes" aria-label="Fixes">${why.reason?.fixes.map((fix) => html`<li key=${fix}><bdi>${fix}</bdi></li>`)}</ul>`}
+    ${isStuck && why.fixes.length === 0 && !why.reason?.fixes.length && html`<p class="faint">Nothing that was tried would start it now.</p>`}
     ${why.outcome === "pending" && html`<${Facts} items=${[
       ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.waiting} waiting`],
       ["ahead of it", why.queue.ahead.length ? html`${why.queue.ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.ahead.length > 8 && ` and ${why.queue.ahead.length - 8} more`}` : ""],

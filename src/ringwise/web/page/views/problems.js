@@ -44,5 +44,5 @@ const COLUMNS = [
     sort: (row) => -(row.jobs.length + row.more_jobs),
   },
   { title: "since", cell: (row) => html`<${Since} time=${row.since} />`, sort: (row) => row.since ?? Infinity, kind: "number" },
-  { title: "what to do", kind: "wide", cell: (row) => html`<bdi>${row.cure}</bdi>` },
+  { title: "what to do", kind: "wide", cell: (row) => html`<bdi>${row.fix}</bdi>` },
 ];

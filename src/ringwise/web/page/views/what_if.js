@@ -102,8 +102,8 @@ function Answer({ job }) {
     <p><${Badge} kind=${job.outcome === "placed" ? "running" : job.outcome === "refused" ? "bad" : "waiting"}>${job.outcome}<//>
       ${job.class && html` <span class="faint">${job.class} job</span>`}
       ${job.reason && html` <code>${job.reason.code}</code> <bdi class="sentence">${job.reason.message}</bdi>`}</p>
-    ${(job.reason?.cures.length ?? 0) > 0 && html`<h3>What would start it</h3>
-      <ul class="cures" aria-label="Cures">${job.reason?.cures.map((cure) => html`<li key=${cure}><bdi>${cure}</bdi></li>`)}</ul>`}
+    ${(job.reason?.fixes.length ?? 0) > 0 && html`<h3>What would start it</h3>
+      <ul class="fixes" aria-label="Fixes">${job.reason?.fixes.map((fix) => html`<li key=${fix}><bdi>${fix}</bdi></li>`)}</ul>`}
     ${placed.length > 0 && html`<${Table} label=${`Pods of ${job.name}`} rows=${job.pods} id=${(/** @type {PlacedPod} */ pod) => pod.name} columns=${podColumns(job.pods)} />`}
   <//>`;
 }
