@@ -69,7 +69,7 @@ def completed(shell: str, line: str, lab: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("ringwise un", {"uncordon", "unreserve"}),
+        ("ringwise un", {"uncordon", "unisolate", "unreserve"}),
         ("ringwise run ", {"scheduler", "controller", "admission", "device-plugin"}),
         ("ringwise run scheduler --no-lead", {"--no-leader-elect"}),
         ("ringwise get chips --nod", {"--node"}),

@@ -57,7 +57,7 @@ CONVENTIONS = {
 #: Words that language.md replaces, as parts of a name.
 REPLACED = re.compile(
     r"(?<![a-z])(told|hurt|hurts|wish|aside|cure|cures|waits?|waiting|waited|kept|story|malformed|costly|burst|lent|"
-    r"longest|verdict|refused|refusals?|asks|asked|believe|guess(es)?|neighbour|utilization|troubles?)(?![a-z])"
+    r"longest|verdict|refused|refusals?|asks|asked|believe|guess(es)?|neighbour|utilisation|troubles?)(?![a-z])"
 )
 #: Those of kubectl and Kubernetes; the others say what the scheduler waits for, in the usual word.
 KEPT = {"--wait", "rack-wait-for-same-rack", "rack-wait-for-same-superpod", "superpod-wait-for-old-nodes"}

@@ -82,7 +82,7 @@ def settings_of(options: str) -> LabSettings:
     assert given["virtual"]
     return LabSettings(
         fleet=FleetSettings(given["nodes"], given["board"], given["leaf_size"], given["superpod_size"]),
-        simulation=SimulationSettings(given["start_delay"], given["grace"], given["duration"]),
+        simulation=SimulationSettings(given["start_delay"], given["termination_delay"], given["duration"]),
         speed=None,
     )
 
