@@ -25,7 +25,7 @@ MAX_JOBS = 5
 LONG = 600 * SECOND
 #: Faults of one problem whose text is shown.
 MAX_TEXTS = 3
-_FAULT_CURE = "repair it, see docs/guides/faults.md; the scheduler avoids it as long as it is reported"
+_FAULT_FIX = "repair it, see docs/guides/faults.md; the scheduler avoids it as long as it is reported"
 _NODE_NOT_READY, _NODE_UNHEALTHY, _CHIP_IN_USE = "node-not-ready", "node-unhealthy", "faulty-chip-in-use"
 #: Findings that are shown as faults, with their times and the jobs that they affect.
 _SHOWN_AS_FAULTS = (_NODE_NOT_READY, _NODE_UNHEALTHY, _CHIP_IN_USE)
@@ -84,7 +84,7 @@ def _faults(view: SchedulerView, findings: Sequence[Finding]) -> Iterator[Dashbo
         names = sorted({job for _, jobs in found for job in jobs}, key=natural_key)
         where = named(list(dict.fromkeys(hurt.fault.node for hurt, _ in found)), "node")
         what = "; ".join(hurt.fault.text for hurt, _ in found[:MAX_TEXTS])
-        finding = Finding(ERROR if names else WARNING, code, where, what, fixes.get(code, _FAULT_CURE))
+        finding = Finding(ERROR if names else WARNING, code, where, what, fixes.get(code, _FAULT_FIX))
         yield _problem(finding, _first(hurt.since for hurt, _ in found), names)
 
 
