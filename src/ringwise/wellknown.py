@@ -428,10 +428,6 @@ ISOLATED_CHIPS_KEY = "RingwiseIsolatedChips"
 UTILIZATION_KEY = "RingwiseUtilization"
 #: Levels of fault codes and rules about them (in kube-system). Administrator.
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
-#: Chips and nodes that an operator took out of use (in kube-system). `ringwise isolate`.
-ISOLATION_CONFIG_MAP = "ringwise-isolation"
-#: Its annotation with who changed it last, when and why. The same.
-LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
 #: The last plan of moves that was to be carried out (in kube-system), and its data key.
 #: `ringwise defrag --apply`.
 MOVE_PLAN_CONFIG_MAP = "ringwise-move-plan"
@@ -641,6 +637,7 @@ VOLUMES = ApiResource("v1", "PersistentVolume", "persistentvolumes", namespaced=
 DAEMON_SETS = ApiResource(DEPLOYMENT_API, "DaemonSet", "daemonsets")
 VCJOBS = ApiResource(BATCH_API, "Job", "jobs")
 #: What operators want: custom resources of this project.
+ISOLATIONS = ApiResource(OPERATOR_API, "Isolation", "isolations", namespaced=False)
 NODE_RESERVATIONS = ApiResource(OPERATOR_API, "NodeReservation", "nodereservations", namespaced=False)
 
 # -- Python ------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from ringwise.kubeclient.config import Access, read_kubeconfig
 from ringwise.kubeclient.connection_pool import ConnectionPool
 from ringwise.kubeclient.credentials import ExecPlugin, KubeConfigError
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.config_maps.isolation import read_isolations
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
@@ -197,13 +196,6 @@ def test_changed_pods_of_a_node_are_read_or_skipped_by_the_device_plugin() -> No
             read += 1
     assert read
     assert skipped
-
-
-def test_changed_isolations_are_read_or_skipped() -> None:
-    entry = {"by": "operator", "at": "2025-01-31T08:00:00Z", "reason": "hot"}
-    for document in changed_documents([{"node-1": entry}]):
-        if isinstance(document, dict):
-            read_isolations({str(key): json.dumps(value) for key, value in document.items()})
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,17 @@ pod in the namespace `default` that waits for one chip.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
+from ringwise.manifests.objects.isolations import isolation_name
 from ringwise.messages import events as ev
 from ringwise.state.model import (
     Device,
     DeviceReport,
     HyperNode,
     HyperNodeMember,
+    Isolation,
     Node,
     NodeTerm,
     Pod,
@@ -190,6 +192,16 @@ _EVENTS: Mapping[type, Callable[[Any], ev.Event]] = {
     for hint in [get_type_hints(event)[event.__match_args__[0]]]
     for one in get_args(hint) or (hint,)
 }
+
+
+def isolated(*entries: Isolation) -> list[Isolation]:
+    """The same with the names that commands give them, with a number if there are several of one."""
+    found: dict[str, Isolation] = {}
+    for one in entries:
+        name = isolation_name(one)
+        name = f"{name}-{len(found)}" if name in found else name
+        found[name] = replace(one, name=name, generation=1)
+    return list(found.values())
 
 
 def seen(*values: object) -> list[ev.Event]:

@@ -81,7 +81,7 @@ IN_A_LAB = {
         fault clear chip node-4 3
         fault clear --all
         isolate node-0 Ascend910-3 --reason 'optical port' --lab LAB
-        unisolate node-0 Ascend910-3 --reason replaced --lab LAB
+        unisolate node-0 Ascend910-3 --lab LAB
         reserve 2 --for queue=research --from 3h --to 5h --name workshop --plan
         reserve 2 --for queue=research --from 3h --to 5h --name workshop < y
         get reservations
@@ -128,7 +128,7 @@ ON_A_CLUSTER = """
     get nodes
     cordon node-0
     isolate node-0 --reason 'replace a fan'
-    unisolate node-0 --reason replaced
+    unisolate node-0
 """
 #: And what they print last before it is pressed.
 UNTIL_CTRL_C = {
@@ -166,7 +166,7 @@ WRONG_CALLS = """
     lab --board 910-x9
     limits --output xml
     place -f jobs.yaml --now yesterday
-    unisolate node-77 --reason x --lab LAB
+    unisolate node-77 --lab LAB
     replay jobs.yaml
     report --since tomorrow
     requeue train --queue spare

@@ -32,7 +32,7 @@ from tests.device.test_commands import kubeconfig
 from tests.event_loop import run
 from tests.examples import sample
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, GROUPS, LEASES, NODES, PODS, QUEUES, group, lease, node, pod
+from tests.kube.harness import GROUPS, LEASES, NODES, PODS, QUEUES, group, lease, node, pod
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.documents import field_paths
 
@@ -281,7 +281,7 @@ CHANGES = (
     *("cordon node-0", "uncordon node-0"),
     *("reserve node-0 --for queue=default --to 1h --name r --yes", "unreserve r"),
     *("drain node-0 --yes", "drain node-0 --at 1h"),
-    *("isolate node-0 --reason 'x y'", "unisolate node-0 --reason 'x y'"),
+    *("isolate node-0 --reason 'x y'", "unisolate node-0"),
 )
 
 
@@ -320,7 +320,7 @@ def test_a_cluster_that_was_chosen_is_the_target_and_is_named(
         assert ran.exit_code == 0, ran.output
         assert ran.stderr.splitlines()[0] == f"cluster x ({api.url})"
     assert api.count("PATCH /api/v1/nodes/node-0") == 2
-    assert "kube-system/ringwise-isolation" in api.collections[CONFIG_MAPS]
+    assert api.count("POST /apis/ringwise.io/v1alpha1/isolations") == 1
 
 
 def test_nodes_of_a_cluster_are_cordoned(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs
     assert annotated("/api/v1/nodes/node-1/status") == ALLOWED
     assert annotated("/api/v1/nodes/node-2/status") == DENIED
     assert reported("mindx-dl-deviceinfo-node-1") == ALLOWED
-    for name in ("mindx-dl-deviceinfo-node-2", "ringwise-isolation", "mindx-dl-deviceinfo-node-10"):
+    for name in ("mindx-dl-deviceinfo-node-2", "ringwise-limits", "mindx-dl-deviceinfo-node-10"):
         assert reported(name) == DENIED
     maps = "/api/v1/namespaces/kube-system/configmaps"
     empty.api.create(maps, {"metadata": {"name": "coredns"}})

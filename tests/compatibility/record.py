@@ -12,14 +12,13 @@ import io
 import json
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 from ringwise.apps.journal.format import header_line, snapshot_line
 from ringwise.device.ledger_file import LedgerFile
-from ringwise.manifests.config_maps.isolation import entry_of
 from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.messages.events import LeaderRecordRead
 from ringwise.messages.move_plan import MovePlan
@@ -27,6 +26,7 @@ from ringwise.scheduler.cache import entries as entries_of_record
 from ringwise.state.model import Isolation, NodeReservation
 from ringwise.wellknown import MOVE_PLAN_KEY
 from tests.actions.test_victims import fill, rig_of
+from tests.builders.values import isolated
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, job, nodes, running
 from tests.scheduler.core import test_limits
@@ -134,6 +134,7 @@ def reserved() -> Rig:
     times = rig.now, rig.now + HOUR
     one = NodeReservation("course", ("n1",), *times, queue="research", by="ana", generation=2)
     rig.tell(replace(one, reason="course", selector=(("rack", "7"),)))
+    rig.tell(isolated(Isolation("n2", ("Ascend910-3",), start=rig.now + HOUR, reason="optics", by="ana")))
     rig.step()
     return rig
 
@@ -182,19 +183,6 @@ def move_plan() -> bytes:
 
 HOUR = 3_600_000_000_000
 START = 500_000 * HOUR
-AT = "2026-01-31T08:00:00Z"
-#: In the order of their data keys.
-ISOLATIONS = (
-    Isolation("node-0", "Ascend910-3", by="ana", at=AT, reason="optics", number=3),
-    Isolation("node-1", by="ana", at=AT, reason="drain", start=START),
-    Isolation("", by="ana", at=AT, reason="power", superpod="4"),
-    Isolation("", by="ana", at=AT, reason="fan", switch="10.0.0.1:7"),
-)
-
-
-def entries(found: Iterable[tuple[str, str]]) -> bytes:
-    """The data of a ConfigMap."""
-    return json.dumps(dict(found), indent=1).encode() + b"\n"
 
 
 def throttled() -> bytes:
@@ -251,7 +239,6 @@ FILES: dict[str, Callable[[], bytes]] = {
     "records-v2.jsonl": lambda: b"".join(records()),
     "mounts-v1.jsonl": mounts,
     "move-plan-v1.json": move_plan,
-    "isolations-v1.json": lambda: entries(map(entry_of, ISOLATIONS)),
     "compressed-record-v2.json": compressed_record,
     "throttled-v2.json": throttled,
     "support-bundle-v1.tar.gz": support_bundle,

@@ -29,7 +29,6 @@ from ringwise.cli.commands import cli
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.embed.store import Store, StoreError
 from ringwise.manifests.accounts.document import NotAnAccountError, read_document
-from ringwise.manifests.config_maps.isolation import isolations_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
@@ -39,7 +38,6 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.views.schemas import DOCUMENTS, DocumentKind, find_kind, json_schema
 from ringwise.wellknown import MOVE_PLAN_KEY
 from tests.builders.records import restored
-from tests.compatibility.record import ISOLATIONS
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.schemas import SAMPLES, document_file
@@ -155,12 +153,6 @@ def test_a_compressed_record_is_read() -> None:
     assert (job.key, len(job.deletions)) == ("default/train", 1)
 
 
-def test_isolations_are_read() -> None:
-    found = Findings("ConfigMap")
-    assert isolations_from_data(entries("isolations-v1.json"), found).entries == ISOLATIONS
-    assert not found.errors
-
-
 def entries(name: str) -> dict[str, str]:
     found: dict[str, str] = json.loads((SAMPLES / name).read_text())
     return found
@@ -236,14 +228,6 @@ def refused_plan(_: Path) -> str:
     return str(error)
 
 
-def refused_isolation(_: Path) -> str:
-    """Its node is isolated at once: what else it says is not known."""
-    value = '{"version":2,"from":"2099-01-31T08:00:00Z"}'
-    (one,) = isolations_from_data({"node-1": value}, Findings("ConfigMap")).entries
-    assert (one.node, one.start) == ("node-1", None)
-    return one.reason
-
-
 def refused_bundle(tmp_path: Path) -> str:
     bundle = tmp_path / "bundle.tar.gz"
     with tarfile.open(SAMPLES / "support-bundle-v1.tar.gz") as sample, tarfile.open(bundle, "w:gz") as other:
@@ -261,7 +245,7 @@ def refused_bundle(tmp_path: Path) -> str:
     "refused",
     [
         *(refused_journal, refused_journal_to_continue, refused_lab, refused_accounts, refused_bundle),
-        *(refused_plan, refused_isolation),
+        refused_plan,
     ],
 )
 def test_another_version_is_refused_with_both_versions(refused: Callable[[Path], str], lab: Path) -> None:

@@ -51,6 +51,9 @@ def owned(made: Object, kind: str = "Operator", name: str = "boss") -> Object:
     return made
 
 
+ISOLATIONS = "/apis/ringwise.io/v1alpha1/isolations"
+
+
 def two_nodes(api: FakeApiServer, *, spare: int = 1) -> None:
     """On node-1: a gang of an operator, a pod of a DaemonSet with a chip, and a pod without chips."""
     for number in range(1 + spare):
@@ -89,8 +92,7 @@ def pods_of(api: FakeApiServer) -> list[str]:
 
 
 def isolations(api: FakeApiServer) -> dict[str, Any]:
-    found = api.collections.get(CONFIG_MAPS, {}).get("kube-system/ringwise-isolation", {})
-    return {key: json.loads(value) for key, value in found.get("data", {}).items()}
+    return {one["metadata"]["name"]: one["spec"] for one in api.all(ISOLATIONS)}
 
 
 # -- the plan
@@ -247,13 +249,13 @@ def test_a_drain_isolates_and_evicts_pods_with_chips_only(tmp_path: Path) -> Non
     assert answered.exit_code == 0, answered.output
     assert "node node-1 isolated; 1 pod evicted" in answered.stdout
     printed = " ".join(answered.stdout.split())
-    assert "kubectl ringwise unisolate node-1 --reason TEXT --kubeconfig" in printed
+    assert "kubectl ringwise unisolate node-1 --kubeconfig" in printed
     assert pods_of(api) == ["agent", "web"]
     entry = isolations(api)["node-1"]
     assert entry["reason"] == "drain"
-    assert "from" not in entry
+    assert "startTime" not in entry
     writes = [path for method, path in api.requests if method != "GET"]
-    assert "configmaps" in writes[0]
+    assert writes[0] == ISOLATIONS
     assert writes[1].endswith("/pods/gang-0/eviction")
 
 
@@ -271,7 +273,7 @@ def test_a_drain_ahead_writes_its_time_and_says_what_to_run(tmp_path: Path) -> N
     assert answered.exit_code == 0, answered.output
     said = " ".join(answered.stdout.split())
     assert f"then: kubectl ringwise drain node-1 --kubeconfig {tmp_path}/kubeconfig" in said
-    assert isolations(api)["node-1"]["from"] == "2999-01-31T08:00:00Z"
+    assert isolations(api)["node-1"]["startTime"] == "2999-01-31T08:00:00Z"
     assert "gang-0" in pods_of(api)
     (answered,), _ = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z -o json")
     assert json.loads(answered.stdout)["at"] == "2999-01-31T08:00:00Z"
@@ -340,7 +342,7 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     assert first.stderr.splitlines()[1:] == [
         "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",
         f"to go on: kubectl ringwise drain node-1 {way}",
-        f"to give up: kubectl ringwise unisolate node-1 --reason TEXT {way}",
+        f"to give up: kubectl ringwise unisolate node-1 {way}",
     ]
     assert second.exit_code == 0, second.output
     assert asked == ["first-0", "first-1", "second-0", "second-0", "second-1"]
@@ -370,7 +372,7 @@ def test_all_nodes_of_a_superpod_are_drained(tmp_path: Path) -> None:
     assert json.loads(again.stdout)["leaving"] == []
     assert pods_of(api) == ["on-node-3"]
     (entry,) = isolations(api).values()
-    assert (entry["name"], entry["reason"]) == ("0", "drain")
+    assert entry == {"superPod": 0, "reason": "drain"}
 
 
 @pytest.mark.parametrize(
@@ -397,7 +399,7 @@ def test_who_may_not_evict_is_told_what_stays(tmp_path: Path) -> None:
     (answered,), api = on_cluster(tmp_path, prepare, "drain node-1 --yes")
     assert answered.exit_code == 1
     assert "the API server refused" in answered.stderr
-    assert "node node-1 stays isolated; kubectl ringwise unisolate node-1 --reason TEXT" in answered.stderr
+    assert "node node-1 stays isolated; kubectl ringwise unisolate node-1" in answered.stderr
     assert "gang-0" in pods_of(api)
 
 
@@ -442,7 +444,7 @@ def test_all_nodes_of_a_leaf_switch_are_drained(tmp_path: Path) -> None:
     assert json.loads(answered.stdout)["leaving"] == ["default/on-node-1", "default/on-node-2"]
     assert pods_of(api) == ["on-node-3"]
     (entry,) = isolations(api).values()
-    assert entry["name"] == "172.0.0.0"
+    assert entry["leafSwitch"] == "172.0.0.0"
 
 
 # -- job by job

@@ -113,7 +113,7 @@ async def written(
     queues = {"default": ObservedQueue(frozenset())}
     hyper_nodes = {"leaf": ObservedHyperNode()}
     precedence = Precedence(clock, (binder.idle,))
-    conditions: ObservedConditions = {("NodeReservation", "night"): ()}
+    conditions: ObservedConditions = dict.fromkeys(CUSTOM, ())
     status = StatusWriter(
         client,
         fence,
@@ -129,6 +129,9 @@ async def written(
         executor.execute([command])
         await executor.finish()
     await executor.stop()
+
+
+CUSTOM = (("Isolation", "fan"), ("NodeReservation", "night"))
 
 
 async def elected(api: FakeApiServer, client: Client, name: str) -> None:
@@ -159,8 +162,9 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 do.SetHyperNodeStatus(
                     "leaf", 1, False, "Circle", "its member leaf does not count: it is the HyperNode itself"
                 ),
-                do.SetConditions(
-                    "NodeReservation", "night", 1, (do.Condition("Accepted", True, "Accepted"),)
+                *(
+                    do.SetConditions(kind, name, 1, (do.Condition("Accepted", True, "Accepted"),))
+                    for kind, name in CUSTOM
                 ),
                 do.RemoveQueueGate(uids[1], "default", "b"),
                 do.Evict(uids[1], "default", "b", "preempt"),

@@ -25,6 +25,7 @@ from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer, Object
 
 PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
+ISOLATIONS = "/apis/ringwise.io/v1alpha1/isolations"
 NODE = "node-1"
 REPORT = f"kube-system/mindx-dl-deviceinfo-{NODE}"
 

@@ -19,7 +19,7 @@ from ringwise import __version__
 from ringwise.cli.commands import cli
 from ringwise.device.simulated_kubelet import SimulatedKubelet
 from tests.builders.values import CHIP
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS
+from tests.device.rig import CONFIG_MAPS, ISOLATIONS, NODE, NODES, PODS
 from tests.kube.fake_api_server import FakeApiServer
 
 
@@ -228,7 +228,7 @@ async def test_the_process_serves_kubelet_and_ends_on_a_signal() -> None:
             assert {"starting", "registered", "allocated"} <= {json.loads(line)["event"] for line in lines}
 
 
-async def test_isolate_list_and_release(tmp_path: Path) -> None:
+async def test_isolate_list_and_unisolate(tmp_path: Path) -> None:
     async with FakeApiServer() as api:
         api.put(NODES, node_object())
         config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
@@ -236,45 +236,48 @@ async def test_isolate_list_and_release(tmp_path: Path) -> None:
         async def typed(*arguments: str) -> Result:
             return await asyncio.to_thread(invoke, *arguments, config)
 
-        first = await typed("isolate", NODE, "Ascend910-3", "--reason=it hums", "--by=ada")
+        first = await typed("isolate", NODE, "Ascend910-3", "--reason=it hums")
         assert (first.exit_code, first.stdout) == (0, "chip Ascend910-3 of node node-1 isolated\n")
-        stored = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"]
-        assert json.loads(stored["node-1_Ascend910-3"])["reason"] == "it hums"
+        spec = {"node": NODE, "chips": ["Ascend910-3"], "reason": "it hums"}
+        assert api.get(ISOLATIONS, "node-1-ascend910-3")["spec"] == spec
         again = await typed("isolate", NODE, "Ascend910-3", "--reason=again")
         assert again.stdout == "chip Ascend910-3 of node node-1 is isolated already\n"
         whole = await typed("isolate", NODE, "--reason=moved")
         assert whole.stdout == "node node-1 isolated\n"
-        back = await typed("unisolate", NODE, "--reason=there")
-        assert back.stdout == "node node-1 released\n"
-        nothing = await typed("unisolate", NODE, "--reason=twice")
+        back = await typed("unisolate", NODE)
+        assert back.stdout == "node node-1 is not isolated any more\n"
+        nothing = await typed("unisolate", NODE)
         assert nothing.stdout == "node node-1 is not isolated\n"
-        last = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["metadata"]["annotations"]
-        assert json.loads(last["ringwise.io/last-isolation-change"])["reason"] == "there"
+        more = await typed("isolate", NODE, "Ascend910-3", "Ascend910-4", "--reason=more")
+        assert more.stdout == "chip Ascend910-3, Ascend910-4 of node node-1 isolated\n"
+        await typed("unisolate", NODE, "Ascend910-4")
+        assert [one["metadata"]["name"] for one in api.all(ISOLATIONS)] == ["node-1-ascend910-3"]
         for command in ("isolate", "unisolate"):
             for name in ("node-9", "node-1,x=y"):
-                strange = await typed(command, name, "--reason=x")
+                reason = ["--reason=x"] if command == "isolate" else []
+                strange = await typed(command, name, *reason)
                 assert (strange.exit_code, strange.stdout) == (2, "")
                 named, problem = strange.stderr.splitlines()
                 assert named == f"cluster x ({api.url})"
                 assert problem == f"ringwise: there is no node {name}"
         wrong = await typed("isolate", NODE, "chip3", "--reason=x")
-        assert "CHIP: must be a chip's name like Ascend910-3, got 'chip3'" in wrong.output
+        assert 'invalid chip "chip3": expected a name like Ascend910-3' in wrong.output
 
 
-async def test_a_node_that_is_gone_is_released(tmp_path: Path) -> None:
+async def test_a_node_that_is_gone_is_unisolated(tmp_path: Path) -> None:
     async with FakeApiServer() as api:
         api.put(NODES, node_object())
         config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
         await asyncio.to_thread(invoke, "isolate", NODE, "--reason=old", config)
         api.remove(NODES, NODE)
-        released = await asyncio.to_thread(invoke, "unisolate", NODE, "--reason=gone", config)
-        assert released.stdout == "node node-1 released\n"
-        assert api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"] == {}
+        released = await asyncio.to_thread(invoke, "unisolate", NODE, config)
+        assert released.stdout == "node node-1 is not isolated any more\n"
+        assert api.all(ISOLATIONS) == []
         # What a reader of the cluster may do is enough for nodes.
         assert not api.count(f"GET /api/v1/nodes/{NODE}")
 
 
-async def test_a_leaf_switch_of_a_cluster_is_isolated_and_released(tmp_path: Path) -> None:
+async def test_a_leaf_switch_of_a_cluster_is_isolated_and_unisolated(tmp_path: Path) -> None:
     async with FakeApiServer() as api:
         api.put(NODES, node_object())
         servers = [{"server_ip": "10.0.0.9", "npu_count": 8, "slice_id": 0}]
@@ -290,16 +293,16 @@ async def test_a_leaf_switch_of_a_cluster_is_isolated_and_released(tmp_path: Pat
         async def typed(*arguments: str) -> Result:
             return await asyncio.to_thread(invoke, *arguments, config)
 
-        first = await typed("isolate", "switch/fe80::1", "--reason=optics", "--by=ada")
+        first = await typed("isolate", "switch/fe80::1", "--reason=optics")
         assert (first.exit_code, first.stdout) == (0, "leaf switch fe80::1 isolated\n")
-        stored = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"]
-        assert json.loads(stored["switch__fe80_3a__3a_1"])["name"] == "fe80::1"
+        (stored,) = api.all(ISOLATIONS)
+        assert stored["spec"] == {"leafSwitch": "fe80::1", "reason": "optics"}
         strange = await typed("isolate", "switch/fe80::2", "--reason=x")
         assert strange.exit_code == 2
         assert strange.stderr.splitlines()[1].startswith("ringwise: there is no leaf switch fe80::2")
-        back = await typed("unisolate", "switch/fe80::1", "--reason=done")
-        assert back.stdout == "leaf switch fe80::1 released\n"
-        assert not api.get(CONFIG_MAPS, "kube-system/ringwise-isolation").get("data")
+        back = await typed("unisolate", "switch/fe80::1")
+        assert back.stdout == "leaf switch fe80::1 is not isolated any more\n"
+        assert api.all(ISOLATIONS) == []
 
 
 #: A pod on the node that asks for a chip.
@@ -359,7 +362,7 @@ async def test_chips_list(tmp_path: Path) -> None:
             },
         )
         config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
-        await asyncio.to_thread(invoke, "isolate", NODE, "Ascend910-3", "--reason=hums", "--by=ada", config)
+        await asyncio.to_thread(invoke, "isolate", NODE, "Ascend910-3", "--reason=hums", config)
         result = await asyncio.to_thread(invoke, "get", "chips", "-o", "json", config)
         rows = {row["chip"]: row for row in json.loads(result.stdout)["chips"]}
         assert {chip: row["state"] for chip, row in rows.items()} == {
@@ -376,7 +379,7 @@ async def test_chips_list(tmp_path: Path) -> None:
         assert (rows["Ascend910-5"]["pod"], rows["Ascend910-5"]["note"]) == ("default/old", "doubtful")
         assert rows["Ascend910-0"]["network_healthy"] is False
         assert rows["Ascend910-2"]["faults"] == "SeparateNPU 80E18402"
-        assert rows["Ascend910-3"]["note"].startswith("hums (by ada, ")
+        assert rows["Ascend910-3"]["note"].startswith("hums (20")
         table = await asyncio.to_thread(invoke, "get", "chips", f"--node={NODE}", config)
         assert "Ascend910-2" in table.output
         missing = await asyncio.to_thread(invoke, "get", "chips", "--node=node-9", config)

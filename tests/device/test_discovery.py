@@ -213,13 +213,6 @@ async def test_chips_that_come_later_are_taken_in(tmp_path: Path) -> None:
     path.write_text(json.dumps({"count": 8, "board": 0x30, "silent": [3]}))
     async with rig(started=False) as node:
         node.driver = SimulatedFile(path)
-        node.api.put(
-            CONFIG_MAPS,
-            {
-                "metadata": {"namespace": "kube-system", "name": "ringwise-isolation"},
-                "data": {},
-            },
-        )
         await node.start(await Discovery(node.driver).look())
         await node.plugin.discover()
         assert set(await node.devices(7)) == {f"Ascend910-{at}" for at in (0, 1, 2, 4, 5, 6, 7)}

@@ -10,7 +10,7 @@ import pytest
 from ringwise.device.allocation import CONSUMED
 from ringwise.device.simulated_kubelet import AdmissionError
 from tests.builders.values import CHIP
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, rig
+from tests.device.rig import ISOLATIONS, NODE, NODES, PODS, rig
 
 REAL, IDS = "huawei.com/AscendReal", "huawei.com/kltDev"
 RANK_TABLE = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
@@ -82,9 +82,8 @@ async def test_d2_a_pod_whose_chip_cannot_be_used_holds_up_no_other(why: str) ->
             node.driver.change(0, [0x80E18402])
             await node.until(lambda: node.plugin.why_not("Ascend910-0"))
         elif why == "isolated":
-            data = {f"{NODE}_Ascend910-0": json.dumps({"by": "me", "at": "now", "reason": "noise"})}
-            name = {"namespace": "kube-system", "name": "ringwise-isolation"}
-            node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
+            spec = {"node": NODE, "chips": ["Ascend910-0"]}
+            node.api.put(ISOLATIONS, {"metadata": {"name": "noise"}, "spec": spec})
             await node.until(lambda: node.plugin.why_not("Ascend910-0"))
         else:
             node.bind("holder", "Ascend910-0", "1")

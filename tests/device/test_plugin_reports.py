@@ -21,7 +21,7 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.state.model import DeviceReport
 from tests.builders.values import CHIP
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, Rig, rig
+from tests.device.rig import CONFIG_MAPS, ISOLATIONS, NODE, NODES, PODS, REPORT, Rig, rig
 
 REAL = "huawei.com/AscendReal"
 EVENTS = "/api/v1/events"
@@ -107,11 +107,12 @@ async def test_the_node_is_described_and_labels_are_never_overwritten() -> None:
 
 
 def isolate(node: Rig, *chips: str) -> None:
-    """What `ringwise isolate` leaves; without chips, what `ringwise unisolate` leaves."""
-    value = json.dumps({"by": "me", "at": "now", "reason": "noise"})
-    name = {"namespace": "kube-system", "name": "ringwise-isolation"}
-    data = {f"{NODE}_{chip}" if chip else NODE: value for chip in chips}
-    node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
+    """What `ringwise isolate` creates; without chips, what `ringwise unisolate` deletes."""
+    if not chips:
+        node.api.remove(ISOLATIONS, "noise")
+        return
+    spec = {"node": NODE, **({"chips": list(chips)} if all(chips) else {})}
+    node.api.put(ISOLATIONS, {"metadata": {"name": "noise"}, "spec": spec})
 
 
 async def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> None:

@@ -45,7 +45,7 @@ class Ledger:
     nodes: dict[str, Node] = field(default_factory=dict)
     #: By node and resource, then whether it is aggregated.
     reports: dict[tuple[str, str], dict[bool, DeviceReport]] = field(default_factory=dict)
-    isolations: tuple[Isolation, ...] = ()
+    isolations: dict[str, Isolation] = field(default_factory=dict)
     namespaces: NamespaceLimits = field(default_factory=NamespaceLimits)
     #: The events and commands of the last turn, and its bindings.
     events: Sequence[ev.Event] = ()
@@ -123,8 +123,10 @@ class Ledger:
                 for (where, _), reports in self.reports.items():
                     if where == name:
                         reports.pop(aggregated, None)
-            case ev.IsolationsSeen(isolations):
-                self.isolations = isolations.entries
+            case ev.IsolationSeen(isolation):
+                self.isolations[isolation.name] = isolation
+            case ev.IsolationGone(name):
+                self.isolations.pop(name, None)
             case ev.LimitsSeen(limits):
                 self.namespaces = limits
             case _:
@@ -193,7 +195,7 @@ class Ledger:
         report = reports.get(aggregated) or reports.get(False)
         if report is not None:
             found.update(chips_in(report.unhealthy | report.recovering | report.pre_separated))
-        for one in self.isolations:
+        for one in self.isolations.values():
             number = one.number
             if one.node == node and number is not None and one.chip == chip_names(resource, (number,)):
                 found.add(number)
@@ -204,7 +206,8 @@ class Ledger:
         known = self.nodes.get(node)
         if known is None or not known.ready or (known.unschedulable and not cordoned):
             return False
-        return not any(one.node == node and not one.chip and one.start is None for one in self.isolations)
+        isolations = self.isolations.values()
+        return not any(one.node == node and not one.chip and one.start is None for one in isolations)
 
     def pods_of(self, key: str) -> Iterator[Pod]:
         """The pods of a PodGroup."""

@@ -18,14 +18,13 @@ from ringwise.state.model import (
     PRE_SEPARATE_LEVEL,
     DeviceReport,
     Isolation,
-    Isolations,
     ReportedFault,
     SubGroupPolicy,
 )
 from ringwise.state.reservations import Borrowed, Reservation
 from ringwise.topology.chips import chip_names
 from tests import invariants
-from tests.builders.values import CHIP, SECOND
+from tests.builders.values import CHIP, SECOND, isolated
 from tests.invariants.placements import moved_twice
 from tests.scheduler.core.test_queue_gate import gated_job
 from tests.scheduler.defragment.test_moves import apply, fragmented, moves_of
@@ -127,8 +126,8 @@ def chip_is(**masks: Any) -> Callable[[], set[str]]:
 
 def chip_is_isolated() -> set[str]:
     rig = two_jobs()
-    isolation = Isolation("n1", chip_names(CHIP, (3,)), number=3)
-    rig.tell(ev.IsolationsSeen(Isolations((isolation,))))
+    isolation = Isolation("n1", (chip_names(CHIP, (3,)),))
+    rig.tell(isolated(isolation))
     return violated(see(rig), bind(rig, "first-0", "n1", *ALL))
 
 
@@ -203,7 +202,7 @@ def reserved(**node: Any) -> Rig:
     rig = two_jobs(pods=3)
     for name, value in node.items():
         if name == "isolated":
-            rig.tell(ev.IsolationsSeen(Isolations((Isolation("n1"),))))
+            rig.tell(isolated(Isolation("n1")))
         elif name in ("ready", "unschedulable"):
             rig.node("n1", **{name: value})
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from pathlib import Path
 
@@ -14,7 +15,7 @@ def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
         terminal.submit(job("train", 1, 4))
         terminal.ok("advance 5s")
         terminal.ok("fault inject chip node-1 7")
-        terminal.ok(f"isolate {lab} node-1 Ascend910-5 --reason test --by me")
+        terminal.ok(f"isolate {lab} node-1 Ascend910-5 --reason test")
         terminal.ok("advance 1s")
         chips = {(one["node"], one["chip"]): one for one in terminal.json(f"get chips {lab}")["chips"]}
         assert len(chips) == 8 * len({node for node, _ in chips})
@@ -24,7 +25,7 @@ def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
         assert (broken["state"], bool(broken["faults"])) == ("faulty", True)
         isolated = chips["node-1", "Ascend910-5"]
         assert isolated["state"] == "isolated"
-        assert isolated["note"].startswith("test (by me, ")
+        assert isolated["note"].startswith(f"test (by {getpass.getuser()}, ")
         table = terminal.ok(f"get chips {lab} --node node-1")
         assert "Ascend910-5" in table
         assert "node-2" not in table

@@ -286,7 +286,7 @@ def test_text_of_tenants_does_not_control_the_terminal_of_an_operator(tmp_path: 
     forging = job("forges", queue=r'"none\nlab/fake default Running"')
     with running(tmp_path):
         terminal.submit(job("queued", queue=evil), selecting, forging)
-        terminal.ok(f"isolate node-1 --by ann --reason '{chr(27)}[2J' --lab {tmp_path}")
+        terminal.ok(f"isolate node-1 --reason '{chr(27)}[2J' --lab {tmp_path}")
         for command in ("get jobs", "top --once", "doctor", "why queued", "why selects", "get chips"):
             shown = terminal.run(command).stdout
             assert all(character.isprintable() or character == "\n" for character in shown), command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -187,7 +188,7 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
     one = replace(settings, fleet=replace(SMALL.fleet, nodes=1))
     with running(tmp_path, one):
         other = Terminal(tmp_path)
-        way = f"--by ann --reason 'it smells' --lab {tmp_path}"
+        way = f"--reason 'it smells' --lab {tmp_path}"
         assert other.ok(f"isolate node-0 Ascend910-0 {way}") == "chip Ascend910-0 of node node-0 isolated\n"
         assert "isolated already" in other.ok(f"isolate node-0 Ascend910-0 {way}")
         assert "has no chip Ascend910-9; it has Ascend910-0, " in other.refused(
@@ -201,12 +202,12 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
         found = [one for one in other.json("doctor")["findings"] if one["code"] == "isolated"]
         assert [one["where"] for one in found] == ["node node-0"]
-        assert "Ascend910-0 was isolated by ann at " in found[0]["what"]
-        assert found[0]["fix"] == "when it is repaired: ringwise unisolate node-0 Ascend910-0 --reason TEXT"
+        assert f"Ascend910-0 was isolated by {getpass.getuser()} at " in found[0]["what"]
+        assert found[0]["fix"] == "when it is repaired: ringwise unisolate node-0 Ascend910-0"
     with running(tmp_path, one) as server:
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
-        assert "released" in other.ok(f"unisolate node-0 Ascend910-0 {way}")
-        assert "is not isolated" in other.ok(f"unisolate node-0 Ascend910-0 {way}")
+        assert "not isolated any more" in other.ok(f"unisolate node-0 Ascend910-0 --lab {tmp_path}")
+        assert "is not isolated" in other.ok(f"unisolate node-0 Ascend910-0 --lab {tmp_path}")
         assert "isolated" not in other.ok("get nodes")
         report = server.live.cluster.nodes.report("node-0", ASCEND910)
         assert report is not None
@@ -216,28 +217,33 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
 def test_a_whole_node_is_isolated_and_released(tmp_path: Path) -> None:
     with running(tmp_path, replace(WITH_PLUGIN, fleet=replace(SMALL.fleet, nodes=1))):
         other = Terminal(tmp_path)
-        way = f"--by ann --reason move --lab {tmp_path}"
+        way = f"--reason move --lab {tmp_path}"
         other.ok(f"isolate node-0 {way}")
         other.submit(job("one", 1, 1))
         other.ok("advance 5s")
         assert other.seats() == {}
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == list(range(8))
-        other.ok(f"unisolate node-0 {way}")
+        other.ok(f"unisolate node-0 --lab {tmp_path}")
         other.ok("advance 5s")
         assert other.json("describe pod lab/one-worker-0")["phase"] == "Running"
 
 
 def test_a_lab_takes_the_isolations_of_a_cluster(tmp_path: Path) -> None:
-    text = """apiVersion: v1
-kind: ConfigMap
-metadata: {name: ringwise-isolation, namespace: kube-system}
-data:
-  node-1_Ascend910-3: '{"by": "ann", "at": "2026-01-01T00:00:00Z", "reason": "fan"}'
+    text = """apiVersion: ringwise.io/v1alpha1
+kind: Isolation
+metadata: {name: fan}
+spec: {node: node-1, chips: [Ascend910-3]}
 """
     with running(tmp_path, SMALL):
         other = Terminal(tmp_path)
         other.submit(text)
         assert other.json("get nodes")["nodes"][1]["chips"][0]["isolated"] == [3]
+        other.submit(text.replace("3]", "4]"))
+        assert other.json("get nodes")["nodes"][1]["chips"][0]["isolated"] == [4]
+        (one,) = other.json("get isolations")["isolations"]
+        assert (one["name"], one["target"], one["chips"]) == ("fan", "node-1", ["Ascend910-4"])
+        assert other.ok("delete isolation fan") == "isolation fan deleted\n"
+        assert other.json("get nodes")["nodes"][1]["chips"][0]["isolated"] == []
 
 
 def test_D2_doctor_names_where_kubelet_plugin_and_scheduler_differ(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_chips_in_use_count_as_faulty_and_isolated(tmp_path: Path) -> None:
         terminal.submit(job("train", 1, 8))
         terminal.ok("advance 10s")
         terminal.ok("fault inject chip node-0 3")
-        terminal.ok(f"isolate node-0 Ascend910-5 --by ann --reason optics --lab {tmp_path}")
+        terminal.ok(f"isolate node-0 Ascend910-5 --reason optics --lab {tmp_path}")
         terminal.ok("advance 10s")
         (node, _) = terminal.json("get nodes")["nodes"]
         (chips,) = node["chips"]

@@ -1,7 +1,8 @@
-"""`isolate` and `release` for leaf switches and SuperPoDs, and drains that lie ahead (`drain --at`)."""
+"""`isolate` and `unisolate` for leaf switches and SuperPoDs, and drains that lie ahead (`drain --at`)."""
 
 from __future__ import annotations
 
+import getpass
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.lab.rig import Terminal, job, nodes, running
 
 
 def way(path: Path) -> str:
-    return f"--by ann --reason 'new optics' --lab {path}"
+    return f"--reason 'new optics' --lab {path}"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def way(path: Path) -> str:
         ({"board": "a3-x16-superpod", "superpod_size": 2}, "superpod/0", "SuperPoD 0"),
     ],
 )
-def test_a_group_of_nodes_is_isolated_shown_and_released(
+def test_a_group_of_nodes_is_isolated_shown_and_unisolated(
     tmp_path: Path, fleet: dict[str, object], target: str, title: str
 ) -> None:
     terminal = Terminal(tmp_path)
@@ -32,20 +33,20 @@ def test_a_group_of_nodes_is_isolated_shown_and_released(
         assert "isolated already" in terminal.ok(f"isolate {target} {way(tmp_path)}")
         shown = terminal.json("get nodes")["nodes"]
         assert [bool(one["chips"][0]["isolated"]) for one in shown] == [True, True, False, False]
-        why = f"node-0 is isolated with {title} by ann: new optics"
+        why = f"node-0 is isolated with {title} by {getpass.getuser()}: new optics"
         assert (shown[0]["state"], shown[0]["states"][0]["why"]) == ("isolated", why)
         assert terminal.json("topology show")["isolated"] == [target]
-        assert f"isolated: {title} by ann: new optics" in terminal.ok("topology show")
+        assert f"isolated: {title} by {getpass.getuser()}: new optics" in terminal.ok("topology show")
         (found,) = [one for one in terminal.json("doctor")["findings"] if one["code"] == "isolated"]
         assert found["where"] == title
-        assert found["what"].startswith("its 2 nodes were isolated by ann at ")
-        assert found["fix"] == f"when it is repaired: ringwise unisolate {target} --reason TEXT"
-        assert terminal.ok(f"unisolate {target} {way(tmp_path)}") == f"{title} released\n"
-        assert terminal.ok(f"unisolate {target} {way(tmp_path)}") == f"{title} is not isolated\n"
+        assert found["what"].startswith(f"its 2 nodes were isolated by {getpass.getuser()} at ")
+        assert found["fix"] == f"when it is repaired: ringwise unisolate {target}"
+        assert terminal.ok(f"unisolate {target} --lab {tmp_path}") == f"{title} is not isolated any more\n"
+        assert terminal.ok(f"unisolate {target} --lab {tmp_path}") == f"{title} is not isolated\n"
         assert not any(one["chips"][0]["isolated"] for one in terminal.json("get nodes")["nodes"])
 
 
-def test_a_job_waits_for_an_isolated_switch_and_why_names_the_release(tmp_path: Path) -> None:
+def test_a_job_waits_for_an_isolated_switch_and_why_names_the_command(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(4, leaf_size=2)):
         terminal.ok(f"isolate switch/172.0.0.0 {way(tmp_path)}")
@@ -53,9 +54,9 @@ def test_a_job_waits_for_an_isolated_switch_and_why_names_the_release(tmp_path: 
         terminal.ok("advance 10s")
         assert terminal.seats() == {}
         why = terminal.ok("why train")
-        assert "leaf switch 172.0.0.0 were released" in " ".join(why.split())
-        assert "`ringwise unisolate switch/172.0.0.0 --reason TEXT`" in " ".join(why.split())
-        terminal.ok(f"unisolate switch/172.0.0.0 {way(tmp_path)}")
+        assert "leaf switch 172.0.0.0 were not isolated" in " ".join(why.split())
+        assert "`ringwise unisolate switch/172.0.0.0`" in " ".join(why.split())
+        terminal.ok(f"unisolate switch/172.0.0.0 --lab {tmp_path}")
         terminal.ok("advance 10s")
         assert len(terminal.seats()) == 3
 
@@ -64,7 +65,7 @@ def test_a_chip_goes_with_a_node(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(2, leaf_size=2)):
         said = terminal.refused(f"isolate switch/172.0.0.0 Ascend910-1 {way(tmp_path)}")
-        assert "CHIP: goes with a node, and switch/172.0.0.0 is a switch" in said
+        assert "chips require a node, and switch/172.0.0.0 is a switch" in said
         assert "there is no leaf switch 9.9.9.9" in terminal.refused(
             f"isolate switch/9.9.9.9 {way(tmp_path)}"
         )
@@ -76,7 +77,7 @@ def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> 
         start = server.live.now
         said = terminal.ok("drain node-0 --at 1h")
         assert said.splitlines()[1] == "to drain it then: ringwise drain node-0"
-        assert said.splitlines()[2].endswith("later: ringwise unisolate node-0 --reason TEXT")
+        assert said.splitlines()[2].endswith("later: ringwise unisolate node-0")
         given = " ".join(terminal.ok(f"drain node-0 --at 1h --lab {tmp_path}").split())
         assert f"to drain it then: ringwise drain node-0 --lab {tmp_path}" in given
         terminal.submit(job("short", 1, 8, minutes=30), job("long", 1, 8, minutes=90))
@@ -93,7 +94,7 @@ def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> 
         assert server.live.now - start >= 60 * 60 * 10**9
         assert "lab/estimate-worker-0" not in terminal.seats()
         assert terminal.json("describe job estimate")["phase"] == "Completed"
-        terminal.ok(f"unisolate node-0 {way(tmp_path)}")
+        terminal.ok(f"unisolate node-0 --lab {tmp_path}")
         terminal.ok("uncordon node-0")
         terminal.ok("advance 1m")
         assert terminal.seats()["lab/silent-worker-0"][0] == "node-0"
@@ -120,7 +121,7 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         assert f"isolated since {began}: node-1" in shown
         assert f"drain since {began} (by" in words("get chips --node node-1")
         assert f"drain from {time} on (by" in words("get chips --node node-0")
-        terminal.ok(f"unisolate node-1 {way(tmp_path)}")
+        terminal.ok(f"unisolate node-1 --lab {tmp_path}")
         assert "0 of 16 chips in use, 8 free only until a drain or a reservation" in words("top --once")
         (sums,) = terminal.json("top --once")["status"]["resources"].values()
         assert (sums["free"], sums["until_drain"]) == (16, 8)
@@ -146,7 +147,7 @@ def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:
         for name, length in (("silent", "does not say how long it runs"), ("long", "runs 1h30m")):
             why = " ".join(terminal.ok(f"why {name}").split())
             assert f"and the job {length}" in why
-            assert "-> if node-0 were released (`ringwise unisolate node-0 --reason TEXT`)" in why
+            assert "-> if node-0 were not isolated (`ringwise unisolate node-0`)" in why
 
 
 def test_a_setting_lets_jobs_without_a_duration_onto_nodes_with_a_drain_ahead(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_what_a_drain_computes_aside_reaches_the_core_as_events(tmp_path: Path) 
         for node in ("node-0", "node-1", "node-2"):
             terminal.ok(f"uncordon {node}")
         terminal.ok("advance 1m")
-        terminal.ok(f"unisolate switch/172.0.0.0 --reason done --lab {tmp_path}")
+        terminal.ok(f"unisolate switch/172.0.0.0 --lab {tmp_path}")
         terminal.ok("advance 1m")
     journal = tmp_path / "journal.jsonl"
     assert identical(journal)
@@ -147,7 +147,7 @@ def test_what_a_drain_computes_aside_reaches_the_core_as_events(tmp_path: Path) 
         return identical(tmp_path / "changed.jsonl")
 
     assert replays_without(lambda kind, event: False)
-    assert not replays_without(lambda kind, event: kind == "IsolationsSeen")
+    assert not replays_without(lambda kind, event: kind == "IsolationSeen")
     assert not replays_without(lambda kind, event: kind == "NodeSeen" and event["node"]["unschedulable"])
     assert not replays_without(lambda kind, event: kind == "PodGone")
 

@@ -24,7 +24,7 @@ def test_a_lab_with_faults_suspended_jobs_and_a_restart(tmp_path: Path) -> None:
         terminal.submit(job("aperture", 5, 8))
         hit = terminal.seats()["lab/umbrella-train-worker-1"][0]
         terminal.ok(f"fault inject chip {hit} 3")
-        terminal.ok(f"isolate node-5 --by tyrell --reason omnicorp --lab {folder}")
+        terminal.ok(f"isolate node-5 --reason omnicorp --lab {folder}")
         terminal.ok("advance 1m")
         terminal.ok("suspend weyland --by tyrell --reason omnicorp")
         terminal.ok("advance 1m")

@@ -17,9 +17,9 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.model import Isolation, Isolations
+from ringwise.state.model import Isolation
 from tests.builders.objects import config_map, pod_group
-from tests.builders.values import SECOND
+from tests.builders.values import SECOND, isolated, seen
 from tests.place.asking import Plain, _configuration, as_bytes
 
 CASES: list[Plain] = json.loads((Path(__file__).parents[1] / "vectors" / "parts-visible.json").read_text())
@@ -253,14 +253,14 @@ def answer(case: Plain, decide: Decide = Decide.ONE_CYCLE) -> Answer:
     if group is not None:
         objects.append(pod_group(group, total if case["kind"] == "soft" else 1, phase="Inqueue"))
     scheduler.handle(events_of([*cluster, *objects]), NOW, Decide.NOTHING)
-    isolated = [
-        Isolation(one["name"], chips_of(name, [chip]), number=chip)
+    entries = [
+        Isolation(one["name"], (chips_of(name, [chip]),))
         for one in case["nodes"]
         for chip in one.get("isolated", ())
         for name in one["device_info"]
         if name.count("-") == 0
     ]
-    later: list[ev.Event] = [ev.IsolationsSeen(Isolations(tuple(isolated)))] if isolated else []
+    later: list[ev.Event] = seen(isolated(*entries))
     later += [one for one in events_of(node_pods(case, "annotations", group)) if isinstance(one, ev.PodSeen)]
     for one in case["nodes"]:
         for cut in one.get("failed_cuts", ()):

@@ -13,10 +13,10 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod, Evict
 from ringwise.messages.events import Decide
 from ringwise.state.allocation_modes import NO_CHIPS
-from ringwise.state.model import Isolation, Isolations, PriorityClass
+from ringwise.state.model import Isolation, PriorityClass
 from ringwise.state.part_requests import with_part
 from tests.builders import values
-from tests.builders.values import SECOND, seen
+from tests.builders.values import SECOND, isolated, seen
 from tests.place.asking import Plain
 from tests.place.part_cases import (
     NOW,
@@ -239,7 +239,7 @@ def test_who_is_evicted_or_rescheduled_V17(case: Plain) -> None:
     else:
         resource = NODES[modes[event["node"]]][2]
         chip = f"{resource[11:]}-{event['chip']}"
-        later = [ev.IsolationsSeen(Isolations((Isolation(event["node"], chip, number=event["chip"]),)))]
+        later = seen(isolated(Isolation(event["node"], (chip,))))
     commands = list(scheduler.handle(later, NOW + SECOND))
     for second in range(2, 40):
         commands += scheduler.handle([], NOW + second * SECOND)

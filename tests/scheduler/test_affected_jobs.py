@@ -13,12 +13,12 @@ from ringwise.scheduler.affected_jobs import AffectedJobs
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
-from ringwise.state.model import DeviceReport, Isolation, Isolations, NodeReport, PodClass, ReportedFault
+from ringwise.state.model import DeviceReport, Isolation, NodeReport, PodClass, ReportedFault
 from ringwise.views.cluster import MAX_FAULTS, ClusterObjects, job_views
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.documents.cluster import JobFields
 from ringwise.views.faults import faults_document
-from tests.builders.values import SECOND, node, pod, report, seen
+from tests.builders.values import SECOND, isolated, node, pod, report, seen
 from tests.scheduler.rig import NOW, scheduler_told, told
 from tests.tools.schemas import check_document
 
@@ -105,7 +105,7 @@ def broken(chip: int, code: str, level: str = "SeparateNPU", *, network: bool = 
         # Its pods are still there.
         ([ev.NodeGone("n2")], {"d": ["node n2: deleted"]}),
         # Isolation is no fault (F4).
-        ([Isolations((Isolation("n1"),))], {}),
+        ([isolated(Isolation("n1"))], {}),
     ],
 )
 def test_faults_hurt_the_jobs_that_hold_the_chip_or_run_on_the_node(

@@ -30,7 +30,6 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.model import (
     Isolation,
-    Isolations,
     NodeReport,
     NodeReservation,
     Taint,
@@ -40,12 +39,8 @@ from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import cluster_totals
 from ringwise.views.explain import capacity_document
 from ringwise.wellknown import EXPECTED_DURATION
-from tests.builders.values import CHIP, SECOND, node, pod, report, seen
+from tests.builders.values import CHIP, SECOND, isolated, node, pod, report, seen
 from tests.scheduler.rig import NOW, scheduler_told, told
-
-
-def isolations(*entries: Isolation) -> Isolations:
-    return Isolations(entries)
 
 
 def reserved(start: int, end: int = NOW + 9 * SECOND) -> NodeReservation:
@@ -91,7 +86,7 @@ CASES: dict[str, tuple[list[object], list[str], bool]] = {
         ["sub-healthy"],
         True,
     ),
-    "isolated": ([node("n1"), isolations(Isolation("n1"))], ["isolated"], False),
+    "isolated": ([node("n1"), isolated(Isolation("n1"))], ["isolated"], False),
     "reserved later": ([node("n1"), reserved(NOW + SECOND)], ["reserved"], True),
     "reserved now": ([node("n1"), reserved(NOW)], ["reserved"], True),
     "reserved and cordoned": (
@@ -104,14 +99,14 @@ CASES: dict[str, tuple[list[object], list[str], bool]] = {
         ["ready"],
         True,
     ),
-    "a drain ahead": ([node("n1"), isolations(Isolation("n1", start=NOW + SECOND))], ["draining"], True),
+    "a drain ahead": ([node("n1"), isolated(Isolation("n1", start=NOW + SECOND))], ["draining"], True),
     "a drain whose time has come": (
-        [node("n1"), isolations(Isolation("n1", start=NOW))],
+        [node("n1"), isolated(Isolation("n1", start=NOW))],
         ["draining"],
         False,
     ),
     "a drain that runs": (
-        [node("n1"), pod("a", 8, on="n1", holds=range(8)), isolations(Isolation("n1", reason="drain"))],
+        [node("n1"), pod("a", 8, on="n1", holds=range(8)), isolated(Isolation("n1", reason="drain"))],
         ["draining", "isolated"],
         False,
     ),
@@ -144,12 +139,12 @@ def test_a_pod_without_known_chips_makes_a_node_unstable_and_its_chips_closed() 
 
 
 def test_a_chip_is_shown_in_one_state_and_counts_as_faulty_or_isolated_also_in_use() -> None:
-    entries = [Isolation("n1", f"Ascend910-{chip}", number=chip) for chip in range(4)]
+    entries = [Isolation("n1", (f"Ascend910-{chip}",)) for chip in range(4)]
     view = told(
         node("n1", faulty=2),
         report("n1", range(2, 8), unhealthy=0b11),
         pod("a", 2, on="n1", holds=[0, 3]),
-        isolations(*entries),
+        isolated(*entries),
     )
     found = chip_states(view.cluster, 0, view.cluster.fleets[CHIP], READY)
     assert (found.used, found.faulty, found.isolated) == (0b1001, 0b11, 0b1100)
@@ -168,7 +163,7 @@ def test_worst_comes_first() -> None:
     view = told(
         node("n1", unschedulable=True),
         NodeReport("n1", "node", "UnHealthy"),
-        isolations(Isolation("n1"), Isolation("n1", start=NOW + SECOND)),
+        isolated(Isolation("n1"), Isolation("n1", start=NOW + SECOND)),
     )
     assert states(view) == ["unhealthy", "isolated", "cordoned", "draining"]
 
@@ -205,9 +200,7 @@ def _events(drawn: list[dict[str, Any]]) -> list[object]:
         if one["health"]:
             found.append(NodeReport(name, "node", one["health"]))
         entries += [
-            Isolation(name, f"Ascend910-{chip}", number=chip)
-            for chip in range(8)
-            if one["isolated"] >> chip & 1
+            Isolation(name, (f"Ascend910-{chip}",)) for chip in range(8) if one["isolated"] >> chip & 1
         ]
         start = {"whole": None, "ahead": NOW + SECOND, "due": NOW}
         if one["isolation"]:
@@ -218,7 +211,7 @@ def _events(drawn: list[dict[str, Any]]) -> list[object]:
                     f"r{number}", (name,), NOW + one["reserved"] * SECOND, NOW + 10 * SECOND, queue="other"
                 )
             )
-    return [*found, isolations(*entries), *kept]
+    return [*found, isolated(*entries), *kept]
 
 
 @given(st.lists(_NODES, min_size=1, max_size=4))
@@ -306,13 +299,13 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
 def test_at_the_time_of_a_drain_no_pod_comes_any_more_whatever_the_setting_is() -> None:
     usual = default_configuration()
     settings = replace(usual.settings, reserved_nodes_require_duration=False)
-    events: list[object] = [node("n1"), isolations(Isolation("n1", start=NOW))]
+    events: list[object] = [node("n1"), isolated(Isolation("n1", start=NOW))]
     scheduler = scheduler_told(*events, configuration=replace(usual, settings=settings))
     assert not any(isinstance(one, Bind) for one in scheduler.handle(seen(pod("a")), NOW))
 
 
 def test_capacity_says_where_chips_wait_for_a_drain() -> None:
-    view = told(node("n1"), node("n2"), node("n10"), isolations(*_drained("n10", "n2")))
+    view = told(node("n1"), node("n2"), node("n10"), isolated(*_drained("n10", "n2")))
     (board,) = capacity(view, NOW)
     assert (board.chips.free, board.chips.until_drain) == (24, 16)
     drawn = StringIO()
@@ -331,7 +324,7 @@ def test_blocks_are_counted_without_nodes_that_are_drained_later() -> None:
         node(f"n{number}", 16, labels={"accelerator-type": "module-a3-16-super-pod"}, superpod=0)
         for number in range(4)
     ]
-    view = told(nodes, isolations(*_drained("n3")))
+    view = told(nodes, isolated(*_drained("n3")))
     (board,) = capacity(view, NOW)
     blocks = {shape.form: (shape.jobs, shape.upper_bound) for shape in board.shapes if shape.kind == "block"}
     assert blocks["blocks of 2 nodes"] == (1, 1)

@@ -21,7 +21,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.node_states import CHIP_STATES, chip_counts
 from ringwise.state.changes import Changes
-from ringwise.state.model import Isolation, Isolations, NodeReport, Taint, unreadable_pod
+from ringwise.state.model import Isolation, NodeReport, Taint, unreadable_pod
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.chips import chip_documents
 from ringwise.views.cluster import ClusterObjects, chip_totals, node_documents, top_document
@@ -31,7 +31,7 @@ from ringwise.views.dashboard_nodes import cluster_totals
 from ringwise.views.documents.cluster import NodeDocument, StatusFields
 from ringwise.views.explain import capacity_document
 from ringwise.views.topology import topology_document
-from tests.builders.values import CHIP, SECOND, address, node, pod, report
+from tests.builders.values import CHIP, SECOND, address, isolated, node, pod, report
 from tests.scheduler.rig import NOW, scheduler_told
 
 #: What a node may be in, several at once.
@@ -120,12 +120,12 @@ def scheduler_of(drawn: list[frozenset[str]]) -> Scheduler:
             reason = "drain" if one == "drain in progress" else ""
             entries.append(Isolation(name, reason=reason, start=STARTS[one]))
         if "isolated chip" in kinds:
-            entries.append(Isolation(name, "Ascend910-7", number=7))
+            entries.append(Isolation(name, ("Ascend910-7",)))
         if "isolated chip in use" in kinds:
-            entries.append(Isolation(name, "Ascend910-4", number=4))
+            entries.append(Isolation(name, ("Ascend910-4",)))
     servers = [Server(address(number), number, number) for number in range(len(drawn))]
     found.append(make_topology([("leaf", servers)], len(servers)))
-    return scheduler_told([*found, Isolations(tuple(entries))])
+    return scheduler_told([*found, isolated(*entries)])
 
 
 def drawn_text(draw: Any, *arguments: Any) -> str:

@@ -10,11 +10,11 @@ from typing import Any, get_type_hints
 import pytest
 
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.model import Isolation, Isolations, NodeReport
+from ringwise.state.model import Isolation, NodeReport
 from ringwise.views.cluster import ClusterObjects, job_views, node_documents
 from ringwise.views.documents import cluster as documents
 from ringwise.views.documents import dashboard
-from tests.builders.values import SECOND, gang, node, pod, report
+from tests.builders.values import SECOND, gang, isolated, node, pod, report
 from tests.checkout import PACKAGE, SOURCES
 from tests.scheduler.rig import NOW, scheduler_told
 from tests.web.test_rows import rows_of
@@ -141,12 +141,10 @@ def scheduler() -> Scheduler:
         node("n4"),
         node("n5", devices=None),
         node("n6", ready=False),
-        Isolations(
-            (
-                Isolation("n4", "Ascend910-3", number=3),
-                Isolation("n4", start=NOW + SECOND),
-                Isolation("n5", reason="drain"),
-            )
+        isolated(
+            Isolation("n4", ("Ascend910-3",)),
+            Isolation("n4", start=NOW + SECOND),
+            Isolation("n5", reason="drain"),
         ),
         pod("held", 2, on="n3", holds=[0, 1]),
         gang("runs", 1, 4),

@@ -18,7 +18,6 @@ from ringwise.state.model import (
     Device,
     DeviceReport,
     Isolation,
-    Isolations,
     Node,
     NodeReport,
     Queue,
@@ -29,7 +28,7 @@ from ringwise.views.cluster import shown_jobs
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.wellknown import MAX_CHIPS
-from tests.builders.values import CHIP, gang, node, pod, report, seen
+from tests.builders.values import CHIP, gang, isolated, node, pod, report, seen
 from tests.examples import examples
 from tests.lab.rig import Terminal, job, nodes, running
 from tests.scheduler.core.test_machine_properties import Stream
@@ -87,8 +86,9 @@ class FollowedStream(Stream):
     @rule(data=st.data(), chip=st.sampled_from(["", "Ascend910-3"]))
     def isolate(self, data: st.DataObject, chip: str) -> None:
         name = data.draw(st.sampled_from([*self.node_names, ""]))
-        entries = (Isolation(name, chip, number=3 if chip else None),) if name else ()
-        self.rig.tell(Isolations(entries))
+        self.rig.tell(*map(ev.IsolationGone, self.rig.machine.view.cluster.isolations))
+        if name:
+            self.rig.tell(isolated(Isolation(name, (chip,) if chip else ())))
         self.rig.step(1)
 
     @rule(data=st.data(), there=st.booleans())
@@ -225,7 +225,7 @@ def test_health_letters() -> None:
             network_unhealthy=0b0010,
             faults=(ReportedFault(2, "80C98000", "SubHealthFault"),),
         ),
-        Isolations((Isolation("n1", "Ascend910-3", number=3),)),
+        isolated(Isolation("n1", ("Ascend910-3",))),
     )
     assert client.mirror.nodes["n1"]["health"] == "fnsi"
     assert client.mirror.nodes["n1"]["states"][0]["why"]
@@ -246,10 +246,10 @@ def test_chips_that_no_list_names_are_unknown() -> None:
     [
         ([node("n1", ready=False)], "not ready"),
         ([node("n1", unschedulable=True)], "cordoned"),
-        ([node("n1"), Isolations((Isolation("n1"),))], "isolated"),
+        ([node("n1"), isolated(Isolation("n1"))], "isolated"),
         ([node("n1"), NodeReport("n1", "node", "UnHealthy")], "unhealthy"),
         ([node("n1"), pod("p", 2, on="n1", scheduler="another")], "unstable"),
-        ([node("n1"), Isolations((Isolation("n1", start=NOW + 1),))], "draining"),
+        ([node("n1"), isolated(Isolation("n1", start=NOW + 1))], "draining"),
         ([node("n1")], "ready"),
     ],
 )
@@ -261,7 +261,7 @@ def test_states_of_nodes(events: list[object], state: str) -> None:
 
 def test_a_drain_begins_although_no_object_changes() -> None:
     start = NOW + 5
-    client = followed(node("n1"), Isolations((Isolation("n1", start=start),)))
+    client = followed(node("n1"), isolated(Isolation("n1", start=start)))
     row = client.mirror.nodes["n1"]
     assert (row["open"], row["state"], row["chip_states"]) == (True, "draining", ".." * 4)
     assert [one["start"] for one in row["states"]] == [start]
@@ -389,7 +389,7 @@ def test_totals_of_samples_are_those_of_the_rows() -> None:
         node("n2", ready=False),
         node("n3", unschedulable=True),
         node("n4"),
-        Isolations((Isolation("n4", "Ascend910-3", number=3),)),
+        isolated(Isolation("n4", ("Ascend910-3",))),
         gang("runs", 1, 4),
         gang("waits", 4, 8),
     )

@@ -265,6 +265,20 @@ def _reservations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
     return found
 
 
+def _isolations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    """As many as a large cluster has: a chip of each node, the first ones of them twice."""
+    return [
+        (
+            "Isolation",
+            {
+                "metadata": {"name": f"{name}-{number}"},
+                "spec": {"node": nodes[number % len(nodes)], "chips": [f"Ascend910-{number % 8}"]},
+            },
+        )
+        for number in range(500)
+    ]
+
+
 HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a pod with 14,000 required node terms", _required_terms),
     HostileObject("a pod with 14,000 preferred node terms", _preferred_terms),
@@ -287,5 +301,6 @@ HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a pod with as many spread constraints as are allowed", spread_out),
     HostileObject("a pod with 256 claims and 1,000 local volumes", _local_volumes),
     HostileObject("500 NodeReservations", _reservations),
+    HostileObject("500 Isolations", _isolations),
     HostileObject("a PodGroup with a priority class of 1.4 MB", _long_names),
 )

@@ -15,6 +15,7 @@ import msgspec
 
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import direct
+from ringwise.wellknown import OPERATOR_API
 
 Object = dict[str, Any]
 
@@ -75,6 +76,8 @@ class NodeApi:
         """The document of an answer. Raises ApiError."""
         plural, namespace, name = _parts(path)
         self.requests[f"{method} {plural}"] += 1
+        if not plural:
+            return {"resources": [{"name": "isolations", "verbs": ["create"]}]}
         if method == "GET" and not name:
             return self._listed(plural, namespace, params.get("fieldSelector", ""))
         if method == "POST":
@@ -131,7 +134,7 @@ class NodeApi:
 
 def _parts(path: str) -> tuple[str, str, str]:
     """Kind, namespace and name; a subresource is its object."""
-    words = path.removeprefix("/api/v1/").split("/")
+    words = path.removeprefix("/api/v1/").removeprefix(f"/apis/{OPERATOR_API}").lstrip("/").split("/")
     namespace = ""
     if words[0] == "namespaces" and len(words) > 2:
         namespace, words = words[1], words[2:]

@@ -40,18 +40,21 @@ def named(text: str) -> tuple[str, str]:
     return (kind, name) if slash and kind in (SWITCH, SUPERPOD) else (NODE, text)
 
 
-def isolation_of(kind: str, name: str, chip: str = "", **facts: Any) -> Isolation:
-    """The entry of `ringwise-isolation` for a target, or for a chip of a node."""
+def isolation_of(kind: str, name: str, *chips: str, **facts: Any) -> Isolation:
+    """The Isolation of a target, or of chips of a node. Raises ValueError."""
+    if chips and kind != NODE:
+        raise ValueError(f"chips require a node, and {kind}/{name} is a {kind}")
+    for chip in chips:
+        if chip_of(chip) is None:
+            raise ValueError(f'invalid chip "{chip}": expected a name like Ascend910-3')
     if kind == SWITCH:
-        return Isolation("", switch=name, **facts)
+        return Isolation(switch=name, **facts)
     if kind == SUPERPOD:
-        return Isolation("", superpod=name, **facts)
-    return Isolation(name, chip, number=chip_of(chip), **facts)
-
-
-def replaces(new: Isolation, old: Isolation | None) -> bool:
-    """Whether an entry takes the place of another. A drain ahead does not weaken what is isolated now."""
-    return old is None or (old.start is not None and old.start != new.start)
+        number = whole_number(name)
+        if number is None:
+            raise ValueError(f'invalid SuperPoD "{name}": expected a number')
+        return Isolation(superpod=number, **facts)
+    return Isolation(name, chips, **facts)
 
 
 def moment(text: str, now: int) -> int:

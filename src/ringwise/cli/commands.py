@@ -254,12 +254,12 @@ SECTIONS = {
         "isolate": CommandEntry(
             "ringwise.cli.change.changes",
             "isolate_command",
-            "Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
+            "Take CHIPs (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
         ),
         "unisolate": CommandEntry(
             "ringwise.cli.change.changes",
             "unisolate_command",
-            "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
+            "Take back into use what was isolated: CHIPs of NODE, NODE, a leaf switch or a SuperPoD.",
         ),
         "reserve": CommandEntry(
             "ringwise.cli.change.reserving",

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from typing import Any
 
 from ringwise.device.allocate_calls import AllocateCalls, Observer
 from ringwise.device.allocation import AllocationError, check_request
@@ -75,18 +76,17 @@ from ringwise.device.settings import PluginSettings
 from ringwise.device.share_allocator import ShareAllocator
 from ringwise.device.soft_shares import ShareFiles
 from ringwise.device.utilization import Utilization
-from ringwise.device.watch import ObjectWatch
+from ringwise.device.watch import IsolationWatch, ObjectWatch
 from ringwise.kubeclient.client import API_ERRORS, Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.resources import PODS
 from ringwise.kubeclient.tasks import first_of
 from ringwise.log import Logger
-from ringwise.manifests.config_maps.isolation import isolated_chips, read_isolations
+from ringwise.manifests.objects.isolations import isolated_chips
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.wellknown import (
     FAULT_CONFIG_MAP,
-    ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     MANUALLY_SEPARATE_KEY,
 )
@@ -186,9 +186,10 @@ class NodePlugin:
         self._watches = 0
         self._described = False
         self._restored = asyncio.Event()
-        self._maps = [
+        self._isolations = IsolationWatch(client, self._clock, self._isolate)
+        self._maps: list[ObjectWatch[Any]] = [
             map_watch(client, self._clock, self.reporter.name, self._own_map),
-            map_watch(client, self._clock, ISOLATION_CONFIG_MAP, self._isolations),
+            self._isolations,
             map_watch(client, self._clock, FAULT_CONFIG_MAP, self._fault_configuration),
         ]
         #: Set when the faults of the chips were read once, as far as the driver tells them.
@@ -200,7 +201,6 @@ class NodePlugin:
         self.devices: tuple[tuple[str, bool], ...] = ()
         self.version = 0
         self._changed = asyncio.Event()
-        self._isolation_data: Mapping[str, str | None] = {}
         self._refresh()
 
     # -- life ------------------------------------------------------------------------------------------
@@ -564,16 +564,12 @@ class NodePlugin:
             self._refresh()
             self._news.set()
 
-    def _isolations(self, stored: ConfigMapWire | None) -> None:
-        self._isolation_data = (stored.data if stored is not None else None) or {}
-        self._isolate()
-
     def _isolate(self) -> None:
-        entries = read_isolations(self._isolation_data)
+        entries = self._isolations.isolations.values()
         found = isolated_chips(entries, self.settings.node, tuple(self.names.values()))
         if frozenset(found) != self.monitor.isolated:
             for chip, one in found.items():
-                _LOG.warning("chip isolated", chip=chip, by=one.by, at=one.at, reason=one.reason)
+                _LOG.warning("chip isolated", chip=chip, isolation=one.name, by=one.by, reason=one.reason)
             self.monitor.isolated = frozenset(found)
             self._refresh()
             self._news.set()

@@ -7,13 +7,20 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import ListWatch, version_number
+from ringwise.kubeclient.resources import Resource
 from ringwise.log import Logger
+from ringwise.manifests.objects.isolations import IsolationWire, isolation_from_wire
+from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.readable import UNREADABLE
+from ringwise.state.model import Isolation
+from ringwise.wellknown import ISOLATIONS
 
 _LOG = Logger()
+
+_ISOLATIONS = Resource(*ISOLATIONS)
 
 #: Seconds of one watch. A node has little news, and thousands of nodes ask: the longer the better.
 WATCH_SECONDS = 3400
@@ -68,3 +75,54 @@ class ObjectWatch(ListWatch, Generic[Wire]):
         except UNREADABLE as problem:
             _LOG.warning("object not read", kind=self._title, why=str(problem))
             return None
+
+
+class IsolationWatch(ObjectWatch[IsolationWire]):
+    """Those that were known last stay while the API server does not serve Isolations."""
+
+    def __init__(self, client: Client, clock: Clock, changed: Callable[[], None]) -> None:
+        self.isolations: dict[str, Isolation] = {}
+        self._tell = changed
+        path = _ISOLATIONS.path()
+        super().__init__(
+            client,
+            ISOLATIONS.kind,
+            path,
+            {},
+            IsolationWire,
+            clock=clock,
+            listed=self._replace,
+            changed=self._change_one,
+        )
+
+    def _replace(self, wires: list[IsolationWire], _version: int) -> None:
+        self.isolations = {one.name: one for wire in wires if (one := self._read(wire)) is not None}
+        self._tell()
+
+    def _change_one(self, kind: str, wire: IsolationWire) -> None:
+        one = self._read(wire)
+        if one is not None:
+            self.isolations.pop(one.name, None)
+            if kind != "DELETED":
+                self.isolations[one.name] = one
+            self._tell()
+
+    def _read(self, wire: IsolationWire) -> Isolation | None:
+        found = Findings(ISOLATIONS.kind)
+        one = isolation_from_wire(wire, found)
+        if not found.errors:
+            return one
+        _LOG.warning("isolation is invalid; its last valid version stays", why=str(found.errors[0]))
+        return self.isolations.get(one.name)
+
+    async def _take(self, lines: list[bytes]) -> None:
+        deleted = any(b'"DELETED"' in line[:40] for line in lines)
+        # With its definition all objects are deleted first.
+        if not deleted or await self._client.can_create(_ISOLATIONS):
+            await super()._take(lines)
+
+    def _refused(self, error: ApiError) -> float:
+        if error.status == 404:
+            self._list_again("not served")
+            self.synced.set()
+        return super()._refused(error)

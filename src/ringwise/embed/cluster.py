@@ -47,7 +47,7 @@ from ringwise.messages import commands as want
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.claim_expansion import claims_of_job, ephemeral_claims_of
 from ringwise.messages.events import BindFailed, Event
-from ringwise.state.model import ENDED, HyperNode, Owner, Pod, PodGroup, Queue
+from ringwise.state.model import ENDED, HyperNode, Isolation, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 from ringwise.state.volumes import PersistentVolumeClaim
 from ringwise.wellknown import (
@@ -148,6 +148,9 @@ class EmbeddedCluster:
         if isinstance(value, Pod) and isinstance(stored, Pod):
             self._adopt_claims(stored, value.uid)
         self._volumes.seen(stored)
+        for one in (before, stored):
+            if isinstance(one, Isolation) and before != stored:
+                self.nodes.isolation_changed(one.node, self.now)
         return version
 
     def submit_all(self, values: Iterable[object]) -> None:
@@ -182,6 +185,8 @@ class EmbeddedCluster:
             elif isinstance(found, PodGroup):
                 self.group_status.pop(found.key, None)
                 self._owners.remove(found)
+            elif isinstance(found, Isolation):
+                self.nodes.isolation_changed(found.node, self.now)
         return True
 
     def cordon(self, node: str, on: bool = True) -> None:

@@ -12,9 +12,10 @@ from ringwise.embed.kubelet import (
     script_or_failure,
 )
 from ringwise.embed.objects import ObjectTable
-from ringwise.embed.records import ISOLATIONS, ObjectRefusedError
+from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.kinds import report_key
-from ringwise.state.model import PRE_SEPARATE_LEVEL, DeviceReport, Isolations, Node, NodeReport, Pod
+from ringwise.manifests.objects.chips import chip_of
+from ringwise.state.model import PRE_SEPARATE_LEVEL, DeviceReport, Isolation, Node, NodeReport, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
@@ -93,14 +94,13 @@ class SimulatedNodes:
             if report is not None:
                 self._write_report(self.own_health(report), now)
 
-    def _isolated(self, name: str) -> int:
+    def isolated(self, name: str) -> int:
         """Chips that a device plugin knows as isolated: by themselves, or with the node."""
-        found = self._table.get("Isolations", ISOLATIONS)
-        entries = found.entries if isinstance(found, Isolations) else ()
-        here = [one for one in entries if one.node == name and one.start is None]
-        if any(not one.chip for one in here):
+        every = (one for one in self._table.kind("Isolation") if isinstance(one, Isolation))
+        here = [one for one in every if one.node == name and one.start is None]
+        if any(not one.chips for one in here):
             return -1
-        return mask_of(one.number for one in here if one.number is not None)
+        return mask_of(number for one in here for chip in one.chips if (number := chip_of(chip)) is not None)
 
     def put_report(self, report: DeviceReport, now: int = 0) -> None:
         """What the device plugin found out about the chips; who uses which of them is known here."""
@@ -166,7 +166,7 @@ class SimulatedNodes:
         if assignments is None or resource is None:
             return replace(pod, phase="Running")
         report = self.report(pod.node or "", resource)
-        withheld = self._isolated(pod.node or "") | (0 if report is None else report.unhealthy)
+        withheld = self.isolated(pod.node or "") | (0 if report is None else report.unhealthy)
         broken = mask_of(pod.holds) & withheld
         if len(pod.holds) != pod.cls.chips or broken or assignments.others(pod.uid, pod.holds):
             return replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=now)
@@ -223,7 +223,7 @@ class SimulatedNodes:
             listed = mask_of(device.chip for device in node.devices)
         report = _separated(report, mask_of(assignments.assigned))
         free = listed & ~assignments.in_use & ~report.unhealthy & ~report.recovering
-        free &= ~self._isolated(report.node)
+        free &= ~self.isolated(report.node)
         updated = replace(report, free=free)
         self._offer(node, report)
         if updated != self.report(report.node, report.resource):

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ringwise.embed.objects import ObjectChange
 from ringwise.manifests.kinds import STORED, event_of_deletion, event_of_object
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
 from ringwise.state.job_rules import may_change_queue
-from ringwise.state.model import Pod, PodGroup, Queue
+from ringwise.state.model import Isolation, NodeReservation, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim
-from ringwise.wellknown import ISOLATION_CONFIG_MAP
+
+Intent = TypeVar("Intent", Isolation, NodeReservation)
 
 # Kinds of the table. Lab files contain these names.
 TIMELINE = "Life"
 PUBLISHED = "ConfigMap"
 ADDITIONS = "PodAdditions"
 CONTAINER = "PodContainer"
-#: Key of all isolations in the table.
-ISOLATIONS = ISOLATION_CONFIG_MAP
 
 
 class ObjectRefusedError(Exception):
@@ -68,7 +67,16 @@ def merged(before: object | None, value: object, now: int, uid: str) -> object:
             return replace(value, claim=value.claim or before.claim, phase=before.phase)
         case PersistentVolumeClaim(), PersistentVolumeClaim():
             return _changed_claim(before, value)
+        case Isolation(), Isolation():
+            return _next_generation(before, value)
+        case NodeReservation(), NodeReservation():
+            return _next_generation(before, value)
     return value
+
+
+def _next_generation(before: Intent, value: Intent) -> Intent:
+    made = replace(value, by=value.by or before.by, created=before.created, generation=before.generation)
+    return made if made == before else replace(made, generation=before.generation + 1)
 
 
 def _new(value: object, now: int, uid: str) -> object:
@@ -93,6 +101,11 @@ def _new(value: object, now: int, uid: str) -> object:
             return replace(value, uid=uid)
         case PodGroup() | Queue():
             return replace(value, uid=value.uid or uid, created=value.created or now)
+        case Isolation():
+            return replace(value, created=value.created or now, generation=1)
+        case NodeReservation():
+            created = value.created or now
+            return replace(value, created=created, start=value.start or created, generation=1)
         case _:
             return value
 

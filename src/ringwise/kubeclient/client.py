@@ -182,6 +182,15 @@ class Listed(Protocol):
 Listing = TypeVar("Listing", bound=Listed)
 
 
+class _ServedKind(msgspec.Struct):
+    name: str = ""
+    verbs: list[str] = []
+
+
+class _ServedKinds(msgspec.Struct):
+    resources: list[_ServedKind] = []
+
+
 class Client:
     """The client of one process. Connections are kept open and shared.
 
@@ -484,6 +493,17 @@ class Client:
         await self.request("POST", PODS.path(namespace, pod, "eviction"), body=msgspec.json.encode(body))
 
     # -- lists and watches ------------------------------------------------------------------
+
+    async def can_create(self, resource: Resource) -> bool:
+        """Whether objects of a custom resource can be created: not while its definition is being deleted."""
+        try:
+            answer = await self.request("GET", resource.root)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+        kinds = _decoded(answer, _ServedKinds).resources
+        return any(one.name == resource.plural and "create" in one.verbs for one in kinds)
 
     async def pages(
         self, path: str, params: Mapping[str, str], limit: int, read: Callable[[bytes], Listing]

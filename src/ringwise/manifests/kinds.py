@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
-from ringwise.manifests.config_maps.isolation import isolations_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
 from ringwise.manifests.config_maps.settings import discovery_from_data, limits_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
@@ -23,6 +22,7 @@ from ringwise.manifests.objects.groups import (
     queue_from_wire,
     resource_quota_from_wire,
 )
+from ringwise.manifests.objects.isolations import IsolationWire, isolation_from_wire
 from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.namespaces import namespace_from_wire
 from ringwise.manifests.objects.network_topology import hyper_node_from_wire
@@ -65,7 +65,7 @@ from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
     DeviceReport,
     HyperNode,
-    Isolations,
+    Isolation,
     Namespace,
     Node,
     NodeReport,
@@ -96,7 +96,7 @@ from ringwise.wellknown import (
     DAEMON_SETS,
     DEPLOYMENT_API,
     HYPER_NODES,
-    ISOLATION_CONFIG_MAP,
+    ISOLATIONS,
     KUBE_SYSTEM,
     KUBERNETES_JOB_API,
     LIMITS_CONFIG_MAP,
@@ -295,14 +295,13 @@ KINDS: tuple[Kind[Any], ...] = (
         key=lambda topology: "leaf-switches",
     ),
     Kind(
-        Isolations,
-        CONFIG_MAPS,
-        ev.IsolationsSeen,
-        ev.IsolationsSeen,
-        lambda isolations: (Isolations(),),
-        read_data=isolations_from_data,
-        watches=(Watch("isolations", KUBE_SYSTEM, object=ISOLATION_CONFIG_MAP),),
-        key=lambda isolations: ISOLATION_CONFIG_MAP,
+        Isolation,
+        ISOLATIONS,
+        ev.IsolationSeen,
+        ev.IsolationGone,
+        lambda isolation: (isolation.name,),
+        reader=_reader(IsolationWire, isolation_from_wire),
+        optional=True,
     ),
     Kind(
         NodeReservation,

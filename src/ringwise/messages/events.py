@@ -20,7 +20,7 @@ from ringwise.state.model import (
     EMPTY,
     DeviceReport,
     HyperNode,
-    Isolations,
+    Isolation,
     Namespace,
     Node,
     NodeReport,
@@ -356,10 +356,15 @@ class TopologySeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class IsolationsSeen(Event):
-    """All nodes and chips that are isolated; none when the ConfigMap is absent."""
+class IsolationSeen(Event):
+    kind = "Isolation"
+    isolation: Isolation
 
-    isolations: Isolations
+
+@dataclass(frozen=True, slots=True)
+class IsolationGone(Event):
+    kind = "Isolation"
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ from ringwise.state.model import (
     WHOLE,
     DeviceReport,
     Isolation,
-    Isolations,
     Node,
     NodeReport,
     NodeReservations,
@@ -352,15 +351,14 @@ class ClusterState:
             self.fleets[resource].links_down[number] = mask
             self._redescribe(name)
 
-    def put_isolations(self, isolations: Isolations) -> None:
-        """What an operator isolated, as a whole. New pods do not use it; those that run keep their chips."""
-        table = self._isolations
-        names, groups = table.nodes, table.has_groups
-        table.put(isolations)
-        # Which nodes a leaf switch or a SuperPoD has is looked up from the nodes.
-        changed = self.node_id if groups or table.has_groups else names | table.nodes
-        for name in sorted(changed):
-            self._redescribe(name)
+    def put_isolation(self, name: str, one: Isolation | None) -> bool:
+        """Put or remove what an operator isolated; whether it changed. Pods that run keep their chips."""
+        changed = self._isolations.put(name, one)
+        for target in changed:
+            # Which nodes a leaf switch or a SuperPoD has is looked up from the nodes.
+            for node in sorted(self.node_id) if "/" in target else (target,):
+                self._redescribe(node)
+        return bool(changed)
 
     def put_node_reservations(self, reservations: NodeReservations) -> None:
         """Nodes that are kept for queues and namespaces, as a whole. Pods that run there stay."""
@@ -385,14 +383,14 @@ class ClusterState:
                 self._redescribe(name)
 
     @property
-    def isolations(self) -> tuple[Isolation, ...]:
-        """What operators isolated, also of nodes that are not there."""
-        return self._isolations.entries
+    def isolations(self) -> Mapping[str, Isolation]:
+        """What operators isolated, by name, also of nodes that do not exist."""
+        return self._isolations.objects
 
     def isolations_of(self, number: int) -> tuple[Isolation, ...]:
         """All entries that concern a node."""
         node = self.nodes[number]
-        if node is None or not self._isolations.entries:
+        if node is None or not self._isolations.objects:
             return ()
         return self._isolations.of(node, self.position_of(number).superpod)
 

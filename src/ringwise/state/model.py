@@ -512,27 +512,41 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A chip, a node, a leaf switch or a SuperPoD that an operator took out of use."""
+    """Chips, a node, a leaf switch or a SuperPoD that an operator took out of use."""
 
-    #: Empty where it is about a leaf switch or a SuperPoD.
-    node: str
-    #: Name of the chip; empty: all chips of the node.
-    chip: str = ""
-    by: str = ""
-    at: str = ""
-    reason: str = ""
-    #: Number in the chip's name; None where there is none.
-    number: int | None = None
+    #: Empty if it is about a leaf switch or a SuperPoD.
+    node: str = ""
+    #: Names of chips; empty: all chips of the node. One that is in force has at most one.
+    chips: tuple[str, ...] = ()
     #: Address of the leaf switch whose nodes it is about.
     switch: str = ""
     #: Id of the SuperPoD whose nodes it is about.
-    superpod: str = ""
-    #: From when, in nanoseconds: the time of a drain that lies ahead. None: now.
+    superpod: int | None = None
+    #: From when, in nanoseconds: the time of a scheduled drain. None: now.
     start: int | None = None
+    reason: str = ""
+    #: The user who created it; empty if admission did not record it.
+    by: str = ""
+    name: str = ""
+    created: int = 0
+    generation: int = 0
+    #: Fields of its spec that this version does not know.
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def chip(self) -> str:
+        """Of one that is in force: the name of its chip, or empty."""
+        return self.chips[0] if self.chips else ""
+
+    @property
+    def number(self) -> int | None:
+        """That in the name of its chip."""
+        digits = self.chip.rpartition("-")[2]
+        return int(digits) if digits.isdecimal() else None
 
     @property
     def end(self) -> None:
-        """As of a reservation: it lasts until it is released."""
+        """As of a reservation: it lasts until it is deleted."""
         return None
 
     def admits(self, queue: str, namespace: str) -> bool:
@@ -544,11 +558,11 @@ class Isolation:
         """As a person names it."""
         if self.switch:
             return f"switch/{self.switch}"
-        return f"superpod/{self.superpod}" if self.superpod else self.node
+        return self.node if self.superpod is None else f"superpod/{self.superpod}"
 
     @property
     def details(self) -> dict[str, str]:
-        """For reasons: with what the node is isolated, who did it, why, and what to release."""
+        """For reasons: with what the node is isolated, who did it, why, and what to unisolate."""
         return {
             "group": "" if self.node else f" with {self.title}",
             "by": f" by {self.by}" if self.by else "",
@@ -561,14 +575,7 @@ class Isolation:
         """The same in a sentence: `leaf switch 10.0.0.1`, `SuperPoD 3`, `node-1`."""
         if self.switch:
             return f"leaf switch {self.switch}"
-        return f"SuperPoD {self.superpod}" if self.superpod else self.node
-
-
-@dataclass(frozen=True, slots=True)
-class Isolations:
-    """All of them: the ConfigMap `ringwise-isolation`."""
-
-    entries: tuple[Isolation, ...] = ()
+        return self.node if self.superpod is None else f"SuperPoD {self.superpod}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ NODE_ISOLATED = ReasonKind(
     "node-isolated",
     Stage.PREDICATE,
     "{node} is isolated{group}{by}{why}",
-    ("ringwise unisolate {target} --reason TEXT",),
+    ("ringwise unisolate {target}",),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
 NODE_DRAINS = ReasonKind(
@@ -28,7 +28,7 @@ NODE_DRAINS = ReasonKind(
     "{node} is drained{group} {when} {time}{by}{why}, and the job {length}",
     (
         "state how long the job runs (ringwise.io/expected-duration, runningEstimate): it must end before",
-        "ringwise unisolate {target} --reason TEXT",
+        "ringwise unisolate {target}",
     ),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )

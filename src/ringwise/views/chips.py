@@ -65,7 +65,8 @@ def _of_isolation(one: Isolation, now: int) -> str:
     if one.start is not None:
         time = time_text(one.start)
         begins = f" since {time}" if one.start <= now else f" from {time} on"
-    return f"{one.reason}{begins} (by {one.by}, {one.at})"
+    who = ", ".join(([f"by {one.by}"] if one.by else []) + ([time_text(one.created)] if one.created else []))
+    return f"{one.reason}{begins}" + (f" ({who})" if who else "")
 
 
 def _note(isolation: str | None, doubtful: bool) -> str | None:

@@ -193,6 +193,16 @@ KINDS = (
         is_deletable=True,
     ),
     ShownKind(
+        "Isolation",
+        "topology",
+        lambda: ("ahead", "current"),
+        _state,
+        _fields("name", "target", "start", "by"),
+        has_labels=False,
+        is_described=False,
+        is_deletable=True,
+    ),
+    ShownKind(
         "HyperNode",
         "hyper_nodes",
         lambda: ("valid", "partial", "ignored"),

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from ringwise.durations import time_text
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -13,7 +14,6 @@ from ringwise.scheduler.explain.superpod_checks import superpod_problems
 from ringwise.scheduler.node_faults import SWITCH, UNHEALTHY, node_faults
 from ringwise.scheduler.node_states import chips_of_node, is_idle, node_states
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Isolation
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
@@ -22,6 +22,7 @@ from ringwise.wellknown import SUPER_POD_RANK
 
 if TYPE_CHECKING:
     from ringwise.views.documents.topology import (
+        IsolationFields,
         NodeCountFields,
         RackFields,
         SuperPodFields,
@@ -161,23 +162,14 @@ def _jobs_on(view: SchedulerView, number: int) -> list[str]:
 
 def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
     """What `ringwise topology show -o json` prints."""
-    isolated = isolated_targets(view)
+    isolated = [one for one in isolation_documents(view, now) if not one["chips"]]
     return {
         "schema": "ringwise.io/topology/v1",
         "now": now,
         "switches": switch_documents(view, now),
         "superpods": superpod_documents(view, now),
-        "isolated": [one.target for one in isolated],
-        "isolations": [
-            {
-                "target": one.target,
-                "title": one.title,
-                "by": one.by,
-                "reason": one.reason,
-                "start": one.start,
-            }
-            for one in isolated
-        ],
+        "isolated": list(dict.fromkeys(one["target"] for one in isolated)),
+        "isolations": isolated,
         "reservations": reservation_documents(view, now),
         "problems": [problem.as_json() for problem in topology_problems(view)],
     }
@@ -200,11 +192,23 @@ def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:
     return [picture.as_json() for picture in superpod_pictures(view, now)]
 
 
-def isolated_targets(view: SchedulerView) -> list[Isolation]:
-    """What operators took out of use as a whole, in natural order."""
-    return sorted(
-        (one for one in view.cluster.isolations if not one.chip), key=lambda one: natural_key(one.target)
-    )
+def isolation_documents(view: SchedulerView, now: int) -> list[IsolationFields]:
+    """What operators took out of use, by target in natural order."""
+    every = view.cluster.isolations.values()
+    return [
+        {
+            "name": one.name,
+            "target": one.target,
+            "chips": list(one.chips),
+            "title": one.title,
+            "state": "ahead" if (one.start or 0) > now else "current",
+            "by": one.by,
+            "at": time_text(one.created) if one.created else "",
+            "reason": one.reason,
+            "start": one.start,
+        }
+        for one in sorted(every, key=lambda one: natural_key(f"{one.target} {one.name}"))
+    ]
 
 
 def switch_rows(

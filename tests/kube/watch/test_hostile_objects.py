@@ -141,10 +141,11 @@ VALID: dict[str, list[Any]] = {
     "cluster-reports": [_CHUNK, _NODE_CHUNK, _SWITCH_CHUNK],
     "topology": [tor_config_map(SwitchTopology((LeafSwitch("10.1.0.1", 0, _SERVERS),), 2))],
     "isolations": [
-        config_map(
-            "ringwise-isolation",
-            {"node-1": '{"by": "ana", "at": "now", "reason": "x"}', "node-2_Ascend910-3": "{}"},
-        )
+        {
+            "metadata": {"name": "fan", "generation": 1},
+            "spec": {"node": "node-1", "chips": ["Ascend910-3"], "startTime": "2026-01-31T08:00:00Z"},
+            "status": {"conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 1}]},
+        }
     ],
     "nodereservations": [
         {

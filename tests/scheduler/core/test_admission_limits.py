@@ -9,8 +9,8 @@ import pytest
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
-from ringwise.state.model import Isolation, Isolations, Owner
-from tests.builders.values import CHIP, group, pod
+from ringwise.state.model import Isolation, Owner
+from tests.builders.values import CHIP, group, isolated, pod
 from tests.scheduler.rig import ACTIONS, PLAIN, Rig, configuration
 
 #: `forceEnqueue` lets a job in by its chips alone; these tiers count what was promised.
@@ -94,7 +94,7 @@ def test_chips_of_isolated_nodes_are_named_where_too_few_are_free() -> None:
     rig.submit("runs", chips=8)
     rig.run()
     idle = next(name for name in ("n1", "n2") if name not in {pod.node for pod in rig.pods.values()})
-    rig.tell(Isolations((Isolation(idle, reason="drain"),)))
+    rig.tell(isolated(Isolation(idle, reason="drain")))
     waits_for_admission(rig, "next", min_resources={CHIP: 8})
     rig.run()
     reason = status(rig, "next").reason

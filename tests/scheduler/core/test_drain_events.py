@@ -8,8 +8,8 @@ import pytest
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages.commands import RecordJobEvent
-from ringwise.state.model import Isolation, Isolations
-from tests.builders.values import SECOND, group, node, pod, seen
+from ringwise.state.model import Isolation
+from tests.builders.values import SECOND, group, isolated, node, pod, seen
 
 
 def told(*before: object, count: int = 1, times: int = 1) -> list[str]:
@@ -31,11 +31,11 @@ def told(*before: object, count: int = 1, times: int = 1) -> list[str]:
     ("isolation", "message"),
     [
         (Isolation("n1", by="alice", reason="drain"), "n1 is drained by alice"),
-        (Isolation("", superpod="3", reason="drain"), "n1 is drained with superpod/3"),
+        (Isolation(superpod=3, reason="drain"), "n1 is drained with superpod/3"),
     ],
 )
 def test_a_pod_that_is_deleted_on_a_drained_node(isolation: Isolation, message: str) -> None:
-    assert told(Isolations((isolation,)), times=2) == [f"train-0 has to go: {message}"]
+    assert told(isolated(isolation), times=2) == [f"train-0 has to go: {message}"]
 
 
 def test_a_pod_that_is_deleted_on_a_cordoned_node() -> None:
@@ -49,9 +49,9 @@ def test_a_pod_that_is_deleted_on_a_cordoned_node() -> None:
     [
         Isolation("n1", reason="bad fan"),
         Isolation("n2", reason="drain"),
-        Isolation("n1", chip="Ascend910-0", number=0, reason="drain"),
+        Isolation("n1", ("Ascend910-0",), reason="drain"),
         Isolation("n1", reason="drain", start=10**20),
     ],
 )
 def test_other_deletions_are_no_drain(isolation: Isolation) -> None:
-    assert told(Isolations((isolation,))) == []
+    assert told(isolated(isolation)) == []

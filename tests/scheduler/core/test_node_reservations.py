@@ -17,8 +17,8 @@ from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.node_states import chip_counts
 from ringwise.state.index import View
-from ringwise.state.model import Isolation, Isolations, NodeReservation, Queue
-from tests.builders.values import CHIP, SECOND
+from ringwise.state.model import Isolation, NodeReservation, Queue
+from tests.builders.values import CHIP, SECOND, isolated
 from tests.scheduler.rig import Rig, configuration
 
 #: The rig begins at 1000 s.
@@ -132,7 +132,7 @@ def test_an_entry_that_is_over_and_seen_again_counts_for_nothing() -> None:
 def test_a_drain_and_a_reservation_of_one_node_both_count() -> None:
     rig = reserved(reservation(start=50, end=60))
     drain = Isolation("n1", start=(BEGIN + 100) * SECOND)
-    rig.tell(Isolations((drain,)))
+    rig.tell(isolated(drain))
     for name, expected, at, queue in (
         ("short", "50s", 0, "default"),
         ("middle", "60s", 0, "default"),

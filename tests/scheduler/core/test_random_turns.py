@@ -16,7 +16,7 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RemoveQueueGate
 from ringwise.scheduler.defragment.search import find_plans
-from ringwise.state.model import Isolation, Isolations, Owner
+from ringwise.state.model import Isolation, Owner
 from ringwise.topology.chips import chip_names
 from tests import invariants
 from tests.builders.values import CHIP, report
@@ -124,13 +124,14 @@ class Cluster:
     def isolate(self) -> None:
         name, number = f"n{self.random.randint(1, 5)}", self.random.randint(0, 7)
         if self.isolated and self.random.random() < 0.7:
-            del self.isolated[self.random.choice(sorted(self.isolated))]
+            name = self.random.choice(sorted(self.isolated))
+            del self.isolated[name]
+            self.rig.tell(ev.IsolationGone(name))
         elif self.random.random() < 0.5:
-            self.isolated[name] = Isolation(name)
+            self.isolated[name] = Isolation(name, name=name)
         else:
-            chip = chip_names(CHIP, (number,))
-            self.isolated[name] = Isolation(name, chip, number=number)
-        self.rig.tell(ev.IsolationsSeen(Isolations(tuple(self.isolated.values()))))
+            self.isolated[name] = Isolation(name, (chip_names(CHIP, (number,)),), name=name)
+        self.rig.tell(*self.isolated.values())
 
     def move(self) -> None:
         plans, _ = find_plans(self.rig.machine.view, self.rig.now)

@@ -20,11 +20,11 @@ from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running
 from ringwise.scheduler.core.reservation_records import RESERVATIONS
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import DeviceReport, Isolation, Isolations
+from ringwise.state.model import DeviceReport, Isolation
 from ringwise.state.reservations import Reservation
 from tests.builders import values
 from tests.builders.records import record_with
-from tests.builders.values import CHIP, SECOND, node, report
+from tests.builders.values import CHIP, SECOND, isolated, node, report
 from tests.examples import examples
 from tests.scheduler.rig import ACTIONS, PLAIN, Rig
 
@@ -245,8 +245,8 @@ UNUSABLE = pytest.mark.parametrize(
         ev.NodeSeen(node("n1", unschedulable=True, devices=None)),
         ev.ReportSeen(report("n1", network_unhealthy=None, unhealthy=1)),
         ev.ReportSeen(DeviceReport("n1", CHIP, free=0xFE, recovering=1)),
-        ev.IsolationsSeen(Isolations((Isolation("n1"),))),
-        ev.IsolationsSeen(Isolations((Isolation("n1", chip="Ascend910-0", number=0),))),
+        isolated(Isolation("n1")),
+        isolated(Isolation("n1", ("Ascend910-0",))),
     ],
     ids=["not ready", "cordoned", "unhealthy", "recovering", "isolated node", "isolated chip"],
 )

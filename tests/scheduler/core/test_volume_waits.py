@@ -15,8 +15,8 @@ from ringwise.messages.events import Decide
 from ringwise.scheduler.defaults import BUILT_IN, default_tiers
 from ringwise.scheduler.explain.forecast import all_runs
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import Isolation, Isolations, Requirement, SubGroupPolicy
-from tests.builders.values import CHIP, GIB, SECOND, on_node, reference
+from ringwise.state.model import Isolation, Requirement, SubGroupPolicy
+from tests.builders.values import CHIP, GIB, SECOND, isolated, on_node, reference
 from tests.scheduler.rig import bound_pods, gangs_may_end
 from tests.scheduler.volume_rig import VolumeRig
 
@@ -279,12 +279,11 @@ def test_what_ends_a_wait(what: str, why: str) -> None:
         case "another chip broke":
             rig.sick("n1", 0b1000)
         case "chip isolated":
-            isolated = Isolation("n1", chip="Ascend910-3", number=3)
-            rig.tell(Isolations((isolated,)))
+            rig.tell(isolated(Isolation("n1", ("Ascend910-3",))))
         case "node cordoned":
             rig.node("n1", unschedulable=True)
         case "node drained":
-            rig.tell(Isolations((Isolation("n1", by="ana", reason="drain"),)))
+            rig.tell(isolated(Isolation("n1", by="ana", reason="drain")))
         case "pod deleted":
             rig.change("train-0", deleting=True)
     rig.step()

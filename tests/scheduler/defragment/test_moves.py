@@ -25,12 +25,12 @@ from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.faults.handler import FaultHandler
-from ringwise.state.model import Isolation, Isolations, Owner, Pod
+from ringwise.state.model import Isolation, Owner, Pod
 from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import mask_of
 from tests.builders import values
 from tests.builders.records import restored, with_entries
-from tests.builders.values import CHIP, SECOND, pod_class
+from tests.builders.values import CHIP, SECOND, isolated, pod_class
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
 from tests.scheduler.rig import Rig, gangs_may_end
@@ -274,7 +274,7 @@ def target_breaks(rig: Rig) -> None:
 
 
 def target_is_isolated(rig: Rig) -> None:
-    rig.tell(Isolations((Isolation("n2"),)))
+    rig.tell(isolated(Isolation("n2")))
 
 
 def target_is_cordoned(rig: Rig) -> None:

@@ -12,11 +12,11 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration, default_tiers
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import Isolation, Isolations, Node, Queue, VisibleDevices
+from ringwise.state.model import Isolation, Node, Queue, VisibleDevices
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.topology import topology_problems
-from tests.builders.values import CHIP, gang, node, pod, report, seen
+from tests.builders.values import CHIP, gang, isolated, node, pod, report, seen
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.rig import NOW, scheduler_told, told
 from tests.scheduler.rig import configuration as configured
@@ -60,14 +60,14 @@ def test_pods_that_are_being_deleted_need_no_pod_group() -> None:
 @pytest.mark.parametrize("chip", ["", "Ascend910-3"])
 @pytest.mark.parametrize("listed", [False, True])
 def test_isolated_chips_are_healthy_and_no_view_differs_because_of_them(chip: str, listed: bool) -> None:
-    isolations = Isolations((Isolation("n", chip=chip, number=3 if chip else None),))
+    isolations = isolated(Isolation("n", (chip,) if chip else ()))
     free = range(8) if listed else [n for n in range(8) if chip and n != 3]
     findings = examined(node("n", labels=ARM), report("n", free), isolations).findings
     assert [one.code for one in findings] == ["isolated"]
 
 
 def test_chips_that_are_isolated_are_not_called_free_where_others_are_faulty() -> None:
-    isolations = Isolations((Isolation("n", chip="Ascend910-3", number=3),))
+    isolations = isolated(Isolation("n", ("Ascend910-3",)))
     findings = examined(node("n", labels=ARM), report("n", range(1, 8), unhealthy=1), isolations).findings
     (text,) = [one.what for one in findings if one.code == "views-differ"]
     assert text.endswith("has 7 free or isolated: 1 allocatable chip is faulty or not listed")

@@ -14,7 +14,6 @@ from ringwise.scheduler.explain.why import Explanation, explain
 from ringwise.state.model import (
     DeviceReport,
     Isolation,
-    Isolations,
     Node,
     NodeReport,
     NodeTerm,
@@ -28,7 +27,7 @@ from ringwise.state.model import (
     TopologySpread,
 )
 from ringwise.views.explain import explanation_document
-from tests.builders.values import CHIP, group, node, pod, pod_class, seen
+from tests.builders.values import CHIP, group, isolated, node, pod, pod_class, seen
 from tests.scheduler.rig import NOW, scheduler_told
 
 OTHER = "huawei.com/Ascend310P"
@@ -243,7 +242,7 @@ def _events(
 ) -> tuple[list[object], dict[str, Node]]:
     told: list[object] = []
     nodes: dict[str, Node] = {}
-    isolated: list[Isolation] = []
+    entries: list[Isolation] = []
     for number, ((resource, chips), zone, state, held, broken) in enumerate(drawn):
         name = f"n{number}"
         taints = {"red": (RED,), "pressure": (PRESSURE,)}.get(state, ())
@@ -263,13 +262,13 @@ def _events(
         free = (1 << chips) - 1 & ~unhealthy
         told.append(DeviceReport(name, resource, free, unhealthy, network))
         if state == "isolated":
-            isolated.append(Isolation(name))
+            entries.append(Isolation(name))
         if state == "unhealthy":
             told.append(NodeReport(name, "node", "UnHealthy"))
         if 0 < held <= chips - broken:
             chips_held = tuple(range(broken, broken + held))
             told.append(pod(f"r{number}", held, resource=resource, on=name, holds=chips_held))
-    return [*told, Isolations(tuple(isolated))], nodes
+    return [*told, isolated(*entries)], nodes
 
 
 @given(st.lists(one_node, min_size=1, max_size=7), jobs)

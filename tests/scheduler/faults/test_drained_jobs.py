@@ -9,22 +9,23 @@ from ringwise.messages.commands import Command, DeletePod
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import Isolation, Isolations
+from ringwise.state.model import Isolation
+from tests.builders.values import isolated
 from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
 from tests.scheduler.rig import Rig, messages
 
 HELD = "disruption budget train allows 0 evictions, and 3 would be needed"
 
 
-def isolated(rig: Rig, *nodes: str) -> None:
+def isolate(rig: Rig, *nodes: str) -> None:
     entries = tuple(Isolation(node, by="ann", reason="drain") for node in nodes)
-    rig.tell(Isolations(entries))
+    rig.tell(isolated(*entries))
 
 
 def drain(rig: Rig, node: str) -> str:
     """The node is isolated and its pod evicted, as `ringwise drain` does; its owner makes it again."""
     name = rig.pod_on(node)
-    isolated(rig, node)
+    isolate(rig, node)
     rig.change(name, deleting=True)
     rig.step()
     rig.recreate(name)
@@ -46,7 +47,7 @@ def pass_time(rig: Rig, seconds: int) -> list[Command]:
 
 def test_F4_isolation_alone_moves_nobody() -> None:
     rig = running(POD_LEVEL)
-    isolated(rig, *(f"n{number}" for number in range(1, 7)))
+    isolate(rig, *(f"n{number}" for number in range(1, 7)))
     assert deletions(pass_time(rig, 60)) == {}
     assert state_of(rig) is None
     assert len(rig.nodes_of("train")) == 4
@@ -54,7 +55,7 @@ def test_F4_isolation_alone_moves_nobody() -> None:
 
 def test_F4_a_fault_of_an_isolated_chip_counts_as_any_other() -> None:
     rig = running(POD_LEVEL)
-    isolated(rig, "n3")
+    isolate(rig, "n3")
     rig.step()
     name = rig.pod_on("n3")
     rig.sick("n3", 1)
@@ -96,7 +97,7 @@ def test_F4_a_drained_rank_0_takes_a_place_where_there_is_one_and_else_restarts_
     assert deletions(pass_time(rig, 30)) == {}
     assert rig.pods["train-0"].node == "n4"
     drain(rig, "n4")
-    isolated(rig, "n1", "n4")
+    isolate(rig, "n1", "n4")
     assert evicted(pass_time(rig, 3)) == {"train-1", "train-2"}
 
 
@@ -151,7 +152,7 @@ def test_F4_without_both_labels_a_drain_restarts_nothing(labels: dict[str, str])
 def test_F4_processes_that_fail_because_of_a_drain_use_no_retry_once() -> None:
     rig = running({**POD_LEVEL, "fault-retry-times": "1"}, nodes=5)
     name = rig.pod_on("n2")
-    isolated(rig, "n2")
+    isolate(rig, "n2")
     rig.change(name, deleting=True, phase="Failed", exit_code=143)
     rig.step()
     peer = rig.pod_on("n3")
@@ -186,5 +187,5 @@ def test_F1_a_drained_job_goes_on_under_the_next_leader() -> None:
     name = drain(rig, "n2")
     pass_time(rig, 6)
     other = rig.successor()
-    isolated(other, "n2")
+    isolate(other, "n2")
     assert evicted(pass_time(other, 14)) == {f"train-{index}" for index in range(4)} - {name}

@@ -11,9 +11,9 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.states import State
-from ringwise.state.model import DeviceReport, Isolation, Isolations, NodeReport, ReportedFault
+from ringwise.state.model import DeviceReport, Isolation, NodeReport, ReportedFault
 from tests.builders.records import record_with
-from tests.builders.values import SECOND, report
+from tests.builders.values import SECOND, isolated, report
 from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running, state_of
 from tests.scheduler.rig import PLAIN, Rig
 
@@ -180,7 +180,7 @@ def test_a_failed_pod_whose_node_is_gone_needs_no_retries(order: str) -> None:
 
 
 def isolate(rig: Rig, node: str) -> None:
-    rig.tell(Isolations((Isolation(node, by="ana"),)))
+    rig.tell(isolated(Isolation(node, by="ana")))
 
 
 def cordon(rig: Rig, node: str) -> None:

@@ -11,9 +11,9 @@ from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.scheduler.explain.closest_nodes import holders
-from ringwise.state.model import DeviceReport, Isolation, Isolations, ReportedFault
+from ringwise.state.model import DeviceReport, Isolation, ReportedFault
 from ringwise.topology.chips import chips_of
-from tests.builders.values import CHIP, report
+from tests.builders.values import CHIP, isolated, report
 from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, running
 from tests.scheduler.rig import Rig, gangs_may_end
 
@@ -68,8 +68,8 @@ def test_S9_its_node_is_not_held_for_the_healthy_pod_that_had_it() -> None:
     assert {*rig.nodes_of("other"), *rig.nodes_of("another")} == {first, second}
 
 
-@pytest.mark.parametrize("isolated", [False, True])
-def test_a_pod_is_not_evicted_for_one_that_would_not_get_its_chip(isolated: bool) -> None:
+@pytest.mark.parametrize("is_isolated", [False, True])
+def test_a_pod_is_not_evicted_for_one_that_would_not_get_its_chip(is_isolated: bool) -> None:
     rig = Rig(1, tiers=gangs_may_end())
     rig.priority("lower", 1)
     rig.priority("low", 2)
@@ -78,8 +78,8 @@ def test_a_pod_is_not_evicted_for_one_that_would_not_get_its_chip(isolated: bool
     rig.submit("second", chips=4, priority="low", preemptable=True)
     rig.run()
     chip = rig.places("first")["first-0"][1][0]
-    if isolated:
-        rig.tell(Isolations((Isolation("n1", f"Ascend910-{chip}", number=chip),)))
+    if is_isolated:
+        rig.tell(isolated(Isolation("n1", (f"Ascend910-{chip}",))))
     else:
         rig.tell(reported("n1", ReportedFault(chip, "8F19A000", "PreSeparateNPU")))
     rig.submit("urgent", chips=4, priority="high")

@@ -14,10 +14,10 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.faults.share_records import ShareRecords
-from ringwise.state.model import Isolation, Isolations, Owner, Queue
+from ringwise.state.model import Isolation, Owner, Queue
 from ringwise.state.vcjob import VcJob
 from tests.builders.records import record_with, with_entries
-from tests.builders.values import CHIP
+from tests.builders.values import CHIP, isolated
 from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import Rig, gangs_may_end, with_capacity
 
@@ -70,7 +70,7 @@ def cordoned(rig: Rig, node: str) -> None:
 
 
 def drained(rig: Rig, node: str) -> None:
-    rig.tell(Isolations((Isolation(node, reason="drain"),)))
+    rig.tell(isolated(Isolation(node, reason="drain")))
 
 
 def not_ready(rig: Rig, node: str) -> None:

@@ -67,6 +67,7 @@ def _none(_: dict[str, Any]) -> Iterator[_Part]:
 _PARTS: Mapping[tuple[str, str], Callable[[dict[str, Any]], Iterator[_Part]]] = {
     ("", "Pod"): _none,
     (SCHEDULING_GROUP, "PodGroup"): _none,
+    (OPERATOR_GROUP, "Isolation"): _none,
     (OPERATOR_GROUP, "NodeReservation"): _none,
     (BATCH_GROUP, "Job"): _of_tasks,
     **dict.fromkeys(REPLICATED_KINDS, _of_replicas),

@@ -70,7 +70,7 @@ from ringwise.messages.events import Event
 from ringwise.messages.move_plan import read_plan
 from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Pod, PodGroup, PriorityClass
+from ringwise.state.model import Isolation, Pod, PodGroup, PriorityClass
 from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import (
     ClusterObjects,
@@ -427,20 +427,17 @@ class LabServer:
         }
 
     def _isolate(self, action: str, request: IsolateRequest) -> Any:
-        live, text, chip = self.live, request.target, request.chip
+        live, text = self.live, request.target
         kind, name = named(text)
-        if action == "isolate" or all(one.target != text for one in live.isolations):
+        if action == "isolate" or all(one.target != text for one in live.cluster.all(Isolation)):
             target = find_target(live.view, text)
             kind, name = target.kind, target.name
-        if chip and kind != NODE:
-            raise ObjectRefusedError(f"a chip needs a node, and {text} is a {kind}")
         start = None if request.at is None else time_ahead(live, request.at)
-        wanted = isolation_of(kind, name, chip, by=request.by, reason=request.reason, start=start)
+        wanted = isolation_of(kind, name, *request.chips, by=request.by, reason=request.reason, start=start)
         changed = live.isolate(wanted, on=action == "isolate")
         return {
             "target": wanted.target,
             "title": wanted.title,
-            "chip": chip,
             "action": action,
             "changed": changed,
             "now": live.now,

@@ -27,14 +27,13 @@ from ringwise.device.simulated_kubelet import AdmissionError, Container, Simulat
 from ringwise.durations import time_text
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.containers import ContainerDevice, PodContainer
-from ringwise.embed.records import ISOLATIONS
 from ringwise.kubeclient.tasks import end
 from ringwise.manifests.config_maps.device_info import config_map_from_wire
-from ringwise.manifests.config_maps.isolation import entry_of, isolated_chips
+from ringwise.manifests.objects.isolations import isolated_chips, isolation_body
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.records import dataclass
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod
+from ringwise.state.model import DeviceReport, Isolation, Node, Pod
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
@@ -42,7 +41,6 @@ from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
     DEVICE_INFO_PREFIX,
     INFERENCE_CARD_LABEL,
-    ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     NPU,
 )
@@ -166,6 +164,7 @@ class _RunningNode:
         )
         self.kubelet = SimulatedKubelet(settings.plugin_folder, settings.pod_resources)
         self.plugin = NodePlugin(settings, driver, driver.chips(), MemoryClient(self.api), clock=clock)
+        self._isolations: dict[str, Isolation] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     def _heard(self, _change: str, plural: str, one: Object) -> None:
@@ -220,11 +219,13 @@ class _RunningNode:
 
     async def isolate(self, isolations: list[Isolation]) -> None:
         """Publish what is isolated on this node, and wait until the plugin knows it."""
-        data = dict(map(entry_of, isolations))
-        present = self.api.get("configmaps", KUBE_SYSTEM, ISOLATION_CONFIG_MAP)
-        if data != (present or {}).get("data", {}):
-            meta = {"namespace": KUBE_SYSTEM, "name": ISOLATION_CONFIG_MAP}
-            self.api.put("configmaps", {"metadata": meta, "data": data})
+        for name in self._isolations.keys() - {one.name for one in isolations}:
+            self.api.remove("isolations", "", name)
+        before, self._isolations = self._isolations, {one.name: one for one in isolations}
+        for one in isolations:
+            if one != before.get(one.name):
+                self.api.put("isolations", isolation_body(one))
+        if before != self._isolations:
             names = tuple(self.plugin.names.values())
             wanted = frozenset(isolated_chips(isolations, self._name, names))
             await _until(lambda: self.plugin.monitor.isolated == wanted)
@@ -351,15 +352,11 @@ class DevicePlugins:
             chips = mask_of(chip for chip, code in codes if code not in NETWORK_CODES)
             return report.unhealthy & chips, (report.network_unhealthy or 0) & ports
         # Broken before plugins ran, or not at all.
-        isolated = self._isolated(report.node)
-        whole = any(not one.chip for one in isolated)
-        away = -1 if whole else mask_of(one.number for one in isolated if one.number is not None)
+        away = self._cluster.nodes.isolated(report.node)
         return report.unhealthy & ~away, (report.network_unhealthy or 0)
 
     def _isolated(self, node: str) -> list[Isolation]:
-        every = self._cluster.get(Isolations, ISOLATIONS)
-        entries = every.entries if every is not None else ()
-        return [one for one in entries if one.node == node and one.start is None]
+        return [one for one in self._cluster.all(Isolation) if one.node == node and one.start is None]
 
     def forget(self, node: str) -> None:
         self._follow()

@@ -28,22 +28,22 @@ from ringwise.apps.suspension import (
     check_queue,
     not_suspendable,
 )
-from ringwise.apps.targets import replaces
 from ringwise.controller.machine import Controller
-from ringwise.durations import SECOND, earliest, time_text
+from ringwise.durations import SECOND, earliest
 from ringwise.embed.clock import ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import boards_asked, make_mixed_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.objects import ObjectTable
-from ringwise.embed.records import ISOLATIONS, PUBLISHED, ConfigMap, ObjectRefusedError, key_of
+from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, key_of
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
 from ringwise.manifests.accounts.ledger import AccountLedger
 from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.objects.isolations import isolate_changes, unisolate_changes
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages.events import ConfigurationSeen, JobCommand, LeaderRecordRead, MovePlanSeen
 from ringwise.messages.move_plan import MovePlan
@@ -56,7 +56,6 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import (
     DeviceReport,
     Isolation,
-    Isolations,
     Node,
     NodeReservation,
     Pod,
@@ -89,7 +88,6 @@ _WORDS = {
     "DeviceReport": "device report",
     "NodeReport": "node report",
     "SwitchTopology": "leaf switches",
-    "Isolations": "isolations",
     "MovePlan": "plan of moves",
     "NamespaceLimits": "limits of namespaces",
     "TopologyDiscovery": "discovery of HyperNodes",
@@ -443,7 +441,8 @@ class LiveLab:
     def delete(self, objects: Iterable[tuple[str, str]]) -> None:
         """Delete jobs (vcjobs, PodGroups with their pods, bare pods), then pods, queues, nodes and others."""
         self._catch_up()
-        by_kind: dict[str, list[str]] = {"job": [], "pod": [], "queue": [], "node": [], "reservation": []}
+        by_kind: dict[str, list[str]] = {"job": [], "pod": [], "queue": [], "node": []}
+        by_kind |= {"reservation": [], "isolation": []}
         for kind, key in objects:
             by_kind[kind].append(key)
         self._check_queues(by_kind["queue"], by_kind["job"])
@@ -453,6 +452,7 @@ class LiveLab:
             # The controller deletes the PodGroups of its jobs.
             self.turn()
         tables = {"pod": "Pod", "queue": "Queue", "node": "Node", "reservation": "NodeReservation"}
+        tables["isolation"] = "Isolation"
         for kind, table in tables.items():
             for key in by_kind[kind]:
                 self.cluster.delete(table, key)
@@ -513,15 +513,10 @@ class LiveLab:
             self.cluster.cordon(name, True)
         self.turn()
 
-    @property
-    def isolations(self) -> tuple[Isolation, ...]:
-        kept = self.cluster.get(Isolations, ISOLATIONS)
-        return kept.entries if kept is not None else ()
-
     def isolate(self, wanted: Isolation, *, on: bool) -> bool:
-        """Take something out of use, or give it back; False: it was so already."""
+        """Take something out of use, or back into use; False: it was so already."""
         self._catch_up()
-        changed = self._put_isolation(wanted, on)
+        changed = self._isolate(wanted, on)
         if changed:
             self.turn()
         return changed
@@ -530,21 +525,19 @@ class LiveLab:
         """Take all of them out of use at once."""
         self._catch_up()
         for one in wanted:
-            self._put_isolation(one, True)
+            self._isolate(one, True)
         self.turn()
 
-    def _put_isolation(self, wanted: Isolation, on: bool) -> bool:
-        self._check_chip(wanted.node, wanted.chip)
-        kept, key = self.isolations, (wanted.target, wanted.chip)
-        old = next((one for one in kept if (one.target, one.chip) == key), None)
-        if not replaces(wanted, old) if on else old is None:
-            return False
-        others = tuple(one for one in kept if one is not old)
-        made = replace(wanted, at=time_text(self.cluster.now))
-        self.cluster.submit(Isolations((*others, made) if on else others))
-        if wanted.node:
-            self.cluster.nodes.isolation_changed(wanted.node, self.cluster.now)
-        return True
+    def _isolate(self, wanted: Isolation, on: bool) -> bool:
+        self._check_chips(wanted.node, wanted.chips)
+        existing = self.cluster.all(Isolation)
+        changes = isolate_changes(existing, wanted) if on else unisolate_changes(existing, wanted)
+        for name, one in changes.items():
+            if one is None:
+                self.cluster.delete("Isolation", name)
+            else:
+                self.cluster.submit(one)
+        return bool(changes)
 
     def reserve(self, wanted: NodeReservation) -> None:
         """Raises NotReservableError."""
@@ -560,13 +553,14 @@ class LiveLab:
             raise unknown_reservation(name, [one.name for one in self.cluster.all(NodeReservation)])
         self.turn()
 
-    def _check_chip(self, name: str, chip: str) -> None:
+    def _check_chips(self, name: str, chips: Iterable[str]) -> None:
         """Raises ObjectRefusedError for a chip that the node does not have."""
         node = self.cluster.get(Node, name)
         capacity = node.chips_capacity if node is not None else {}
         known = [chip_names(resource, (at,)) for resource, count in capacity.items() for at in range(count)]
-        if chip and chip not in known:
-            raise ObjectRefusedError(f"{name} has no chip {chip}; it has {', '.join(known) or 'none'}")
+        for chip in chips:
+            if chip not in known:
+                raise ObjectRefusedError(f"{name} has no chip {chip}; it has {', '.join(known) or 'none'}")
 
     def evict(self, pods: Iterable[str]) -> None:
         """Delete pods by key, with their grace: their owners create them again."""

@@ -23,9 +23,9 @@ class NodeRequest(_Request):
 
 class IsolateRequest(_Request):
     target: str
-    chip: str
-    by: str
-    reason: str
+    chips: list[str] = []
+    by: str = ""
+    reason: str = ""
     at: str | None = None
 
 

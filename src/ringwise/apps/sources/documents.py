@@ -57,7 +57,7 @@ from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.names import UnknownNameError, find_key, qualified
 from ringwise.views.place import job_class, pods_of_job, sub_group_fields
 from ringwise.views.reservations import reservation_documents
-from ringwise.views.topology import topology_document
+from ringwise.views.topology import isolation_documents, topology_document
 from ringwise.wellknown import RINGWISE_PREFIX
 
 if TYPE_CHECKING:
@@ -465,6 +465,11 @@ FINDERS = {
                 for name, problem in answers.objects.view.cluster.node_reservations.problems.items()
             ]
         },
+    ),
+    "isolation": Finder(
+        lambda objects: list(objects.view.cluster.isolations),
+        lambda answers, _choice: isolation_documents(answers.objects.view, answers.now),
+        has_now=True,
     ),
     "hypernode": Finder(lambda objects: _names_of(objects.view.hyper_nodes), _hyper_nodes, _hyper_node),
 }

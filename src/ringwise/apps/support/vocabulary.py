@@ -84,15 +84,22 @@ _RECORD_KEYS = """
 """
 #: Names in the leader record (F1): its tables, and the fields of their entries.
 _TABLE_KEYS = """
-    accepted again allowed annotations at awaited back block blocked borrowing-pods by cause clocks compressed
-    cool-downs cost counted cpu_milli created deleting_since deletions drained ended-moves entries evict
-    evicting excused expires extended external failed fault-jobs faulty first forced generation gone
-    hardware_broke held hot_switch id key last last_gone leaving leaving-pods lent level load loads lost made
-    missing most moved moved-jobs moved_names moves nodereservations nominated old outcome overruns owner plan
-    pod-queues pods_owner position preemptions previous-placements rank ranks reason recovery rejected-pods
-    reservations reserved-quota resource restarts retries room room_loads run-times saving selector sent since
-    start started starts state suspended target told_to_exit tolerated-faults type uid unreachable until used
-    used_retry users version warned why
+    accepted again allowed annotations at awaited back block blocked borrowing-pods by cause chips clocks
+    compressed cool-downs cost counted cpu_milli created deleting_since deletions drained ended-moves
+    entries evict evicting excused expires extended external failed failed-vnpus fault-jobs faulty first
+    forced generation gone hardware_broke held hot_switch id ignored isolations key last last_gone leaving
+    leaving-pods lent level load loads lost made missing most moved moved-jobs moved_names moves
+    nodereservations nominated old outcome overruns owner plan pod-queues pods_owner position preemptions
+    previous-placements rank ranks reason recovery rejected-pods reservations reserved-quota resource
+    restarts retries room room_loads run-times saving selector sent since start started starts state
+    suspended target told_to_exit tolerated-faults type uid unreachable until used used_retry users
+    version warned why
+"""
+
+#: Types of conditions of custom resources of ours, and their reasons.
+_CONDITIONS = """
+    Accepted Active ChipNotFound EndInPast Ended LeafSwitchNotFound NodeNotFound NotAccepted NotStarted
+    Overlaps Started SuperPodNotFound TooManyReservations
 """
 
 
@@ -108,7 +115,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def vocabulary(catalog: BoardCatalog) -> frozenset[str]:
     """`catalog`: the boards of one's own are no secret either, where they were given."""
-    texts: list[str] = f"{_KUBERNETES}{_HUAWEI}{_RINGWISE}{_RECORD_KEYS}{_TABLE_KEYS}".split()
+    texts: list[str] = f"{_KUBERNETES}{_HUAWEI}{_RINGWISE}{_RECORD_KEYS}{_TABLE_KEYS}{_CONDITIONS}".split()
     for name, value in vars(wellknown).items():
         if name.isupper():
             texts += _texts(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,7 +231,7 @@ def delete_command(
 def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
     """What `delete -f` deletes: (kind, key). Pods and PodGroups of a vcjob go with it."""
     from ringwise.cli.inputs import load_bundle
-    from ringwise.state.model import Isolations, PriorityClass
+    from ringwise.state.model import Isolation, NodeReservation, PriorityClass
     from ringwise.topology.switches import SwitchTopology
 
     bundle = load_bundle(files, keep_going=False, may_skip=False)
@@ -250,12 +249,14 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
             found.append(("pod", pod.key))
     found += [("queue", queue.name) for queue in bundle.queues if queue.name != "default"]
     found += [("node", node.name) for node in bundle.nodes]
-    stored: tuple[type, ...] = (PriorityClass, SwitchTopology, Isolations)
+    found += [("reservation", one.name) for one in bundle.of(NodeReservation)]
+    found += [("isolation", one.name) for one in bundle.of(Isolation)]
+    stored: tuple[type, ...] = (PriorityClass, SwitchTopology)
     staying = len(bundle.config_maps) + sum(len(bundle.of(kind)) for kind in stored)
     if staying:
         complain(f"note: ConfigMaps and PriorityClasses stay in the lab: {staying}")
     if not found:
-        raise stop("ringwise: the files hold no job, pod, queue or node")
+        raise stop("ringwise: the files have no object that can be deleted")
     return found
 
 
@@ -288,7 +289,7 @@ def _cordon(action: str, node: str, output: str, options: dict[str, Any]) -> Non
         with lab_client(options["lab"], action, hint=in_cluster_hint()) as client:
             document: NodeChangeDocument = client.do(action, node=node)
     else:
-        from ringwise.apps.chips import cordon
+        from ringwise.apps.live_isolations import cordon
 
         with talking_to_cluster(), spinner(action):
             cordon(access, node, on=action == "cordon")
@@ -305,9 +306,7 @@ def _cordon(action: str, node: str, output: str, options: dict[str, Any]) -> Non
 _isolating = with_options(
     (
         click.argument("target", metavar="NODE|switch/ADDRESS|superpod/ID"),
-        click.argument("chip", required=False, default=""),
-        click.option("--reason", required=True, help="Why; it is kept and shown."),
-        click.option("--by", default=getpass.getuser, show_default="you", help="Who does it."),
+        click.argument("chips", nargs=-1, metavar="[CHIP...]"),
         target_options,
         *namespace_options,
     )
@@ -316,50 +315,45 @@ _isolating = with_options(
 
 @click.command("isolate")
 @_isolating
-def isolate_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
-    """Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.
+@click.option("--reason", required=True, metavar="TEXT", help="Reason to record in the Isolation.")
+def isolate_command(target: str, chips: tuple[str, ...], reason: str, **options: Any) -> None:
+    """Take CHIPs (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.
 
-    Pods that use it keep it; no new pod gets it.
+    Pods that use them keep them; no new pod gets them.
     """
-    what = _what(target, chip)
-    changed = _isolate("isolate", target, chip, by, reason, options)
+    what, changed = _isolate("isolate", target, chips, reason, options)
     click.echo(f"{what} isolated" if changed else f"{what} is isolated already")
 
 
 @click.command("unisolate")
 @_isolating
-def unisolate_command(target: str, chip: str, reason: str, by: str, **options: Any) -> None:
-    """Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD."""
-    what = _what(target, chip)
-    changed = _isolate("unisolate", target, chip, by, reason, options)
-    click.echo(f"{what} released" if changed else f"{what} is not isolated")
+def unisolate_command(target: str, chips: tuple[str, ...], **options: Any) -> None:
+    """Take back into use what was isolated: CHIPs of NODE, NODE, a leaf switch or a SuperPoD."""
+    what, changed = _isolate("unisolate", target, chips, "", options)
+    click.echo(f"{what} is not isolated any more" if changed else f"{what} is not isolated")
 
 
-def _isolate(action: str, target: str, chip: str, by: str, reason: str, options: dict[str, Any]) -> bool:
+def _isolate(
+    action: str, target: str, chips: tuple[str, ...], reason: str, options: dict[str, Any]
+) -> tuple[str, bool]:
+    """What it is about, in words, and whether it changed."""
+    from ringwise.apps.targets import NODE, Target, isolation_of, named
+
+    kind, name = named(target)
+    try:
+        wanted = isolation_of(kind, name, *chips, reason=reason)
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from None
+    what = str(Target(kind, name, ())) if not chips else f"chip {', '.join(chips)} of {NODE} {name}"
     access = target_cluster(options)
     if access is None:
         with lab_client(options["lab"], "asking the lab", hint=in_cluster_hint()) as client:
-            answer = client.do(action, target=target, chip=chip, by=by, reason=reason)
-            return bool(answer["changed"])
-    from ringwise.apps.chips import isolate, unisolate
-    from ringwise.apps.targets import isolation_of, named
+            answer = client.do(action, target=target, chips=chips, by=getpass.getuser(), reason=reason)
+            return what, bool(answer["changed"])
+    from ringwise.apps.live_isolations import isolate, unisolate
 
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    wanted = isolation_of(*named(target), chip, by=by, at=now, reason=reason)
     with talking_to_cluster(), spinner(action):
-        return (isolate if action == "isolate" else unisolate)(access, wanted)
-
-
-def _what(target: str, chip: str) -> str:
-    from ringwise.apps.targets import NODE, Target, named
-    from ringwise.manifests.objects.chips import chip_of
-
-    kind, name = named(target)
-    if chip and kind != NODE:
-        raise click.UsageError(f"CHIP: goes with a node, and {target} is a {kind}")
-    if chip and chip_of(chip) is None:
-        raise click.UsageError(f"CHIP: must be a chip's name like Ascend910-3, got {chip!r}")
-    return f"chip {chip} of node {name}" if chip else str(Target(kind, name, ()))
+        return what, (isolate if action == "isolate" else unisolate)(access, wanted)
 
 
 @click.command("advance", context_settings={"ignore_unknown_options": True})

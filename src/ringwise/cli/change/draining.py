@@ -213,15 +213,15 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
     from ringwise.durations import time_text
 
     with lab_client(lab, "asking the lab", hint=in_cluster_hint()) as client:
-        answer = client.do("isolate", target=target, chip="", by=getpass.getuser(), reason="drain", at=at)
+        answer = client.do("isolate", target=target, by=getpass.getuser(), reason="drain", at=at)
         when = time_text(answer["start"])
         if not wait:
             here = f" --lab {shlex.quote(str(lab))}" if lab else ""
-            undo = f"ringwise unisolate {answer['target']} --reason TEXT{here}"
+            unisolate = f"ringwise unisolate {answer['target']}{here}"
             lines = [
                 f"{answer['title']} takes only jobs that end before {when}",
                 f"to drain it then: ringwise drain {answer['target']}{here}",
-                f"to cancel that, or to undo it later: {undo}",
+                f"to cancel that, or to undo it later: {unisolate}",
             ]
             show_text(answer, output, "\n".join(lines))
             return False
@@ -268,10 +268,10 @@ def _drain_cluster(
     output: str,
     options: dict[str, Any],
 ) -> None:
-    from ringwise.apps.chips import isolate
     from ringwise.apps.drain import drain, left_of, objects_of
     from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster
     from ringwise.apps.lab.queries import drain_document
+    from ringwise.apps.live_isolations import isolate
     from ringwise.apps.sources.cluster import read_live
     from ringwise.apps.targets import NODE, find_target, isolation_of, moment
     from ringwise.durations import time_text
@@ -292,21 +292,19 @@ def _drain_cluster(
         affected = drain_document(objects, target, left, of_cluster=True)
     going = before_draining(affected, yes) if start is None else []
     command = target if found.kind == NODE else f"{found.kind}/{found.name}"
-    entry = isolation_of(
-        found.kind, found.name, by=getpass.getuser(), at=time_text(now), reason="drain", start=start
-    )
+    entry = isolation_of(found.kind, found.name, reason="drain", start=start)
     with talking_to_cluster():
         changed = isolate(access, entry)
     given = [f" --{name} {shlex.quote(options[name])}" for name in ("kubeconfig", "context") if options[name]]
     again = f"kubectl ringwise drain {command}{''.join(given)}"
-    undo = f"kubectl ringwise unisolate {command} --reason TEXT{''.join(given)}"
+    unisolate = f"kubectl ringwise unisolate {command}{''.join(given)}"
     if start is not None:
         if not changed:
             complain(f"note: {found} is isolated already, or has a drain at that time")
         lines = [
             f"{found} takes only jobs that end before {time_text(start)}",
             f"to drain it then: {again}",
-            f"to cancel that, or to undo it later: {undo}",
+            f"to cancel that, or to undo it later: {unisolate}",
         ]
         show_text(_change(found, [], at=time_text(start)), output, "\n".join(lines))
         return
@@ -319,7 +317,7 @@ def _drain_cluster(
     views = [view for view in views if view.key in going]
     try:
         with (
-            talking_to_cluster(f"{found} stays isolated; {undo}"),
+            talking_to_cluster(f"{found} stays isolated; {unisolate}"),
             spinner(f"draining {found}") as show_progress,
         ):
             done = drain(access, views, found.nodes, timeout, show_progress)
@@ -327,14 +325,14 @@ def _drain_cluster(
         raise stop(
             f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
             f"to go on: {again}",
-            f"to give up: {undo}",
+            f"to give up: {unisolate}",
             code=ExitCode.INTERRUPTED,
         ) from None
     done.problems += [f"{key}: not evicted; its pods came meanwhile, run it again" for key in late]
     done.problems += [f"{key}: not evicted" for key in stay]
     complain(*done.problems)
     lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
-    lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {undo}"]
+    lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {unisolate}"]
     code = ExitCode.FAILED if done.problems else ExitCode.OK
     show_text(_change(found, done.evicted), output, "\n".join(lines), code)
 

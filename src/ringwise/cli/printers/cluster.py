@@ -31,6 +31,7 @@ from ringwise.views.documents.cluster import (
 )
 from ringwise.views.documents.hyper_nodes import HyperNodeFields
 from ringwise.views.documents.reservations import ReservationFields
+from ringwise.views.documents.topology import IsolationFields
 
 _COLOURS = {
     "Running": "green",
@@ -224,6 +225,18 @@ def draw_reservations(
             jobs += f" and {more} more" if more > 0 else ""
             still = "still on its nodes" if one["start"] <= now else "not known to end before it begins"
             print_line(console, Text(one_line(f"{one['name']}: jobs of others {still}: {jobs}")))
+
+
+def draw_isolations(console: Console, shown: Sequence[IsolationFields], now: int, only: Only = None) -> None:
+    columns = ("isolation", "target", "state", "by")
+    table = Table([Column(name, moves=name == "state") for name in columns], note="reason")
+    for one in shown:
+        state = "isolated"
+        if one["start"] is not None:
+            state = f"drain {'since' if one['start'] <= now else 'at'} {time_text(one['start'])}"
+        target = " ".join((one["target"], *one["chips"]))
+        table.add(one["name"], target, state, one["by"] or "-", note=one["reason"])
+    table.print(console, only)
 
 
 def _reserved(one: ReservationFields, now: int) -> str:

@@ -12,6 +12,7 @@ from ringwise.cli.printers.cluster import (
     amounts_text,
     draw_chips,
     draw_hyper_nodes,
+    draw_isolations,
     draw_jobs,
     draw_nodes,
     draw_pods,
@@ -69,5 +70,6 @@ DRAWINGS = {
     ),
     "chip": Drawing(draw_chips),
     "reservation": Drawing(draw_reservations),
+    "isolation": Drawing(draw_isolations),
     "hypernode": Drawing(draw_hyper_nodes, print_hyper_node),
 }

@@ -306,8 +306,8 @@ def find_cluster(options: dict[str, Any]) -> Access:
 @contextmanager
 def talking_to_cluster(hint: str = "", unreachable: int = ExitCode.FAILED) -> Iterator[None]:
     """What goes wrong with a cluster is one line, followed by what is left to do."""
-    from ringwise.apps.chips import ChipsError
     from ringwise.apps.live import NothingReadableError
+    from ringwise.apps.live_isolations import ChipsError
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.credentials import KubeConfigError
 

@@ -11,8 +11,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from ringwise.grammar import counted
 from ringwise.kube.watch.invalid_objects import UNNAMED, InvalidObjects
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for
@@ -38,15 +36,6 @@ MAX_PROBLEMS = 20
 WATCH_BATCH_INTERVAL = 0.02
 
 Sink = Callable[[list[Event]], None]
-
-
-class _ServedKind(msgspec.Struct):
-    name: str = ""
-    verbs: list[str] = []
-
-
-class _ServedKinds(msgspec.Struct):
-    resources: list[_ServedKind] = []
 
 
 @dataclass(slots=True)
@@ -212,16 +201,8 @@ class Reflector(ListWatch):
 
     async def _remove_deleted(self) -> bool:
         """Remove objects of a retained kind, unless its CRD is being deleted, which deletes all of them."""
-        resource = self.target.resource
-        try:
-            answer = await self._client.request("GET", resource.root)
-            kinds = msgspec.json.decode(answer, type=_ServedKinds).resources
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            kinds = []
         # Those of a CRD that is being deleted cannot be created any more.
-        if not any(one.name == resource.plural and "create" in one.verbs for one in kinds):
+        if not await self._client.can_create(self.target.resource):
             self._deleted.clear()
             self._not_served()
             return False

@@ -21,6 +21,7 @@ from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.duplicate_addresses import DuplicateAddresses
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.hyper_node_events import HyperNodeEvents
+from ringwise.scheduler.core.isolation_events import IsolationEvents
 from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.limit_waits import LimitWaits
@@ -108,6 +109,7 @@ def build_components(
         (
             turns,
             ReservationExpiry(context),
+            IsolationEvents(context),
             NodeReservationEvents(context),
             bindings,
             # Before those that look for pods on faulty hardware: what is not bound yet is given back.

@@ -9,7 +9,6 @@ from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import ContextUser, Handlers
 from ringwise.state.allocation_modes import NodeMode
-from ringwise.state.model import Isolations
 
 
 class NodeEvents(ContextUser):
@@ -21,7 +20,6 @@ class NodeEvents(ContextUser):
             ev.ReportGone: self._report_gone,
             ev.NodeReportSeen: self._node_report_seen,
             ev.NodeReportGone: self._node_report_gone,
-            ev.IsolationsSeen: self._isolations_seen,
             ev.TopologySeen: self._topology_seen,
         }
 
@@ -32,8 +30,6 @@ class NodeEvents(ContextUser):
         yield from map(ev.NodeReportSeen, state.health.reports)
         if topology.switch_topology is not None or topology.topology_problem is not None:
             yield ev.TopologySeen(topology.switch_topology, topology.topology_problem)
-        if state.isolations:
-            yield ev.IsolationsSeen(Isolations(state.isolations))
 
     def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
         known = event.node.name in self._state.node_id
@@ -84,11 +80,6 @@ class NodeEvents(ContextUser):
     def _health_changed(self, node: str, trigger: Trigger, now: int) -> None:
         self._notify(ie.NodeChanged(node), now)
         self._cluster_changed(trigger, now)
-
-    def _isolations_seen(self, event: ev.IsolationsSeen, now: int) -> None:
-        self._state.put_isolations(event.isolations)
-        self._notify(event, now)
-        self._cluster_changed(Trigger.HEALTH_CHANGED, now)
 
     def _cluster_changed(self, trigger: Trigger, now: int) -> None:
         self._topology.nodes_changed()

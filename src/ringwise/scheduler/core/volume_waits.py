@@ -104,7 +104,7 @@ class VolumeWaits(Component):
             ev.ClaimFailed: self._claim_failed,
             ev.PodGroupGone: lambda event, now: self._break_off(event.key, "its PodGroup was deleted"),
             ie.NodeChanged: self._node_changed,
-            ev.IsolationsSeen: lambda event, now: self._look_at_all(),
+            **dict.fromkeys((ev.IsolationSeen, ev.IsolationGone), lambda event, now: self._look_at_all()),
             ie.PodChanged: self._pod_changed,
             ie.PodRemoved: self._pod_removed,
             ie.BindingFailed: lambda event, now: self._look_at(event.job.key),

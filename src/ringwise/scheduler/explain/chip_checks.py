@@ -75,28 +75,33 @@ def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
 def _isolations(view: SchedulerView) -> Iterator[Finding]:
     """What an operator took out of use; that may have been forgotten."""
     state = view.cluster
-    members = Counter(one for number in state.known_nodes() for one in state.isolations_of(number))
-    for one in sorted(state.isolations, key=lambda one: (natural_key(one.target), one.chip)):
+    concerned = (
+        {one.name for one in state.isolations_of(number)} if state.isolations else ()
+        for number in state.known_nodes()
+    )
+    nodes_of = Counter(name for names in concerned for name in names)
+    for one in sorted(state.isolations.values(), key=lambda one: natural_key(f"{one.target} {one.name}")):
         by = f" by {one.by}" if one.by else ""
-        at = f" at {one.at}" if one.at else ""
+        at = f" at {time_text(one.created)}" if one.created else ""
         why = f": {one.reason}" if one.reason else ""
-        chip = f" {one.chip}" if one.chip else ""
+        members = nodes_of[one.name]
         kind = "leaf switch" if one.switch else "SuperPoD" if one.superpod else "node"
-        gone = "" if members[one] else f"; there is no such {kind}"
-        nodes, done = counted(members[one], "node"), "is repaired"
-        what = f"{one.chip or 'the whole node'} was isolated"
+        gone = "" if members else f"; there is no such {kind}"
+        nodes, done = counted(members, "node"), "is repaired"
+        what = f"{', '.join(one.chips) or 'the whole node'} {agrees(len(one.chips), 'was', 'were')} isolated"
         if not one.node:
-            what = f"its {nodes} {agrees(members[one], 'was', 'were')} isolated"
+            what = f"its {nodes} {agrees(members, 'was', 'were')} isolated"
         if one.start is not None:
             of = "" if one.node else f" of its {nodes}"
             what = f"a drain{of} from {time_text(one.start)} on, announced"
             why, done = "", "is done"
+        ignored = f"; fields {', '.join(one.ignored)} are unknown and ignored" if one.ignored else ""
         yield Finding(
-            NOTE,
+            WARNING if ignored else NOTE,
             "isolated",
             f"node {one.node}" if one.node else one.title,
-            f"{what}{by}{at}{why}{gone}",
-            f"when it {done}: ringwise unisolate {one.target}{chip} --reason TEXT",
+            f"{what}{by}{at}{why}{gone}{ignored}",
+            f"when it {done}: ringwise unisolate {' '.join((one.target, *one.chips))}",
         )
 
 

@@ -242,15 +242,15 @@ def reservation_fixes(search: FixSearch) -> Iterator[Fix]:
 def _release_text(entries: Sequence[Isolation]) -> str:
     """One command for each target; chips count only where their node stays in use."""
     whole = [one for one in entries if not one.chip]
-    chips = [one.chip for one in entries if one.chip]
+    chips = list(dict.fromkeys(one.chip for one in entries if one.chip))
     if not whole:
         what = f"{joined(chips)} of {entries[0].node}"
-        commands = [f"{entries[0].node} {chips[0] if len(chips) == 1 else 'CHIP'}"]
+        commands = [f"{entries[0].node} {' '.join(chips)}"]
     else:
         what = joined([one.title for one in whole])
         commands = [one.target for one in whole]
-    shown = " and ".join(f"`ringwise unisolate {command} --reason TEXT`" for command in commands)
-    return f"if {what} were released ({shown})"
+    shown = " and ".join(f"`ringwise unisolate {command}`" for command in commands)
+    return f"if {what} were not isolated ({shown})"
 
 
 def _repaired_node(search: FixSearch, miss: ClosestNode) -> tuple[Node, str] | None:

@@ -29,7 +29,6 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import (
-    Isolations,
     NetworkTopology,
     Node,
     NodeReservations,
@@ -408,12 +407,14 @@ class WhatIf:
     def released(self, node: int) -> Iterator[None]:
         """Inside, neither the node nor a chip of it is isolated, nor its leaf switch or SuperPoD."""
         state = self._state
-        before, gone = Isolations(state.isolations), set(state.isolations_of(node))
-        state.put_isolations(Isolations(tuple(one for one in before.entries if one not in gone)))
+        before = {one.name: state.isolations[one.name] for one in state.isolations_of(node)}
+        for name in before:
+            state.put_isolation(name, None)
         try:
             yield
         finally:
-            state.put_isolations(before)
+            for name, one in before.items():
+                state.put_isolation(name, one)
 
     @contextmanager
     def unreserved(self, name: str) -> Iterator[None]:

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import NodeChipsFields
-from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.common import More, Nanoseconds
 from ringwise.views.documents.reservations import ReservationFields
 
 
@@ -93,14 +93,27 @@ class PicturesFields(TypedDict):
 class IsolationFields(TypedDict):
     """What an operator took out of use, or will drain."""
 
+    name: str
     target: Annotated[str, Meta(description="As commands take it.")]
-    title: Annotated[str, Meta(description="The same in a sentence.")]
-    by: str
+    chips: Annotated[list[str], Meta(description="Empty: all chips.")]
+    title: Annotated[str, Meta(description="The target in a sentence.")]
+    state: Annotated[str, Meta(description="ahead or current.")]
+    by: Annotated[str, Meta(description="The user who created it; empty if admission did not record it.")]
+    at: Annotated[str, Meta(description="When it was created.")]
     reason: str
     start: Annotated[
         Nanoseconds | None,
         Meta(description="When a drain with a time begins or began; null: out of use at once."),
     ]
+
+
+class IsolationsDocument(TypedDict):
+    """What operators took out of use, or will drain."""
+
+    schema: Literal["ringwise.io/isolations/v1"]
+    now: Nanoseconds
+    isolations: list[IsolationFields]
+    more: NotRequired[More]
 
 
 class TopologyDocument(TypedDict):

@@ -1,0 +1,128 @@
+"""Cordons and Isolations in a cluster, written with the rights of the user."""
+
+from __future__ import annotations
+
+from ringwise.apps.live import NothingReadableError, read_cluster
+from ringwise.apps.loaded_cluster import from_bundle
+from ringwise.apps.targets import UnknownTargetError, find_target
+from ringwise.kubeclient.client import MAX_CONFLICTS, PAGE_SIZE, ApiError, Client, IgnoredStatus, run
+from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.list_watch import page_reader, raw_page
+from ringwise.kubeclient.resources import NODES, Resource
+from ringwise.manifests.objects.isolations import (
+    IsolationWire,
+    isolate_changes,
+    isolation_body,
+    isolation_from_wire,
+    unisolate_changes,
+)
+from ringwise.manifests.settings.boards import shipped_catalog
+from ringwise.manifests.text.errors import Findings
+from ringwise.state.model import Isolation
+from ringwise.wellknown import ISOLATIONS
+
+_RESOURCE = Resource(*ISOLATIONS)
+
+
+class ChipsError(Exception):
+    """What a person asked for is not possible; one line."""
+
+
+def isolate(access: Access, wanted: Isolation) -> bool:
+    """Take something out of use; False if it was so already."""
+
+    async def change(client: Client) -> bool:
+        await (_check_node(client, wanted.node) if wanted.node else _check_group(client, wanted.target))
+        return await _change(client, wanted, on=True)
+
+    return run(access, change)
+
+
+def unisolate(access: Access, wanted: Isolation) -> bool:
+    """Take back into use what was isolated; False if it was not."""
+
+    async def change(client: Client) -> bool:
+        changed = await _change(client, wanted, on=False)
+        if not changed and wanted.node:
+            # A name that was mistyped is an error; a node that does not exist can be unisolated all the same.
+            await _check_node(client, wanted.node)
+        return changed
+
+    return run(access, change)
+
+
+def cordon(access: Access, node: str, *, on: bool) -> None:
+    """Mark a node as unschedulable or schedulable, as kubectl does. Raises ChipsError."""
+    body = {"spec": {"unschedulable": on or None}}
+    with IgnoredStatus(404):
+        run(access, lambda client: client.patch(NODES, None, node, body))
+        return
+    raise ChipsError(f"there is no node {node}")
+
+
+async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
+    """If another client writes meanwhile, the Isolations are read and changed again."""
+    conflicts = 0
+    while True:
+        existing = await _isolations(client)
+        found = [one for one, _ in existing.values()]
+        changes = isolate_changes(found, wanted) if on else unisolate_changes(found, wanted)
+        try:
+            for name, one in changes.items():
+                if one is None:
+                    await client.delete(_RESOURCE, None, name)
+                elif name not in existing:
+                    await client.create(_RESOURCE, None, _without_nulls(isolation_body(one)))
+                else:
+                    body = {**isolation_body(one), "metadata": {"resourceVersion": existing[name][1]}}
+                    await client.patch(_RESOURCE, None, name, body)
+            return bool(changes)
+        except ApiError as error:
+            conflicts += 1
+            if error.status != 409 or conflicts == MAX_CONFLICTS:
+                raise
+
+
+async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
+    """Each with its version, by name. One that cannot be read is left alone."""
+    found: dict[str, tuple[Isolation, str]] = {}
+    try:
+        async for page in client.pages(_RESOURCE.path(), {}, PAGE_SIZE, page_reader(IsolationWire)):
+            for wire in page.items or ():
+                findings = Findings(ISOLATIONS.kind)
+                one = isolation_from_wire(wire, findings)
+                if not findings.errors and wire.metadata is not None:
+                    found[one.name] = one, wire.metadata.resource_version or ""
+    except ApiError as error:
+        if error.status == 404:
+            raise ChipsError("the API server does not serve Isolations; install the Helm chart") from None
+        raise
+    return found
+
+
+def _without_nulls(body: dict[str, object]) -> dict[str, object]:
+    spec = body["spec"]
+    assert isinstance(spec, dict)
+    return {**body, "spec": {key: value for key, value in spec.items() if value is not None}}
+
+
+async def _check_group(client: Client, target: str) -> None:
+    """A leaf switch or a SuperPoD is known from the objects of the cluster."""
+    try:
+        live = await read_cluster(client)
+        find_target(
+            from_bundle(live.bundle, live.configuration, shipped_catalog(), decide=False).view, target
+        )
+    except (NothingReadableError, UnknownTargetError) as problem:
+        raise ChipsError(str(problem)) from None
+
+
+async def _check_node(client: Client, node: str) -> None:
+    """By a list: readers of the cluster may list nodes, and need no other verb for this."""
+    # These signs are none of a node's name, and have a meaning in a selector.
+    if not any(sign in node for sign in ",=!\\"):
+        selected = {"fieldSelector": f"metadata.name={node}"}
+        async for page in client.pages(NODES.path(), selected, 1, raw_page):
+            if page.items:
+                return
+    raise ChipsError(f"there is no node {node}")

@@ -1,0 +1,146 @@
+"""Isolations: chips, nodes, leaf switches and SuperPoDs that operators took out of use."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ringwise.manifests.objects.chips import chip_of
+from ringwise.manifests.objects.metadata import identity, time_of
+from ringwise.manifests.objects.node_reservations import ConditionListWire, VersionedMeta
+from ringwise.manifests.text.checking import checked, no_hook
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.quantities import rfc3339
+from ringwise.manifests.text.wire import WireStruct
+from ringwise.state.model import Isolation
+from ringwise.wellknown import ISOLATIONS, USER
+
+#: Chips that one of them names, and characters of a name of an object.
+MAX_CHIPS = 64
+MAX_NAME = 253
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", re.ASCII)
+
+
+class IsolationSpec(WireStruct):
+    node: str | None = None
+    chips: list[str] | None = None
+    leaf_switch: str | None = None
+    super_pod: int | None = None
+    start_time: str | None = None
+    reason: str | None = None
+
+
+class IsolationWire(WireStruct):
+    metadata: VersionedMeta | None = None
+    spec: Any = None
+    status: ConditionListWire | None = None
+
+
+def isolation_from_wire(wire: IsolationWire, found: Findings) -> Isolation:
+    """A field of a newer version is ignored: what is isolated stays isolated after a rollback."""
+    who = identity(wire.metadata, ISOLATIONS.kind, found, namespaced=False)
+    plain = wire.spec or {}
+    spec = checked(plain, IsolationSpec, "spec", found, no_hook)
+    if spec is None:
+        return Isolation(name=who.name)
+    one = Isolation(
+        spec.node or "",
+        tuple(spec.chips or ()),
+        spec.leaf_switch or "",
+        spec.super_pod,
+        None if spec.start_time is None else time_of(spec.start_time, "spec.startTime", found),
+        spec.reason or "",
+        who.annotations.get(USER, ""),
+        who.name,
+        who.created,
+        (wire.metadata.generation if wire.metadata is not None else None) or 0,
+        tuple(sorted(plain.keys() - set(IsolationSpec.__struct_encode_fields__))),
+    )
+    for field, problem in _problems_of(one, spec):
+        found.add_error(field, problem)
+    return one
+
+
+def _problems_of(one: Isolation, spec: IsolationSpec) -> Iterable[tuple[str, str]]:
+    """The rules of the schema: the fields that are wrong, each with what is allowed."""
+    if len(one.name) > MAX_NAME or not _NAME.fullmatch(one.name):
+        allowed = "lower-case letters and digits, with '-' and '.' between them"
+        yield "metadata.name", f"must have at most {MAX_NAME} {allowed}"
+    if bool(one.node) + bool(one.switch) + (one.superpod is not None) != 1:
+        yield "spec", "must have exactly one of node, leafSwitch, superPod"
+    if spec.chips is not None and not (one.node and one.chips):
+        yield "spec.chips", "must not be empty, and requires node"
+    if len(one.chips) > MAX_CHIPS or len(set(one.chips)) < len(one.chips):
+        yield "spec.chips", f"must have at most {MAX_CHIPS} names, each once"
+    for chip in one.chips:
+        if chip_of(chip) is None:
+            yield "spec.chips", f'must be names of chips like Ascend910-3, got "{chip[:MAX_NAME]}"'
+    if one.superpod is not None and one.superpod < 0:
+        yield "spec.superPod", "must be 0 or more"
+
+
+def isolation_name(one: Isolation) -> str:
+    """The name that our commands give it: the same target and chips have the same name."""
+    target = one.target.replace("/", "-") + "".join(f"-{chip}" for chip in one.chips).lower()
+    if _NAME.fullmatch(target) and len(target) <= MAX_NAME:
+        return target
+    digest = hashlib.sha256(target.encode()).hexdigest()[:8]
+    return f"{re.sub('[^-.a-z0-9]', '-', target.lower())[:100].strip('-.') or 'isolation'}-{digest}"
+
+
+def isolation_body(one: Isolation) -> dict[str, Any]:
+    """Return the object; fields that it does not have are null, so that a merge patch removes them."""
+    spec = {
+        "node": one.node or None,
+        "chips": list(one.chips) or None,
+        "leafSwitch": one.switch or None,
+        "superPod": one.superpod,
+        "startTime": None if one.start is None else rfc3339(one.start),
+        "reason": one.reason or None,
+    }
+    return {
+        "apiVersion": ISOLATIONS.version,
+        "kind": ISOLATIONS.kind,
+        "metadata": {"name": one.name},
+        "spec": spec,
+    }
+
+
+def isolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[str, Isolation | None]:
+    """By name: what has to be written so that `wanted` is in force; empty if it is already.
+
+    A scheduled drain does not replace what is isolated now.
+    """
+    same = [one for one in existing if one.target == wanted.target]
+    covering = [one for one in same if one.start is None or one.start == wanted.start]
+    if wanted.chips:
+        isolated = {chip for one in covering for chip in one.chips}
+        wanted = replace(wanted, chips=tuple(chip for chip in wanted.chips if chip not in isolated))
+        if not wanted.chips:
+            return {}
+    elif any(not one.chips for one in covering):
+        return {}
+    old = next((one for one in same if one.chips == wanted.chips), None)
+    name = isolation_name(wanted) if old is None else old.name
+    return {name: replace(wanted, name=name)}
+
+
+def unisolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[str, Isolation | None]:
+    """By name: what has to be written, and None for what has to be deleted, so that it is not isolated."""
+    found: dict[str, Isolation | None] = {}
+    for one in existing:
+        if one.target != wanted.target or bool(one.chips) != bool(wanted.chips):
+            continue
+        left = tuple(chip for chip in one.chips if chip not in wanted.chips)
+        if left != one.chips or not wanted.chips:
+            found[one.name] = replace(one, chips=left) if left else None
+    return found
+
+
+def isolated_chips(isolations: Iterable[Isolation], node: str, chips: Iterable[str]) -> dict[str, Isolation]:
+    """The chips of a node that are isolated now, by themselves or with the node."""
+    here = [one for one in isolations if one.node == node and one.start is None]
+    return {chip: one for one in here for chip in chips if not one.chips or chip in one.chips}

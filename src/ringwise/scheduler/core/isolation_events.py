@@ -1,0 +1,100 @@
+"""Isolations: what operators took out of use, and the conditions that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ringwise.durations import earliest
+from ringwise.messages import events as ev
+from ringwise.messages.commands import SetConditions
+from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.component import Context, Handlers
+from ringwise.scheduler.core.custom_resources import CustomResources, accepted, window
+from ringwise.state.model import Isolation
+from ringwise.topology.chips import chip_prefix
+from ringwise.wellknown import ISOLATIONS
+
+
+class IsolationEvents(CustomResources[Isolation]):
+    """All of them are in force at once, also for nodes that are created later."""
+
+    name = "isolations"
+    resource = ISOLATIONS
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, Isolation)
+        self._targets: frozenset[str] = frozenset()
+        #: Something was isolated or is not any more, since the last turn.
+        self._changed = False
+
+    def hears(self) -> Handlers:
+        return {
+            **super().hears(),
+            ev.IsolationSeen: lambda event, now: self.put(event.isolation.name, event.isolation),
+            ev.IsolationGone: lambda event, now: self.drop(event.name),
+            ie.NodeChanged: lambda event, now: self._look_again(event.name in self._targets),
+            ie.ClusterChanged: lambda event, now: self._look_again(any("/" in one for one in self._targets)),
+        }
+
+    def known(self) -> Iterator[ev.Event]:
+        yield from super().known()
+        yield from (ev.IsolationSeen(one) for _, one in self._objects.items())
+
+    def put(self, name: str, one: Isolation) -> None:
+        if self._state.put_isolation(name, one):
+            super().put(name, one)
+            self._changed = True
+        self._recorded.discard(name)
+
+    def drop(self, name: str) -> None:
+        if self._state.put_isolation(name, None):
+            super().drop(name)
+            self._changed = True
+
+    def _look_again(self, concerned: bool) -> None:
+        """A target may exist now, or not any more."""
+        self._stale |= concerned
+
+    def decide(self, now: int) -> Sequence[SetConditions]:
+        if self._changed:
+            self._changed = False
+            self._topology.nodes_changed()
+            self._notify(ie.ClusterChanged(), now)
+            self._triggers.add(Trigger.HEALTH_CHANGED)
+            self._stale = False
+        self._targets = frozenset(one.target for one in self._objects.values())
+        found: list[SetConditions] = []
+        for one in self._objects.values():
+            problem = self._problem(one)
+            if one.start is not None and one.start > now:
+                self._next = earliest(self._next, one.start)
+            ignored = f"unknown fields ignored: {', '.join(one.ignored)}" if one.ignored else ""
+            conditions = (
+                accepted(problem, ignored),
+                window(one.start, None, now, is_accepted=problem is None),
+            )
+            found.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
+        return found
+
+    def _problem(self, one: Isolation) -> tuple[str, str] | None:
+        """Return which target does not exist: the reason, and the message."""
+        if one.switch:
+            resolved = self._topology.switches(self._state)
+            switches = () if resolved is None else resolved.topology.switches
+            if all(switch.ip != one.switch for switch in switches):
+                return "LeafSwitchNotFound", f"leaf switch {one.switch} not found"
+        elif one.superpod is not None:
+            size = self._configuration.settings.super_pod_size
+            if one.superpod not in self._topology.superpods(self._state, size).nodes_of:
+                return "SuperPodNotFound", f"SuperPoD {one.superpod} not found"
+        else:
+            number = self._state.node_id.get(one.node)
+            node = None if number is None else self._state.nodes[number]
+            if node is None:
+                return "NodeNotFound", f"node {one.node} not found"
+            prefixes = tuple(chip_prefix(resource) for resource in node.chips_capacity)
+            for chip in one.chips:
+                if not chip.startswith(prefixes):
+                    return "ChipNotFound", f"{one.node} has no chip {chip}"
+        return None
