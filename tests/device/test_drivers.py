@@ -66,6 +66,15 @@ def test_dcmi_reads_codes_and_notices_a_dropped_card(library: ctypes.CDLL) -> No
     assert driver.codes(chips[2]) is None
 
 
+def test_dcmi_reads_which_chips_are_linked(library: ctypes.CDLL) -> None:
+    driver = dcmi.Dcmi(library)
+    first, second, alone = chips_of(driver)
+    assert (driver.linked(first, second), driver.linked(first, alone)) == (True, False)
+    ctypes.c_int.in_dll(library, "test_failing_card").value = 0
+    ctypes.c_int.in_dll(library, "test_failing_code").value = dcmi.NOT_SUPPORTED
+    assert driver.linked(first, second) is None
+
+
 def test_dcmi_hears_fault_events(library: ctypes.CDLL) -> None:
     driver = dcmi.Dcmi(library)
     assert driver.subscribe()

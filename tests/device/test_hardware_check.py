@@ -39,8 +39,10 @@ def checked(description: dict[str, Any]) -> HardwareCheckDocument:
 def test_a_node_of_every_board_is_recognized(board: str) -> None:
     family = max((prefix for prefix in FAMILIES if board.startswith(prefix)), key=len)
     profile = CATALOG[board]
-    found = checked({**FAMILIES[family], "count": profile.chips_per_node})
+    rings = [list(ring) for ring in profile.rings]
+    found = checked({**FAMILIES[family], "count": profile.chips_per_node, "links": rings})
     assert found["problems"] == []
+    assert found["driver_links"] == (rings or None)
     assert len(found["chips"]) == profile.chips_per_node
     assert found["resource"] in profile.resources
     # A label selects one board; without a label, all boards with as many chips are named.
@@ -87,6 +89,22 @@ def test_the_board_follows_from_the_label(description: dict[str, Any], label: st
 )
 def test_problems_are_named(more: dict[str, Any], problems: list[str]) -> None:
     assert checked({"chip_name": "910B3", "board": 48, **more})["problems"] == problems
+
+
+@pytest.mark.parametrize(
+    ("count", "links", "problems"),
+    [
+        (8, [[0, 1, 2], [2, 3, 4], [4, 5, 6, 7]], []),
+        (8, [[0, 1, 2, 3], [4, 5, 6, 7]], ["linked chips are 0 1 2 3 | 4 5 6 7; expected 0 1 2 3 4 5 6 7"]),
+        (8, [], []),
+    ],
+)
+def test_links_are_compared_with_the_rings_of_the_board(
+    count: int, links: list[list[int]], problems: list[str]
+) -> None:
+    found = checked({"chip_name": "910B3", "board": 48, "count": count, "links": links})
+    assert found["boards"] == ["910b-x8"]
+    assert found["problems"] == problems
 
 
 def test_the_command_prints_one_page_and_writes_a_report_without_addresses(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 
 from ringwise import __version__
 from ringwise.device.cards import Chip, accelerator_type, card_type, lead, resource_of
@@ -33,6 +34,11 @@ async def check_hardware(driver: Driver, catalog: BoardCatalog) -> HardwareCheck
     except DriverError as error:
         readings = {}
         problems.append(f"memory and utilization: {error}")
+    try:
+        groups = await discovery.calls.one("links", lambda: linked_groups(driver, chips))
+    except DriverError as error:
+        groups = None
+        problems.append(f"links: {error}")
     faults = shipped_configuration()
     rows = [_row(chip, seen, readings.get(chip.physical), faults) for chip in chips]
     label = accelerator_type(card, chips)
@@ -40,6 +46,7 @@ async def check_hardware(driver: Driver, catalog: BoardCatalog) -> HardwareCheck
     problems += [
         *_chip_problems(rows),
         *_board_problems(boards, resource_of(card), chips, bool(discovery.problems)),
+        *_link_problems(boards, groups, bool(discovery.problems)),
     ]
     if poll.switch_faults:
         problems.append(f"the interconnect of the node reports {len(poll.switch_faults)} alarms")
@@ -57,6 +64,7 @@ async def check_hardware(driver: Driver, catalog: BoardCatalog) -> HardwareCheck
         "accelerator_type": label,
         "boards": [board.name for board in boards],
         "links": _links(boards[0]) if len(boards) == 1 else "",
+        "driver_links": groups,
         "chips": rows,
         "problems": problems,
     }
@@ -113,7 +121,36 @@ def _board_problems(
     return found
 
 
+def linked_groups(driver: Driver, chips: Sequence[Chip]) -> list[list[int]] | None:
+    """Return the groups of linked chips; None if the driver does not say which are linked."""
+    groups = [{chip.physical} for chip in chips]
+    said = False
+    for one, other in combinations(chips, 2):
+        linked = driver.linked(one, other)
+        said = said or linked is not None
+        mine, theirs = (next(group for group in groups if chip.physical in group) for chip in (one, other))
+        if linked and mine is not theirs:
+            groups.remove(theirs)
+            mine |= theirs
+    return sorted(map(sorted, groups)) if said else None
+
+
+def _link_problems(
+    boards: Sequence[Board], groups: Sequence[Sequence[int]] | None, incomplete: bool
+) -> list[str]:
+    """Compare with rings and meshes of the profile. The chips of a card are linked by other means."""
+    if groups is None or incomplete or len(boards) != 1 or boards[0].ring_kind == "card":
+        return []
+    expected = [list(ring) for ring in boards[0].rings]
+    if not expected or sorted(expected) == list(groups):
+        return []
+    return [f"linked chips are {groups_text(groups)}; expected {groups_text(expected)}"]
+
+
+def groups_text(groups: Sequence[Sequence[int]]) -> str:
+    return " | ".join(" ".join(map(str, group)) for group in groups)
+
+
 def _links(board: Board) -> str:
     """Return the groups of chips that are linked, as the profile has them."""
-    groups = " | ".join(" ".join(map(str, ring)) for ring in board.rings)
-    return f"{board.ring_kind}s: {groups}" if groups else "no links between chips"
+    return f"{board.ring_kind}s: {groups_text(board.rings)}" if board.rings else "no links between chips"

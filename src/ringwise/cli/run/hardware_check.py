@@ -87,11 +87,12 @@ def check_command(
 
 
 def _print(document: HardwareCheckDocument) -> None:
+    from ringwise.apps.hardware_check import groups_text
     from ringwise.cli.printers.tables import Column, Table
     from ringwise.wellknown import ACCELERATOR_TYPE
 
     console = stdout_console()
-    label = document["accelerator_type"]
+    label, groups = document["accelerator_type"], document["driver_links"]
     facts = {
         "driver": f"{document['driver']} {document['driver_version']}".rstrip(),
         "chips": f"{len(document['chips'])} x {document['card_type']} ({document['resource']})",
@@ -101,6 +102,7 @@ def _print(document: HardwareCheckDocument) -> None:
         ACCELERATOR_TYPE: label or "not set: it cannot be determined",
         "board profile": ", ".join(document["boards"]) or "none",
         "links": document["links"] or "-",
+        "links, by driver": "unknown" if groups is None else groups_text(groups),
     }
     for name, value in facts.items():
         console.print(f"{name + ':':<18}{value}", soft_wrap=True, markup=False, highlight=False)

@@ -91,6 +91,10 @@ _SUPERPOD_MAIN, _SUPERPOD_SUB = 12, 1
 _UTILIZATION_AI_CORE, _UTILIZATION_HBM = 2, 6
 _FREQUENCY_AI_CORE = 7
 _NPU = 0
+_PATH = "get_topo_info_by_device_id"
+#: Kinds of paths between two chips: PCIe (1, 2, 4, 5), HCCS (3), a switch of HCCS (7), UB (8). 6 is SIO, or
+#: in older libraries a path that is unknown.
+_PATHS, _LINKS = frozenset({1, 2, 3, 4, 5, 7, 8}), frozenset({3, 7, 8})
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +393,14 @@ class Dcmi:
         if code != 0:
             raise DriverError(f"{self._name('get_device_network_health')} returned {meaning(code)}")
         return result.value in _NETWORK_WORKS
+
+    def linked(self, one: Chip, other: Chip) -> bool | None:
+        """By the kind of path between them, which only the first generation has a function for."""
+        kind = c_int(-1)
+        chips = (*self._where(place_of(one)), *self._where(place_of(other)))
+        if self._generation.by_logic_id or self._call(f"{_FIRST.prefix}{_PATH}", *chips, byref(kind)) != 0:
+            return None
+        return kind.value in _LINKS if kind.value in _PATHS else None
 
     def subscribe(self) -> bool:
         """Ask for fault events of all chips; whether the library has them."""

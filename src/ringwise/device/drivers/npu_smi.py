@@ -225,6 +225,9 @@ class NpuSmi:
     def network(self, chip: Chip) -> bool | None:
         return self._links.works(chip.physical)
 
+    def linked(self, one: Chip, other: Chip) -> bool | None:
+        return None
+
     def events(self) -> list[FaultEvent]:
         return []
 

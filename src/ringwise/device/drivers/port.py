@@ -80,6 +80,9 @@ class Driver(Protocol):
     def network(self, chip: Chip) -> bool | None:
         """Whether the network port of a chip works; None where the driver does not say it."""
 
+    def linked(self, one: Chip, other: Chip) -> bool | None:
+        """Whether HCCS or UB links two chips; None if the driver does not say it."""
+
     def events(self) -> list[FaultEvent]:
         """What was reported since the last call; empty where the driver reports nothing by itself."""
 

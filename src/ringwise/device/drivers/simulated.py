@@ -84,6 +84,8 @@ class _Description(_Facts, forbid_unknown_fields=True):
     #: Chips about which the driver says nothing, and those whose network port does not work.
     silent: set[int] = set()
     network_down: set[int] = set()
+    #: Groups of linked chips; without them the driver says nothing about links.
+    links: list[list[int]] = []
     driver_version: str = "simulated"
     switch_faults: list[SwitchFault] = []
     readings: dict[int, Readings] = {}
@@ -117,6 +119,7 @@ class SimulatedDriver:
             self._chips = chips
             self._codes = {chip: [int(code) for code in codes] for chip, codes in given.faults.items()}
             self._dropped, self._silent, self._down = given.dropped, given.silent, given.network_down
+            self._links = given.links
             self._alarms, self._version, self._readings = (
                 given.switch_faults,
                 given.driver_version,
@@ -179,6 +182,12 @@ class SimulatedDriver:
         self._answers(chip)
         with self._lock:
             return chip.physical not in self._down
+
+    def linked(self, one: Chip, other: Chip) -> bool | None:
+        with self._lock:
+            if not self._links:
+                return None
+            return any(one.physical in group and other.physical in group for group in self._links)
 
     def events(self) -> list[FaultEvent]:
         return []

@@ -191,6 +191,10 @@ class HardwareCheckDocument(TypedDict):
     accelerator_type: Annotated[str, Meta(description="Label of the node; empty if it is unknown.")]
     boards: Annotated[list[str], Meta(description="Board profiles that the node may have.")]
     links: Annotated[str, Meta(description="Linked chips of the board profile.")]
+    driver_links: Annotated[
+        list[list[int]] | None,
+        Meta(description="Groups of chips that HCCS or UB links; null if the driver does not say it."),
+    ]
     chips: list[CheckedChipFields]
     problems: list[str]
 
