@@ -34,13 +34,13 @@ def operator_config(cluster: Cluster) -> Path:
     """The kubeconfig of an account with what docs/reference/rbac.md adds to reading, without eviction."""
     account, api = {"name": OPERATOR, "namespace": cluster.namespace}, "rbac.authorization.k8s.io/v1"
     metadata = {"name": "test-operator", "namespace": "kube-system"}
-    isolating = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}
+    moving = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
     subjects = [{"kind": "ServiceAccount", **account}]
     cluster.apply(
         [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-            {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [isolating]},
+            {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [moving]},
             {
                 "apiVersion": api,
                 "kind": "RoleBinding",
@@ -48,13 +48,16 @@ def operator_config(cluster: Cluster) -> Path:
                 "subjects": subjects,
                 "roleRef": role,
             },
-            {
-                "apiVersion": api,
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": "test-operator"},
-                "subjects": subjects,
-                "roleRef": {**role, "kind": "ClusterRole", "name": "ringwise-nodereservation-editor"},
-            },
+            *(
+                {
+                    "apiVersion": api,
+                    "kind": "ClusterRoleBinding",
+                    "metadata": {"name": f"test-operator-{kind}"},
+                    "subjects": subjects,
+                    "roleRef": {**role, "kind": "ClusterRole", "name": f"ringwise-{kind}-editor"},
+                }
+                for kind in ("isolation", "nodereservation")
+            ),
         ]
     )
     grant_reading(cluster, f"--serviceaccount={cluster.namespace}:{OPERATOR}")

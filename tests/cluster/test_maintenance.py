@@ -28,7 +28,7 @@ from tests.cluster.rights import may_evict
 
 pytestmark = pytest.mark.cluster
 
-ISOLATION = f"{CONFIG_MAPS}/ringwise-isolation"
+ISOLATIONS = "/apis/ringwise.io/v1alpha1/isolations"
 
 
 def told(cluster: Cluster, job: str, reason: str) -> list[str]:
@@ -111,7 +111,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     refused = kubectl_ringwise(operator, "drain", target, "--yes")
     assert refused.returncode == 1
     assert "pods/eviction" in refused.stderr, refused.stderr
-    assert f"ringwise unisolate {target} --reason TEXT" in refused.stderr
+    assert f"ringwise unisolate {target}" in refused.stderr
     assert not any("deletionTimestamp" in one["metadata"] for one in cluster.pods())
 
     cluster.apply(may_evict(cluster))
@@ -125,7 +125,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     for name in ("first", "second"):
         check_chips(cluster.wait(partial(is_away, cluster, name, 1, {target}), f"{name} runs elsewhere"))
         (message,) = cluster.wait(partial(told, cluster, name, "Drained"), f"{name} has the event")
-        assert message.startswith(f"{name}-work-0 has to go: {target} is drained by ")
+        assert message.startswith(f"{name}-work-0 has to go: {target} is drained")
     described = cluster.kubectl("describe", "podgroup")
     assert "Drained" in described
 
@@ -139,7 +139,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
         return any("isolated" in one.get("message", "") for one in conditions if one["status"] == "False")
 
     cluster.wait(says_why, "the pod says that the node is isolated")
-    released = kubectl_ringwise(operator, "unisolate", target, "--reason", "done")
+    released = kubectl_ringwise(operator, "unisolate", target)
     assert released.returncode == 0, released.stderr
     cluster.wait_running("late", 1)
 
@@ -309,7 +309,7 @@ def test_a_superpod_is_drained(cluster: Cluster, operator: Path) -> None:
         lambda: "node-isolated 3" in (cluster.condition("next") or {}).get("message", ""),
         "the next job says that the chips are isolated",
     )
-    released = kubectl_ringwise(operator, "unisolate", f"superpod/{superpod}", "--reason", "done")
+    released = kubectl_ringwise(operator, "unisolate", f"superpod/{superpod}")
     assert released.returncode == 0, released.stderr
     (placed,) = cluster.wait_running("next", 1)
     assert node_of(placed) in bad
@@ -345,12 +345,13 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     # What ran there goes on.
     (same,) = cluster.wait_running("stays", 1)
     assert same["metadata"]["uid"] == stays["metadata"]["uid"]
-    assert json.loads(next(iter(cluster.api.get(ISOLATION)["data"].values())))["reason"] == "new firmware"
-    done = kubectl_ringwise(operator, "unisolate", f"switch/{switch}", "--reason", "done")
+    (made,) = cluster.api.items(ISOLATIONS)
+    assert made["spec"] == {"leafSwitch": switch, "reason": "new firmware"}
+    done = kubectl_ringwise(operator, "unisolate", f"switch/{switch}")
     assert done.returncode == 0, done.stderr
     pods = cluster.wait_running("next", 3)
     check_chips([*pods, same])
-    again = kubectl_ringwise(operator, "unisolate", f"switch/{switch}", "--reason", "done")
+    again = kubectl_ringwise(operator, "unisolate", f"switch/{switch}")
     assert "is not isolated" in again.stdout + again.stderr
 
 

@@ -328,3 +328,21 @@ def test_every_role_of_an_ascend_job_is_guarded(guarded: Cluster) -> None:
         ]
 
     assert guarded.wait(written, "the webhook writes the user") == ["eve", "eve", "eve"]
+
+
+def test_who_creates_a_custom_resource_is_recorded_and_nobody_else_is(guarded: Cluster) -> None:
+    start_webhook(guarded)
+    one = Person(guarded, "ann")
+    made = {
+        "apiVersion": "ringwise.io/v1alpha1",
+        "kind": "Isolation",
+        "metadata": {"name": "fan"},
+        "spec": {"node": HOST, "reason": "fan"},
+    }
+    path = "/apis/ringwise.io/v1alpha1/isolations/fan"
+    forged = {**made, "metadata": {"name": "fan", "annotations": {USER: "bob"}}}
+    one.create(forged)
+    one.create(made)
+    assert guarded.api.get(path)["metadata"]["annotations"][USER] == "ann"
+    Person(guarded, "bob").run("annotate", "--overwrite", "isolation/fan", f"{USER}=bob")
+    assert guarded.api.get(path)["metadata"]["annotations"][USER] == "ann"
