@@ -95,7 +95,7 @@ def test_the_command_prints_the_report(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     text = " ".join(shown.output.split())
     assert "5 pods compared" in text
-    assert "mean wait: 3s with Ringwise, 4s with the other scheduler" in text
+    assert "mean wait: 3.7s with Ringwise, 4.5s with the other scheduler" in text
     assert "split nodes: 0 empty nodes with Ringwise, 2 with the other scheduler" in text
     assert (
         json.loads(CliRunner().invoke(cli, ["report", "--shadow", "-", "-o", "json"], input=line()).output)[

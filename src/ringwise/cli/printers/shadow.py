@@ -35,9 +35,7 @@ def draw_shadow_report(console: Console, document: ShadowReportDocument) -> None
     waits, split = document["waits"], document["split_nodes"]
     print_lines(console, "\n")
     if waits["pods"]:
-        ours, theirs = (
-            seconds_text(waits[name] / waits["pods"]) for name in ("ours_seconds", "theirs_seconds")
-        )
+        ours, theirs = (_mean(waits[name] / waits["pods"]) for name in ("ours_seconds", "theirs_seconds"))
         shorter = counted(waits["shorter"], "pod")
         print_lines(console, f"mean wait: {ours} with Ringwise, {theirs} with the other scheduler")
         print_lines(console, f"  shorter with Ringwise for {shorter}, longer for {waits['longer']}")
@@ -55,3 +53,7 @@ def draw_shadow_report(console: Console, document: ShadowReportDocument) -> None
         print_lines(console, f"{len(rows) - _MOST} more; -o json lists all")
     if document["unreadable"]:
         print_lines(console, f"{counted(document['unreadable'], 'line')} could not be read")
+
+
+def _mean(seconds: float) -> str:
+    return f"{seconds:.1f}s" if seconds < 60 else seconds_text(seconds)
