@@ -349,6 +349,7 @@ def test_well_known_names_are_defined_once_and_explained() -> None:
 SHOWN_OF_CLUSTERS = frozenset(
     {
         "amounts",
+        "available_chips",
         "closed",
         "failed_vnpus",
         "modes",

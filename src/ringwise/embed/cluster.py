@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ringwise.embed import parts
 from ringwise.embed.containers import PodContainer
 from ringwise.embed.kubelet import (
     TERMINATED,
@@ -476,6 +477,9 @@ class EmbeddedCluster:
                     self._put_timeline(started, msgspec.structs.replace(timeline, started=self.now))
                 self._put_pod(started)
                 self._take_annotations()
+            case PodTransition.REPORT:
+                others = (one for one in self.all(Pod) if one.node == pod.node and one.uid != pod.uid)
+                self._put_pod(self.nodes.reported(pod, list(others)))
             case PodTransition.END:
                 ended = self.nodes.end(pod, self.now, self.settings)
                 self._put_pod(ended)
@@ -487,7 +491,8 @@ class EmbeddedCluster:
         if timeline is not None and pod.node is not None:
             node = self.nodes.get(pod.node)
             ready = node is not None and node.ready
-            due = next_transition(pod, timeline, ready, self.settings, self._estimate(pod))
+            delay = parts.REPORT_DELAY if parts.awaits_report(pod) else None
+            due = next_transition(pod, timeline, ready, self.settings, self._estimate(pod), delay)
         if due is not None and due.at < self.now:
             due = replace(due, at=self.now)
         self._timers.set(pod.uid, due)

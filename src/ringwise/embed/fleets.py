@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ringwise.grammar import counted
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.records import dataclass
+from ringwise.state.allocation_modes import UNITS_OF_A_CHIP
 from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.board import Board
 from ringwise.topology.nearest import did_you_mean
@@ -15,16 +17,24 @@ from ringwise.topology.switches import Server, SwitchTopology, make_topology
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,
+    ASCEND910,
+    CHIP_MEMORY_LABEL,
+    CHIP_NAME_LABEL,
     HOST_ARCH,
     HOST_ARCH_ARM,
     HOSTNAME,
+    NPU_CORE,
     RACK_LABEL,
+    SERVER_TYPE_LABEL,
+    SOFT_SHARING_LABEL,
     SUPERPOD_LABEL,
     WORKER_NODE,
     WORKER_SELECTOR,
 )
 
 _GIB = 1 << 30
+#: Of each chip of a node with dynamic vNPUs.
+_CORES = 8
 #: Nodes of a generated cluster.
 MAX_NODES = 100_000
 
@@ -73,9 +83,17 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
 
 
 def make_mixed_fleet(
-    boards: Sequence[tuple[str, int]], *, leaf_size: int | None = None, superpod_size: int | None = None
+    boards: Sequence[tuple[str, int]],
+    *,
+    leaf_size: int | None = None,
+    superpod_size: int | None = None,
+    soft: int = 0,
+    dynamic: int = 0,
 ) -> GeneratedFleet:
-    """Nodes of several boards, numbered through. No leaf switch and no SuperPoD has nodes of two boards."""
+    """Nodes of several boards, numbered through. No leaf switch and no SuperPoD has nodes of two boards.
+
+    `soft` nodes with soft shares and `dynamic` nodes with dynamic vNPUs follow.
+    """
     profiles = [(board_named(name), nodes) for name, nodes in boards if nodes]
     # Beside boards with SuperPoDs the others are in none.
     superpods = any(board.superpod for board, _ in profiles)
@@ -97,6 +115,12 @@ def make_mixed_fleet(
         first += nodes
         if made[-1].nodes[-1].superpod is not None:
             first_superpod = made[-1].nodes[-1].superpod + 1
+    if soft:
+        made.append(make_fleet(soft, "910b-x8", first=first, device_stride=stride or None))
+        made[-1] = _with_soft_shares(made[-1])
+    if dynamic:
+        made.append(make_fleet(dynamic, "310p", chips=8, first=first + soft, device_stride=stride or None))
+        made[-1] = _with_dynamic_vnpus(made[-1])
     leaves = [leaf for one in made for leaf in _leaves(one.nodes, leaf_size)] if leaf_size else []
     topology = make_topology(_named(leaves), leaf_size, origin="lab") if leaf_size and leaves else None
     return GeneratedFleet(
@@ -104,6 +128,27 @@ def make_mixed_fleet(
         tuple(report for one in made for report in one.reports),
         topology,
     )
+
+
+def _with_soft_shares(fleet: GeneratedFleet) -> GeneratedFleet:
+    labels = {SOFT_SHARING_LABEL: "true", CHIP_MEMORY_LABEL: "64G"}
+    return _offering(fleet, labels, lambda node: (ASCEND910, UNITS_OF_A_CHIP * len(node.devices or ())))
+
+
+def _with_dynamic_vnpus(fleet: GeneratedFleet) -> GeneratedFleet:
+    labels = {SERVER_TYPE_LABEL: "Ascend310P-8", CHIP_NAME_LABEL: "310P3"}
+    return _offering(fleet, labels, lambda node: (NPU_CORE, _CORES * len(node.devices or ())))
+
+
+def _offering(
+    fleet: GeneratedFleet, labels: Mapping[str, str], offer: Callable[[Node], tuple[str, int]]
+) -> GeneratedFleet:
+    nodes = []
+    for node in fleet.nodes:
+        units = dict([offer(node)])
+        own = {**node.labels, **labels}
+        nodes.append(replace(node, labels=own, chips_allocatable=units, chips_capacity=units))
+    return GeneratedFleet(tuple(nodes), fleet.reports)
 
 
 def make_fleet(

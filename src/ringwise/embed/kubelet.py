@@ -129,6 +129,8 @@ class PodTransition(enum.Enum):
     END = "end"
     TERMINATE = "terminate"
     REMOVE = "remove"
+    #: The device plugin writes which vNPU it has.
+    REPORT = "report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ def next_transition(
     node_ready: bool,
     settings: SimulationSettings,
     estimate: int | None = None,
+    report_delay: int | None = None,
 ) -> DueTransition | None:
     """What happens to a bound pod next; nothing on a node that is not ready."""
     if not node_ready or pod.node is None:
@@ -155,6 +158,8 @@ def next_transition(
         return DueTransition(timeline.bound + settings.start_delay, PodTransition.START)
     if pod.phase == "Running" and timeline.started is not None:
         length = script_or_failure(pod, settings, estimate).duration
+        if report_delay is not None and (length is None or report_delay < length):
+            return DueTransition(timeline.started + report_delay, PodTransition.REPORT)
         return None if length is None else DueTransition(timeline.started + length, PodTransition.END)
     return None
 

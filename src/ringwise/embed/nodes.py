@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from ringwise.embed import parts
 from ringwise.embed.containers import NodeAgents, PodContainer
 from ringwise.embed.kubelet import (
     GIVEN_OUT,
@@ -17,7 +19,7 @@ from ringwise.manifests.kinds import report_key
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.state.model import PRE_SEPARATE_LEVEL, DeviceReport, Isolation, Node, NodeReport, Pod
 from ringwise.topology.chips import chip_names, mask_of
-from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
+from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, NO_NPU_RESOURCE, PREDICATE_TIME
 
 #: Levels of which none makes a chip unhealthy while a pod has it.
 HARMLESS_WITH_IT = frozenset({PRE_SEPARATE_LEVEL, "SubHealthFault", "NotHandleFault"})
@@ -56,7 +58,7 @@ class SimulatedNodes:
         node = self._known(name)
         if self.agents is not None:
             self.agents.forget(name)
-        for resource in node.chips_capacity:
+        for resource in parts.reported_chips(node):
             self._table.remove("DeviceReport", report_key(name, resource))
             self._assignments.pop((name, resource), None)
         for report in self._table.kind("NodeReport"):
@@ -72,7 +74,7 @@ class SimulatedNodes:
     ) -> None:
         """Set the health of chips, or of their network."""
         node = self._known(name)
-        for resource, capacity in node.chips_capacity.items():
+        for resource, capacity in parts.reported_chips(node).items():
             wrong = [chip for chip in chips if not 0 <= chip < capacity]
             if wrong:
                 raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
@@ -89,7 +91,7 @@ class SimulatedNodes:
     def isolation_changed(self, name: str, now: int) -> None:
         """Chips of the node were isolated or released: its device plugin reports which are free (F4)."""
         node = self.get(name)
-        for resource in node.chips_capacity if node is not None else ():
+        for resource in parts.reported_chips(node) if node is not None else ():
             report = self.report(name, resource)
             if report is not None:
                 self._write_report(self.own_health(report), now)
@@ -161,6 +163,13 @@ class SimulatedNodes:
         return replace(pod, phase="Running"), container
 
     def _started(self, pod: Pod, now: int) -> Pod:
+        mode = parts.shared_mode(self.get(pod.node or ""))
+        if mode is not None and pod.cls.chips:
+            report = self.report(pod.node or "", mode.resource or pod.cls.resource or "")
+            withheld = self.isolated(pod.node or "") | (0 if report is None else report.unhealthy)
+            started = parts.started(pod, mode, withheld)
+            refused = replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=now)
+            return started or replace(refused, allocate_error=NO_NPU_RESOURCE)
         assignments = self._assignments_for(pod)
         resource = pod.cls.resource
         if assignments is None or resource is None:
@@ -176,18 +185,27 @@ class SimulatedNodes:
         given = {ASCEND_REAL: names, KUBELET_DEVICES: names, PREDICATE_TIME: GIVEN_OUT}
         return replace(pod, phase="Running", annotations={**pod.annotations, **given})
 
+    def reported(self, pod: Pod, others: Iterable[Pod]) -> Pod:
+        """The pod with the name of its vNPU, which the device plugin writes later."""
+        mode = parts.shared_mode(self.get(pod.node or ""))
+        return pod if mode is None else parts.reported(pod, mode, others)
+
     def end(self, pod: Pod, now: int, settings: SimulationSettings) -> Pod:
         code = script_or_failure(pod, settings).exit_code
         return replace(pod, phase="Failed" if code else "Succeeded", exit_code=code, ended=now)
 
     def _agents_for(self, name: str, resource: str) -> NodeAgents | None:
         node = self.get(name)
-        if self.agents is None or node is None or not self.agents.serve(node, resource):
+        shared = parts.shared_mode(node) is not None
+        if self.agents is None or node is None or shared or not self.agents.serve(node, resource):
             return None
         return self.agents
 
     def _assignments_for(self, pod: Pod) -> ChipAssignments | None:
         if pod.node is None or pod.cls.resource is None or not pod.cls.chips:
+            return None
+        if parts.shared_mode(self.get(pod.node)) is not None:
+            # The scheduler counts shares and vNPUs; several pods have the same chip.
             return None
         return self._assignments.setdefault((pod.node, pod.cls.resource), ChipAssignments())
 
@@ -218,7 +236,7 @@ class SimulatedNodes:
         assignments = (
             assignments or self._assignments.get((report.node, report.resource)) or ChipAssignments()
         )
-        listed = (1 << node.chips_capacity.get(report.resource, 0)) - 1
+        listed = (1 << parts.reported_chips(node).get(report.resource, 0)) - 1
         if node.devices is not None:
             listed = mask_of(device.chip for device in node.devices)
         report = _separated(report, mask_of(assignments.assigned))
@@ -232,9 +250,9 @@ class SimulatedNodes:
 
     def _offer(self, node: Node, report: DeviceReport) -> None:
         """Kubelet offers the healthy chips."""
-        good = node.chips_capacity.get(report.resource, 0) - report.unhealthy.bit_count()
-        if node.chips_allocatable.get(report.resource) != good:
-            self._put(replace(node, chips_allocatable={**node.chips_allocatable, report.resource: good}))
+        good = parts.offered(node, report.resource, report.unhealthy.bit_count())
+        if any(node.chips_allocatable.get(resource) != count for resource, count in good.items()):
+            self._put(replace(node, chips_allocatable={**node.chips_allocatable, **good}))
 
     def _known(self, name: str) -> Node:
         node = self.get(name)

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_names
+from ringwise.framework.amounts import Amounts, add, amounts_of, simplified, without_quota_names
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.framework.sub_groups import SubGroup, TooManySteps, cut
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.state.allocation_modes import UNITS_OF_A_CHIP
 from ringwise.state.job_rules import MAX_PODS
-from ringwise.state.model import EMPTY, Pod, PodGroup
+from ringwise.state.model import EMPTY, SOFT, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
-from ringwise.wellknown import BACKUP_SOURCE_POD
+from ringwise.topology.policy import SOFT_SHARE_POLICY, is_chip_resource
+from ringwise.wellknown import BACKUP_SOURCE_POD, SCHEDULE_POLICY
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +304,33 @@ class Job:
     def min_asked(self) -> Amounts:
         """What it needs at once: `minResources` where it is given, else what the smallest gang requests."""
         if self.group is not None and self.group.min_resources:
-            return without_quota_names(self.group.min_resources)
+            return self.min_resources()
+        return self._asked_by_gang()
+
+    def _asked_by_gang(self) -> Amounts:
         total: Amounts = {}
         for pod in self.in_order[: self.min_available]:
             add(total, amounts_of(pod.cls))
         return total
+
+    def min_resources(self) -> Amounts:
+        """`minResources` without the names that only quotas have, and with shares counted in chips (V18)."""
+        group = self.group
+        written = without_quota_names(group.min_resources) if group is not None else {}
+        if self.policy is not None or group is None or not self._has_shares(group):
+            return written
+        shares = self._asked_by_gang() if self.pods or self.prospective else None
+        for name in written:
+            if is_chip_resource(name):
+                count = Decimal(written[name]) / UNITS_OF_A_CHIP
+                written[name] = simplified(count) if shares is None else shares.get(name, 0)
+        return written
+
+    def _has_shares(self, group: PodGroup) -> bool:
+        if not self.pods and not self.prospective:
+            return group.annotations.get(SCHEDULE_POLICY) == SOFT_SHARE_POLICY
+        pods = self.pods.values() if self.pods else self.prospective
+        return any(pod.cls.part is not None and pod.cls.part.mode == SOFT for pod in pods)
 
     def changed(self) -> None:
         """Its pods or settings changed: what was computed about it is void."""

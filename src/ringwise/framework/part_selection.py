@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ringwise.durations import SECOND
 from ringwise.framework.job import Job
@@ -56,7 +56,16 @@ def pods_to_place(state: ClusterState, job: Job) -> tuple[int, frozenset[int]]:
     return max(1, missing), nodes
 
 
-def failed_on(state: ClusterState, number: int, now: int) -> frozenset[tuple[int, str]]:
+class FailedVnpuReader(Protocol):
+    """What `failed_on` reads of the state of the cluster."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def failed_vnpus(self) -> Mapping[str, Mapping[tuple[int, str], int]]: ...
+
+
+def failed_on(state: FailedVnpuReader, number: int, now: int) -> frozenset[tuple[int, str]]:
     """V16: chips of the node that are not used for a template now."""
     failed = state.failed_vnpus.get(state.names[number])
     if not failed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from ringwise.placement.reasons import (
     NO_AVAILABLE_CHIP,
@@ -111,3 +112,31 @@ def _has_room(template: Template, kind: DividedChip, use: ChipUse) -> bool:
     if kind.family != FAMILY_310P or len(use.vgroups) < MAX_VGROUPS - 1:
         return True
     return template.cores <= (_CORES_AT_THREE_VGROUPS if len(use.vgroups) < MAX_VGROUPS else 1)
+
+
+def room_for(
+    request: PartRequest,
+    kind: DividedChip,
+    use: ChipUse,
+    chip: int,
+    failed: Collection[tuple[int, str]],
+    *,
+    used: bool,
+) -> int:
+    """How many such vNPUs a chip takes, one after the other. `used`: a pod is on it."""
+    if (chip, EVERY_TEMPLATE) in failed:
+        return 0
+    template = kind.template(request.count, request.dvpp, request.level)
+    if template is None:
+        return 0 if used else 1
+    while (chip, template.name) in failed or not _has_room(template, kind, use):
+        if template.name not in DOWNGRADES:
+            return 0
+        template = kind.templates[DOWNGRADES[template.name]]
+    count, filled = 0, replace(use)
+    while _has_room(template, kind, filled):
+        filled.cores += template.cores
+        filled.cpus += template.cpus
+        filled.dvpp += (template.dvpp,)
+        count += 1
+    return count

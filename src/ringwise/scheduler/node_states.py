@@ -19,8 +19,9 @@ from ringwise.framework.configuration import Settings
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
+from ringwise.state.allocation_modes import NO_CHIPS
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import DeviceReport, Node, NodeReservation, Pod, ReportedFault
+from ringwise.state.model import DYNAMIC, SOFT, DeviceReport, Node, NodeReservation, Pod, ReportedFault
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus, unhealthy_because
 from ringwise.state.node_labels import members_of
 from ringwise.state.node_windows import drain_of, reservations_of
@@ -32,10 +33,13 @@ from ringwise.state.reasons import (
     NODE_UNHEALTHY,
     SHARES_WITHOUT_SOFT_LABEL,
     UNKNOWN_HOLDER,
+    UNKNOWN_PART,
     UNREADABLE_POD,
     UNSTABLE_NODE,
 )
 from ringwise.topology.chips import chips_of, mask_of
+from ringwise.topology.natural import natural_key
+from ringwise.topology.policy import is_part_of_a_chip
 from ringwise.wellknown import NODE_TAINT_PREFIX
 
 #: A report older than this is stale: device plugins write one at least every five minutes. Nanoseconds.
@@ -151,19 +155,31 @@ def is_open(states: Sequence[StateOfNode]) -> bool:
     return not any(one.closes for one in states)
 
 
+def has_shared_chips(cluster: ClusterReader, number: int) -> bool:
+    """Whether several pods may have one chip of the node."""
+    return cluster.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC)
+
+
 def chip_states(
     cluster: ClusterReader, number: int, fleet: ChipTable, states: Sequence[StateOfNode]
 ) -> ChipStates:
     """`states`: those of the node."""
     listed = fleet.listed[number] if fleet.allocatable[number] >= 0 else 0
-    used = listed & fleet.taken(number)
+    shared = has_shared_chips(cluster, number)
+    used = listed & (mask_of(cluster.amounts(number).chips) if shared else fleet.taken(number))
     faulty = listed & (fleet.broken(number) | fleet.pre_separated[number])
     isolated = (listed if number in cluster.isolated_nodes else listed & fleet.isolated[number]) & ~faulty
     left = listed & ~(used | faulty | isolated)
     reserved = left & fleet.reserved[number]
     left &= ~reserved
     # The node's own report may list fewer chips than the scheduler would give out (N7).
-    free = left & fleet.free_mask[number] if is_open(states) and fleet.closed[number] is None else 0
+    if shared:
+        is_closed = cluster.modes[number].closed is not None or bool(cluster.amounts(number).unknown)
+        free = left & (fleet.reported[number] or 0) & ~fleet.doubtful[number]
+    else:
+        is_closed, free = fleet.closed[number] is not None, left & fleet.free_mask[number]
+    if is_closed or not is_open(states):
+        free = 0
     if free and any(one.keeps for one in states):
         reserved, left, free = reserved | free, left & ~free, 0
     return ChipStates(listed, used, faulty, isolated, reserved, left & ~free, free)
@@ -172,6 +188,9 @@ def chip_states(
 def offered(cluster: ClusterReader, number: int) -> Iterator[tuple[str, ChipTable]]:
     """The kinds of chips that the node has, by resource."""
     for resource, fleet in cluster.fleets.items():
+        if is_part_of_a_chip(resource):
+            # It counts vNPUs, whose chips the node reports under another resource.
+            continue
         if resource != HOSTS and number < len(fleet.allocatable) and fleet.allocatable[number] >= 0:
             yield resource, fleet
 
@@ -364,6 +383,12 @@ def _of_reservation(node: str, one: NodeReservation, now: int) -> StateOfNode:
 def _of_chips(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
     """What keeps pods from the chips of one resource; those of another resource may be free."""
     name, pending = cluster.names[number], []
+    mode = cluster.modes.get(number, NO_CHIPS)
+    if mode.closed is not None and mode.closed.code not in _CLOSED:
+        yield StateOfNode(NodeState.UNSTABLE, mode.closed.message, closes=False)
+    elif has_shared_chips(cluster, number) and (unknown := cluster.amounts(number).unknown):
+        why = UNKNOWN_PART(node=name, pod=min(unknown, key=natural_key)).message
+        yield StateOfNode(NodeState.UNSTABLE, why, closes=False)
     for resource, fleet in offered(cluster, number):
         closed = fleet.closed[number]
         if closed is not None and closed.code in _CLOSED:
@@ -470,10 +495,11 @@ class NodeChips:
         found: dict[int, tuple[Pod, bool]] = {}
         pods_here = [self._cluster.pods[uid] for uid in self._cluster.pods_on[self._number]]
         own = sorted(
-            (one for one in pods_here if one.pod.cls.resource == self.resource), key=lambda one: one.pod.key
+            (one for one in pods_here if one.part_chips or one.pod.cls.resource == self.resource),
+            key=lambda one: one.pod.key,
         )
         for placement in own:
-            for chip in chips_of(placement.chips):
+            for chip in chips_of(placement.chips or placement.part_chips):
                 found.setdefault(chip, (placement.pod, False))
         for placement in own:
             for chip in chips_of(placement.doubtful):

@@ -22,6 +22,7 @@ class HoldingPod(Protocol):
     """The part of a pod's record that is read here."""
 
     pod: Pod
+    chips: int
     binding: PartBinding | None
     settled: bool
 
@@ -166,7 +167,8 @@ def amounts_on(
         part = pod.cls.part
         if part is not None and part.mode == STATIC:
             continue
-        chips = counted_chips(record, mode, reports, guarded)
+        # Chips of pods with whole chips follow from N8, whatever mode their node has now.
+        chips = chips_of(record.chips) if part is None else counted_chips(record, mode, reports, guarded)
         bound = record.binding
         if mode.mode == SOFT and is_chip_resource(resource):
             report = reports.get(resource)

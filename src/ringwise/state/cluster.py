@@ -76,10 +76,10 @@ class PodRecord:
     #: What it was bound with, of a share or a vNPU; and whether its device plugin has served it.
     binding: PartBinding | None = None
     settled: bool = False
-    #: V4: the chips on which its share or vNPU counts; and whether it holds them entirely, because its node
-    #: had another allocation mode before.
+    #: V4: the chips on which its share or vNPU counts; and of which resources it holds them entirely, because
+    #: its node had another allocation mode before.
     part_chips: int = 0
-    entire: bool = False
+    entire: tuple[str, ...] = ()
 
 
 class NodePosition(NamedTuple):
@@ -623,7 +623,10 @@ class ClusterState:
             fleet.describe(number, devices, allocatable, report, node.chips_capacity.get(resource))
         self._isolate(number)
         self._assess(number, node.name)
-        if changed:
+        if changed and self.pods_on[number]:
+            if self.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC):
+                for uid in self.pods_on[number]:
+                    self._observe(self.pods[uid], number)
             self._hold_again(number)
 
     def _set_mode(self, number: int, node: Node | None) -> bool:
@@ -644,7 +647,7 @@ class ClusterState:
             self.shared_nodes[number] = mode.closed
         elif mode.mode in (SOFT, DYNAMIC):
             self.shared_nodes[number] = OTHER_MODE(node=node.name, mode=mode.mode, requested=WHOLE)
-        return before is not None and before != mode
+        return before != mode
 
     def _reports_of(self, node: Node) -> dict[str, DeviceReport]:
         """The device reports of a node by resource."""
@@ -1168,8 +1171,8 @@ class ClusterState:
             or self.modes.get(number, NO_CHIPS).mode not in (WHOLE, STATIC)
         ):
             return
-        placement.entire = True
-        for fleet in self._chip_fleets(number):
+        placement.entire = self._chip_resources(number)
+        for fleet in map(self._fleet, placement.entire):
             fleet.claim(number, placement.part_chips)
             if not placement.part_chips:
                 fleet.unknown_holders.setdefault(number, {})[placement.pod.key] = 1
@@ -1178,17 +1181,16 @@ class ClusterState:
         number, chips = placement.node, placement.part_chips
         if not placement.entire:
             return
-        for fleet in self._chip_fleets(number):
+        for fleet in map(self._fleet, placement.entire):
             fleet.unclaim(number, chips)
             holders = fleet.unknown_holders.get(number)
             if holders is not None and holders.pop(placement.pod.key, 0) and not holders:
                 del fleet.unknown_holders[number]
-        placement.entire = False
+        placement.entire = ()
 
-    def _chip_fleets(self, number: int) -> list[Fleet]:
+    def _chip_resources(self, number: int) -> tuple[str, ...]:
         node = self.nodes[number]
-        names = () if node is None else node.chips_capacity
-        return [self._fleet(name) for name in names if is_chip_resource(name)]
+        return () if node is None else tuple(filter(is_chip_resource, node.chips_capacity))
 
     def _withhold(self, fleet: Fleet, number: int) -> None:
         """Count again what pods on a node may have; few nodes have such pods."""

@@ -11,6 +11,7 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
+from ringwise.views.parts import use_of_chip
 
 if TYPE_CHECKING:
     from ringwise.views.documents.cluster import ChipFields
@@ -46,17 +47,18 @@ def _of_resource(
     found: list[ChipFields] = []
     for chip in chips_of(states.listed):
         pod, doubtful = holders.get(chip, (None, False))
-        found.append(
-            {
-                "node": state.names[number],
-                "chip": chip_names(chips.resource, (chip,)),
-                "state": next(word for word, mask in states.by_state() if mask >> chip & 1),
-                "pod": None if pod is None else pod.key,
-                "network_healthy": not network >> chip & 1,
-                "faults": "; ".join(faults.get(chip, ())) or None,
-                "note": _note(notes.get(chip) or notes.get(None), doubtful),
-            }
-        )
+        fields: ChipFields = {
+            "node": state.names[number],
+            "chip": chip_names(chips.resource, (chip,)),
+            "state": next(word for word, mask in states.by_state() if mask >> chip & 1),
+            "pod": None if pod is None else pod.key,
+            "network_healthy": not network >> chip & 1,
+            "faults": "; ".join(faults.get(chip, ())) or None,
+            "note": _note(notes.get(chip) or notes.get(None), doubtful),
+        }
+        if use := use_of_chip(view, number, chip):
+            fields["use"] = use
+        found.append(fields)
     return found
 
 

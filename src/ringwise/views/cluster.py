@@ -45,11 +45,13 @@ from ringwise.scheduler.node_states import (
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import EMPTY, Node, Pod, PodGroup, Queue
+from ringwise.state.part_requests import requested
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
 from ringwise.views.faults import job_fault_fields
+from ringwise.views.parts import allocation_mode, chips_requested, part_of_pod, percent_of_chips
 from ringwise.views.pictures import chips_fields
 from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReason
@@ -117,7 +119,7 @@ class JobView:
     needed: int
     created: int
     #: Chips that its pods ask for together.
-    chips: int = 0
+    chips: float = 0
     reason: Reason | None = None
     #: As the scheduler knows it; None for a job that is over.
     job: Job | None = None
@@ -391,7 +393,7 @@ def vcjob_view(view: SchedulerView, vcjob: VcJob, job: Job | None, pods: list[Po
         vcjob.replicas,
         vcjob.min_available,
         vcjob.created,
-        sum(task.template.cls.chips * task.replicas for task in vcjob.tasks),
+        _chips_of_vcjob(view, vcjob, job),
         pods_not_created(vcjob, pods, has_group=job is not None) or _reason(view, job),
         job,
         vcjob,
@@ -399,6 +401,13 @@ def vcjob_view(view: SchedulerView, vcjob: VcJob, job: Job | None, pods: list[Po
         suspended=vcjob.suspended,
         labels=vcjob.labels,
     )
+
+
+def _chips_of_vcjob(view: SchedulerView, vcjob: VcJob, job: Job | None) -> float:
+    expected = [] if job is None else job.in_order
+    if any(pod.cls.part is not None for pod in expected):
+        return chips_requested(view, expected)
+    return sum(task.template.cls.chips * task.replicas for task in vcjob.tasks)
 
 
 def _of_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
@@ -422,7 +431,7 @@ def group_view(view: SchedulerView, group: PodGroup, job: Job | None, pods: list
         max(len(pods), group.min_member),
         group.min_member,
         group.created,
-        sum(pod.cls.chips for pod in pods),
+        chips_requested(view, pods),
         _reason(view, job),
         job,
         suspended=is_suspended(group, pods),
@@ -454,7 +463,7 @@ def pods_view(view: SchedulerView, kind: str, pods: list[Pod], job: Job | None) 
         len(pods),
         1,
         min(pod.created for pod in pods),
-        sum(pod.cls.chips for pod in pods),
+        chips_requested(view, pods),
         _reason(view, job),
         job,
         labels=first.labels,
@@ -491,7 +500,7 @@ def _vcjob_of_pods(view: SchedulerView, job: Job, pods: list[Pod]) -> VcJob | No
 
 def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
     """A pod of another scheduler, which is shown where it has chips or waits for them."""
-    if not pod.cls.chips or not pod.live or pod.unreadable:
+    if not requested(pod.cls)[1] or not pod.live or pod.unreadable:
         return None
     return pods_view(view, "Pod", [pod], view.job_of_other(pod))
 
@@ -634,18 +643,24 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
     for node in sorted(objects.nodes if some is None else some, key=lambda node: natural_key(node.name)):
         row, _, chips = node_row(objects.view, node, objects.now, switches)
         label = node.labels.get(ACCELERATOR_TYPE, "")
-        found.append(
-            {
-                **row,
-                "address": node.internal_ip,
-                "own_superpod": node.superpod,
-                "pods": pods.get(node.name, 0),
-                "chips": [
-                    chips_fields(one, boards.get((one.resource, label)) or boards.get((one.resource, "")))
-                    for one in chips
-                ],
-            }
-        )
+        fields: NodeFields = {
+            **row,
+            "address": node.internal_ip,
+            "own_superpod": node.superpod,
+            "pods": pods.get(node.name, 0),
+            "allocation_mode": allocation_mode(objects.view, node.name),
+            "chips": [
+                chips_fields(
+                    one,
+                    boards.get((one.resource, label)) or boards.get((one.resource, "")),
+                    percent_of_chips(objects.view, node.name),
+                )
+                for one in chips
+            ],
+        }
+        if not fields["allocation_mode"]:
+            del fields["allocation_mode"]
+        found.append(fields)
     return found
 
 
@@ -704,6 +719,9 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
     found: list[PodFields] = []
     for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
         job = view.job_of(pod.uid)
+        record = view.cluster.pods.get(pod.uid)
+        part_chips = record.part_chips if record is not None else 0
+        resource, asks = requested(pod.cls)
         reason = present[waiting[pod.uid].key] if pod.uid in waiting else None
         fields: PodFields = {
             "namespace": pod.namespace,
@@ -711,14 +729,16 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
             "job": None if job is None else f"{job.namespace}/{job.name}",
             "phase": pod_phase(pod),
             "node": pod.node,
-            "resource": pod.cls.resource,
-            "asks": pod.cls.chips,
-            "chips": list(pod.named_chips),
+            "resource": resource,
+            "asks": asks,
+            "chips": list(pod.named_chips or chips_of(part_chips)),
             "rank": pod.rank if job is None else ranks_of(job).get(pod.uid, pod.rank),
             "created": pod.created,
             "exit_code": pod.exit_code,
             "reason": None if reason is None else reason.as_json(),
         }
+        if part := part_of_pod(view, pod):
+            fields["part"] = part
         if nodes := would_be_nodes(view, [pod]):
             fields["would_be_scheduled_on"] = nodes[0]
         found.append(fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ringwise.scheduler.explain.capacity import BoardCapacity
+from ringwise.scheduler.explain.capacity_shapes import BoardCapacity
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView, expected_start_fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ringwise.scheduler.explain.boards_present import board_of_node
@@ -34,10 +34,12 @@ def ring_rows(listed: int, board: Board | None) -> list[list[int]]:
     return rings or [list(range(count))]
 
 
-def chips_fields(chips: NodeChips, board: Board | None) -> ChipsFields:
-    """The chips of one resource of a node."""
+def chips_fields(
+    chips: NodeChips, board: Board | None, percent: Mapping[int, int] | None = None
+) -> ChipsFields:
+    """The chips of one resource of a node. `percent`: how much of them shares and vNPUs use."""
     states = chips.states
-    return {
+    fields: ChipsFields = {
         "resource": chips.resource,
         "board": None if board is None else board.name,
         "rings": ring_rows(states.listed, board),
@@ -56,6 +58,9 @@ def chips_fields(chips: NodeChips, board: Board | None) -> ChipsFields:
             "reserved": list(chips_of(chips.reserved)),
         },
     }
+    if percent:
+        fields["used_percent"] = [percent.get(chip, 100) for chip in fields["used"]]
+    return fields
 
 
 def node_chips(

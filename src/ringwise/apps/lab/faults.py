@@ -22,6 +22,7 @@ from ringwise.device.health.tracker import NO_FAULT, NO_NETWORK_FAULT, ChipFault
 from ringwise.device.report import ChipReport, device_info_cfg, device_list
 from ringwise.durations import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
+from ringwise.embed.parts import reported_chips
 from ringwise.embed.records import ObjectRefusedError, key_of
 from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.config_maps.node_info import NODE, SWITCH, node_reports_of
@@ -126,14 +127,15 @@ def _reports_of(cluster: EmbeddedCluster, name: str, chips: Sequence[int]) -> li
         raise ObjectRefusedError(f"there is no node {name}")
     if not node.chips_capacity:
         raise ObjectRefusedError(f"{name} has no chips")
-    for capacity in node.chips_capacity.values():
+    here = reported_chips(node)
+    for capacity in here.values():
         wrong = [chip for chip in chips if not 0 <= chip < capacity]
         if wrong:
             raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
-    found = (cluster.nodes.report(name, resource) for resource in node.chips_capacity)
+    found = (cluster.nodes.report(name, resource) for resource in here)
     return [
         DeviceReport(name, resource, network_unhealthy=0) if one is None else cluster.nodes.own_health(one)
-        for resource, one in zip(node.chips_capacity, found, strict=True)
+        for resource, one in zip(here, found, strict=True)
     ]
 
 
@@ -168,7 +170,7 @@ def _write(
     listed = [
         _chip_report(report.resource, chip, of_chips.get(chip, {}), of_ports.get(chip, {}), in_use, moment)
         for chip in sorted(
-            range(node.chips_capacity[report.resource])
+            range(reported_chips(node)[report.resource])
             if node.devices is None
             else (device.chip for device in node.devices)
         )
@@ -307,7 +309,7 @@ def inject(
             _reports_of(cluster, name, chips)
         for name in names:
             node = cluster.get(Node, name)
-            every = range(min(node.chips_capacity.values())) if node is not None else ()
+            every = range(min(reported_chips(node).values())) if node is not None else ()
             inject_chips(cluster, name, tuple(chips or every), found, written, network=network)
         return
     for name in names:

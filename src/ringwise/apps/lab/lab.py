@@ -36,6 +36,7 @@ from ringwise.embed.fleets import boards_asked, make_mixed_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.objects import ObjectTable
+from ringwise.embed.parts import reported_chips
 from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, key_of
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
@@ -103,6 +104,9 @@ class FleetSettings:
     board: str = "910-x8"
     leaf_size: int | None = None
     superpod_size: int | None = None
+    #: Nodes with soft shares and with dynamic vNPUs besides.
+    soft: int = 0
+    dynamic: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,8 @@ class LiveLab:
             boards_asked(fleet.board, fleet.nodes),
             leaf_size=fleet.leaf_size,
             superpod_size=fleet.superpod_size,
+            soft=fleet.soft,
+            dynamic=fleet.dynamic,
         )
         self.cluster.submit_all(made.nodes)
         self.cluster.submit_all(made.reports)
@@ -556,7 +562,7 @@ class LiveLab:
     def _check_chips(self, name: str, chips: Iterable[str]) -> None:
         """Raises ObjectRefusedError for a chip that the node does not have."""
         node = self.cluster.get(Node, name)
-        capacity = node.chips_capacity if node is not None else {}
+        capacity = reported_chips(node) if node is not None else {}
         known = [chip_names(resource, (at,)) for resource, count in capacity.items() for at in range(count)]
         for chip in chips:
             if chip not in known:

@@ -32,7 +32,7 @@ from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
 from ringwise.metrics.endpoints import AddressError, parse_address
 
-_FLEET = ("nodes", "board", "leaf_size", "superpod_size")
+_FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 
 
 @click.command("lab")
@@ -50,6 +50,18 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
     "--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch; without it, no switches."
 )
 @click.option("--superpod-size", type=click.IntRange(1), help="Nodes of each SuperPoD.")
+@click.option(
+    "--soft",
+    type=click.IntRange(0, MAX_NODES),
+    default=0,
+    help="Additional nodes (910b-x8) whose chips are shared softly.  [default: 0]",
+)
+@click.option(
+    "--dynamic",
+    type=click.IntRange(0, MAX_NODES),
+    default=0,
+    help="Additional nodes (310p) with dynamic vNPUs.  [default: 0]",
+)
 @configuration_option
 @board_option
 @click.option(
@@ -123,6 +135,8 @@ def lab_command(
     board: str,
     leaf_size: int | None,
     superpod_size: int | None,
+    soft: int,
+    dynamic: int,
     config: Path | None,
     boards: tuple[Path, ...],
     data_dir: Path | None,
@@ -148,7 +162,7 @@ def lab_command(
         require_grpc("ringwise lab --device-plugin")
     _check_boards(context, board, nodes)
     settings = LabSettings(
-        fleet=FleetSettings(nodes, board, leaf_size, superpod_size),
+        fleet=FleetSettings(nodes, board, leaf_size, superpod_size, soft, dynamic),
         configuration=_configuration(config),
         boards=boards,
         simulation=SimulationSettings(start_delay, termination_delay, duration),

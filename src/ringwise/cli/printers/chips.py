@@ -34,6 +34,8 @@ def legend(pictures: Iterable[str], given: str = "") -> str:
     shown = set().union(*pictures)
     names = {"#": "used", ".": "free", "+": given, "x": "faulty", "~": "reserved"}
     names |= {sign: meaning for sign, meaning in _MEANINGS.items() if sign in shown}
+    if shown & set("123456789"):
+        names["1-9"] = "tenths used by shares or vNPUs"
     return "  ".join(f"{sign} {meaning}" for sign, meaning in names.items() if meaning)
 
 
@@ -67,7 +69,11 @@ def _signs(chips: ChipsFields) -> dict[int, str]:
         "closed": chips["closed"],
         "free": chips["free"],
     }
-    signs: dict[int, str] = {}
+    signs: dict[int, str] = {
+        chip: str(max(1, percent // 10))
+        for chip, percent in zip(chips["used"], chips.get("used_percent", ()), strict=False)
+        if percent < 100
+    }
     for state, numbers in states.items():
         for chip in numbers:
             signs.setdefault(chip, _SIGNS[state])

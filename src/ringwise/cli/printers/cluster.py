@@ -118,7 +118,7 @@ def draw_nodes(
             " ".join(map(chip_picture, chips)),
             ", ".join(str(len(one["free"])) for one in chips),
             ", ".join(chip_list(one["faulty"]) for one in chips if one["faulty"]),
-            ", ".join(one["board"] or "-" for one in chips),
+            ", ".join(_kind_of_chips(node, one["board"]) for one in chips) or "-",
             str(node["pods"]),
         ]
         away = ", ".join(chip_list(one["isolated"]) for one in chips if one["isolated"])
@@ -127,6 +127,12 @@ def draw_nodes(
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
         table.add(*row, *_cells(extra, node), note=_window_note(node))
     table.print(console, only)
+
+
+def _kind_of_chips(node: NodeFields, board: str | None) -> str:
+    """The board, or the allocation mode of a node whose chips are shared or divided."""
+    mode = node.get("allocation_mode")
+    return f"({mode})" if mode in ("soft", "dynamic") else board or "-"
 
 
 def draw_jobs(
@@ -303,7 +309,7 @@ def draw_pods(
             f"{pod['namespace']}/{pod['name']}",
             phase_text(pod["phase"]),
             pod["node"] or "-",
-            str(pod["asks"]),
+            pod["part"]["text"] if "part" in pod else str(pod["asks"]),
             chip_list(pod["chips"]),
             "-" if pod["rank"] is None else str(pod["rank"]),
             duration_text(now - pod["created"]),
@@ -318,7 +324,7 @@ def draw_chips(console: Console, chips: Iterable[ChipFields], _now: int = 0, onl
     for chip in chips:
         network = "ok" if chip["network_healthy"] else "unhealthy"
         row = (chip["node"], chip["chip"], chip["state"], network, chip["pod"] or "", chip["faults"] or "")
-        table.add(*row, note=chip["note"] or "")
+        table.add(*row, note="; ".join(filter(None, (chip.get("use"), chip["note"]))))
     table.print(console, only)
 
 

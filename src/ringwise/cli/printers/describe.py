@@ -55,9 +55,10 @@ def print_node(console: Console, node: NodeDocument) -> None:
         },
     )
     for chips in node["chips"]:
+        kind = node.get("allocation_mode") or chips["board"] or "no board"
         print_line(
             console,
-            f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(chip_picture(chips))}  "
+            f"  {escape(chips['resource'])} ({kind})  {escape(chip_picture(chips))}  "
             f"{len(chips['free'])} of {chips['count']} free",
         )
         marks, whole = chips["marks"], any(one["state"] == "isolated" for one in node["states"])

@@ -7,7 +7,7 @@ that another one was promised.
 
 from __future__ import annotations
 
-from ringwise.framework.amounts import Amounts, add, without_quota_names
+from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import JOB_ENQUEUED
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
@@ -38,7 +38,7 @@ class Promises:
         for pod in job.pods.values():
             if pod.gated and not pod.queue_gated:
                 add(gated, self._session.usage.amounts(pod.cls))
-        needs = without_quota_names(group.min_resources)
+        needs = job.min_resources()
         return {name: max(0, amount - gated.get(name, 0)) for name, amount in needs.items()}
 
     def unused(self, queue: str) -> Amounts:

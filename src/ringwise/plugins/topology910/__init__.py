@@ -47,7 +47,8 @@ from ringwise.state.model import NodeReservation, Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
 from ringwise.state.node_windows import NodeWindow, withheld
 from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
-from ringwise.wellknown import SUB_HEALTH_REACTIONS, SUB_HEALTHY_STRATEGY
+from ringwise.topology.policy import SOFT_SHARE_POLICY
+from ringwise.wellknown import SCHEDULE_POLICY, SUB_HEALTH_REACTIONS, SUB_HEALTHY_STRATEGY
 
 if TYPE_CHECKING:
     from ringwise.plugins.topology910.racks import RackPlanner
@@ -212,6 +213,8 @@ class Topology910:
         if job.policy is not None:
             return [job.policy.resource]
         if job.pods or job.prospective or job.group is None:
+            return []
+        if job.group.annotations.get(SCHEDULE_POLICY) == SOFT_SHARE_POLICY:
             return []
         catalog = self._session.topology.catalog
         return [name for name, amount in job.group.min_resources.items() if amount and catalog.serving(name)]

@@ -10,6 +10,7 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
+from ringwise.state.part_requests import requested
 from ringwise.state.reservations import Reservation
 from ringwise.state.volume_table import VolumeTable
 from ringwise.topology.chips import chip_names, chips_of
@@ -46,9 +47,14 @@ def _chips(state: ClusterState) -> list[str]:
         doubtful = [0] * len(state.names)
         asked = [0] * len(state.names)
         for placement in state.pods.values():
-            if placement.node < 0 or placement.pod.cls.resource != resource:
+            if placement.node < 0:
                 continue
-            asked[placement.node] += placement.pod.cls.chips
+            if resource in placement.entire:
+                held[placement.node] |= placement.part_chips
+            requested_resource, count = requested(placement.pod.cls)
+            if requested_resource != resource:
+                continue
+            asked[placement.node] += count
             twice = held[placement.node] & placement.chips
             if twice and not fleet.extra_claims:
                 chips = chip_names(resource, chips_of(twice))

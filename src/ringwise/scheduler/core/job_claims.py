@@ -91,7 +91,7 @@ class JobClaims(Component):
             job.min_available,
             placed + pending,
             gated,
-            group.min_resources if group is not None else {},
+            {**group.min_resources, **job.min_resources()} if group is not None else {},
             job.asked(),
         )
 

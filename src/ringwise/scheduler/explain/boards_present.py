@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.job import Job
 from ringwise.reasons import Reason
+from ringwise.scheduler.node_states import has_shared_chips
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.board import Board
 from ringwise.topology.policy import PolicyFacts, select_board
@@ -17,7 +18,7 @@ def boards_present(view: SchedulerView) -> list[tuple[str, str, Board]]:
     used = {job.policy.resource: job.policy.board for job in view.jobs.values() if job.policy is not None}
     for number in state.known_nodes():
         node = state.nodes[number]
-        if node is None:
+        if node is None or has_shared_chips(state, number):
             continue
         for resource, count in node.chips_allocatable.items():
             label = node.labels.get(ACCELERATOR_TYPE, "")

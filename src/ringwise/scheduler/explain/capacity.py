@@ -16,15 +16,16 @@ from ringwise.placement.switches.classes import (
     NORMAL_SCHEMA,
     SwitchClass,
 )
-from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present
+from ringwise.scheduler.explain.capacity_shapes import BoardCapacity, ChipCounts, JobShape
+from ringwise.scheduler.explain.part_capacity import part_capacity
 from ringwise.scheduler.node_states import (
     CHIP_STATES,
-    BeforeDrain,
     ChipStates,
     before_drains,
     chip_states,
     dedicating_taints,
+    has_shared_chips,
     states_for,
 )
 from ringwise.scheduler.view import SchedulerView
@@ -41,63 +42,13 @@ CAPACITY_STEPS = 400_000
 _GANGS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
-@dataclass(frozen=True, slots=True)
-class JobShape:
-    """Jobs of one form. `jobs` would start now, at most `upper_bound` if running jobs were moved."""
-
-    form: str
-    #: one-pod, gang, block, switches
-    kind: str
-    chips_per_pod: int
-    pods: int
-    jobs: int
-    upper_bound: int
-    #: Free chips that no job of this shape can use.
-    stranded_chips: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChipCounts:
-    """Where the chips of one board are."""
-
-    nodes: int
-    chips: int
-    used: int
-    faulty: int
-    isolated: int
-    reserved: int
-    #: On nodes that take no new pods.
-    closed: int
-    free: int
-    #: Of the free ones: with a broken network port, for one-pod jobs only.
-    network_faulty: int
-    #: Of the free ones: on nodes that are drained later, for jobs that end before. Shapes give no duration.
-    until_drain: int
-
-
-@dataclass(frozen=True, slots=True)
-class BoardCapacity:
-    board: str
-    resource: str
-    #: That selects these nodes; None: all nodes of the resource.
-    accelerator_type: str | None
-    chips: ChipCounts
-    #: Whole nodes that one gang could have.
-    largest_gang: int
-    shapes: tuple[JobShape, ...]
-    #: Where the `until_drain` chips are, by time.
-    drains: tuple[BeforeDrain, ...] = ()
-    #: What was not counted to the end because the budget was used up, as sentences.
-    omitted: tuple[str, ...] = ()
-
-
 def capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:
     """For every board of the cluster. With `queue` its limits count too; without, only nodes and chips do."""
-    answers = []
+    answers: list[BoardCapacity] = []
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)):
         for resource, selector, board in boards_present(view):
             answers.append(_Counting(view, now, resource, selector, board, queue).answer())
-    return answers
+    return [*answers, *part_capacity(view, now)]
 
 
 class _Counting:
@@ -121,7 +72,9 @@ class _Counting:
         self._nodes = [
             number
             for number in self._state.known_nodes()
-            if self._fleet.allocatable[number] >= 0 and self._meant(number)
+            if self._fleet.allocatable[number] >= 0
+            and self._meant(number)
+            and not has_shared_chips(self._state, number)
         ]
         # A taint that is no condition dedicates a node: its chips count as free, for pods that tolerate it.
         self._tolerations = tuple(

@@ -13,7 +13,7 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
-from ringwise.placement.reasons import NODE_LABEL_MISSING
+from ringwise.placement.reasons import NO_SUCH_TEMPLATE, NODE_LABEL_MISSING, PART_NOT_OFFERED
 from ringwise.plugins.nodegroup.reasons import (
     NODE_GROUP_MISMATCH,
     NODE_GROUP_MISSING,
@@ -25,6 +25,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import PRE_SEPARATE_LEVEL, Pod
+from ringwise.state.reasons import NODE_OFFERS_NO_CHIPS, OTHER_MODE
 from ringwise.topology.chips import chips_of
 from ringwise.wellknown import NODE_TAINT_PREFIX
 
@@ -75,6 +76,10 @@ _NOT_SELECTED = frozenset(
         NODE_GROUP_MISSING,
         NODE_GROUP_NOT_SPECIFIED,
         NODE_GROUP_MISMATCH,
+        OTHER_MODE,
+        NODE_OFFERS_NO_CHIPS,
+        PART_NOT_OFFERED,
+        NO_SUCH_TEMPLATE,
     )
 )
 

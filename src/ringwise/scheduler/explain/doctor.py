@@ -27,7 +27,7 @@ from ringwise.scheduler.node_faults import NODE, NOT_READY, SWITCH, node_faults
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.hyper_nodes import ProblemKind
 from ringwise.topology.nearest import nearest
-from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.topology.policy import PolicyFacts, is_part_of_a_chip, select_board
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     FAULT_SCHEDULING,
@@ -285,7 +285,7 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
                     reported.setdefault((fault.kind, fault.level), []).append(node.name)
         resources = [name for name in node.chips_allocatable if catalog.serving(name)]
         for name in node.chips_allocatable:
-            if not catalog.serving(name):
+            if not catalog.serving(name) and not is_part_of_a_chip(name):
                 yield Finding(
                     WARNING,
                     "resource-unknown",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
@@ -56,6 +56,8 @@ class JobChange:
     """What is different about a job. None: unchanged."""
 
     chips: int | None = None
+    #: Fields of the request for a share or a vNPU.
+    part: Mapping[str, object] | None = None
     min_available: int | None = None
     #: Label or annotation -> value, wherever the job carries it; None removes it.
     labels: Mapping[str, str | None] | None = None
@@ -556,6 +558,8 @@ def _changed_pod(pod: Pod, change: JobChange) -> Pod:
 def _changed_class(cls: PodClass, change: JobChange) -> PodClass:
     if change.chips is not None and cls.chips:
         cls = replace(cls, chips=change.chips)
+    if change.part and cls.part is not None:
+        cls = replace(cls, part=replace(cls.part, **dict[str, Any](change.part)))
     if change.unselected:
         kept = tuple(pair for pair in cls.node_selector if pair[0] not in change.unselected)
         cls = replace(cls, node_selector=kept)

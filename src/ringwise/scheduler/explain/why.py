@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
+from ringwise.framework.amounts import request_text
 from ringwise.framework.evictions.lost_work import claim_problems
 from ringwise.framework.gangs.gang_placement import pending_pods
 from ringwise.framework.gangs.ranks import ranks_of
@@ -63,6 +64,7 @@ from ringwise.scheduler.explain.limit_waits import (
     limit_users,
     run_time_left,
 )
+from ringwise.scheduler.explain.part_fixes import part_fixes
 from ringwise.scheduler.explain.preemption import (
     bundle_fixes,
     cooldown_fixes,
@@ -82,6 +84,7 @@ from ringwise.scheduler.job_states import (
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
+from ringwise.topology.chips import chips_of
 from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 #: How many near misses are shown.
@@ -479,6 +482,7 @@ def find_fixes(
     kinds = (
         board_fixes,
         size_fixes,
+        part_fixes,
         minimum_fixes,
         label_fixes,
         topology_fixes,
@@ -567,12 +571,11 @@ def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     locations = _locations(view, job)
     bound = [location for location in locations if location.node is not None and location.bound]
     nodes = {location.node for location in bound}
-    chips = sum(len(location.chips) for location in bound)
+    parts = any(pod.cls.part is not None for pod in job.pods.values())
+    chips = 0 if parts else sum(len(location.chips) for location in bound)
+    asked = f" with {counted(chips, 'chip')}" if not parts else f" ({request_text(job.in_order[0].cls)} each)"
     verb = ("runs", "run") if state is JobState.RUNNING else ("is placed", "are placed")
-    text = (
-        f"{counted(bound, 'pod')} with {counted(chips, 'chip')} "
-        f"{agrees(len(bound), *verb)} on {counted(nodes, 'node')}"
-    )
+    text = f"{counted(bound, 'pod')}{asked} {agrees(len(bound), *verb)} on {counted(nodes, 'node')}"
     if chosen := would_be_nodes(view, job.pods.values()):
         would = would_be_placed(chosen, partly=bool(bound))
         text = would if state is JobState.PENDING else f"{text}; {would}"
@@ -677,7 +680,7 @@ def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:
                 pod.name,
                 rank,
                 node,
-                pod.named_chips,
+                pod.named_chips or chips_of(state.pods[pod.uid].part_chips),
                 resolved.switch_name(node) if resolved is not None and switched else None,
                 pod.annotations.get(SUPER_POD_ID),
                 pod.annotations.get(SUPER_POD_RANK),

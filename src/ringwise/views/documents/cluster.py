@@ -34,6 +34,12 @@ class ChipsFields(TypedDict):
     ]
     count: int
     used: Annotated[list[int], Meta(description="Held by pods, or doubtful: pods may have them.")]
+    used_percent: NotRequired[
+        Annotated[
+            list[int],
+            Meta(description="Of a node with shares or vNPUs: how much of each of the used chips is used."),
+        ]
+    ]
     faulty: list[int]
     isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
     reserved: Annotated[list[int], Meta(description="Kept for one job.")]
@@ -105,6 +111,9 @@ class NodeFields(NodeRow):
         int | None, Meta(description="Its SuperPoD as its own object says; `superpod` counts reports, too.")
     ]
     pods: int
+    allocation_mode: NotRequired[
+        Annotated[str, Meta(description="soft, static or dynamic; absent for whole chips.")]
+    ]
     chips: list[ChipsFields]
 
 
@@ -139,7 +148,10 @@ class JobRow(TypedDict):
     outcome: Annotated[str, Meta(description="placed, pending, refused, suspended or ended.")]
     pods: int
     running: int
-    chips: Annotated[int, Meta(description="Chips that its pods ask for together.")]
+    chips: Annotated[
+        float,
+        Meta(description="Chips that its pods ask for together; shares and vNPUs are fractions of a chip."),
+    ]
     created: Nanoseconds
     reason_code: Annotated[
         str, Meta(description="Code of the reason why it waits, or the reason of a condition; else empty.")
@@ -205,6 +217,18 @@ class QueueFields(TypedDict):
     waiting: int
 
 
+class PartFields(TypedDict):
+    """A share of a chip, or a vNPU."""
+
+    mode: Annotated[str, Meta(description="soft, static or dynamic.")]
+    text: Annotated[str, Meta(description="What the pod requests, for people.")]
+    percent: Annotated[int | None, Meta(description="Of a share: percentage of a chip.")]
+    memory_mb: Annotated[int | None, Meta(description="Of a share: memory in MB.")]
+    policy: Annotated[str | None, Meta(description="Of a share: fixed-share, elastic or best-effort.")]
+    cores: Annotated[int | None, Meta(description="Of a dynamic vNPU.")]
+    template: Annotated[str | None, Meta(description="Of a dynamic vNPU that is bound.")]
+
+
 class PodFields(TypedDict):
     """A pod."""
 
@@ -220,6 +244,7 @@ class PodFields(TypedDict):
     created: Nanoseconds
     exit_code: int | None
     reason: ReasonFields | None
+    part: NotRequired[PartFields]
     would_be_scheduled_on: NotRequired[
         Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
     ]
@@ -406,6 +431,7 @@ class ChipFields(TypedDict):
     network_healthy: bool
     faults: str | None
     note: str | None
+    use: NotRequired[Annotated[str, Meta(description="What shares or vNPUs use of it, for people.")]]
 
 
 class ChipsDocument(TypedDict):

@@ -182,7 +182,7 @@ class ShapeFields(Fields):
     """Jobs of one form."""
 
     form: str
-    kind: Annotated[str, Meta(description="one-pod, gang, block or switches.")]
+    kind: Annotated[str, Meta(description="one-pod, gang, block, switches or share.")]
     chips_per_pod: int
     pods: int
     jobs: Annotated[int, Meta(description="Jobs of this form that would start now.")]

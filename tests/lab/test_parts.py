@@ -1,0 +1,100 @@
+"""`ringwise lab --soft N --dynamic N`: shares of chips and vNPUs in a lab, as the commands show them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ringwise.apps.lab.lab import FleetSettings, LabSettings
+from tests.builders.objects import pod_spec, vcjob
+from tests.lab.rig import Terminal, running
+from tests.place.asking import Plain
+
+LAB = LabSettings(fleet=FleetSettings(1, "910-x8", soft=1, dynamic=1), speed=None)
+QUOTA = "huawei.com/scheduler.softShareDev."
+POLICY = {"huawei.com/schedule_policy": "chip1-softShareDev"}
+
+
+def text(document: Plain) -> str:
+    return json.dumps(document) + "\n"
+
+
+def share(name: str, percent: int, mb: int, pods: int = 1) -> Plain:
+    values = {"aicoreQuota": str(percent), "hbmQuota": str(mb), "policy": "elastic"}
+    labels = {QUOTA + key: value for key, value in values.items()}
+    return vcjob(name, [("w", pods, pod_spec(percent))], pod_labels=labels, pod_annotations=POLICY)
+
+
+def vnpu(name: str, cores: int, pods: int = 1) -> Plain:
+    labels = {"ring-controller.atlas": "ascend-310P"}
+    spec = pod_spec(cores, "huawei.com/npu-core")
+    return vcjob(name, [("w", pods, spec)], pod_labels=labels)
+
+
+def test_shares_and_vnpus_run_and_are_shown(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, LAB):
+        terminal.submit(text(share("serve", 30, 20_000, pods=3)), text(vnpu("infer", 2, pods=2)))
+        terminal.ok("advance 2s")
+        # The device plugin has not told yet which vNPU the second pod of a chip could stand beside.
+        pods = {one["name"]: one for one in terminal.json("get pods")["pods"]}
+        assert [pods[f"infer-w-{at}"]["chips"] for at in (0, 1)] == [[0], [1]]
+        terminal.ok("advance 20s")
+        pods = {one["name"]: one for one in terminal.json("get pods")["pods"]}
+        assert {one["phase"] for one in pods.values()} == {"Running"}
+        assert {pods[f"serve-w-{at}"]["node"] for at in range(3)} == {"node-1"}
+        assert pods["serve-w-0"]["part"]["text"] == "30%"
+        assert pods["infer-w-0"]["part"] == {
+            "mode": "dynamic",
+            "text": "2 cores",
+            "percent": None,
+            "memory_mb": None,
+            "policy": None,
+            "cores": 2,
+            "template": "vir02_1c",
+        }
+        described = terminal.ok("describe pod infer-w-0")
+        assert "Ascend310P-2c.1cpu-100-0_0" in described
+        jobs = {one["name"]: one["chips"] for one in terminal.json("get jobs")["jobs"]}
+        # Memory counts if it is more: 20000 of 65536 MB are 31 percent.
+        assert jobs == {"serve": 0.93, "infer": 0.5}
+        nodes = {one["name"]: one for one in terminal.json("get nodes")["nodes"]}
+        assert nodes["node-1"]["allocation_mode"] == "soft"
+        assert nodes["node-1"]["chips"][0]["used_percent"] == [91]
+        assert nodes["node-2"]["allocation_mode"] == "dynamic"
+        assert "[9.......]" in terminal.ok("get nodes")
+        assert "90% 60000 of 65536 MB (elastic), 3 pods" in terminal.ok("get chips --node node-1")
+        assert "2 of 8 cores, 1 vNPU" in terminal.ok("get chips --node node-2")
+        counted = {one["board"]: one for one in terminal.json("capacity")["boards"]}
+        shapes = {one["form"]: one["jobs"] for one in counted["soft shares"]["shapes"]}
+        assert shapes["50% of a chip, elastic"] == 14
+        cores = {one["form"]: one["jobs"] for one in counted["dynamic vNPUs"]["shapes"]}
+        assert cores == {"1 core": 54, "2 cores": 30, "4 cores": 14, "a whole chip": 6}
+        assert "0 errors, 0 warnings" in terminal.ok("doctor")
+
+
+def test_a_fault_of_a_chip_moves_every_share_on_it_V17(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, LAB):
+        job = share("serve", 30, 1000, pods=3)
+        for part in (job, job["spec"]["tasks"][0]["template"]):
+            part.setdefault("metadata", {}).setdefault("labels", {}).update(
+                {"fault-scheduling": "force", "pod-rescheduling": "on"}
+            )
+        terminal.submit(text(job))
+        terminal.ok("advance 10s")
+        terminal.ok("fault inject chip node-1 0")
+        terminal.ok("advance 60s")
+        pods = terminal.json("get pods")["pods"]
+        assert [(one["phase"], one["chips"]) for one in pods] == [("Running", [1])] * 3
+
+
+def test_what_would_help_is_tried(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, LAB):
+        terminal.submit(text(share("large", 50, 70_000)))
+        assert 'with the label huawei.com/scheduler.softShareDev.hbmQuota: "65536"' in terminal.ok(
+            "why large"
+        )
+        terminal.submit(text(vnpu("odd", 3)))
+        assert "with 2 instead of 3 cores" in terminal.ok("why odd")
