@@ -177,7 +177,7 @@ def test_what_cannot_be_done_is_refused_with_what_can(terminal: Terminal) -> Non
     suspended(terminal, "away")
     for command, said in (
         ("suspend trian", "there is no job trian (did you mean 'train'?)"),
-        ("suspend other/train", "there is no job other/train (did you mean 'train'?)"),
+        ("suspend other/train", "there is no job other/train (did you mean 'lab/train'?)"),
         ("suspend away", "vcjob lab/away is suspended already; to let it go on: ringwise resume lab/away"),
         (
             "suspend done",

@@ -177,7 +177,7 @@ metrics:
         (10, "overcommit-factor: 1.5", "works"),
         (12, "plugin usage", "warning"),
         (14, "configuration init-params", "works"),
-        (15, "presetVirtualDevice: true", "no effect"),
+        (15, "presetVirtualDevice: true", "works"),
         (15, "super-pod-size: 48", "works"),
         (17, "metrics type", "no effect"),
     ]

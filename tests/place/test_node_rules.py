@@ -298,7 +298,7 @@ def test_what_can_never_run_is_refused_and_stops_no_other_job_N2() -> None:
         "later": vcjob("later", [("worker", 1, pod_spec(1))], annotations={POLICY: "multilevel"}),
         "type": vcjob("type", [("worker", 1, pod_spec(1, selector={"accelerator-type": "none-such"}))]),
         "resource": vcjob("resource", [("worker", 1, pod_spec(1, "huawei.com/Ascend999"))]),
-        "virtual": vcjob("virtual", [("worker", 1, pod_spec(1, "huawei.com/Ascend910-2c"))]),
+        "virtual": vcjob("virtual", [("worker", 1, pod_spec(2, "huawei.com/Ascend910-2c"))]),
         "mixed": vcjob("mixed", [("a", 1, pod_spec(1)), ("b", 1, pod_spec(1, "huawei.com/Ascend310"))]),
         "ownerless": pod("ownerless", pod_spec(1), group="no-such-group"),
         "queue": vcjob("queue", [("worker", 1, pod_spec(1))], queue="no-such-queue"),

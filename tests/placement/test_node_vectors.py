@@ -18,7 +18,8 @@ from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
-from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.topology.policy import SOFT_SHARE_POLICY, PolicyFacts, select_board
+from ringwise.wellknown import SCHEDULE_POLICY
 from tests.framework.returning import node_of_returning_pod
 from tests.placement.one_node import NodeFit, ask, device_report, fleet_of, one_node
 
@@ -48,7 +49,9 @@ BOARDS = {
     "card310px2": "310p-duo-card",
     "chip310px2": "310p-duo-chip",
 }
-NOT_SUPPORTED = {"softshare", "multilevel"}
+NOT_SUPPORTED = {"multilevel"}
+#: The policy of soft shares: its pods request a part of a chip, and no board is chosen by it.
+SHARES = {"softshare"}
 #: `sp-block` is checked by the SuperPoD rules, `host-arch` by the node selector.
 SUPERPODS = {"a3_superpod16", "a3_superpod8", "chip8node8sp"}
 #: Settings are read with the configuration file, ranks are written by the machine: see tests/place.
@@ -239,7 +242,9 @@ def check_policy(case: Case) -> None:
                 case.get("node_selector") or {},
             ),
         )
-        if wanted is None or wanted in NOT_SUPPORTED:
+        if wanted in SHARES:
+            assert case["annotations"][SCHEDULE_POLICY] == SOFT_SHARE_POLICY
+        elif wanted is None or wanted in NOT_SUPPORTED:
             assert isinstance(chosen, Reason)
             assert (chosen.code == "policy-not-supported") == (wanted in NOT_SUPPORTED)
         else:

@@ -137,7 +137,7 @@ def _check_equal(job: Job, pods: list[Pod]) -> Reason | None:
 def _check_vnpu(part: PartRequest, session: Session) -> Reason | None:
     """Rule V10."""
     if session.settings.preset_virtual_device:
-        return STATIC_VNPUS_ONLY()
+        return STATIC_VNPUS_ONLY(count=part.count)
     family = FAMILY_OF_RING.get(part.ring)
     if family is None:
         return RING_LABEL_UNKNOWN(value=part.ring or "not set", allowed=tuple(FAMILY_OF_RING))

@@ -152,8 +152,8 @@ MORE_THAN_ONE_PART = ReasonKind(
 STATIC_VNPUS_ONLY = ReasonKind(
     "static-vnpus-only",
     Stage.VALIDATE,
-    "the scheduler is configured for static vNPUs (presetVirtualDevice: true in init-params)",
-    ("set presetVirtualDevice to false in the configuration of the scheduler",),
+    "the job requests {count:core}, but presetVirtualDevice: true allows only static vNPUs",
+    ("set presetVirtualDevice to false in the init-params of the scheduler",),
     SPECIFICATION,
 )
 RING_LABEL_UNKNOWN = ReasonKind(
@@ -173,7 +173,7 @@ UNKNOWN_DVPP = ReasonKind(
 COUNT_NOT_ALLOWED = ReasonKind(
     "core-count-not-allowed",
     Stage.VALIDATE,
-    "{count:core} of an Ascend {family} chip {count:=is|are} not a vNPU and not whole chips",
+    "{count:core} {count:=is|are} not a vNPU of an Ascend {family} and not whole chips",
     ("request the cores of a vNPU template, or of whole chips",),
     SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )
