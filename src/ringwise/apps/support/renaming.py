@@ -145,7 +145,7 @@ def _anything(part: Any, field: str, role: TextRole, value: Any, renaming: Renam
     return value
 
 
-def _unchanged(value: Any, renaming: Renaming) -> Any:
+def _unchanged(value: Any, _: Renaming) -> Any:
     return value
 
 
