@@ -1,8 +1,8 @@
 """`ringwise bench answers`: what questions cost, and what they cost the thread that decides.
 
-A lab of 5,000 nodes with 2,000 jobs that run and 800 that wait, all on processor time. A placement is one
-turn of the scheduler on that cluster in which one waiting job is tried. Ten readers ask without pause while a
-thread decides; copies of the process answer them.
+A lab of 5,000 nodes with 2,000 jobs that run and 800 that wait for admission, then with 644 more whose pods
+exist and wait; all on processor time. A placement is one turn of the scheduler on that cluster in which one
+waiting job is tried. Ten readers ask without pause while a thread decides; copies of the process answer them.
 """
 
 from __future__ import annotations
@@ -10,43 +10,57 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import msgspec
+
 from ringwise.apps.forked_queries import Copy, ForkedQueries, TooManyQuestionsError
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab, copy_of
 from ringwise.apps.lab.maintenance import plan_drain, without_many_waiting
-from ringwise.apps.lab.queries import status_document
+from ringwise.apps.lab.queries import LabAnswers, status_document
 from ringwise.apps.lab.submission import submission_of
-from ringwise.apps.queries import count_capacity, explain_job
+from ringwise.apps.live import LiveCluster, add_object, finish, kinds_to_read
+from ringwise.apps.queries import count_capacity, examine, explain_job
 from ringwise.apps.targets import find_target
+from ringwise.cli.output import WIDE
+from ringwise.cli.printers.kinds import DRAWINGS
+from ringwise.cli.printers.lines import PlainConsole
 from ringwise.framework.job import Job
+from ringwise.kubeclient.list_watch import raw_page
 from ringwise.kubeclient.resources import VCJOBS
 from ringwise.manifests.bundle import read_text
+from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.forecast import estimates, forecast
-from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.state.model import EMPTY, Pod, PodClass, PodGroup
 from ringwise.views.cluster import job_views, node_documents, top_document, with_reasons
+from ringwise.views.kinds import BY_PLURAL
 from ringwise.wellknown import ASCEND910, EXPECTED_DURATION, VOLCANO_SCHEDULER
+from ringwise_bench.list import NODE_COUNT, node_object, pages, pod_object
 from ringwise_bench.report import Measured, at_most, frozen, shown, timed
 
 NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
+#: Jobs that wait with pods, beside those that wait for admission to their queue.
+TRIED = 644
 READERS, GANG = 10, 100
 MAX_LIST, MAX_WHY, MAX_ESTIMATE, MAX_DRAIN, MAX_CAPACITY, MAX_SHARE = 20.0, 300, 300, 50, 2_000, 1.3
 MAX_ESTIMATES = 5.0
+MAX_ROWS, MAX_CYCLES, MAX_DOCTOR = 5.0, 20, 10
 #: Equal runs that differ by more judge nothing.
 _EQUAL = 1.1
 #: Seconds of one measurement of the thread that decides, and pairs of them.
@@ -79,24 +93,27 @@ def cluster(nodes: int, running: int) -> Iterator[LiveLab]:
 def submit(live: LiveLab, name: str, jobs: int, shapes: Sequence[tuple[int, int]], hours: int = 0) -> None:
     documents = []
     for number in range(jobs):
-        pods, chips = shapes[number % len(shapes)]
-        amounts = {ASCEND910: chips}
-        container = {"name": "main", "image": "a", "resources": {"requests": amounts, "limits": amounts}}
         notes = {EXPECTED_DURATION: f"{1 + number % hours}h"} if hours else {}
-        template = {"metadata": {"annotations": notes}, "spec": {"containers": [container]}}
-        document = {
-            "apiVersion": VCJOBS.version,
-            "kind": "Job",
-            "metadata": {"name": f"{name}-{number}", "namespace": "team"},
-            "spec": {
-                "schedulerName": VOLCANO_SCHEDULER,
-                "minAvailable": pods,
-                "tasks": [{"name": "worker", "replicas": pods, "template": template}],
-            },
-        }
-        documents.append(json.dumps(document))
+        documents.append(job_text(f"{name}-{number}", *shapes[number % len(shapes)], notes))
     submission, _ = submission_of(read_text("\n---\n".join(documents).encode(), "bench"))
     live.submit(submission)
+
+
+def job_text(name: str, pods: int, chips: int, notes: Mapping[str, str] = EMPTY) -> str:
+    amounts = {ASCEND910: chips}
+    container = {"name": "main", "image": "a", "resources": {"requests": amounts, "limits": amounts}}
+    template = {"metadata": {"annotations": dict(notes)}, "spec": {"containers": [container]}}
+    document = {
+        "apiVersion": VCJOBS.version,
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {
+            "schedulerName": VOLCANO_SCHEDULER,
+            "minAvailable": pods,
+            "tasks": [{"name": "worker", "replicas": pods, "template": template}],
+        },
+    }
+    return json.dumps(document)
 
 
 def free_nodes(live: LiveLab) -> int:
@@ -176,6 +193,105 @@ def lists(live: LiveLab, times: int) -> Iterator[Measured]:
         made = rows()
         ratio = cost(rows, times) / cost(partial(json.dumps, made), times)
         yield at_most(f"{name} over json.dumps of its rows", ratio, "x", MAX_LIST)
+
+
+def submit_pods(live: LiveLab, jobs: int) -> None:
+    """PodGroups of many shapes whose pods exist and wait: their jobs are tried in every cycle."""
+    groups, pods = [], []
+    for number in range(jobs):
+        size, chips = _WAITING[number % len(_WAITING)]
+        name, cls = f"hold-{number}", PodClass(ASCEND910, chips, 1000 * (2 + number % 37))
+        groups.append(PodGroup("team", name, min_member=size))
+        pods += [
+            Pod("", "team", f"{name}-{one}", cls, group=name, scheduler=VOLCANO_SCHEDULER)
+            for one in range(size)
+        ]
+    live.cluster.submit_all(groups)
+    live.cluster.submit_all(pods)
+    live.advance(10 * _SECOND)
+
+
+def _waits(live: LiveLab, job: Job) -> bool:
+    """The pods of jobs that wait for admission do not exist yet."""
+    return not job.pods or live.view.has_pending_pods(job)
+
+
+def whole_cycle(live: LiveLab, times: int) -> float:
+    """Seconds of one cycle that tries all jobs that wait."""
+    numbers = count()
+
+    def cycle() -> None:
+        turn = str(next(numbers))
+        events = [
+            ev.PodGroupSeen(replace(job.group, labels={**job.group.labels, "turn": turn}))
+            for job in live.view.jobs.values()
+            if job.group is not None and _waits(live, job)
+        ]
+        live.scheduler.handle(events, live.now)
+
+    return cost(cycle, times)
+
+
+def listed_and_drawn(live: LiveLab, times: int) -> Iterator[Measured]:
+    """Lists in the server and tables in the client over `json.dumps` of their rows."""
+    answers = LabAnswers(live, estimates_anew=False)
+    for kind in ("pods", "nodes", "jobs"):
+        sent = msgspec.json.encode(answers.get(kind))
+        document = msgspec.json.decode(sent)
+        written = cost(partial(json.dumps, document[kind]), times)
+
+        def serve(kind: str = kind) -> None:
+            msgspec.json.encode(answers.get(kind))
+
+        def draw(kind: str = kind, sent: bytes = sent) -> None:
+            document = msgspec.json.decode(sent)
+            console = PlainConsole(file=StringIO(), width=WIDE, highlight=False, soft_wrap=False)
+            DRAWINGS[BY_PLURAL[kind].name].draw(console, document[kind], document.get("now", 0))
+
+        rows = f"{len(document[kind]):,} {kind}"
+        yield at_most(f"{rows} in the server over json.dumps", cost(serve, times) / written, "x", MAX_ROWS)
+        yield at_most(
+            f"a table of {rows} in the client over json.dumps", cost(draw, times) / written, "x", MAX_ROWS
+        )
+
+
+def in_cycles(live: LiveLab, times: int) -> Iterator[Measured]:
+    """Answers that try placements over one cycle that tries all jobs that wait."""
+    answers, cycle = LabAnswers(live), whole_cycle(live, times)
+    jobs = sum(_waits(live, job) for job in live.view.jobs.values())
+    yield shown(f"one cycle over {jobs} jobs that wait", cycle * 1e3, "ms")
+    manifest = job_text("new", 2, 8).encode()
+    questions: tuple[tuple[str, Callable[[], object]], ...] = (
+        ("why of a job that waits", lambda: answers.why("team/hold-1")),
+        ("a dry run", lambda: answers.place(read_text(manifest, "bench"))),
+        ("drain --plan of a node", lambda: answers.drain_plan("node-5")),
+    )
+    for name, ask in questions:
+        yield at_most(f"{name}, in such cycles", cost(ask, max(1, times // 2)) / cycle, "", MAX_CYCLES)
+
+
+def doctor(nodes: int, times: int) -> Iterator[Measured]:
+    """What `doctor` does with the objects of a cluster, over reading them as an API server sends them."""
+    sent = {
+        "nodes": list(pages(node_object, nodes)),
+        "pods": list(
+            pages(lambda number: pod_object(number // nodes * NODE_COUNT + number % nodes), 2 * nodes)
+        ),
+    }
+
+    def read() -> LiveCluster:
+        live = LiveCluster()
+        for target, reader in kinds_to_read(live.written):
+            for page in sent.get(target.resource.plural, ()):
+                for raw in raw_page(page).items or ():
+                    add_object(target, reader, raw, live)
+        finish(live)
+        return live
+
+    live = read()
+    whole = cost(lambda: examine(live.bundle, live.configuration, shipped_catalog()), times)
+    name = f"doctor in the client over reading {3 * nodes:,} objects"
+    yield at_most(name, whole / cost(read, times), "x", MAX_DOCTOR)
 
 
 def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
@@ -356,7 +472,11 @@ def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
 
 
 def run(
-    full: bool = False, nodes: int = NODES, running: int = RUNNING, waiting: int = WAITING
+    full: bool = False,
+    nodes: int = NODES,
+    running: int = RUNNING,
+    waiting: int = WAITING,
+    tried: int = TRIED,
 ) -> list[Measured]:
     times = 21 if full else 5
     results: list[Measured] = []
@@ -376,4 +496,10 @@ def run(
             results += drain(live, times)
             counted = cost(lambda: count_capacity(live.view, live.now), times) / small
             results.append(at_most("capacity, in placements of a small job", counted, "", MAX_CAPACITY))
+        submit_pods(live, tried)
+        with frozen():
+            results += listed_and_drawn(live, times)
+            results += in_cycles(live, times)
+    with frozen():
+        results += doctor(nodes, max(1, times // 2))
     return [*results, *about_readers]

@@ -85,7 +85,7 @@ def run(full: bool = False) -> list[Measured]:
 
 def _decoding(rounds: int) -> list[Measured]:
     """Pages of both kinds in the mix of the list, read by us and by json.loads in turn; best of each."""
-    node_page, pod_pages = next(_pages(_node, PAGE_SIZE)), list(_pages(_pod, 5 * PAGE_SIZE))
+    node_page, pod_pages = next(pages(node_object, PAGE_SIZE)), list(pages(pod_object, 5 * PAGE_SIZE))
     nodes, pods = PlainReader(KIND_OF[Node]), PodReader(PodClassCache())
 
     def decoded() -> None:
@@ -143,9 +143,9 @@ class _Served(Client):
     ) -> AsyncIterator[Listing]:
         made: Iterator[bytes] = iter((b'{"metadata":{"resourceVersion":"1"},"items":[]}',))
         if path == NODES.path():
-            made = _pages(_node, NODE_COUNT)
+            made = pages(node_object, NODE_COUNT)
         elif path == PODS.path():
-            made = _pages(_pod, POD_COUNT)
+            made = pages(pod_object, POD_COUNT)
         while True:
             started = time.perf_counter()
             page = next(made, None)
@@ -214,7 +214,7 @@ def _memory() -> int:
 # -- bytes
 
 
-def _pages(make: Callable[[int], Mapping[str, Any]], count: int) -> Iterator[bytes]:
+def pages(make: Callable[[int], Mapping[str, Any]], count: int) -> Iterator[bytes]:
     encoder = msgspec.json.Encoder()
     for first in range(0, count, PAGE_SIZE):
         items = [make(number) for number in range(first, min(first + PAGE_SIZE, count))]
@@ -246,7 +246,7 @@ def _condition(kind: str, status: str = "True") -> dict[str, Any]:
     }
 
 
-def _node(number: int) -> Mapping[str, Any]:
+def node_object(number: int) -> Mapping[str, Any]:
     name = f"node-{number}"
     amounts = {"cpu": "192", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1800Gi", ASCEND910: "8"}
     address = f"10.{number >> 14 & 255}.{number >> 7 & 127}.{number & 127}"
@@ -298,7 +298,7 @@ def _node(number: int) -> Mapping[str, Any]:
     }
 
 
-def _pod(number: int) -> Mapping[str, Any]:
+def pod_object(number: int) -> Mapping[str, Any]:
     """Half of the cluster's chips are held, one by one; the other pods wait or need no chip."""
     name, node = f"train-{number}-work-0", number % NODE_COUNT
     chip = number // NODE_COUNT
