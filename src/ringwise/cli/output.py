@@ -102,7 +102,9 @@ def document_text(document: Any, output: str) -> str:
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     import yaml
 
-    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    # Rows may share equal parts: YAML would name the first and refer to it from the others.
+    whole = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda self, data: True})
+    return str(yaml.dump(document, Dumper=whole, sort_keys=False, allow_unicode=True))
 
 
 def stdout_console() -> Console:

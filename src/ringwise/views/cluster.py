@@ -707,22 +707,24 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
 def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool = False) -> list[PodFields]:
     """The pods; those that wait have the reason of their job, with fixes that were tried or without."""
     view, chosen = objects.view, list(pods)
+    placements = view.cluster.pods
     waiting = {uid: job for job in view.jobs_of_others() for uid in job.pods}
     waiting |= {
         pod.uid: job
         for pod in chosen
         if (job := view.job_of(pod.uid))
-        and (view.is_pending(pod) or (pod.uid in view.cluster.pods and view.cluster.pods[pod.uid].reserved))
+        and (view.is_pending(pod) or (pod.uid in placements and placements[pod.uid].reserved))
     }
     asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
     present = _present_reasons(objects, list(asked.values()), fixes=fixes)
+    # Once for all pods of a job.
+    reasons = {key: None if reason is None else reason.as_json() for key, reason in present.items()}
     found: list[PodFields] = []
     for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
         job = view.job_of(pod.uid)
-        record = view.cluster.pods.get(pod.uid)
+        record = placements.get(pod.uid)
         part_chips = record.part_chips if record is not None else 0
         resource, asks = requested(pod.cls)
-        reason = present[waiting[pod.uid].key] if pod.uid in waiting else None
         fields: PodFields = {
             "namespace": pod.namespace,
             "name": pod.name,
@@ -735,11 +737,11 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
             "rank": pod.rank if job is None else ranks_of(job).get(pod.uid, pod.rank),
             "created": pod.created,
             "exit_code": pod.exit_code,
-            "reason": None if reason is None else reason.as_json(),
+            "reason": reasons[waiting[pod.uid].key] if pod.uid in waiting else None,
         }
         if part := part_of_pod(view, pod):
             fields["part"] = part
-        if nodes := would_be_nodes(view, [pod]):
+        if pod.node is None and (nodes := would_be_nodes(view, [pod])):
             fields["would_be_scheduled_on"] = nodes[0]
         found.append(fields)
     return found
