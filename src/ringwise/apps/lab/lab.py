@@ -38,7 +38,7 @@ from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.parts import reported_chips
 from ringwise.embed.records import PUBLISHED, ConfigMap, ObjectRefusedError, key_of
-from ringwise.embed.store import Store
+from ringwise.embed.store import CopiedObjects, Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
@@ -136,13 +136,20 @@ class LiveLab:
     """Everything of one lab, on one thread. After each turn the folder holds what the memory holds."""
 
     def __init__(
-        self, folder: LabFolder, settings: LabSettings, configuration: Configuration | None = None
+        self,
+        folder: LabFolder,
+        settings: LabSettings,
+        configuration: Configuration | None = None,
+        objects: CopiedObjects | None = None,
     ) -> None:
-        """With a configuration that was read already, the lab uses it instead of the one it keeps."""
+        """With a configuration that was read already, the lab uses it instead of the one it keeps.
+
+        `objects`: of a copy, instead of those in the folder.
+        """
         self.folder = folder
         self.settings = settings
         self.catalog = shipped_catalog(settings.boards)
-        self.store = Store(folder.database)
+        self.store: Store | CopiedObjects = objects or Store(folder.database)
         table, now = self.store.load()
         #: Whether the folder held a lab already.
         self.continued = table.version > 0
@@ -628,12 +635,8 @@ def copy_of(
     Without a configuration it has the one among the objects.
     """
     with TemporaryDirectory(prefix="ringwise-copy-") as path:
-        folder = LabFolder(Path(path))
-        store = Store(folder.database)
-        store.save(table, now)
-        store.close()
         own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_method=None)
-        copy = LiveLab(folder, own, configuration)
+        copy = LiveLab(LabFolder(Path(path)), own, configuration, CopiedObjects(table, now))
         # The copy took the record over, but for what only a question needs.
         tables = copy.cluster.published_data(VOLCANO_SYSTEM, RECORD_CONFIG_MAPS)
         reserved = {key: text for key, text in tables.items() if table_of(key) == RESERVATIONS}
