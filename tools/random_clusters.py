@@ -7,7 +7,6 @@ refusal is a decision, too.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from typing import Any
 from tests.builders.objects import (
     Plain,
     cluster_report,
-    config_map,
     filler,
     node,
     node_report,
@@ -25,6 +23,7 @@ from tests.builders.objects import (
     pod_spec,
     report,
     topology,
+    usage_limit,
     vcjob,
 )
 from tests.builders.values import CHIP
@@ -260,9 +259,10 @@ class _Maker:
             objects += self.volumes()
         if self.often(0.3):
             chips, jobs = self.rng.choice((8, 16, 24)), self.rng.randint(1, 4)
-            limits = {"max-chips": chips, "burst-chips": 8, "max-running-jobs": jobs}
-            text = json.dumps({"namespaces": {"default": limits}})
-            objects.append(config_map("kube-system", "ringwise-limits", {"limits.yaml": text}))
+            hard = {f"requests.{CHIP}": chips, "runningJobs": jobs}
+            borrowing = {f"requests.{CHIP}": 8}
+            limit = usage_limit("own", {"namespace": "default"}, hard=hard, borrowingLimit=borrowing)
+            objects.append(limit)
         objects += self.fillers()
         for _ in range(self.rng.randint(0, 4)):
             objects += self.running_job()
@@ -270,7 +270,7 @@ class _Maker:
 
     def queues(self) -> list[Plain]:
         rng = self.rng
-        made = []
+        made: list[Plain] = []
         for name in QUEUES:
             if self.often(0.05):
                 continue
@@ -293,10 +293,13 @@ class _Maker:
                     "volcano.sh/hierarchy-weights": weights,
                 }
             elif self.often(0.3):
-                limits = (("max-chips", "16"), ("max-running-jobs", "2"), ("longest-run-time", "5m"))
-                metadata["annotations"] = {
-                    f"ringwise.io/{key}": value for key, value in rng.sample(limits, rng.randint(1, 2))
-                }
+                limits: list[Plain] = [
+                    {"hard": {f"requests.{CHIP}": 16}},
+                    {"hard": {"runningJobs": 2}},
+                    {"maxRunTime": "5m"},
+                ]
+                for limit in rng.sample(limits, rng.randint(1, 2)):
+                    made.append(usage_limit(f"{name}-{len(made)}", {"queue": name}, **limit))
             made.append(
                 {
                     "apiVersion": "scheduling.volcano.sh/v1beta1",

@@ -114,21 +114,7 @@ RESTART_COST = "ringwise.io/restart-cost"
 #: Whether the job may be moved so that another one can start: `true` by the scheduler itself, absent only
 #: by `ringwise defrag --apply`, `false` never. User.
 MOVABLE = "ringwise.io/movable"
-#: Limits of a Queue: chips in use, jobs that run and jobs that wait; for all its jobs, and for those of each
-#: user. Administrator.
-MAX_CHIPS = "ringwise.io/max-chips"
-MAX_RUNNING_JOBS = "ringwise.io/max-running-jobs"
-MAX_WAITING_JOBS = "ringwise.io/max-waiting-jobs"
-MAX_CHIPS_PER_USER = "ringwise.io/max-chips-per-user"
-MAX_RUNNING_JOBS_PER_USER = "ringwise.io/max-running-jobs-per-user"
-MAX_WAITING_JOBS_PER_USER = "ringwise.io/max-waiting-jobs-per-user"
-#: Chips of a Queue beyond its limit of chips while nobody else can use them. The same.
-BURST_CHIPS = "ringwise.io/burst-chips"
-BURST_CHIPS_PER_USER = "ringwise.io/burst-chips-per-user"
-#: How long jobs of a Queue may run, and what becomes of them then: `end` or `requeue`. The same.
-LONGEST_RUN_TIME = "ringwise.io/longest-run-time"
-AT_RUN_TIME_END = "ringwise.io/at-run-time-end"
-#: When the longest run time of its queue is over for a job: RFC 3339. Scheduler, on the PodGroup.
+#: When the maximum run time of a job is over: RFC 3339. Scheduler, on the PodGroup.
 RUN_TIME_ENDS = "ringwise.io/max-run-time-end"
 #: How a simulated pod ends: succeed, fail or forever. User of the lab.
 SIMULATE = "ringwise.io/simulate"
@@ -432,9 +418,6 @@ FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 #: `ringwise defrag --apply`.
 MOVE_PLAN_CONFIG_MAP = "ringwise-move-plan"
 MOVE_PLAN_KEY = "plan.json"
-#: Limits of namespaces (in kube-system), and its data key. Administrator.
-LIMITS_CONFIG_MAP = "ringwise-limits"
-LIMITS_KEY = "limits.yaml"
 #: Board files of one's own (in the namespace of Ringwise). Chart.
 BOARDS_CONFIG_MAP = "ringwise-boards"
 #: Annotation of the pods that read them: a checksum, so that a change starts them anew. The same.
@@ -639,6 +622,7 @@ VCJOBS = ApiResource(BATCH_API, "Job", "jobs")
 #: What operators want: custom resources of this project.
 ISOLATIONS = ApiResource(OPERATOR_API, "Isolation", "isolations", namespaced=False)
 NODE_RESERVATIONS = ApiResource(OPERATOR_API, "NodeReservation", "nodereservations", namespaced=False)
+USAGE_LIMITS = ApiResource(OPERATOR_API, "UsageLimit", "usagelimits", namespaced=False)
 
 # -- Python ------------------------------------------------------------------------------------------
 

@@ -479,7 +479,7 @@ def test_the_queues_of_every_cluster_cannot_be_deleted(kind: str, name: str, all
     [
         ("Running", "other", None, ["spec.queue: pods that have a node count for queue default until"]),
         ("Running", "other", "Job", ["the controller restores the queue of a running vcjob"]),
-        ("Unknown", "other", None, ["the earlier end of the longest run times of both queues applies"]),
+        ("Unknown", "other", None, ["the earlier end of the max run times of both queues applies"]),
         ("Running", "default", "Job", []),
         ("Pending", "other", "Job", []),
         ("Inqueue", "other", None, []),

@@ -180,6 +180,15 @@ def queue(
     }
 
 
+def usage_limit(name: str, subject: Mapping[str, str], **spec: Any) -> Plain:
+    return {
+        "apiVersion": "ringwise.io/v1alpha1",
+        "kind": "UsageLimit",
+        "metadata": {"name": name},
+        "spec": {"subject": dict(subject), **spec},
+    }
+
+
 def hyper_node(name: str, *members: str | Plain, **spec: Any) -> Plain:
     """Of nodes with these names, or with these selectors."""
     selectors = [{"exactMatch": {"name": one}} if isinstance(one, str) else one for one in members]

@@ -131,7 +131,7 @@ async def written(
     await executor.stop()
 
 
-CUSTOM = (("Isolation", "fan"), ("NodeReservation", "night"))
+CUSTOM = (("Isolation", "fan"), ("NodeReservation", "night"), ("UsageLimit", "few"))
 
 
 async def elected(api: FakeApiServer, client: Client, name: str) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from ringwise.framework.job import Job, job_key
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeletePod, Evict
-from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import DeviceReport, Isolation, Node, Pod, PodGroup, Queue
 from ringwise.topology.chips import chip_names
 from ringwise.wellknown import BACKUP_SOURCE_POD
@@ -46,7 +45,6 @@ class Ledger:
     #: By node and resource, then whether it is aggregated.
     reports: dict[tuple[str, str], dict[bool, DeviceReport]] = field(default_factory=dict)
     isolations: dict[str, Isolation] = field(default_factory=dict)
-    namespaces: NamespaceLimits = field(default_factory=NamespaceLimits)
     #: The events and commands of the last turn, and its bindings.
     events: Sequence[ev.Event] = ()
     commands: Sequence[Command] = ()
@@ -127,8 +125,6 @@ class Ledger:
                 self.isolations[isolation.name] = isolation
             case ev.IsolationGone(name):
                 self.isolations.pop(name, None)
-            case ev.LimitsSeen(limits):
-                self.namespaces = limits
             case _:
                 pass
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ringwise.framework.amounts import Amount
 from ringwise.messages.commands import RemoveQueueGate, SetGroupStatus
 from ringwise.messages.events import Decide
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.limits import Limits
+from ringwise.state.limits import JOB_COUNTS, RUNNING_JOBS, UsageLimit
 from ringwise.state.model import Pod, PodGroup, Queue
 from ringwise.wellknown import USER
 from tests.invariants.ledger import Ledger
@@ -155,46 +155,58 @@ def _requests(pod: Pod) -> dict[str, int]:
 def limits_hold_when_a_job_starts(ledger: Ledger, scheduler: Scheduler) -> Iterator[str]:
     """docs/guides/limits.md: a job starts only within the limits of its namespace, its queue and its user.
 
-    Chips are those of pods with a node, jobs those with such a pod. A job that lost pods may have as many
-    again, also where the limit is lower by now. A burst goes to jobs whose pods are all preemptable, if
-    `reclaim` can take it back.
+    Resources are those of pods with a node, jobs those with such a pod. A job that lost pods may have as many
+    again, also where the limit is lower by now. What is borrowed goes to jobs whose pods are all preemptable,
+    if `reclaim` can take it back.
     """
     view = scheduler.view
     starts = {bind.uid: job for bind in ledger.binds if (job := view.job_of(bind.uid)) is not None}
-    if not starts or not view.limits or ledger.lost & {job.key for job in starts.values()}:
+    limits = list(view.limits.limits.values())
+    if not starts or not limits or ledger.lost & {job.key for job in starts.values()}:
         return
     guarded = view.settings.user_annotation == "guarded"
     ran = {job.key for uid in ledger.held if (job := view.job_of(uid)) is not None}
     members: dict[tuple[str, ...], list[str]] = {}
     for uid in ledger.placed():
         if (job := view.job_of(uid)) is not None and (queue := ledger.queue_of.get(uid)):
-            members.setdefault(("namespace", job.namespace), []).append(uid)
-            members.setdefault(("queue", queue), []).append(uid)
-            if guarded and (user := job.annotations.get(USER)):
-                members.setdefault(("user", queue, user), []).append(uid)
+            user = job.annotations.get(USER, "") if guarded else ""
+            where = (job.namespace, queue, user)
+            for limit in _limits_of(limits, where):
+                parts = (value if part else "" for value, part in zip(where, limit.subject, strict=True))
+                members.setdefault((limit.name, *parts), []).append(uid)
     for scope, uids in members.items():
-        limit = _limits(ledger, scheduler, scope)
-        chips = {uid: ledger.pods[uid].cls.chips for uid in uids}
-        new = [uid for uid in uids if uid in starts and chips[uid]]
-        if limit.chips is not None and new and sum(chips.values()) > limit.chips:
-            lends = bool({"reclaim", "gangreclaim"} & set(view.configuration.actions))
-            lent = [uid for uid in new if lends and _gives_back(starts[uid].pods.values())]
-            used = sum(chips.values())
-            within = used - sum(chips[uid] for uid in lent) if len(lent) < len(new) else 0
-            if used > limit.chips + limit.burst or within > limit.chips or not lent:
-                yield f"{scope} uses {used} of {limit.chips} chips, burst {limit.burst}: {new} started"
+        limit = view.limits.limits[scope[0]]
+        for resource, most in limit.hard.items():
+            amounts = {uid: _requests(ledger.pods[uid]).get(resource, 0) for uid in uids}
+            new = [uid for uid in uids if uid in starts and amounts[uid]]
+            if resource not in JOB_COUNTS and new and sum(amounts.values()) > most:
+                lends = bool({"reclaim", "gangreclaim"} & set(view.configuration.actions))
+                lent = [uid for uid in new if lends and _gives_back(starts[uid].pods.values())]
+                used, more = sum(amounts.values()), limit.borrowing.get(resource, 0)
+                within = used - sum(amounts[uid] for uid in lent) if len(lent) < len(new) else 0
+                if used > most + more or within > most or not lent:
+                    yield f"{scope} uses {used} of {most} {resource}, may borrow {more}: {new} started"
         jobs = {job.key for uid in uids if (job := view.job_of(uid)) is not None}
         first = {starts[uid].key for uid in uids if uid in starts} - ran
-        if limit.running is not None and len(jobs) > limit.running and first:
-            yield f"{scope} runs {len(jobs)} of {limit.running} jobs: {sorted(first)} started"
+        running = limit.hard.get(RUNNING_JOBS)
+        if running is not None and len(jobs) > running and first:
+            yield f"{scope} runs {len(jobs)} of {running} jobs: {sorted(first)} started"
 
 
-def _limits(ledger: Ledger, scheduler: Scheduler, scope: tuple[str, ...]) -> Limits:
-    kind, name, *_ = scope
-    if kind == "namespace":
-        return ledger.namespaces.of(name)
-    queue = scheduler.view.limits.of_queue(name)
-    return queue.per_user if kind == "user" else queue.all_jobs
+def _limits_of(limits: Sequence[UsageLimit], where: tuple[str, str, str]) -> Iterator[UsageLimit]:
+    """Those that hold for such a job: of the subjects with the same parts, those with the fewest `*`."""
+    fitting = [
+        one
+        for one in limits
+        if all(
+            part in ("", value) or (part == "*" and value)
+            for part, value in zip(one.subject, where, strict=True)
+        )
+    ]
+    for one in fitting:
+        alike = [other for other in fitting if list(map(bool, other.subject)) == list(map(bool, one.subject))]
+        if one.subject.count("*") == min(other.subject.count("*") for other in alike):
+            yield one
 
 
 def _gives_back(pods: Iterable[Pod]) -> bool:

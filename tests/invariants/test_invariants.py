@@ -14,6 +14,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, RemoveQueueGate, SetGroupStatus
 from ringwise.reasons import ReasonKind
 from ringwise.scheduler.faults.share_records import ShareRecords
+from ringwise.state.limits import RUNNING_JOBS, UsageLimit
 from ringwise.state.model import (
     PRE_SEPARATE_LEVEL,
     DeviceReport,
@@ -328,13 +329,17 @@ def test_a_job_within_the_capability_is_admitted(by_gate: bool) -> None:
 
 
 def more_chips_than_the_limit() -> set[str]:
-    rig = two_jobs(annotations={"ringwise.io/max-chips": "8"})
+    rig = two_jobs()
+    rig.tell(UsageLimit("few", queue="default", hard={CHIP: 8}))
+    see(rig)
     assert not violated(rig, bind(rig, "first-0", "n1", *ALL))
     return violated(rig, bind(rig, "second-0", "n2", *ALL))
 
 
 def more_jobs_than_the_limit() -> set[str]:
-    rig = two_jobs(annotations={"ringwise.io/max-running-jobs": "1"})
+    rig = two_jobs()
+    rig.tell(UsageLimit("few", queue="default", hard={RUNNING_JOBS: 1}))
+    see(rig)
     assert not violated(rig, bind(rig, "first-0", "n1", *ALL))
     return violated(rig, bind(rig, "second-0", "n2", *ALL))
 

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.builders.objects import queue, usage_limit
 from tests.lab.rig import Terminal, job, running
 
-
-def queue_with(name: str, **limits: str) -> str:
-    lines = "".join(f'    ringwise.io/{key.replace("_", "-")}: "{text}"\n' for key, text in limits.items())
-    return f"""apiVersion: scheduling.volcano.sh/v1beta1
-kind: Queue
-metadata:
-  name: {name}
-  annotations:
-{lines}spec: {{weight: 1}}
-"""
+_CHIPS = "requests.huawei.com/Ascend910"
 
 
-def namespaces(text: str) -> str:
-    body = "\n".join(f"    {line}" for line in text.splitlines())
-    return f"""apiVersion: v1
-kind: ConfigMap
-metadata: {{name: ringwise-limits, namespace: kube-system}}
-data:
-  limits.yaml: |
-{body}
-"""
+def queue_with(name: str, hard: Mapping[str, int], **spec: str) -> str:
+    """A queue and the UsageLimit of its name."""
+    made = [queue(name), usage_limit(name, {"queue": name}, hard=dict(hard), **spec)]
+    return "\n---\n".join(map(json.dumps, made))
 
 
-def forever(name: str, pods: int = 1, chips: int = 8, queue: str = "few") -> str:
-    return job(name, pods, chips, queue=queue).replace(
+def of_namespace(hard: Mapping[str, object]) -> str:
+    return json.dumps(usage_limit("own", {"namespace": "lab"}, hard=dict(hard)))
+
+
+def forever(name: str, pods: int = 1, chips: int = 8, in_queue: str = "few") -> str:
+    return job(name, pods, chips, queue=in_queue).replace(
         "metadata: {labels: {}}", "metadata: {annotations: {ringwise.io/simulate: forever}}"
     )
 
@@ -51,60 +43,62 @@ def phase(terminal: Terminal, name: str) -> str:
 
 
 def test_the_limit_of_a_queue_is_shown_with_the_queue(terminal: Terminal) -> None:
-    terminal.submit(queue_with("few", max_chips="8"))
-    both = queue_with("both", max_chips="24").replace(
-        "weight: 1", "weight: 1, capability: {huawei.com/Ascend910: 16}"
-    )
-    terminal.submit(both)
-    limits = {one["name"]: one["max_chips"] for one in terminal.json("get queues")["queues"]}
-    assert limits == {"both": 24, "default": None, "few": 8}
+    terminal.submit(queue_with("few", {_CHIPS: 8}))
+    terminal.submit(queue_with("both", {_CHIPS: 24, "cpu": 4, "runningJobs": 9}))
+    terminal.submit(json.dumps(queue("both", capability={"huawei.com/Ascend910": 16})))
+    limits = {one["name"]: one["limit"] for one in terminal.json("get queues")["queues"]}
+    chips = "huawei.com/Ascend910"
+    assert limits == {"both": {chips: 24, "cpu": 4000}, "default": {}, "few": {chips: 8}}
     shown = " ".join(terminal.ok("get queues").split())
-    assert re.search(r"few Open 1 \S+ \d+ Ascend910 8 chips 0", shown)
-    assert "at most 8 chips" in " ".join(terminal.ok("describe queue few").split())
-    assert "at most 16 Ascend910, 24 chips in all" in " ".join(terminal.ok("describe queue both").split())
+    assert re.search(r"few Open 1 \S+ \d+ Ascend910 8 Ascend910 0", shown)
+    assert "at most 8 Ascend910" in " ".join(terminal.ok("describe queue few").split())
+    assert "at most 16 Ascend910, 4 cpu" in " ".join(terminal.ok("describe queue both").split())
 
 
 def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:
-    terminal.submit(queue_with("few", max_chips="8"))
+    terminal.submit(queue_with("few", {_CHIPS: 8}))
     terminal.submit(forever("first"))
     terminal.ok("advance 5s")
     terminal.submit(forever("second"))
     terminal.ok("advance 5s")
     why = terminal.json("why second")
     assert why["reason"]["code"] == "chip-limit-reached"
-    assert "the limit of queue few is used by first (8 chips)" in why["notes"]
+    assert "the limit of queue few is used by first (8 Ascend910)" in why["notes"]
     fixes = [fix["text"] for fix in why["fixes"]]
-    assert "if ringwise.io/max-chips of queue few were 16 (now 8)" in fixes
+    assert "if huawei.com/Ascend910 of UsageLimit few were 16 (now 8)" in fixes
     assert "if job lab/first ended" in fixes
     (row,) = terminal.json("limits")["limits"]
-    assert (row["name"], row["chips"], row["waits"]) == ("few", {"used": 8, "limit": 8}, 1)
+    (use,) = row["use"]
+    assert (row["name"], use["used"], use["hard"], row["blocked_jobs"]) == ("few", 8, 8, 1)
     assert max(map(len, terminal.ok("limits").splitlines())) <= 80
-    terminal.submit(queue_with("few", max_chips="16"))
+    terminal.submit(queue_with("few", {_CHIPS: 16}))
     terminal.ok("advance 5s")
     assert phase(terminal, "second") == "Running"
 
 
-def test_a_wrong_config_map_is_refused_with_line_and_allowed_values(terminal: Terminal) -> None:
-    refused = terminal.refused("submit -", namespaces("namespaces:\n  lab: {max-chips: many}"))
-    assert "line 2: namespaces.lab.max-chips" in refused
-    assert 'Invalid value: "many": must be a whole number of 0 to 2147483647' in refused
+def test_a_wrong_limit_is_refused_with_the_field_and_allowed_values(terminal: Terminal) -> None:
+    refused = terminal.refused("submit -", of_namespace({_CHIPS: "many"}))
+    assert 'huawei.com/Ascend910]: Invalid value: "many": must be a whole number of 0 or more' in refused
     assert terminal.json("limits")["limits"] == []
 
 
 def test_limits_of_a_namespace_come_and_go(terminal: Terminal) -> None:
-    terminal.submit(namespaces("namespaces:\n  lab: {max-running-jobs: 1}"))
-    terminal.submit(forever("first", queue="default"))
-    terminal.submit(forever("second", queue="default"))
+    terminal.submit(of_namespace({"runningJobs": 1}))
+    terminal.submit(forever("first", in_queue="default"))
+    terminal.submit(forever("second", in_queue="default"))
     terminal.ok("advance 5s")
     assert terminal.json("why second")["reason"]["code"] == "running-jobs-limit-reached"
-    terminal.submit(namespaces("namespaces: {}"))
+    (row,) = terminal.json("get usagelimits")["usagelimits"]
+    assert (row["name"], row["namespace"], row["hard"]) == ("own", "lab", {"runningJobs": 1})
+    assert "own namespace lab 1 runningJobs" in " ".join(terminal.ok("get ulim").split())
+    terminal.ok("delete usagelimit own")
     terminal.ok("advance 5s")
     assert phase(terminal, "second") == "Running"
 
 
-@pytest.mark.parametrize(("at_end", "after"), [("end", "Terminated"), ("requeue", "Running")])
+@pytest.mark.parametrize(("at_end", "after"), [("Terminate", "Terminated"), ("Requeue", "Running")])
 def test_a_job_is_warned_and_then_ended_or_requeued(terminal: Terminal, at_end: str, after: str) -> None:
-    terminal.submit(queue_with("few", longest_run_time="1h", at_run_time_end=at_end))
+    terminal.submit(queue_with("few", {}, maxRunTime="1h", onTimeout=at_end))
     terminal.submit(forever("train"))
     terminal.ok("advance 49m")
     before = terminal.json("describe job train")
@@ -113,10 +107,10 @@ def test_a_job_is_warned_and_then_ended_or_requeued(terminal: Terminal, at_end: 
     shown = terminal.json(f"describe pod {pod['name']}")
     assert "ringwise.io/max-run-time-end" in str(shown)
     (row,) = terminal.json("limits")["max_run_times"]
-    assert (row["seconds"], row["on_timeout"]) == (3600, at_end)
-    then = "is ended" if at_end == "end" else "is requeued"
+    assert (row["max_run_time_seconds"], row["on_timeout"]) == (3600, at_end)
+    then = "is ended" if at_end == "Terminate" else "is requeued"
     (note,) = terminal.json("why train")["notes"]
-    assert re.fullmatch(rf"it {then} at \S+: queue few lets jobs run for 1h", note)
+    assert re.fullmatch(rf"it {then} at \S+: UsageLimit few lets jobs run for 1h", note)
     terminal.ok("advance 8m")
     assert phase(terminal, "train") == "Running"
     terminal.ok("advance 5m")
@@ -125,7 +119,7 @@ def test_a_job_is_warned_and_then_ended_or_requeued(terminal: Terminal, at_end: 
 
 
 def test_a_suspended_job_counts_for_no_limit(terminal: Terminal) -> None:
-    terminal.submit(queue_with("few", max_chips="8", max_running_jobs="1", max_waiting_jobs="1"))
+    terminal.submit(queue_with("few", {_CHIPS: 8, "runningJobs": 1, "pendingJobs": 1}))
     terminal.submit(forever("first"))
     terminal.ok("advance 5s")
     terminal.submit(forever("second"))
@@ -141,8 +135,8 @@ def test_a_suspended_job_counts_for_no_limit(terminal: Terminal) -> None:
 def test_limits_survive_a_restart_of_the_lab(tmp_path: Path) -> None:
     with running(tmp_path):
         terminal = Terminal(tmp_path)
-        terminal.submit(queue_with("few", max_chips="8", longest_run_time="1h"))
-        terminal.submit(namespaces("namespaces:\n  lab: {max-chips: 64}"))
+        terminal.submit(queue_with("few", {_CHIPS: 8}, maxRunTime="1h"))
+        terminal.submit(of_namespace({_CHIPS: 64}))
         terminal.submit(forever("train"))
         terminal.ok("advance 40m")
         before = terminal.json("limits")
@@ -158,8 +152,8 @@ def test_limits_survive_a_restart_of_the_lab(tmp_path: Path) -> None:
 def test_what_limits_decided_is_decided_again(tmp_path: Path) -> None:
     with running(tmp_path):
         terminal = Terminal(tmp_path)
-        terminal.submit(queue_with("few", max_chips="8", longest_run_time="1h"))
-        terminal.submit(namespaces("namespaces:\n  lab: {max-chips: 64}"))
+        terminal.submit(queue_with("few", {_CHIPS: 8}, maxRunTime="1h"))
+        terminal.submit(of_namespace({_CHIPS: 64}))
         terminal.submit(forever("first"), forever("second"))
         terminal.ok("advance 2h")
         assert terminal.json("replay")["identical"] is True
@@ -168,7 +162,7 @@ def test_what_limits_decided_is_decided_again(tmp_path: Path) -> None:
 def test_a_support_bundle_decides_limits_reservations_and_accounting_again(tmp_path: Path) -> None:
     with running(tmp_path):
         terminal = Terminal(tmp_path, columns=80)
-        terminal.submit(queue_with("few", max_chips="8", max_waiting_jobs="1"))
+        terminal.submit(queue_with("few", {_CHIPS: 8, "pendingJobs": 1}))
         terminal.ok("reserve 1 --for queue=few --from 30m --to 2h --name course --yes")
         for name in ("first", "second", "third"):
             terminal.submit(forever(name))
@@ -181,7 +175,7 @@ def test_a_support_bundle_decides_limits_reservations_and_accounting_again(tmp_p
 
 def test_a_job_that_may_not_wait_yet_has_an_expected_start(terminal: Terminal) -> None:
     """It is tried when one of those that wait starts, which the forecast plays."""
-    terminal.submit(queue_with("few", max_chips="8", max_waiting_jobs="1", longest_run_time="20m"))
+    terminal.submit(queue_with("few", {_CHIPS: 8, "pendingJobs": 1}, maxRunTime="20m"))
     for name in ("first", "second", "third", "fourth"):
         terminal.submit(forever(name))
         terminal.ok("advance 1s")

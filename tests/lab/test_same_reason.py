@@ -33,6 +33,7 @@ from tests.builders.objects import (
     pod_spec,
     queue,
     topology,
+    usage_limit,
     vcjob,
 )
 from tests.examples import sample
@@ -66,10 +67,8 @@ def vnpu(cores: int, **labels: str) -> Plain:
     return job(1, cores, resource=CORES, pod_labels={"ring-controller.atlas": "ascend-310P", **labels})
 
 
-def limited(limits: dict[str, str]) -> Plain:
-    made = queue("small")
-    made["metadata"]["annotations"] = {f"ringwise.io/{name}": value for name, value in limits.items()}
-    return made
+def limited(name: str, most: int) -> list[Plain]:
+    return [queue("small"), usage_limit("small", {"queue": "small"}, hard={name: most})]
 
 
 def busy_in_queue(name: str, where: str, chips: int) -> list[Plain]:
@@ -323,15 +322,11 @@ CASES: Mapping[str, Case] = {
     ),
     "chip-limit-reached": Case(
         job(1, queue="small"),
-        [*board(2), limited({"max-chips": "12"}), *busy_in_queue("small", "node-0", 8)],
+        [*board(2), *limited(f"requests.{A3}", 12), *busy_in_queue("small", "node-0", 8)],
     ),
-    "larger-than-limit": Case(job(1, queue="small"), [*board(2), limited({"max-chips": "4"})]),
-    "running-jobs-limit-reached": Case(
-        job(1, queue="small"), [*board(2), limited({"max-running-jobs": "0"})]
-    ),
-    "pending-jobs-limit-reached": Case(
-        job(1, queue="small"), [*board(2), limited({"max-waiting-jobs": "0"})]
-    ),
+    "larger-than-limit": Case(job(1, queue="small"), [*board(2), *limited(f"requests.{A3}", 4)]),
+    "running-jobs-limit-reached": Case(job(1, queue="small"), [*board(2), *limited("runningJobs", 0)]),
+    "pending-jobs-limit-reached": Case(job(1, queue="small"), [*board(2), *limited("pendingJobs", 0)]),
     "no-node-fits": Case(job(1, selector={"zone": "b"})),
     "gang-incomplete": Case(job(2), [*board(3), filler("one", "node-0", [0]), filler("two", "node-1", [1])]),
     "one-switch-too-small": Case(job(3, labels=LARGE), [*board(4), SWITCHES]),

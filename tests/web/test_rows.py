@@ -14,6 +14,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.changes import Changes
+from ringwise.state.limits import RUNNING_JOBS, UsageLimit
 from ringwise.state.model import (
     Device,
     DeviceReport,
@@ -27,7 +28,6 @@ from ringwise.topology.switches import Server, make_topology
 from ringwise.views.cluster import shown_jobs
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
-from ringwise.wellknown import MAX_CHIPS
 from tests.builders.values import CHIP, gang, isolated, node, pod, report, seen
 from tests.examples import examples
 from tests.lab.rig import Terminal, job, nodes, running
@@ -339,12 +339,13 @@ def test_shares_of_queues(queues: list[Queue], shares: dict[str, int]) -> None:
     assert {name: found[name] for name in shares} == {name: {CHIP: share} for name, share in shares.items()}
 
 
-def test_the_limit_of_a_queue_follows_its_annotation() -> None:
-    client = followed(node("n1"), Queue("a", 1, annotations={MAX_CHIPS: "8"}))
-    assert {row["name"]: row["max_chips"] for row in client.rows.queues()} == {"a": 8, "default": None}
-    client.scheduler.handle(seen(Queue("a", 1)), NOW + 1)
+def test_the_limit_of_a_queue_follows_its_usage_limits() -> None:
+    limit = UsageLimit("few", queue="a", hard={CHIP: 8, RUNNING_JOBS: 1})
+    client = followed(node("n1"), Queue("a", 1), limit)
+    assert {row["name"]: row["limit"] for row in client.rows.queues()} == {"a": {CHIP: 8}, "default": {}}
+    client.scheduler.handle([ev.UsageLimitGone("few")], NOW + 1)
     client.follow()
-    assert {row["name"]: row["max_chips"] for row in client.rows.queues()} == {"a": None, "default": None}
+    assert {row["name"]: row["limit"] for row in client.rows.queues()} == {"a": {}, "default": {}}
 
 
 INFER = "huawei.com/Ascend310P"

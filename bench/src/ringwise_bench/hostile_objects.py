@@ -279,6 +279,19 @@ def _isolations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
     ]
 
 
+def _usage_limits(name: str, _: Sequence[str]) -> list[tuple[str, Plain]]:
+    """Of queues, namespaces and users, and of what they have in common."""
+    found: list[tuple[str, Plain]] = []
+    for number in range(500):
+        parts = ("namespace", "queue", "user")
+        chosen = [part for place, part in enumerate(parts) if (number % 7 + 1) >> place & 1]
+        subject = {part: "*" if number < 7 else f"{part}-{number}" for part in chosen}
+        hard = {"requests.huawei.com/Ascend910": 100_000, "cpu": "1M", "runningJobs": 100_000}
+        spec = {"subject": subject, "hard": hard, "maxRunTime": "1000h"}
+        found.append(("UsageLimit", {"metadata": {"name": f"{name}-{number}"}, "spec": spec}))
+    return found
+
+
 HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a pod with 14,000 required node terms", _required_terms),
     HostileObject("a pod with 14,000 preferred node terms", _preferred_terms),
@@ -302,5 +315,6 @@ HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a pod with 256 claims and 1,000 local volumes", _local_volumes),
     HostileObject("500 NodeReservations", _reservations),
     HostileObject("500 Isolations", _isolations),
+    HostileObject("500 UsageLimits", _usage_limits),
     HostileObject("a PodGroup with a priority class of 1.4 MB", _long_names),
 )

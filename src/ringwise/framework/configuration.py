@@ -211,7 +211,7 @@ class Settings:
         integer,
         "max-run-time-warning",
         600,
-        "how long before the end of its queue's longest run time a job is warned; nobody is ended sooner "
+        "how long before the end of its max run time a job is warned; nobody is ended sooner "
         "after his warning",
         minimum=1,
         maximum=7 * _DAY,

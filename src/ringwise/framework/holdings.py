@@ -1,4 +1,4 @@
-"""Chips in use and jobs that run, by what limits are set for: namespaces, queues, and users of a queue.
+"""What is in use of what limits are set for: namespaces, queues, users, and what these have in common.
 
 Kept as pods come and go, like all of `ResourceUsage`, also inside statements: no cycle counts again. The user
 of a job is empty where nobody vouches for it; then it is counted for no user.
@@ -6,24 +6,43 @@ of a job is empty where nobody vouches for it; then it is counted for no user.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ringwise.framework.amounts import Amount, simplified
-
-NAMESPACE, QUEUE, USER = "namespace", "queue", "user"
+from ringwise.framework.amounts import Amount, Amounts, add
+from ringwise.state.limits import RUNNING_JOBS
 
 
 class Scope(NamedTuple):
-    """What a limit holds for."""
+    """What a limit holds for: the jobs of a namespace, in a queue, of a user; an empty part says nothing."""
 
-    kind: str
-    #: Of the namespace, or of the queue.
-    name: str
+    namespace: str = ""
+    queue: str = ""
     user: str = ""
 
     def __str__(self) -> str:
-        return f"user {self.user} in queue {self.name}" if self.kind == USER else f"{self.kind} {self.name}"
+        parts = (("user", self.user), ("namespace", self.namespace), ("queue", self.queue))
+        return " in ".join(f"{kind} {name}" for kind, name in parts if name)
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(bool(self.namespace), bool(self.queue), bool(self.user))
+
+
+class Shape(NamedTuple):
+    """Which parts a scope has."""
+
+    namespace: bool
+    queue: bool
+    user: bool
+
+    def of(self, namespace: str, queue: str, user: str) -> Scope | None:
+        """Return the scope of this shape for such a job; None if its user is not known."""
+        if self.user and not user:
+            return None
+        return Scope(
+            namespace if self.namespace else "", queue if self.queue else "", user if self.user else ""
+        )
 
 
 def namespace_of(job: str) -> str:
@@ -32,55 +51,81 @@ def namespace_of(job: str) -> str:
 
 
 class Holdings:
-    __slots__ = ("_pods", "chips", "held", "jobs", "users")
+    __slots__ = ("_pods", "held", "shapes", "used", "users")
 
     def __init__(self) -> None:
         #: Verified users of jobs, by the jobs' keys.
         self.users: dict[str, str] = {}
-        #: By job and queue: pods with a node, and their chips. A job that was moved may count for several.
-        self.held: dict[tuple[str, str], tuple[int, Amount]] = {}
+        #: Those that are counted: limits have them.
+        self.shapes: tuple[Shape, ...] = ()
+        #: By job and queue: pods with a node, and what they request. A job that was moved may count for
+        #: several. Here and below, amounts are replaced and never changed: copies have them, too.
+        self.held: dict[tuple[str, str], tuple[int, Mapping[str, Amount]]] = {}
         #: By job: pods with a node.
         self._pods: dict[str, int] = {}
-        self.chips: dict[Scope, Amount] = {}
-        #: Jobs with a pod that has a node.
-        self.jobs: dict[Scope, int] = {}
+        #: Amounts of resources, and `runningJobs`: jobs with a pod that has a node.
+        self.used: dict[Scope, Amounts] = {}
 
-    def add(self, job: str, queue: str, chips: Amount, times: int) -> None:
+    def add(self, job: str, queue: str, amounts: Mapping[str, Amount], times: int) -> None:
         if not job:
             return
-        before = self.held.get((job, queue), (0, 0))
-        after = before[0] + times, before[1] + chips * times
-        if after[0]:
-            self.held[job, queue] = after
+        pods, held = self.held.get((job, queue), (0, {}))
+        more = dict(held)
+        add(more, amounts, times)
+        if pods + times:
+            self.held[job, queue] = pods + times, more
         else:
             self.held.pop((job, queue), None)
-        pods = self._pods.get(job, 0)
-        _change(self._pods, job, times)
-        space, queue_scope = Scope(NAMESPACE, namespace_of(job)), Scope(QUEUE, queue)
-        user = self.users.get(job)
-        begins = bool(after[0]) - bool(before[0])
-        _change(self.chips, space, chips * times)
-        _change(self.jobs, space, bool(pods + times) - bool(pods))
-        _change(self.chips, queue_scope, chips * times)
-        _change(self.jobs, queue_scope, begins)
-        if user:
-            scope = Scope(USER, queue, user)
-            _change(self.chips, scope, chips * times)
-            _change(self.jobs, scope, begins)
+        before = self._pods.get(job, 0)
+        if before + times:
+            self._pods[job] = before + times
+        else:
+            self._pods.pop(job, None)
+        if self.shapes:
+            begins = bool(before + times) - bool(before)
+            self._count(job, queue, amounts, times, begins, bool(pods + times) - bool(pods))
+
+    def _count(
+        self, job: str, queue: str, amounts: Mapping[str, Amount], times: int, begins: int, begins_here: int
+    ) -> None:
+        """`begins`: 1 if the job did not run before, -1 if it runs no more; `begins_here`: in this queue."""
+        for scope in self.scopes(job, queue):
+            jobs = begins_here if scope.queue else begins
+            used = dict(self.used.get(scope, {}))
+            add(used, amounts, times)
+            add(used, {RUNNING_JOBS: jobs})
+            if used:
+                self.used[scope] = used
+            else:
+                self.used.pop(scope, None)
+
+    def scopes(self, job: str, queue: str) -> Iterator[Scope]:
+        """Yield those for which a job counts with what it has in a queue."""
+        namespace, user = namespace_of(job), self.users.get(job, "")
+        for shape in self.shapes:
+            scope = shape.of(namespace, queue, user)
+            if scope is not None:
+                yield scope
+
+    def count_by(self, shapes: Iterable[Shape]) -> None:
+        """Count by these shapes from now on."""
+        self.shapes = tuple(sorted(shapes))
+        self.used.clear()
+        known = set[str]()
+        for (job, queue), (_, amounts) in self.held.items():
+            self._count(job, queue, amounts, 1, job not in known, 1)
+            known.add(job)
 
     def set_user(self, job: str, queues: Iterable[str], user: str) -> None:
         """The user of a job whose pods count for these queues; empty: not verified."""
-        before = self.users.get(job, "")
-        for queue in queues:
-            pods, chips = self.held.get((job, queue), (0, 0))
-            for one, sign in ((before, -1), (user, 1)):
-                if one and pods:
-                    _change(self.chips, Scope(USER, queue, one), sign * chips)
-                    _change(self.jobs, Scope(USER, queue, one), sign)
-        if user:
-            self.users[job] = user
-        else:
-            self.users.pop(job, None)
+        own = [(queue, self.held[job, queue][1]) for queue in queues if (job, queue) in self.held]
+        for sign in (-1, 1):
+            for position, (queue, amounts) in enumerate(own):
+                self._count(job, queue, amounts, sign, sign * (not position), sign)
+            if user:
+                self.users[job] = user
+            else:
+                self.users.pop(job, None)
 
     def runs(self, job: str) -> bool:
         """Whether one of its pods has a node."""
@@ -88,7 +133,7 @@ class Holdings:
 
     def runs_in(self, job: str, scope: Scope) -> bool:
         """Whether the job is counted for a scope that holds for it."""
-        return job in self._pods if scope.kind == NAMESPACE else (job, scope.name) in self.held
+        return (job, scope.queue) in self.held if scope.queue else job in self._pods
 
     def pods_of(self, job: str) -> int:
         """How many of its pods have a node."""
@@ -109,13 +154,4 @@ class Holdings:
 
     @property
     def _tables(self) -> tuple[dict[Any, Any], ...]:
-        return self.held, self._pods, self.chips, self.jobs
-
-
-def _change(table: dict[Any, Any], key: object, by: Amount) -> None:
-    if by:
-        value = table.get(key, 0) + by
-        if value:
-            table[key] = value if type(value) is int else simplified(value)
-        else:
-            del table[key]
+        return self.held, self._pods, self.used

@@ -1,20 +1,22 @@
-"""Limits: chips in use, jobs that run and jobs that wait, of a namespace, a queue and a user of a queue.
+"""Limits of what is used at once: by a namespace, a queue, a user, and by what these have in common.
 
 One function says whether pods of a job may be placed now. It is asked before nodes are looked at, so a job
 that waits for a limit costs little, reserves nothing and keeps nobody waiting. A limit never hurts a job that
 is being rescheduled: what was kept for it (F6) it may have again, whatever the limit is now.
 
-A burst is what a limit of chips allows beyond itself. It is lent in a cycle of its own after all other jobs
-were tried, to jobs that can be made to give it back; without an action that takes it back nothing is lent.
-A burst stays reclaimable after the job is changed to be no longer preemptable.
+What a limit allows beyond itself is lent in a cycle of its own after all other jobs were tried, to jobs that
+can be made to give it back; without an action that takes it back nothing is lent. What was lent stays
+reclaimable after the job is changed to be no longer preemptable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
-from ringwise.framework.amounts import Amount
-from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope, namespace_of
+from ringwise.framework.amounts import Amount, Amounts, add, as_number, smaller
+from ringwise.framework.holdings import Scope, Shape
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import (
     CHIP_LIMIT_REACHED,
@@ -23,36 +25,26 @@ from ringwise.framework.reasons import (
     WAITING_LIMIT_REACHED,
 )
 from ringwise.framework.usage import ResourceUsage
+from ringwise.grammar import amount_text
 from ringwise.reasons import Reason
-from ringwise.state.limits import (
-    BURST,
-    CHIPS,
-    NO_QUEUE_LIMITS,
-    REQUEUE,
-    RUNNING,
-    WAITING,
-    Limits,
-    NamespaceLimits,
-    QueueLimits,
-    annotation_of,
-    queue_limits,
-)
-from ringwise.state.model import Pod, Queue
-from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, KUBE_SYSTEM, LIMITS_CONFIG_MAP
+from ringwise.state.limits import EACH, JOB_COUNTS, PENDING_JOBS, REQUEUE, RUNNING_JOBS, UsageLimit
+from ringwise.state.model import Pod
+from ringwise.wellknown import KUBE_SYSTEM
 
-#: The actions that make jobs give a burst back.
+#: The actions that make jobs give back what was lent.
 RECLAIM, GANG_RECLAIM = "reclaim", "gangreclaim"
 #: The reasons of jobs that wait for a limit.
 CODES = frozenset(
     kind.code
     for kind in (CHIP_LIMIT_REACHED, LARGER_THAN_LIMIT, RUNNING_LIMIT_REACHED, WAITING_LIMIT_REACHED)
 )
+_NOTHING: Mapping[str, Amount] = {}
 
 
-def at_run_time_end(job: Job, at_end: str, *, is_vcjob: bool) -> str:
-    """What becomes of a job when the longest run time of its queue is over: "it is ..."."""
+def at_run_time_end(job: Job, on_timeout: str, *, is_vcjob: bool) -> str:
+    """What becomes of a job when its maximum run time is over: "it is ..."."""
     may_return = is_vcjob or any(pod.owner for pod in job.pods.values())
-    if at_end == REQUEUE:
+    if on_timeout == REQUEUE:
         return "requeued" if may_return else "ended"
     if is_vcjob or not may_return:
         return "ended"
@@ -64,15 +56,9 @@ def waits_for_limit(reason: Reason | None) -> bool:
     return reason is not None and reason.code in CODES
 
 
-def setting_of(scope: Scope, name: str) -> str:
+def setting_of(limit: str, what: str) -> str:
     """Where the limit is set, for people."""
-    if scope.kind == NAMESPACE:
-        return f"{name} of namespace {scope.name} in the ConfigMap {LIMITS_CONFIG_MAP}"
-    return f"{annotation_of(name, per_user=scope.kind == USER)} of queue {scope.name}"
-
-
-def chips_in(amounts: Mapping[str, Amount]) -> Amount:
-    return sum(amount for name, amount in amounts.items() if name.startswith(CHIP_RESOURCE_FAMILIES))
+    return f"{what} of UsageLimit {limit}"
 
 
 class LimitTable:
@@ -80,122 +66,143 @@ class LimitTable:
 
     def __init__(self, usage: ResourceUsage) -> None:
         self._usage = usage
-        #: Queues with limits or problems.
-        self.queues: dict[str, QueueLimits] = {}
-        self.namespaces = NamespaceLimits()
+        #: Those in force, by name; and by shape and subject.
+        self.limits: Mapping[str, UsageLimit] = {}
+        self._by_shape: dict[Shape, dict[Scope, list[UsageLimit]]] = {}
+        #: Why others are not accepted, by name.
+        self.problems: Mapping[str, str] = {}
         #: A limit changed since this was last set to False.
         self.changed = False
-        #: The jobs that may use bursts in this cycle.
+        #: One of them has a maximum run time.
+        self.has_run_times = False
+        #: The jobs that may borrow in this cycle.
         self.may_burst: frozenset[str] = frozenset()
         #: Whether a job was tried and waits to start. Set by who knows the jobs.
         self.is_waiting: Callable[[Job], bool] = lambda job: False
-        #: When a running job ends at the latest, and how long one of a queue runs that starts now, where the
-        #: queue has a longest run time. Set by who ends them.
+        #: When a running job ends at the latest, and how long one runs that starts now, where a limit has a
+        #: maximum run time. Set by who ends them.
         self.end_of: Callable[[Job, int], int | None] = lambda job, now: None
-        self.longest: Callable[[str], int | None] = lambda queue: None
-        #: The queue whose longest run time ends a running job: it may have been in several.
-        self.ended_by: Callable[[Job], str] = lambda job: job.queue
-        self._kept: tuple[int, dict[Scope, tuple[Amount, int]]] = -1, {}
+        self.longest: Callable[[Job], int | None] = lambda job: None
+        #: The limit that ends a running job: it may have been in several queues.
+        self.ended_by: Callable[[Job], UsageLimit | None] = lambda job: None
+        self._kept: tuple[int, dict[Scope, Amounts]] = -1, {}
 
     # -- what is set ------------------------------------------------------------------------
 
-    def put_namespaces(self, limits: NamespaceLimits) -> None:
-        self.changed = self.changed or limits != self.namespaces
-        self.namespaces = limits
-
-    def put_queue(self, queue: Queue) -> None:
-        before = self.queues.get(queue.name, NO_QUEUE_LIMITS)
-        after = queue_limits(queue.annotations, before)
-        if after == NO_QUEUE_LIMITS:
-            self.queues.pop(queue.name, None)
-        else:
-            self.queues[queue.name] = after
-        self.changed = self.changed or after != before
-
-    def drop_queue(self, name: str) -> None:
-        self.changed = self.queues.pop(name, None) is not None or self.changed
-
-    def of_queue(self, name: str) -> QueueLimits:
-        return self.queues.get(name, NO_QUEUE_LIMITS)
+    def put(self, limits: Iterable[UsageLimit]) -> bool:
+        """Put all limits that are in force. Return whether they changed."""
+        wanted = {one.name: one for one in limits}
+        if wanted == self.limits:
+            return False
+        self.limits, self._by_shape = wanted, {}
+        for one in wanted.values():
+            subject = Scope(*one.subject)
+            self._by_shape.setdefault(subject.shape, {}).setdefault(subject, []).append(one)
+        self.has_run_times = any(one.max_run_time is not None for one in wanted.values())
+        self.changed = True
+        holdings = self._usage.holdings
+        if set(holdings.shapes) != self._by_shape.keys():
+            self._kept = -1, {}
+            holdings.count_by(self._by_shape)
+        return True
 
     def __bool__(self) -> bool:
-        return bool(self.queues or self.namespaces.by_namespace)
+        return bool(self.limits)
 
     def user_of(self, job: Job) -> str:
         return self._usage.holdings.users.get(job.key, "")
 
-    def on(self, job: Job, queue: str | None = None) -> list[tuple[Scope, Limits]]:
+    def on(self, job: Job, queue: str | None = None) -> list[tuple[Scope, UsageLimit]]:
         """The limits that hold for the job; or for pods of it that count for another queue."""
-        found: list[tuple[Scope, Limits]] = []
-        if not self:
-            return found
-        if limits := self.namespaces.of(job.namespace):
-            found.append((Scope(NAMESPACE, job.namespace), limits))
         name = job.queue if queue is None else queue
-        limits_of_queue = self.queues.get(name)
-        if limits_of_queue is not None:
-            if limits_of_queue.all_jobs:
-                found.append((Scope(QUEUE, name), limits_of_queue.all_jobs))
-            if limits_of_queue.per_user and (user := self.user_of(job)):
-                found.append((Scope(USER, name, user), limits_of_queue.per_user))
-        return found
+        return [
+            (scope, limit)
+            for scope in self._usage.holdings.scopes(job.key, name)
+            for limit in self.limits_of(scope)
+        ]
 
-    def limits_of(self, scope: Scope) -> Limits:
-        if scope.kind == NAMESPACE:
-            return self.namespaces.of(scope.name)
-        queue = self.of_queue(scope.name)
-        return queue.per_user if scope.kind == USER else queue.all_jobs
+    def of_queue(self, name: str) -> Amounts:
+        """What all jobs of the queue together may use, by resource."""
+        found: Amounts = {}
+        for limit in self.limits_of(Scope(queue=name)):
+            found = smaller(found, limit.hard)
+        return {what: most for what, most in found.items() if what not in JOB_COUNTS}
 
-    def has_bursts(self) -> bool:
-        return any(queue.all_jobs.burst or queue.per_user.burst for queue in self.queues.values()) or any(
-            limits.burst for limits in self.namespaces.by_namespace.values()
-        )
+    def scopes(self, job: Job) -> Iterator[Scope]:
+        return self._usage.holdings.scopes(job.key, job.queue)
+
+    def limits_of(self, scope: Scope) -> Sequence[UsageLimit]:
+        """Those whose subject names the scope; if none does, those that name most of its parts, and `*`."""
+        by_subject = self._by_shape.get(scope.shape, {})
+        parts = [(name, EACH) if name else ("",) for name in scope]
+        found: dict[int, list[UsageLimit]] = {}
+        for subject in product(*parts):
+            if (limits := by_subject.get(Scope(*subject))) is not None:
+                found.setdefault(subject.count(EACH), []).extend(limits)
+        return found[min(found)] if found else ()
+
+    def run_limit(self, job: Job, queue: str | None = None) -> UsageLimit | None:
+        """The limit with the shortest maximum run time."""
+        if not self.has_run_times:
+            return None
+        found = [limit for _, limit in self.on(job, queue) if limit.max_run_time is not None]
+        return min(found, key=lambda one: (one.max_run_time or 0, one.name), default=None)
+
+    def lends(self) -> bool:
+        return any(amount for limit in self.limits.values() for amount in limit.borrowing.values())
 
     # -- use --------------------------------------------------------------------------------
 
-    def used(self, scope: Scope, but: Job | None = None) -> tuple[Amount, int]:
-        """Chips and running jobs, with what is kept for jobs that are being rescheduled.
+    def used(self, scope: Scope, but: Job | None = None) -> Mapping[str, Amount]:
+        """Amounts and running jobs, with what is kept for jobs that are being rescheduled.
 
         For one job: without what is kept for it, and other running jobs only.
         """
         holdings = self._usage.holdings
-        chips, jobs = holdings.chips.get(scope, 0), holdings.jobs.get(scope, 0)
-        if len(self._usage.kept):
-            kept = self._kept_in().get(scope, (0, 0))
-            chips, jobs = chips + kept[0], jobs + kept[1]
+        used = holdings.used.get(scope, _NOTHING)
+        kept = self._kept_in().get(scope, _NOTHING) if len(self._usage.kept) else _NOTHING
+        if not kept and (but is None or not holdings.runs_in(but.key, scope)):
+            return used
+        found = dict(used)
+        add(found, kept)
         if but is not None:
-            jobs -= holdings.runs_in(but.key, scope)
-            own = self._usage.kept.by_job().get(but.key) if len(self._usage.kept) else None
-            if own is not None and (scope.kind == NAMESPACE or scope.name == own[0]):
-                chips -= chips_in(own[1])
-                jobs -= not holdings.runs(but.key)
-        return chips, jobs
+            add(found, {RUNNING_JOBS: -holdings.runs_in(but.key, scope)})
+            own = self._usage.kept.by_job().get(but.key)
+            if own is not None and scope.queue in ("", own[0]):
+                add(found, own[1], -1)
+                add(found, {RUNNING_JOBS: -(not holdings.runs(but.key))})
+        return found
 
-    def _kept_in(self) -> dict[Scope, tuple[Amount, int]]:
+    def _kept_in(self) -> dict[Scope, Amounts]:
         """F6, by scope. Counted again when what is kept changes."""
         shares, holdings = self._usage.kept, self._usage.holdings
         by_job = shares.by_job()
         if shares.is_ignored:
             return {}
         if self._kept[0] != shares.version:
-            found: dict[Scope, tuple[Amount, int]] = {}
+            found: dict[Scope, Amounts] = {}
             for job, (queue, amounts) in by_job.items():
-                user = holdings.users.get(job)
-                scopes = [Scope(NAMESPACE, namespace_of(job)), Scope(QUEUE, queue)]
-                for scope in [*scopes, Scope(USER, queue, user)] if user else scopes:
-                    chips, jobs = found.get(scope, (0, 0))
-                    found[scope] = chips + chips_in(amounts), jobs + (not holdings.runs(job))
+                for scope in holdings.scopes(job, queue):
+                    total = found.setdefault(scope, {})
+                    add(total, amounts)
+                    add(total, {RUNNING_JOBS: not holdings.runs(job)})
             self._kept = shares.version, found
         return self._kept[1]
 
+    def exceeded_by(self, scope: Scope, limit: UsageLimit) -> Iterator[tuple[str, Amount]]:
+        """What of the limit is exceeded, and by how much."""
+        used = self.used(scope)
+        for what, hard in limit.hard.items():
+            if what != PENDING_JOBS and used.get(what, 0) > hard:
+                yield what, used[what] - hard
+
     def note_lent(self, job: Job, pod: Pod) -> None:
-        """Record whether the pod got its node by a burst, its own or that of the pod which it replaces."""
+        """Record whether the pod got its node by borrowing, its own or that of the pod which it replaces."""
         share = self._usage.kept.share_of(job.key)
         if job.key not in self.may_burst and (share is None or not share.lent):
             return
-        if any(
-            limit.chips is not None and self.used(scope)[0] > limit.chips for scope, limit in self.on(job)
-        ):
+        exceeded = (one for scope, limit in self.on(job) for one in self.exceeded_by(scope, limit))
+        if any(what != RUNNING_JOBS for what, _ in exceeded):
             self._usage.lent[pod.uid] = None
 
     # -- judging ----------------------------------------------------------------------------
@@ -203,61 +210,84 @@ class LimitTable:
     def refusal(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
         """Why these pods of the job may not be placed now; None: they may."""
         limits = self.on(job)
-        if not limits or not pods or self._returns(job, pods):
+        if not limits or not pods:
             return None
-        asked = sum(pod.cls.chips for pod in pods)
-        holdings = self._usage.holdings
+        asked = self._asked(pods, limits)
+        if self._returns(job, pods, asked):
+            return None
         for scope, limit in limits:
-            chips, jobs = self.used(scope, job)
-            lent = limit.burst if job.key in self.may_burst else 0
-            if limit.chips is not None and asked and chips + asked > limit.chips + lent:
-                return self._too_many_chips(job, scope, limit, chips, asked, actions)
-            if limit.running is not None and jobs >= limit.running and not holdings.runs_in(job.key, scope):
-                return RUNNING_LIMIT_REACHED(
-                    scope=str(scope),
-                    jobs=jobs,
-                    most=limit.running,
-                    setting=setting_of(scope, RUNNING),
-                    **_scope(scope),
-                )
+            used = self.used(scope, job)
+            for resource, amount in asked.items():
+                if self._is_too_much(job, limit, resource, used.get(resource, 0) + amount):
+                    return self._too_much(job, scope, limit, resource, used.get(resource, 0), amount, actions)
+            most, jobs = limit.hard.get(RUNNING_JOBS), used.get(RUNNING_JOBS, 0)
+            if most is not None and jobs >= most and not self._usage.holdings.runs_in(job.key, scope):
+                return RUNNING_LIMIT_REACHED(jobs=jobs, most=most, **_details(scope, limit, RUNNING_JOBS))
         return None
 
     def exceeded(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
         """Check the limits after placement: the placed pods may differ from those given to `refusal`."""
-        asked = sum(pod.cls.chips for pod in pods)
-        if not asked or self._returns(job, pods):
+        limits = self.on(job)
+        asked = self._asked(pods, limits)
+        if not asked or self._returns(job, pods, asked):
             return None
-        for scope, limit in self.on(job):
-            most = (limit.chips or 0) + (limit.burst if job.key in self.may_burst else 0)
-            chips = self.used(scope, job)[0] if limit.chips is not None else 0
-            if limit.chips is not None and chips > most:
-                return self._too_many_chips(job, scope, limit, chips - asked, asked, actions)
+        for scope, limit in limits:
+            used = self.used(scope, job)
+            for resource, amount in asked.items():
+                after = used.get(resource, 0)
+                if self._is_too_much(job, limit, resource, after):
+                    return self._too_much(job, scope, limit, resource, after - amount, amount, actions)
         return None
 
-    def _too_many_chips(
-        self, job: Job, scope: Scope, limit: Limits, used: Amount, asked: Amount, actions: Sequence[str]
+    def _asked(self, pods: Sequence[Pod], limits: Sequence[tuple[Scope, UsageLimit]]) -> Amounts:
+        """What the pods request of resources with a limit."""
+        limited = {what for _, limit in limits for what in limit.hard}
+        total: Amounts = {}
+        for pod in pods:
+            asked = self._usage.amounts(pod.cls)
+            add(total, {name: amount for name, amount in asked.items() if name in limited})
+        return total
+
+    def _is_too_much(self, job: Job, limit: UsageLimit, resource: str, amount: Amount) -> bool:
+        hard = limit.hard.get(resource)
+        lent = limit.borrowing.get(resource, 0) if job.key in self.may_burst else 0
+        return hard is not None and amount > hard + lent
+
+    def _too_much(
+        self,
+        job: Job,
+        scope: Scope,
+        limit: UsageLimit,
+        resource: str,
+        used: Amount,
+        asked: Amount,
+        actions: Sequence[str],
     ) -> Reason:
-        most = limit.chips or 0
-        own = chips_in(self._usage.used_by_job(job.key))
+        hard, borrowing = limit.hard[resource], limit.borrowing.get(resource, 0)
         details = {
-            "scope": str(scope),
-            "chips": asked,
-            "most": most,
-            "needed": used + asked,
-            "setting": setting_of(scope, CHIPS),
-            **_scope(scope),
+            "asked": amount_text(resource, asked),
+            "hard": amount_text(resource, hard),
+            "resource": resource.rpartition("/")[2],
+            "needed": as_number(used + asked),
+            **_details(scope, limit, resource),
         }
-        if not own and asked > most + limit.burst:
+        if not self._usage.used_by_job(job.key).get(resource) and asked > hard + borrowing:
             return LARGER_THAN_LIMIT(**details)
-        reason = CHIP_LIMIT_REACHED(held=used, burst=limit.burst, **details)
-        if limit.burst and used + asked <= most + limit.burst and not lends(reason, job, actions):
+        would_borrow = bool(borrowing) and used + asked <= hard + borrowing
+        reason = CHIP_LIMIT_REACHED(
+            used=amount_text(resource, used),
+            total=amount_text(resource, used + asked),
+            would_borrow=would_borrow,
+            **details,
+        )
+        if would_borrow and not lends(reason, job, actions):
             why = "is lent only to jobs whose pods are all preemptable"
             if not takes_back(actions):
                 why = f"lends nothing, because the action {RECLAIM} is not configured"
-            return reason.with_hints([f"{setting_of(scope, BURST)} {why}"])
+            return reason.with_hints([f"borrowingLimit of UsageLimit {limit.name} {why}"])
         return reason
 
-    def _returns(self, job: Job, pods: Sequence[Pod]) -> bool:
+    def _returns(self, job: Job, pods: Sequence[Pod], asked: Mapping[str, Amount]) -> bool:
         """Whether the pods replace some that the job lost, so that they are no new start."""
         kept = self._usage.kept
         had = kept.share_of(job.key)
@@ -268,18 +298,22 @@ class LimitTable:
             return True
         if had is None:
             return False
-        asked = sum(pod.cls.chips for pod in pods)
         # Not ignored here: also a what-if without shares of others lets the job have its own.
         share = kept.of(job.key)
-        if share and asked <= chips_in(share):
+        if share and _is_within(asked, share):
             return True
         if job.clock is None:
             return False
         # Its time is over. Not what it asks for now: its owner can raise `minMember` and chips at any time.
         placed = self._usage.holdings.pods_of(job.key)
-        return placed + len(pods) <= min(max(job.min_available, 1), had.most) and asked <= sum(
-            map(chips_in, had.ranks.values())
-        )
+        lost: Amounts = {}
+        for amounts in had.ranks.values():
+            add(lost, amounts)
+        return placed + len(pods) <= min(max(job.min_available, 1), had.most) and _is_within(asked, lost)
+
+
+def _is_within(asked: Mapping[str, Amount], most: Mapping[str, Amount]) -> bool:
+    return all(amount <= most.get(name, 0) for name, amount in asked.items())
 
 
 def takes_back(actions: Collection[str]) -> bool:
@@ -293,16 +327,10 @@ def can_give_back(job: Job) -> bool:
 
 
 def lends(reason: Reason | None, job: Job, actions: Sequence[str]) -> bool:
-    """Whether a burst would let in the job that waits with this reason."""
+    """Whether the job that waits with this reason would start if it borrowed."""
     if reason is None or reason.code != CHIP_LIMIT_REACHED.code:
         return False
-    details = reason.details
-    return bool(
-        details["burst"]
-        and details["needed"] <= details["most"] + details["burst"]
-        and takes_back(actions)
-        and can_give_back(job)
-    )
+    return bool(reason.details["would_borrow"]) and takes_back(actions) and can_give_back(job)
 
 
 class WaitingCounts:
@@ -321,20 +349,15 @@ class WaitingCounts:
     def refusal(self, job: Job) -> Reason | None:
         """Why the job may not be tried."""
         for scope, limit in self._table.on(job):
-            if limit.waiting is None:
+            most = limit.hard.get(PENDING_JOBS)
+            if most is None:
                 continue
             counts = self.by_scope()
             if job.key in self._known:
                 return None
             jobs = counts.get(scope, 0)
-            if jobs >= limit.waiting:
-                return WAITING_LIMIT_REACHED(
-                    scope=str(scope),
-                    jobs=jobs,
-                    most=limit.waiting,
-                    setting=setting_of(scope, WAITING),
-                    **_scope(scope),
-                )
+            if jobs >= most:
+                return WAITING_LIMIT_REACHED(jobs=jobs, most=most, **_details(scope, limit, PENDING_JOBS))
         return None
 
     def tried(self, job: Job) -> None:
@@ -345,7 +368,7 @@ class WaitingCounts:
         """Supposed: it waits no more."""
         if self._counts is not None and job.key in self._known:
             self._known.remove(job.key)
-            for scope, _ in self._table.on(job):
+            for scope in self._table.scopes(job):
                 self._counts[scope] -= 1
 
     def by_scope(self) -> Mapping[Scope, int]:
@@ -358,43 +381,63 @@ class WaitingCounts:
 
     def _add(self, job: Job, counts: dict[Scope, int]) -> None:
         self._known.add(job.key)
-        for scope, _ in self._table.on(job):
+        for scope in self._table.scopes(job):
             counts[scope] = counts.get(scope, 0) + 1
 
 
 def scope_of(reason: Reason) -> Scope:
     """What the limit of a reason holds for."""
     details = reason.details
-    return Scope(str(details["limit_of"]), str(details["of_name"]), str(details.get("of_user", "")))
+    return Scope(*(str(details.get(f"of_{part}", "")) for part in Scope._fields))
 
 
-def _scope(scope: Scope) -> dict[str, str]:
-    found = {"limit_of": scope.kind, "of_name": scope.name}
-    return {**found, "of_user": scope.user} if scope.user else found
+def raised(reason: Reason) -> tuple[str, int]:
+    """What of the limit would have to be how much for the job that waits with this reason."""
+    what = str(reason.details["limited"])
+    needed = reason.details["needed"] if "needed" in reason.details else int(reason.details["jobs"]) + 1
+    return what, math.ceil(needed)
+
+
+def _details(scope: Scope, limit: UsageLimit, what: str) -> dict[str, str]:
+    of = {f"of_{part}": name for part, name in scope._asdict().items() if name}
+    return {
+        "scope": str(scope),
+        "limit": limit.name,
+        "limited": what,
+        "setting": setting_of(limit.name, what),
+        **of,
+    }
 
 
 def lent_jobs(table: LimitTable, usage: ResourceUsage, jobs: Mapping[str, Job]) -> Iterator[Job]:
-    """Jobs that hold a burst: the last that started, until the rest is within the limit.
+    """Jobs that borrow: the last that started, until the rest is within the limit.
 
     Only those of limits that are exceeded are looked at.
     """
     holdings = usage.holdings
-    over = {
-        scope: chips - limit.chips
-        for scope, chips in holdings.chips.items()
-        if (limit := table.limits_of(scope)).burst and limit.chips is not None and chips > limit.chips
-    }
+    over: dict[tuple[Scope, str], Amount] = {}
+    for scope, used in holdings.used.items():
+        for limit in table.limits_of(scope):
+            for resource in limit.borrowing:
+                if limit.borrowing[resource] and used.get(resource, 0) > limit.hard[resource]:
+                    more = used[resource] - limit.hard[resource]
+                    over[scope, resource] = max(more, over.get((scope, resource), 0))
     if not over:
         return
     running = [
-        (job, queue, chips)
-        for (key, queue), (_, chips) in holdings.held.items()
+        (job, queue, amounts)
+        for (key, queue), (_, amounts) in holdings.held.items()
         if (job := jobs.get(key)) is not None
     ]
     running.sort(key=lambda one: (one[0].started or 0, one[0].created, one[0].key, one[1]), reverse=True)
-    for job, queue, chips in running:
-        scopes = [scope for scope, _ in table.on(job, queue) if over.get(scope, 0) > 0]
-        if scopes and (can_give_back(job) or any(uid in usage.lent for uid in job.pods)):
-            for scope in scopes:
-                over[scope] -= chips
+    for job, queue, amounts in running:
+        own = [
+            (scope, resource)
+            for scope in holdings.scopes(job.key, queue)
+            for resource in amounts
+            if over.get((scope, resource), 0) > 0
+        ]
+        if own and (can_give_back(job) or any(uid in usage.lent for uid in job.pods)):
+            for scope, resource in own:
+                over[scope, resource] -= amounts[resource]
             yield job

@@ -321,16 +321,16 @@ LIMIT_FREED = frozenset({Trigger.LIMIT_FREED})
 CHIP_LIMIT_REACHED = ReasonKind(
     "chip-limit-reached",
     Stage.ENQUEUE,
-    "{scope} uses {held} of at most {most} {most:=chip|chips} and the job asks for {chips} more; it waits "
-    "for this limit ({setting}) and keeps nobody else waiting",
-    ("raise {setting} to {needed}",),
+    "{scope} uses {used} of at most {hard} {resource} and the job requests {asked} more; it waits for this "
+    "limit ({setting}) and keeps nobody else waiting",
+    ("raise {setting} to {total}",),
     LIMIT_FREED,
 )
 LARGER_THAN_LIMIT = ReasonKind(
     "larger-than-limit",
     Stage.ENQUEUE,
-    "the job needs {chips:chip} at once and {scope} may use {most} in all ({setting})",
-    ("ask for at most {most:chip}", "raise {setting} to {chips:#} or more"),
+    "the job needs {asked} {resource} at once and {scope} may use {hard} in all ({setting})",
+    ("request at most {hard} {resource}", "raise {setting} to {asked} or more"),
     LIMIT_FREED,
 )
 RUNNING_LIMIT_REACHED = ReasonKind(

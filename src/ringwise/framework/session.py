@@ -573,8 +573,8 @@ class Session:
         return None if self.settings.reserved_nodes_require_duration else self.now
 
     def run_time_of(self, job: Job) -> int | None:
-        """How long the job runs at most: what it says, and no longer than its queue allows."""
-        longest = self.limits.longest(job.queue)
+        """How long the job runs at most: what it says, and no longer than limits allow."""
+        longest = self.limits.longest(job)
         if job.expected is None or longest is None:
             return longest if job.expected is None else job.expected
         return min(job.expected, longest)

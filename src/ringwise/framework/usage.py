@@ -68,7 +68,7 @@ class ResourceUsage:
         add(self.of_job(job), asked, times)
         add(self.by_queue.setdefault(queue, {}), asked, times)
         self.pods_by_queue[queue] = self.pods_by_queue.get(queue, 0) + times
-        self.holdings.add(job, queue, pod_class.chips, times)
+        self.holdings.add(job, queue, asked, times)
         self.kept.touch(job)
 
     def remove_pod(self, job: str, queue: str, pod_class: PodClass) -> None:

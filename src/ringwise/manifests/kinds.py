@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
-from ringwise.manifests.config_maps.settings import discovery_from_data, limits_from_data
+from ringwise.manifests.config_maps.settings import discovery_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.groups import (
     pod_group_from_wire,
@@ -30,6 +30,7 @@ from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_
 from ringwise.manifests.objects.node_reservations import NodeReservationWire, node_reservation_from_wire
 from ringwise.manifests.objects.nodes import node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.objects.usage_limits import UsageLimitWire, usage_limit_from_wire
 from ringwise.manifests.objects.volumes import (
     claim_from_wire,
     csi_driver_from_wire,
@@ -61,7 +62,7 @@ from ringwise.manifests.text.wire import (
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
-from ringwise.state.limits import NamespaceLimits
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import (
     DeviceReport,
     HyperNode,
@@ -99,7 +100,6 @@ from ringwise.wellknown import (
     ISOLATIONS,
     KUBE_SYSTEM,
     KUBERNETES_JOB_API,
-    LIMITS_CONFIG_MAP,
     MINDX_DL,
     MOVE_PLAN_CONFIG_MAP,
     NODE_REPORT_LABEL,
@@ -112,6 +112,7 @@ from ringwise.wellknown import (
     SCHEDULER_NAMES,
     STORAGE_API,
     TOR_NODE_CONFIG_MAP,
+    USAGE_LIMITS,
     VCJOBS,
     VOLCANO_SYSTEM,
     VOLUMES,
@@ -323,15 +324,13 @@ KINDS: tuple[Kind[Any], ...] = (
         key=lambda plan: MOVE_PLAN_CONFIG_MAP,
     ),
     Kind(
-        NamespaceLimits,
-        CONFIG_MAPS,
-        ev.LimitsSeen,
-        ev.LimitsSeen,
-        lambda limits: (NamespaceLimits(),),
-        read_data=limits_from_data,
-        checks_data=True,
-        watches=(Watch("limits", KUBE_SYSTEM, object=LIMITS_CONFIG_MAP),),
-        key=lambda limits: LIMITS_CONFIG_MAP,
+        UsageLimit,
+        USAGE_LIMITS,
+        ev.UsageLimitSeen,
+        ev.UsageLimitGone,
+        lambda limit: (limit.name,),
+        reader=_reader(UsageLimitWire, usage_limit_from_wire),
+        optional=True,
     ),
     Kind(
         TopologyDiscovery,

@@ -74,7 +74,7 @@ class EvictionCause(StrEnum):
     DRAIN = "drain"
     PREEMPT = "preempt"
     RECLAIM = "reclaim"
-    #: A limit of its queue, namespace or user; or its longest run time is over.
+    #: A UsageLimit; or its max run time is over.
     LIMIT = "limit"
     SUSPEND = "suspend"
     #: The job's own affair: a policy of it, or its gang could not be completed. Or another package's action.

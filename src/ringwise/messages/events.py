@@ -15,7 +15,7 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.state.limits import NamespaceLimits
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import (
     EMPTY,
     DeviceReport,
@@ -399,10 +399,15 @@ class MovePlanSeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsSeen(Event):
-    """The limits of namespaces; none when the ConfigMap is absent."""
+class UsageLimitSeen(Event):
+    kind = "UsageLimit"
+    limit: UsageLimit
 
-    limits: NamespaceLimits
+
+@dataclass(frozen=True, slots=True)
+class UsageLimitGone(Event):
+    kind = "UsageLimit"
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,6 +203,11 @@ class ClusterChanged:
 
 
 @dataclass(slots=True)
+class LimitsChanged:
+    """The UsageLimits in force."""
+
+
+@dataclass(slots=True)
 class ClaimChanged:
     """The claim of a volume, or a volume that it has or is given."""
 

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ringwise.grammar import amount_text, counted
-from ringwise.state.limits import annotation_problems
 from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE, Queue
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS, KUBE_SYSTEM, VOLCANO_SYSTEM
@@ -111,7 +110,7 @@ def deletion_problem(name: str, queues: Mapping[str, Queue], jobs: int = 0, pods
 def _problems(queue: Queue, queues: Mapping[str, Queue], pods: Mapping[str, int]) -> dict[str, str]:
     """Each problem by the rule that it breaks."""
     table = QueueTable(queues, queue)
-    found = {**_own_problems(queue), **_path_problems(queue, queues), **_limit_problems(queue)}
+    found = {**_own_problems(queue), **_path_problems(queue, queues)}
     place = _place_problems(table, pods)
     found |= place
     if not place and queue.name != ROOT_QUEUE:
@@ -169,11 +168,6 @@ def _path_problems(queue: Queue, queues: Mapping[str, Queue]) -> dict[str, str]:
                 "queues"
             }
     return {}
-
-
-def _limit_problems(queue: Queue) -> dict[str, str]:
-    """The annotations that set limits. One that is wrong is refused again when another value is written."""
-    return {f"{key} {queue.annotations[key]}": text for key, text in annotation_problems(queue.annotations)}
 
 
 def _is_weight(text: str) -> bool:

@@ -688,7 +688,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "weight": queue.weight,
                 "reclaimable": queue.reclaimable,
                 "capability": {**queue.capability},
-                "max_chips": objects.view.limits.of_queue(queue.name).all_jobs.chips,
+                "limit": plain(objects.view.limits.of_queue(queue.name)),
                 "guarantee": {**queue.guarantee},
                 "used": plain(objects.view.used_by_queue(queue.name)),
                 "share": {**shares.of(queue.name)},

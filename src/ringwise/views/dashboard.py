@@ -361,7 +361,7 @@ class DashboardRows:
         shares = QueueShares(named, chips)
         rows: list[DashboardQueue] = []
         for queue in sorted(named, key=lambda queue: natural_key(queue.name)):
-            used = view.used_by_queue(queue.name)
+            used, limit = view.used_by_queue(queue.name), view.limits.of_queue(queue.name)
             outcomes = self._outcomes_of.get(queue.name, _NO_JOBS)
             rows.append(
                 {
@@ -373,7 +373,7 @@ class DashboardRows:
                     "capability": {
                         name: queue.capability[name] for name in chips if name in queue.capability
                     },
-                    "max_chips": view.limits.of_queue(queue.name).all_jobs.chips,
+                    "limit": {name: as_number(limit[name]) for name in chips if name in limit},
                     "used": {name: as_number(used.get(name, 0)) for name in chips},
                     "waiting": outcomes["pending"],
                     "refused": outcomes["refused"],

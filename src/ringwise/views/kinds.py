@@ -203,6 +203,17 @@ KINDS = (
         is_deletable=True,
     ),
     ShownKind(
+        "UsageLimit",
+        "limits",
+        tuple,
+        lambda row: (),
+        _fields("name"),
+        has_labels=False,
+        is_described=False,
+        is_deletable=True,
+        short_names=("ulim",),
+    ),
+    ShownKind(
         "HyperNode",
         "hyper_nodes",
         lambda: ("valid", "partial", "ignored"),

@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ringwise.durations import SECOND
-from ringwise.framework.amounts import as_number
-from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope
+from ringwise.framework.amounts import Amount, as_number
+from ringwise.framework.holdings import Scope
 from ringwise.framework.limits import WaitingCounts, scope_of, waits_for_limit
 from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.limits import ANY_NAMESPACE, REQUEUE
+from ringwise.state.limits import EACH, PENDING_JOBS, UsageLimit
 from ringwise.topology.natural import natural_key
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.limits import LimitFields, LimitsDocument, RunTimeFields
+    from ringwise.views.documents.limits import (
+        LimitFields,
+        LimitsDocument,
+        LimitUseFields,
+        RunTimeFields,
+        UsageLimitFields,
+    )
 
 
 def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> LimitsDocument:
     """What `ringwise limits -o json` prints. `bound` counts what pods with a node use, and nothing else."""
     table = view.limits
     waiting = WaitingCounts(table, view.jobs).by_scope()
-    held_up: dict[Scope, int] = {}
+    blocked_jobs: dict[tuple[Scope, str], int] = {}
     for job in view.jobs.values():
         if job.reason is not None and waits_for_limit(job.reason):
-            scope = scope_of(job.reason)
-            held_up[scope] = held_up.get(scope, 0) + 1
+            key = scope_of(job.reason), str(job.reason.details["limit"])
+            blocked_jobs[key] = blocked_jobs.get(key, 0) + 1
+    # Of subjects with a `*` those of whom there is something.
+    scopes = {*view.holdings.used, *waiting, *(scope for scope, _ in blocked_jobs)}
+    scopes.update(Scope(*one.subject) for one in table.limits.values() if EACH not in one.subject)
     rows: list[LimitFields] = []
-    for scope in _scopes(view, waiting.keys() | held_up.keys()):
-        limits = table.limits_of(scope)
-        chips, running = bound.limits.used(scope)
-        rows.append(
+    for scope in sorted(scopes, key=lambda one: (_parts_of(one), *map(natural_key, one))):
+        used = {**bound.limits.used(scope), PENDING_JOBS: waiting.get(scope, 0)}
+        rows += [
             {
-                "of": "user" if scope.kind == USER else "queue" if scope.kind == QUEUE else "namespace",
-                "name": scope.name,
+                "name": limit.name,
+                "namespace": scope.namespace or None,
+                "queue": scope.queue or None,
                 "user": scope.user or None,
-                "chips": {"used": as_number(chips), "limit": limits.chips},
-                "burst": limits.burst,
-                "lent": 0 if limits.chips is None else as_number(max(0, chips - limits.chips)),
-                "running": {"used": running, "limit": limits.running},
-                "waiting": {"used": waiting.get(scope, 0), "limit": limits.waiting},
-                "waits": held_up.get(scope, 0),
+                "use": [_use(limit, what, used.get(what, 0)) for what in limit.hard],
+                "blocked_jobs": blocked_jobs.get((scope, limit.name), 0),
             }
-        )
-    problems = [
-        f"queue {name}: {problem}; what was in force before stays"
-        for name, limits in table.queues.items()
-        for problem in limits.problems
-    ]
+            for limit in table.limits_of(scope)
+            if limit.hard
+        ]
+    problems = [f"UsageLimit {problem}; it is not in force" for problem in limit_problems(view)]
     problems += [f"{note.where}: {note.what}; {note.fix}" for note in limit_notes(view)]
     return {
         "schema": "ringwise.io/limits/v1",
@@ -58,33 +62,58 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
     }
 
 
-def _scopes(view: SchedulerView, busy: set[Scope]) -> list[Scope]:
-    """Those with limits. Of namespaces without an entry, and of users, those of whom there is something."""
-    table, holdings = view.limits, view.holdings
-    known = {*holdings.chips, *holdings.jobs, *busy}
-    named = {Scope(NAMESPACE, name) for name in table.namespaces.by_namespace if name != ANY_NAMESPACE}
-    named |= {Scope(QUEUE, name) for name, limits in table.queues.items() if limits.all_jobs}
-    found = [scope for scope in {*known, *named} if table.limits_of(scope)]
-    order = (NAMESPACE, QUEUE, USER)
-    return sorted(
-        found, key=lambda one: (order.index(one.kind), natural_key(one.name), natural_key(one.user))
-    )
+def usage_limit_documents(view: SchedulerView) -> list[UsageLimitFields]:
+    return [
+        {
+            "name": one.name,
+            "namespace": one.namespace or None,
+            "queue": one.queue or None,
+            "user": one.user or None,
+            "hard": {**one.hard},
+            "borrowing_limit": {**one.borrowing},
+            "max_run_time_seconds": None if one.max_run_time is None else one.max_run_time // SECOND,
+            "on_timeout": one.on_timeout,
+        }
+        for one in sorted(view.limits.limits.values(), key=lambda one: natural_key(one.name))
+    ]
+
+
+def limit_problems(view: SchedulerView) -> list[str]:
+    return [f"{name}: {problem}" for name, problem in view.limits.problems.items()]
+
+
+def _use(limit: UsageLimit, what: str, used: Amount) -> LimitUseFields:
+    hard, borrowing = limit.hard[what], limit.borrowing.get(what, 0)
+    return {
+        "name": what,
+        "used": as_number(used),
+        "hard": hard,
+        "borrowing_limit": borrowing,
+        "borrowed": as_number(max(0, used - hard)) if borrowing else 0,
+    }
+
+
+def _parts_of(scope: Sequence[str]) -> tuple[bool, ...]:
+    """Subjects with the same parts are together."""
+    return tuple(not part for part in scope)
 
 
 def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
     ends: dict[str, int] = {}
     for job in view.jobs.values():
-        end = view.limits.end_of(job, now)
-        if end is not None:
-            queue = view.limits.ended_by(job)
-            ends[queue] = min(end, ends.get(queue, end))
+        end, limit = view.limits.end_of(job, now), view.limits.ended_by(job)
+        if end is not None and limit is not None:
+            ends[limit.name] = min(end, ends.get(limit.name, end))
     return [
         {
-            "queue": name,
-            "seconds": limits.longest_run_time // SECOND,
-            "on_timeout": "requeue" if limits.at_end == REQUEUE else "end",
-            "next_end": ends.get(name),
+            "name": one["name"],
+            "namespace": one["namespace"],
+            "queue": one["queue"],
+            "user": one["user"],
+            "max_run_time_seconds": one["max_run_time_seconds"],
+            "on_timeout": one["on_timeout"],
+            "next_end": ends.get(one["name"]),
         }
-        for name, limits in sorted(view.limits.queues.items(), key=lambda item: natural_key(item[0]))
-        if limits.longest_run_time is not None
+        for one in usage_limit_documents(view)
+        if one["max_run_time_seconds"] is not None
     ]

@@ -160,7 +160,18 @@ VALID: dict[str, list[Any]] = {
         }
     ],
     "move-plan": [config_map("ringwise-move-plan", move_plan_data(_PLAN))],
-    "limits": [config_map("ringwise-limits", {"limits.yaml": '{"namespaces": {"a": {"max-chips": 8}}}'})],
+    "usagelimits": [
+        {
+            "metadata": {"name": "few", "generation": 1},
+            "spec": {
+                "subject": {"namespace": "a", "queue": "*", "user": "*"},
+                "hard": {"requests.huawei.com/Ascend910": 8, "runningJobs": 3, "memory": "1Gi"},
+                "borrowingLimit": {"requests.huawei.com/Ascend910": "8"},
+                "maxRunTime": "12h",
+                "onTimeout": "Requeue",
+            },
+        }
+    ],
     "jobs": [vcjob(policies=[{"event": "PodEvicted", "action": "RestartJob"}], plugins={"env": []})],
     "podgroups": [pod_group(minTaskMember={"work": 1}, minResources={"cpu": "1"})],
     "pods": [real_pod(1, 10), _BOUND, {**_BOUND, "spec": with_claims(_BOUND["spec"], "data")}],
@@ -172,7 +183,6 @@ INNER = {
     "cluster-reports": "cluster-info-device-0",
     "topology": "tor_info",
     "move-plan": "plan.json",
-    "limits": "limits.yaml",
 }
 
 

@@ -19,6 +19,7 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, SetAside
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_names, mask_of
@@ -90,8 +91,8 @@ class Hostile:
         self.scheduler = new_scheduler(configuration(**self.settings))
         servers = [Server(address, number, number) for number, address in enumerate(ADDRESSES)]
         self.scheduler.handle(seen(make_topology([("leaf", servers)], len(servers))), self.now)
-        limits = {"ringwise.io/max-chips": str(LIMIT), "ringwise.io/burst-chips": str(BURST)}
-        self.scheduler.handle(seen(Queue("limited", annotations=limits)), self.now)
+        limit = UsageLimit("few", queue="limited", hard={CHIP: LIMIT}, borrowing={CHIP: BURST})
+        self.scheduler.handle(seen(Queue("limited"), limit), self.now)
 
     # -- what tenants and operators do ---------------------------------------------------------
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ringwise.framework.amounts import Amount
-from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope
+from ringwise.framework.holdings import Scope
 from ringwise.framework.limits import LimitTable
 from ringwise.framework.reserved_quota import ReservedQuota
 from ringwise.framework.usage import ResourceUsage
@@ -20,7 +20,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.accounting import PodHeld
 from ringwise.messages.commands import Bind, Evict, EvictionCause, SetQueueStatus
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.limits import Limits, NamespaceLimits
+from ringwise.state.limits import PENDING_JOBS, RUNNING_JOBS, UsageLimit
 from ringwise.state.model import Queue
 from tests.builders.values import CHIP, SECOND, pod_class
 from tests.examples import examples
@@ -30,18 +30,27 @@ WITH_RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")
 GUARDED: dict[str, Any] = {"user_annotation": "guarded"}
 
 
-def limit_queue(made: Rig, name: str = "default", **limits: object) -> None:
-    made.tell(
-        Queue(
-            name,
-            created=1,
-            annotations={f"ringwise.io/{key.replace('_', '-')}": str(v) for key, v in limits.items()},
-        )
-    )
+#: What the tests call them, and what UsageLimits do.
+_NAMES = {"chips": CHIP, "running_jobs": RUNNING_JOBS, "waiting_jobs": PENDING_JOBS}
 
 
-def limit_namespace(made: Rig, limits: Mapping[str, Limits]) -> None:
-    made.tell(NamespaceLimits(limits))
+def limit_queue(made: Rig, name: str = "default", **limits: int) -> None:
+    """Limits of all jobs of the queue, and with `_per_user` of each user: `max_chips`, `burst_chips` ..."""
+    made.tell(Queue(name, created=1))
+    for user in ("", "*"):
+        hard, borrowing = dict[str, int](), dict[str, int]()
+        for key, value in limits.items():
+            kind, _, what = key.removesuffix("_per_user").partition("_")
+            if key.endswith("_per_user") == bool(user):
+                (hard if kind == "max" else borrowing)[_NAMES[what]] = value
+        named = f"{name}-each" if user else name
+        limit = UsageLimit(named, queue=name, user=user, hard=hard, borrowing=borrowing)
+        made.tell(limit if hard else ev.UsageLimitGone(named))
+
+
+def limit_namespace(made: Rig, name: str, hard: Mapping[str, int], burst: int = 0) -> None:
+    borrowing = {CHIP: burst} if burst else {}
+    made.tell(UsageLimit(f"of-{name}", namespace=name, hard=hard, borrowing=borrowing))
 
 
 def started(made: Rig, *names: str) -> list[str]:
@@ -64,8 +73,8 @@ def test_chips_of_a_queue() -> None:
     found = made.machine.view.jobs["default/b"].reason
     assert found is not None
     assert found.message.startswith(
-        "queue default uses 8 of at most 12 chips and the job asks for 8 more"
-    ) or found.message.startswith("queue default uses 12 of at most 12 chips and the job asks for 8 more")
+        "queue default uses 8 of at most 12 Ascend910 and the job requests 8 more"
+    ) or found.message.startswith("queue default uses 12 of at most 12 Ascend910 and the job requests 8 more")
     made.end("a")
     made.run()
     assert started(made, "b", "c") == ["b", "c"]
@@ -81,7 +90,7 @@ def test_who_waits_for_room_says_so_when_a_limit_that_is_lowered_keeps_him_too(o
     if of == "queue":
         limit_queue(made, max_chips=8)
     else:
-        limit_namespace(made, {"default": Limits(chips=8)})
+        limit_namespace(made, "default", {CHIP: 8})
     made.run()
     assert made.reason("b") == "larger-than-limit"
 
@@ -103,7 +112,7 @@ def test_running_jobs_of_a_queue() -> None:
 def test_a_burst_lets_no_more_jobs_run(of: str) -> None:
     made = Rig(3, actions=(*PLAIN, "reclaim"), user_annotation="guarded")
     if of == "namespace":
-        limit_namespace(made, {"default": Limits(chips=8, burst=16, running=1)})
+        limit_namespace(made, "default", {CHIP: 8, RUNNING_JOBS: 1}, burst=16)
     else:
         more = "_per_user" if of == "user" else ""
         limits: dict[str, Any] = {
@@ -124,13 +133,13 @@ def test_a_burst_lets_no_more_jobs_run(of: str) -> None:
 
 def test_chips_of_a_namespace_and_of_each_without_an_entry() -> None:
     made = Rig(4, actions=PLAIN)
-    limit_namespace(made, {"*": Limits(chips=8)})
+    limit_namespace(made, "*", {CHIP: 8})
     made.submit("a", chips=8)
     made.submit("b")
     made.run()
     assert started(made, "a", "b") == ["a"]
     assert made.reason("b") == "chip-limit-reached"
-    limit_namespace(made, {"*": Limits(chips=8), "default": Limits(chips=9)})
+    limit_namespace(made, "default", {CHIP: 9})
     made.run()
     assert started(made, "a", "b") == ["a", "b"]
 
@@ -188,7 +197,10 @@ def test_jobs_without_a_user_share_the_limit_of_one_once_admission_is_there(
     assert made.reason("b") == "chip-limit-reached"
     job = made.machine.view.jobs["default/b"]
     assert job.reason is not None
-    assert "user unknown (namespace default) in queue default uses 8 of at most 8 chips" in job.reason.message
+    assert (
+        "user unknown (namespace default) in queue default uses 8 of at most 8 Ascend910"
+        in job.reason.message
+    )
     notes = explain(made.machine.view, job, made.now).notes
     assert any("it counts for the user unknown of namespace default" in note for note in notes)
     # The next leader knows it, also if no job with a user is left.
@@ -292,14 +304,15 @@ def test_who_waits_for_a_limit_and_finds_no_room_either_keeps_nobody_waiting() -
 
 def test_F6_what_is_kept_for_jobs_counts_as_long_as_it_is_kept() -> None:
     usage = ResourceUsage()
-    limits, everybody = LimitTable(usage), Scope(NAMESPACE, "default")
+    limits, everybody = LimitTable(usage), Scope("default")
+    limits.put([UsageLimit("a", namespace="*"), UsageLimit("b", queue="*")])
     for job, queue, chips in (("a", "q", 2), ("b", "r", 4)):
         usage.kept.put(ReservedQuota(f"default/{job}", queue, {0: {CHIP: chips}}, most=1))
-        assert limits.used(Scope(QUEUE, queue)) == (chips, 1)
-    assert limits.used(everybody) == (6, 2)
+        assert limits.used(Scope(queue=queue)) == {CHIP: chips, RUNNING_JOBS: 1}
+    assert limits.used(everybody) == {CHIP: 6, RUNNING_JOBS: 2}
     usage.kept.drop("default/a")
-    assert limits.used(everybody) == (4, 1)
-    assert limits.used(Scope(QUEUE, "q")) == (0, 0)
+    assert limits.used(everybody) == {CHIP: 4, RUNNING_JOBS: 1}
+    assert limits.used(Scope(queue="q")) == {}
 
 
 def test_what_is_reserved_for_a_job_that_waited_long_is_not_kept_while_it_waits_for_a_limit() -> None:
@@ -412,19 +425,6 @@ def test_who_ends_elsewhere_wakes_nobody_who_waits_for_a_limit() -> None:
     assert started(made, *(f"w{number}" for number in range(20))) == ["w0"]
 
 
-@pytest.mark.parametrize("value", ["-1", "1e9", "nan", "99999999999999999999", "", " 4", "0x10", "4.0"])
-def test_an_annotation_that_is_no_number_leaves_what_was_in_force(value: str) -> None:
-    made = Rig(4, actions=PLAIN)
-    limit_queue(made, max_chips=8)
-    made.run()
-    limit_queue(made, max_chips=value)
-    made.submit("a", chips=8)
-    made.submit("b", chips=8)
-    made.run()
-    assert started(made, "a", "b") == ["a"]
-    assert made.machine.view.limits.queues["default"].problems
-
-
 def test_a_jobs_own_annotations_are_no_limits() -> None:
     made = Rig(4, actions=PLAIN)
     limit_queue(made, max_chips=8)
@@ -474,8 +474,8 @@ def joins_none(made: Rig) -> None:
 
 
 def held(made: Rig, *queues: str) -> list[Amount]:
-    chips = made.machine.view.holdings.chips
-    return [chips.get(Scope(QUEUE, queue), 0) for queue in queues]
+    used = made.machine.view.holdings.used
+    return [used.get(Scope(queue=queue), {}).get(CHIP, 0) for queue in queues]
 
 
 @pytest.mark.parametrize(
@@ -842,9 +842,10 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def counts_are_those_of_the_pods(self) -> None:
         holdings = self.rig.machine.view.holdings
-        for scope, name in ((Scope(QUEUE, "default"), ""), (Scope(USER, "default", "ann"), "ann")):
-            chips, jobs = self._in_use(name)
-            assert (holdings.chips.get(scope, 0), holdings.jobs.get(scope, 0)) == (chips, jobs)
+        for scope, name in ((Scope(queue="default"), ""), (Scope(queue="default", user="ann"), "ann")):
+            if scope.shape in holdings.shapes:
+                used = holdings.used.get(scope, {})
+                assert (used.get(CHIP, 0), used.get(RUNNING_JOBS, 0)) == self._in_use(name)
 
     @invariant()
     def nobody_waits_for_a_limit_that_has_room(self) -> None:

@@ -12,11 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.gangs.gang_placement import missing_pods
-from ringwise.framework.holdings import QUEUE, Scope
+from ringwise.framework.holdings import Scope
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, DeletePod, Evict
-from ringwise.state.limits import Limits, NamespaceLimits
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import (
     NodeReservation,
     Pod,
@@ -81,8 +81,8 @@ class Stream(RuleBasedStateMachine):
         for name, value in (("low", 10), ("high", 100)):
             self.rig.priority(name, value)
         self.rig.queue("capped", capability={CHIP: CAPPED})
-        limits = {"ringwise.io/max-chips": str(LIMIT), "ringwise.io/burst-chips": str(BURST)}
-        self.rig.queue("limited", annotations=limits)
+        self.rig.queue("limited")
+        self.rig.tell(UsageLimit("few", queue="limited", hard={CHIP: LIMIT}, borrowing={CHIP: BURST}))
         self.rig.step()
 
     # -- what happens --------------------------------------------------------------------------
@@ -172,8 +172,8 @@ class Stream(RuleBasedStateMachine):
     @rule(chips=st.sampled_from([None, 0, 8, 20]))
     def limit(self, chips: int | None) -> None:
         self.most = chips
-        limits = {} if chips is None else {"default": Limits(chips=chips)}
-        self.rig.tell(ev.LimitsSeen(NamespaceLimits(limits)))
+        limit = UsageLimit("own", namespace="default", hard={CHIP: chips or 0})
+        self.rig.tell(ev.UsageLimitGone("own") if chips is None else limit)
         self.rig.step(1)
 
     @precondition(lambda self: self.rig.groups)
@@ -287,7 +287,7 @@ class Stream(RuleBasedStateMachine):
         for queue in QUEUES:
             chips = sum(pod.cls.chips for pod in held.get(queue, ()))
             assert view.used_by_queue(queue).get(CHIP, 0) == chips
-            assert view.holdings.chips.get(Scope(QUEUE, queue), 0) == chips
+            assert view.holdings.used.get(Scope(queue=queue), {}).get(CHIP, 0) == chips
 
     @invariant()
     def no_queue_has_more_than_its_limit_and_what_it_was_lent(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.durations import go_duration
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetConditions
 from ringwise.scheduler.core.node_reservations import MAX_RESERVATIONS, NodeReservationEvents
@@ -17,6 +18,7 @@ from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.node_states import chip_counts
 from ringwise.state.index import View
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import Isolation, NodeReservation, Queue
 from tests.builders.values import CHIP, SECOND, isolated
 from tests.scheduler.rig import Rig, configuration
@@ -87,7 +89,7 @@ def test_without_keep_off_a_job_that_says_nothing_starts_before_it() -> None:
 @pytest.mark.parametrize("expected", ["", "5h"])
 def test_no_job_runs_longer_than_its_queue_allows(longest: str, starts: bool, expected: str) -> None:
     rig = reserved(reservation(start=1200, end=2000))
-    rig.tell(Queue("short", created=1, annotations={"ringwise.io/longest-run-time": longest}))
+    rig.tell(Queue("short", created=1), UsageLimit("short", queue="short", max_run_time=go_duration(longest)))
     rig.submit("job", chips=8, queue="short", expected=expected)
     rig.run()
     assert rig.nodes_of("job") == (["n1"] if starts else [])

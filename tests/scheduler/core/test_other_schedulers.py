@@ -9,8 +9,9 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import PodClass
-from tests.builders.values import pod
+from tests.builders.values import CHIP, pod
 from tests.scheduler.rig import Rig, bound_pods, gangs_may_end
 
 
@@ -119,7 +120,8 @@ def test_a_nomination_to_an_unknown_node_counts_nowhere() -> None:
 def test_a_lost_pod_of_another_scheduler_keeps_no_quota_beyond_a_limit(elsewhere: bool) -> None:
     """F6 keeps the quota of pods for which the limit was checked; any other pod would evade it."""
     rig = Rig(3, deaf=True)
-    rig.queue("limited", annotations={"ringwise.io/max-chips": "8"})
+    rig.queue("limited")
+    rig.tell(UsageLimit("few", queue="limited", hard={CHIP: 8}))
     if not elsewhere:
         rig.submit("train", chips=8, queue="limited", preemptable=True)
     else:

@@ -16,6 +16,7 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RemoveQueueGate
 from ringwise.scheduler.defragment.search import find_plans
+from ringwise.state.limits import RUNNING_JOBS, UsageLimit
 from ringwise.state.model import Isolation, Owner
 from ringwise.topology.chips import chip_names
 from tests import invariants
@@ -40,8 +41,9 @@ class Cluster:
         self.rig = Rig(5, **SETTINGS, **more)
         self.rig.queue("capped", capability={CHIP: 16})
         self.rig.queue("gated", capability={"cpu": CPU})
-        limits = {"ringwise.io/max-chips": "8", "ringwise.io/burst-chips": "8"}
-        self.rig.queue("limited", annotations={**limits, "ringwise.io/max-running-jobs": "3"})
+        self.rig.queue("limited")
+        hard = {CHIP: 8, RUNNING_JOBS: 3}
+        self.rig.tell(UsageLimit("few", queue="limited", hard=hard, borrowing={CHIP: 8}))
         self.rig.priority("high", 100)
         self.isolated: dict[str, Isolation] = {}
         self.jobs = 0

@@ -20,6 +20,7 @@ from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running
 from ringwise.scheduler.core.reservation_records import RESERVATIONS
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.cluster import ClusterState
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import DeviceReport, Isolation
 from ringwise.state.reservations import Reservation
 from tests.builders import values
@@ -117,7 +118,8 @@ def test_without_expected_ends_the_oldest_jobs_count_first_and_nothing_is_backfi
 
 def test_jobs_end_at_the_latest_by_the_longest_run_time_of_their_queue() -> None:
     rig = Rig(2, actions=PLAIN, reservation_after=600)
-    rig.queue("q", annotations={"ringwise.io/longest-run-time": "1h"})
+    rig.queue("q")
+    rig.tell(UsageLimit("short", queue="q", max_run_time=3600 * SECOND))
     rig.submit("first", chips=8, expected="2h")
     rig.submit("second", chips=8, queue="q", expected="3h")
     rig.run()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ringwise.durations import go_duration
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     AnnotatePod,
@@ -17,6 +18,7 @@ from ringwise.messages.commands import (
 )
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
+from ringwise.state.limits import REQUEUE, TERMINATE, UsageLimit
 from ringwise.state.model import Owner, Queue
 from ringwise.state.vcjob import VcJob
 from tests.builders.records import record_with
@@ -29,10 +31,10 @@ OWNER = Owner("Job", "train", "uid-1", api="batch.volcano.sh/v1alpha1")
 
 
 def limit(made: Rig, text: str | None, at_end: str | None = None, name: str = "default") -> None:
-    annotations = {} if text is None else {"ringwise.io/longest-run-time": text}
-    if at_end is not None:
-        annotations["ringwise.io/at-run-time-end"] = at_end
-    made.tell(Queue(name, created=1, annotations=annotations))
+    made.tell(Queue(name, created=1))
+    length = None if text is None else go_duration(text)
+    on_timeout = REQUEUE if at_end == "requeue" else TERMINATE
+    made.tell(UsageLimit(f"time-{name}", queue=name, max_run_time=length, on_timeout=on_timeout))
 
 
 def running(text: str | None = "1h", at_end: str | None = None, **job: Any) -> Rig:
@@ -59,7 +61,7 @@ def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     assert made.messages("MaxRunTimeApproaching") == []
     made.step(1)
     assert made.messages("MaxRunTimeApproaching") == [
-        "it is ended at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue default is 1h"
+        "it is ended at 1970-01-01T01:16:40Z, in 10m: maxRunTime of UsageLimit time-default is 1h"
     ]
     carry_annotations_out(made)
     assert made.pods["train-0"].annotations["ringwise.io/max-run-time-end"] == "1970-01-01T01:16:40Z"
@@ -69,7 +71,7 @@ def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     assert made.evictions() == ["train-0"]
     assert [one.cause for one in made.commands if isinstance(one, Evict)] == [EvictionCause.LIMIT]
     assert made.messages("MaxRunTimeExceeded") == [
-        "it is ended: the longest run time of queue default, 1h, is over"
+        "it is ended: maxRunTime of UsageLimit time-default, 1h, is over"
     ]
 
 
@@ -246,14 +248,14 @@ def test_a_job_that_was_moved_says_which_queue_ends_it() -> None:
     made.step()
     made.step(50 * MINUTE)
     assert made.messages("MaxRunTimeApproaching") == [
-        "it is requeued at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue short is 1h"
+        "it is requeued at 1970-01-01T01:16:40Z, in 10m: maxRunTime of UsageLimit time-short is 1h"
     ]
     (line,) = [
         line
         for line in explain(made.machine.view, made.machine.view.jobs["default/train"], made.now).notes
         if "lets jobs run" in line
     ]
-    assert "queue short lets jobs run for 1h" in line
+    assert "UsageLimit time-short lets jobs run for 1h" in line
 
 
 def test_another_leader_knows_the_queues_of_a_job_that_was_moved() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tests.builders.objects import usage_limit
 from tests.checkout import ROOT
 from tests.lab.rig import job, queue
 from tests.web.browser.rig import DashboardLab, View
@@ -16,7 +17,7 @@ ARRANGEMENTS = PICTURES / "arrangements.json"
 LAB_OPTIONS = ("--nodes", "96", "--leaf-size", "16")
 #: Width and theme of the two pictures of a page, and how their files end.
 SIZES = {"": (1280, "light"), "-narrow": (420, "dark")}
-_WIDEST_CHIPS = "{name: %s, annotations: {ringwise.io/max-chips: '%d'}}"
+_LIMIT = usage_limit("research", {"queue": "research"}, hard={"requests.huawei.com/Ascend910": 320})
 
 
 class Page(NamedTuple):
@@ -131,8 +132,7 @@ spec: {{tier: {tier}, tierName: {("leaf", "spine")[tier - 1]}, members: [{member
 
 def fill(lab: DashboardLab) -> None:
     """Jobs of several sizes and queues that run, wait and are refused; faults in free and in used chips."""
-    limited = queue("research", 2).replace("{name: research}", _WIDEST_CHIPS % ("research", 320))
-    jobs = [limited, queue("production", 3), queue("batch", chips=64)]
+    jobs = [queue("research", 2), json.dumps(_LIMIT), queue("production", 3), queue("batch", chips=64)]
     for number, (name, pods) in enumerate(
         [("llama-65b", 24), ("vision", 12), ("speech", 8), ("ranking", 6), ("search", 5), ("ocr", 4)]
     ):

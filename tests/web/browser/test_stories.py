@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from ringwise.apps.lab.client import LabClient
+from tests.builders.objects import usage_limit
 from tests.lab.rig import job, queue
 from tests.lab.test_moves import submitted
 from tests.web.browser.conftest import Opener
@@ -208,10 +210,9 @@ def test_queues_show_what_they_use_and_who_waits(lab: DashboardLab, open_page: O
 
 
 def test_queues_show_their_limit_of_chips(lab: DashboardLab, open_page: Opener) -> None:
-    limited = queue("small").replace(
-        "{name: small}", "{name: small, annotations: {ringwise.io/max-chips: '16'}}"
-    )
-    lab.terminal.submit(limited, queue("capped", chips=8), queue("third"))
+    hard = {"requests.huawei.com/Ascend910": 16}
+    limit = json.dumps(usage_limit("small", {"queue": "small"}, hard=hard))
+    lab.terminal.submit(queue("small"), limit, queue("capped", chips=8), queue("third"))
     view = open_page(lab.url).open("queues")
     for name, limit in (("small", "16"), ("capped", "8"), ("third", "no limit")):
         view.row(name, "Queues").locator("[data-title='at most']").get_by_text(limit, exact=True).wait_for()

@@ -354,7 +354,7 @@ def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Verdict:
         return ALLOWED
     text = (
         f"spec.queue: pods that have a node count for queue {before.queue} until they are gone, and the "
-        "earlier end of the longest run times of both queues applies"
+        "earlier end of the max run times of both queues applies"
     )
     if after.owner is not None and after.owner.is_vcjob:
         text += "; the controller restores the queue of a running vcjob: use ringwise requeue --queue"

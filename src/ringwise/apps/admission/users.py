@@ -69,6 +69,7 @@ _PARTS: Mapping[tuple[str, str], Callable[[dict[str, Any]], Iterator[_Part]]] = 
     (SCHEDULING_GROUP, "PodGroup"): _none,
     (OPERATOR_GROUP, "Isolation"): _none,
     (OPERATOR_GROUP, "NodeReservation"): _none,
+    (OPERATOR_GROUP, "UsageLimit"): _none,
     (BATCH_GROUP, "Job"): _of_tasks,
     **dict.fromkeys(REPLICATED_KINDS, _of_replicas),
     (APPS_GROUP, "DaemonSet"): _of_replicas,

@@ -84,13 +84,14 @@ _LOG = Logger()
 
 #: Where the lab keeps the configuration it was given, as a cluster would.
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
+#: What else can be deleted: word -> kind.
+_OTHERS = {"isolation": "Isolation", "reservation": "NodeReservation", "usagelimit": "UsageLimit"}
 _WORDS = {
     "VcJob": "Job",
     "DeviceReport": "device report",
     "NodeReport": "node report",
     "SwitchTopology": "leaf switches",
     "MovePlan": "plan of moves",
-    "NamespaceLimits": "limits of namespaces",
     "TopologyDiscovery": "discovery of HyperNodes",
 }
 
@@ -455,7 +456,7 @@ class LiveLab:
         """Delete jobs (vcjobs, PodGroups with their pods, bare pods), then pods, queues, nodes and others."""
         self._catch_up()
         by_kind: dict[str, list[str]] = {"job": [], "pod": [], "queue": [], "node": []}
-        by_kind |= {"reservation": [], "isolation": []}
+        by_kind |= {kind: [] for kind in _OTHERS}
         for kind, key in objects:
             by_kind[kind].append(key)
         self._check_queues(by_kind["queue"], by_kind["job"])
@@ -464,9 +465,7 @@ class LiveLab:
         if by_kind["job"]:
             # The controller deletes the PodGroups of its jobs.
             self.turn()
-        tables = {"pod": "Pod", "queue": "Queue", "node": "Node", "reservation": "NodeReservation"}
-        tables["isolation"] = "Isolation"
-        for kind, table in tables.items():
+        for kind, table in {"pod": "Pod", "queue": "Queue", "node": "Node", **_OTHERS}.items():
             for key in by_kind[kind]:
                 self.cluster.delete(table, key)
         self.turn()

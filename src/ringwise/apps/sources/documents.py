@@ -52,7 +52,7 @@ from ringwise.views.faults import faults_document
 from ringwise.views.hyper_nodes import hyper_node_documents, hyper_node_members, jobs_inside
 from ringwise.views.idle import idle_document
 from ringwise.views.kinds import BY_NAME, KINDS
-from ringwise.views.limits import limits_document
+from ringwise.views.limits import limit_problems, limits_document, usage_limit_documents
 from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.names import UnknownNameError, find_key, qualified
 from ringwise.views.parts import known_pod
@@ -471,6 +471,11 @@ FINDERS = {
         lambda objects: list(objects.view.cluster.isolations),
         lambda answers, _choice: isolation_documents(answers.objects.view, answers.now),
         has_now=True,
+    ),
+    "usagelimit": Finder(
+        lambda objects: list(objects.view.limits.limits),
+        lambda answers, _choice: usage_limit_documents(answers.objects.view),
+        beside=lambda answers: {"problems": limit_problems(answers.objects.view)},
     ),
     "hypernode": Finder(lambda objects: _names_of(objects.view.hyper_nodes), _hyper_nodes, _hyper_node),
 }

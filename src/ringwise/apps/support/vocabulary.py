@@ -71,7 +71,7 @@ _RINGWISE = """
     RestartRequest NotHandleFault NotHandle PreSeparateFault SeparateFault Reset PreSeparate node switch
     superpod chips chip job jobs nodes queue queues namespace pod rack racks succeed fail forever
     leaf-switches lab files cluster end requeue preempt reclaim gangpreempt gangreclaim fault move
-    drain limit suspend limited throttled cut alone
+    drain limit suspend limited throttled cut alone Terminate Requeue runningJobs pendingJobs
 """
 
 #: Names in the records for Huawei's components.
@@ -84,22 +84,23 @@ _RECORD_KEYS = """
 """
 #: Names in the leader record (F1): its tables, and the fields of their entries.
 _TABLE_KEYS = """
-    accepted again allowed annotations at awaited back block blocked borrowing-pods by cause chips clocks
-    compressed cool-downs cost counted cpu_milli created deleting_since deletions drained ended-moves
-    entries evict evicting excused expires extended external failed failed-vnpus fault-jobs faulty first
-    forced generation gone hardware_broke held hot_switch id ignored isolations key last last_gone leaving
-    leaving-pods lent level load loads lost made missing most moved moved-jobs moved_names moves
-    nodereservations nominated old outcome overruns owner plan pod-queues pods_owner position preemptions
-    previous-placements rank ranks reason recovery rejected-pods reservations reserved-quota resource
-    restarts retries room room_loads run-times saving selector sent since start started starts state
-    suspended target told_to_exit tolerated-faults type uid unreachable until used used_retry users
-    version warned why
+    accepted again allowed annotations at awaited back block blocked borrowing borrowing-pods by cause
+    chips clocks compressed cool-downs cost counted cpu_milli created deleting_since deletions drained
+    ended-moves entries evict evicting excused expires extended external failed failed-vnpus fault-jobs
+    faulty first forced generation gone hard hardware_broke held hot_switch id ignored isolations key last
+    last_gone leaving leaving-pods lent level limited_by load loads lost made max_run_time missing most
+    moved moved-jobs moved_names moves nodereservations nominated old on_timeout outcome overruns owner
+    plan pod-queues pods_owner position preemptions previous-placements rank ranks reason recovery
+    rejected-pods reservations reserved-quota resource restarts retries room room_loads run-times saving
+    selector sent since start started starts state suspended target told_to_exit tolerated-faults type uid
+    unreachable until usagelimits used used_retry user users version warned why
 """
 
 #: Types of conditions of custom resources of ours, and their reasons.
 _CONDITIONS = """
-    Accepted Active ChipNotFound EndInPast Ended LeafSwitchNotFound NodeNotFound NotAccepted NotStarted
-    Overlaps Started SuperPodNotFound TooManyReservations
+    Accepted Active ChipNotFound EndInPast Ended Exceeded LeafSwitchNotFound LimitExceeded NodeNotFound
+    NotAccepted NotStarted Overlaps Started SuperPodNotFound TooManyLimits TooManyReservations
+    UserNotVerified WithinLimit
 """
 
 

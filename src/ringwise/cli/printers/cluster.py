@@ -339,13 +339,11 @@ def used_text(queue: QueueFields) -> str:
 
 
 def limit_text(queue: QueueFields) -> str:
-    """`16 Ascend910, 24 chips in all`: its capability, and its limit for chips of all resources together."""
-    most = queue["max_chips"]
-    if most is None:
-        return amounts_text(queue["capability"])
-    if not queue["capability"]:
-        return counted(most, "chip")
-    return f"{amounts_text(queue['capability'])}, {counted(most, 'chip')} in all"
+    """`16 Ascend910`: the smaller of its capability and of its UsageLimits."""
+    found = dict(queue["capability"])
+    for name, most in queue["limit"].items():
+        found[name] = min(most, found.get(name, most))
+    return amounts_text(found)
 
 
 def amounts_text(amounts: Mapping[str, int | float]) -> str:

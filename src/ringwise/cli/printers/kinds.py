@@ -20,6 +20,7 @@ from ringwise.cli.printers.cluster import (
     draw_reservations,
 )
 from ringwise.cli.printers.describe import print_hyper_node, print_job, print_node, print_pod, print_queue
+from ringwise.cli.printers.limits import draw_usage_limits
 from ringwise.cli.printers.name_lists import name_list
 from ringwise.records import dataclass
 
@@ -71,5 +72,6 @@ DRAWINGS = {
     "chip": Drawing(draw_chips),
     "reservation": Drawing(draw_reservations),
     "isolation": Drawing(draw_isolations),
+    "usagelimit": Drawing(draw_usage_limits),
     "hypernode": Drawing(draw_hyper_nodes, print_hyper_node),
 }

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
+from ringwise.cli.printers.cluster import Only, amounts_text
 from ringwise.cli.printers.lines import print_lines
 from ringwise.cli.printers.tables import Column, Table
 from ringwise.durations import seconds_text, time_text
-from ringwise.views.documents.limits import LimitFields, LimitsDocument, LimitUseFields
+from ringwise.grammar import amount_text
+from ringwise.views.documents.limits import (
+    LimitFields,
+    LimitsDocument,
+    LimitUseFields,
+    RunTimeFields,
+    UsageLimitFields,
+)
 
 
 def print_limits(console: Console, document: LimitsDocument) -> None:
     if not document["limits"] and not document["max_run_times"]:
         print_lines(console, "no limits are set")
     if document["limits"]:
-        columns = [Column(name, right=True) for name in ("chips", "burst", "running", "waiting", "held up")]
-        table = Table([Column("limit of"), *columns])
+        columns = [Column(name, right=True) for name in ("used", "borrowed", "blocked jobs")]
+        table = Table([Column("limit"), Column("subject"), Column("resource"), *columns])
         for row in document["limits"]:
-            table.add(
-                _name(row),
-                _use(row["chips"]),
-                f"{row['lent']} of {row['burst']}" if row["burst"] else "",
-                _use(row["running"]),
-                _use(row["waiting"]),
-                str(row["waits"]) if row["waits"] else "",
-            )
+            first = row["name"], _subject(row)
+            blocked = str(row["blocked_jobs"]) if row["blocked_jobs"] else ""
+            for use in row["use"]:
+                table.add(*first, use["name"].rpartition("/")[2], *_use(use), blocked)
+                first, blocked = ("", ""), ""
         table.print(console)
     if document["max_run_times"]:
         if document["limits"]:
             console.print()
-        table = Table([Column("longest run time of"), Column("time"), Column("then"), Column("next end")])
+        table = Table(
+            [
+                Column("limit"),
+                Column("subject"),
+                Column("max run time"),
+                Column("on timeout"),
+                Column("next end"),
+            ]
+        )
         for one in document["max_run_times"]:
             end = one["next_end"]
             table.add(
-                f"queue {one['queue']}",
-                seconds_text(one["seconds"]),
+                one["name"],
+                _subject(one),
+                seconds_text(one["max_run_time_seconds"]),
                 one["on_timeout"],
                 "" if end is None else time_text(end),
             )
@@ -45,11 +61,29 @@ def print_limits(console: Console, document: LimitsDocument) -> None:
         print_lines(console, f"problem: {problem}")
 
 
-def _name(row: LimitFields) -> str:
-    user = f" user {row['user']}" if row["user"] else ""
-    kind = "queue" if row["of"] == "user" else row["of"]
-    return f"{kind} {row['name']}{user}"
+def draw_usage_limits(
+    console: Console, shown: Sequence[UsageLimitFields], _now: int = 0, only: Only = None
+) -> None:
+    names = ("limit", "subject", "hard", "borrowing limit", "max run time")
+    table = Table([Column(name) for name in names])
+    for one in shown:
+        seconds = one["max_run_time_seconds"]
+        time = "-" if seconds is None else f"{seconds_text(seconds)}, {one['on_timeout']}"
+        table.add(
+            one["name"], _subject(one), amounts_text(one["hard"]), amounts_text(one["borrowing_limit"]), time
+        )
+    table.print(console, only)
 
 
-def _use(use: LimitUseFields) -> str:
-    return f"{use['used']} of {use['limit']}" if use["limit"] is not None else str(use["used"])
+def _subject(row: LimitFields | RunTimeFields | UsageLimitFields) -> str:
+    parts = (("user", row["user"]), ("namespace", row["namespace"]), ("queue", row["queue"]))
+    return ", ".join(f"{kind} {name}" for kind, name in parts if name)
+
+
+def _use(use: LimitUseFields) -> tuple[str, str]:
+    name = use["name"]
+    used = f"{amount_text(name, use['used'])} of {amount_text(name, use['hard'])}"
+    if not use["borrowing_limit"]:
+        return used, ""
+    borrowed = amount_text(name, use["borrowed"])
+    return used, f"{borrowed} of {amount_text(name, use['borrowing_limit'])}"

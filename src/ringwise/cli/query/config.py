@@ -33,8 +33,7 @@ def check(file: str, output: str) -> None:
     """Show what each line of FILE does here.
 
     FILE is a volcano-scheduler.conf or volcano-controller.conf, a ConfigMap that holds one, or - for stdin.
-    Queues and the ConfigMap ringwise-limits in it are checked as well. Exit code 2 when the scheduler or the
-    controller would refuse it; warnings do not count.
+    Exit code 2 if the scheduler or the controller would refuse it; warnings do not count.
     """
     from ringwise.apps.extensions import check_user_configuration
     from ringwise.views.documents.reference import ConfigurationDocument

@@ -163,7 +163,7 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
 def limits_command(output: str, **options: Any) -> None:
     """Show the limits of namespaces, queues and users, and what is used of them.
 
-    Limits of queues are annotations of the Queue, those of namespaces are in the ConfigMap ringwise-limits.
+    Limits are UsageLimit objects of the cluster.
     """
     document = ask(options, lambda source: source.limits())
 

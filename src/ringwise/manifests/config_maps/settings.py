@@ -1,4 +1,4 @@
-"""ConfigMaps with a text that people write: limits of namespaces, HyperNodes from labels of nodes."""
+"""The ConfigMap with a text that people write: HyperNodes from labels of nodes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ringwise.manifests.text.errors import DocumentError, Findings
-from ringwise.state.limits import NamespaceLimits
 from ringwise.state.topology_discovery import NO_DISCOVERY, TopologyDiscovery
-from ringwise.wellknown import CONTROLLER_CONFIG_KEY, LIMITS_KEY
+from ringwise.wellknown import CONTROLLER_CONFIG_KEY
 
 Value = TypeVar("Value")
-
-
-def limits_from_data(data: Mapping[str, str], found: Findings) -> NamespaceLimits:
-    """`ringwise-limits`."""
-    # Imported here, as below: most clusters have no such ConfigMap, and then need no YAML.
-    from ringwise.manifests.settings.limits import read_limits
-
-    return _read(data, LIMITS_KEY, read_limits, found) or NamespaceLimits()
 
 
 def discovery_from_data(data: Mapping[str, str], found: Findings) -> TopologyDiscovery:

@@ -10,7 +10,7 @@ works without it (`volcano_names`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -27,9 +27,7 @@ from ringwise.framework.configuration import (
     Tier,
     settings_from,
 )
-from ringwise.framework.limits import takes_back
 from ringwise.framework.registry import Arguments, Registry
-from ringwise.grammar import counted
 from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
 from ringwise.manifests.settings.configuration_text import (
     DISCOVERY_KEY,
@@ -40,15 +38,13 @@ from ringwise.manifests.settings.configuration_text import (
     mapping,
 )
 from ringwise.manifests.settings.discovery import check_discovery
-from ringwise.manifests.settings.limits import read_limits
 from ringwise.manifests.text.checking import checked, keyed, no_hook, unsupported
 from ringwise.manifests.text.errors import MAX_ERRORS, DocumentError, Findings, ManifestError
 from ringwise.manifests.text.yaml_stream import YamlFile
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
-from ringwise.state.limits import ANNOTATIONS, Limits, annotation_problems
 from ringwise.topology.nearest import did_you_mean
-from ringwise.wellknown import BURST_CHIPS, BURST_CHIPS_PER_USER, NETWORK_TOPOLOGY_AWARE
+from ringwise.wellknown import NETWORK_TOPOLOGY_AWARE
 
 _FLAG = boolean("flag", True, "turns a function of a plugin on or off")
 _ENTRY_KEYS = ("name", "arguments")
@@ -109,8 +105,7 @@ class ConfigurationCheck:
 def check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
     """What each line of the file does here. Errors are lines, too; nothing is raised.
 
-    Queues, the ConfigMap `ringwise-limits` and that of the controller are checked as well, alone or with a
-    configuration.
+    The ConfigMap of the controller is checked as well, alone or with a configuration.
     """
     try:
         file = find_settings(text, origin)
@@ -120,7 +115,6 @@ def check_configuration(text: bytes | str, origin: str, registry: Registry) -> C
     lines: list[CheckedLine] = []
     if not file.without_scheduler:
         configuration, lines = _check_scheduler(file, registry)
-    lines += check_limits(file, None if configuration is None else configuration.actions)
     of_scheduler = any(line.verdict == "error" for line in lines) or not file.controllers
     lines += _check_controllers(file, configuration)
     lines.sort(key=lambda line: line.line)
@@ -148,52 +142,6 @@ def _check_scheduler(
         return reader.configuration(), lines
     except DocumentError as error:
         return None, [*lines, *map(error_line, error.errors)]
-
-
-def check_limits(file: SettingsFile, actions: Collection[str] | None) -> Iterator[CheckedLine]:
-    """What the limits do. `actions`: those of the configuration, where it is known."""
-    lends: list[tuple[int, str]] = []
-    for text in file.limits:
-        try:
-            found = read_limits(text.text, text.origin, text.first_line)
-        except DocumentError as error:
-            yield from map(error_line, error.errors)
-            continue
-        for name, one in found.by_namespace.items():
-            what = "each namespace without an entry" if name == "*" else f"namespace {name}"
-            yield CheckedLine(text.line, f"limits of {what}", "works", _limits_text(one))
-            if one.burst:
-                lends.append((text.line, what))
-    for queue in file.queues:
-        wrong = dict(annotation_problems({key: written for key, (written, _) in queue.annotations.items()}))
-        for key, (written, line) in queue.annotations.items():
-            if key in wrong:
-                yield CheckedLine(line, f"queue {queue.name}", "error", wrong[key])
-            elif key in queue.no_text:
-                effect = f"annotation {key} must be text, got {written}; put it in quotes"
-                yield CheckedLine(line, f"queue {queue.name}", "error", effect)
-            elif key in ANNOTATIONS:
-                yield CheckedLine(line, f"queue {queue.name}", "works", f"{key}: {written}")
-                if key in (BURST_CHIPS, BURST_CHIPS_PER_USER) and written != "0":
-                    lends.append((line, f"queue {queue.name}"))
-    for line, what in lends:
-        if actions is None:
-            effect = "a burst needs the action reclaim: check this together with the configuration"
-            yield CheckedLine(line, f"burst of {what}", "warning", effect)
-        elif not takes_back(actions):
-            effect = "nothing is lent: the actions have no reclaim, which would take it back"
-            yield CheckedLine(line, f"burst of {what}", "warning", effect)
-
-
-def _limits_text(limits: Limits) -> str:
-    parts = [
-        counted(limits.chips, "chip") + (f" and a burst of {limits.burst}" if limits.burst else "")
-        if limits.chips is not None
-        else "",
-        counted(limits.running, "running job") if limits.running is not None else "",
-        counted(limits.waiting, "waiting job") if limits.waiting is not None else "",
-    ]
-    return "at most " + ", ".join(part for part in parts if part) if any(parts) else "no limits"
 
 
 class _Reader:

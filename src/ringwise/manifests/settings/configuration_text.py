@@ -1,11 +1,10 @@
-"""Finds what a file sets: a configuration of the scheduler, of the controller, limits, queues.
+"""Finds what a file sets: a configuration of the scheduler, of the controller.
 
 A file is one of the first two as it is, or Kubernetes manifests with ConfigMaps that carry them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -16,8 +15,6 @@ from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import (
     CONTROLLER_CONFIG_KEY,
-    LIMITS_CONFIG_MAP,
-    LIMITS_KEY,
     SCHEDULER_CONFIG_KEY,
     SCHEDULER_CONFIG_KEY_CI,
 )
@@ -56,25 +53,12 @@ class SettingsText:
     line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenQueue:
-    """A Queue among manifests: its name and its annotations, with their lines."""
-
-    name: str
-    annotations: Mapping[str, tuple[str, int]]
-    #: Those that are written without quotes and so are no text: the API server refuses the Queue.
-    no_text: Collection[str]
-
-
 @dataclass(slots=True)
 class SettingsFile:
     origin: str
     documents: int
     schedulers: list[SettingsText] = field(default_factory=list)
     controllers: list[SettingsText] = field(default_factory=list)
-    #: Of ConfigMaps `ringwise-limits`.
-    limits: list[SettingsText] = field(default_factory=list)
-    queues: list[WrittenQueue] = field(default_factory=list)
     #: Kinds of the manifests, and keys of ConfigMaps, for a message.
     kinds: set[str] = field(default_factory=set)
     keys: list[str] = field(default_factory=list)
@@ -82,7 +66,7 @@ class SettingsFile:
     @property
     def without_scheduler(self) -> bool:
         """Whether it sets something, and nothing for the scheduler."""
-        return not self.schedulers and bool(self.limits or self.queues or self.controllers)
+        return not self.schedulers and bool(self.controllers)
 
     def scheduler(self) -> YamlFile:
         """The configuration of the scheduler, the only one in the file. Raises `DocumentError`."""
@@ -128,19 +112,12 @@ def find_settings(text: bytes | str, origin: str) -> SettingsFile:
 
 
 def _find_in(manifest: YamlFile, found: SettingsFile) -> None:
-    kind, meta = str(manifest.value["kind"]), mapping(manifest.value.get("metadata"))
-    name = str(meta.get("name"))
+    kind = str(manifest.value["kind"])
     found.kinds.add(kind)
-    if kind == "Queue" and meta:
-        found.queues.append(_written_queue(name, mapping(meta.get("annotations")), manifest))
     if kind != "ConfigMap":
         return
     data = mapping(manifest.value.get("data"))
     found.keys += data
-    if name == LIMITS_CONFIG_MAP:
-        missing = SettingsText(f"{LIMITS_KEY}: missing", manifest.origin, manifest.first_line)
-        found.limits.append(_text_under(manifest, data, LIMITS_KEY) if LIMITS_KEY in data else missing)
-        return
     found.schedulers += [_text_under(manifest, data, key) for key in CONFIGMAP_KEYS if key in data]
     if CONTROLLER_CONFIG_KEY in data:
         found.controllers.append(_text_under(manifest, data, CONTROLLER_CONFIG_KEY))
@@ -155,15 +132,6 @@ def _text_under(manifest: YamlFile, data: dict[str, Any], key: str) -> SettingsT
         # Every line of a literal block is a line of the file; the block starts below its mark.
         return SettingsText(data[key], manifest.origin, scalar.start_mark.line + 2, line)
     return SettingsText(data[key], f"{manifest.origin}: {key}", 1, line)
-
-
-def _written_queue(name: str, annotations: dict[str, Any], manifest: YamlFile) -> WrittenQueue:
-    texts = {
-        key: (text, manifest.positions.line(annotations, key) or manifest.first_line)
-        for key in annotations
-        if (text := manifest.written(annotations, key)) is not None
-    }
-    return WrittenQueue(name, texts, [key for key in texts if not isinstance(annotations[key], str)])
 
 
 def open_text(text: bytes | str, origin: str, first_line: int = 1) -> YamlFile | None:

@@ -157,19 +157,16 @@ def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str
 def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
     """What limits count, from the pods."""
     counted = Holdings()
-    counted.users = usage.holdings.users
+    counted.users, counted.shapes = usage.holdings.users, usage.holdings.shapes
     for uid, placement in state.pods.items():
         job = book.job_of(uid)
         if placement.node >= 0 and job is not None:
-            counted.add(*book.counts_for(uid, job), placement.pod.cls.chips, 1)
+            counted.add(*book.counts_for(uid, job), amounts_of(placement.pod.cls), 1)
+    right, kept = counted.used, usage.holdings.used
     return [
-        f"{what} of {scope}: {right.get(scope, 0)}, recorded are {kept.get(scope, 0)}"
-        for what, right, kept in (
-            ("chips", counted.chips, usage.holdings.chips),
-            ("jobs", counted.jobs, usage.holdings.jobs),
-        )
+        f"what {scope} uses: {right.get(scope, {})}, recorded is {kept.get(scope, {})}"
         for scope in sorted({*right, *kept})
-        if right.get(scope, 0) != kept.get(scope, 0)
+        if right.get(scope, {}) != kept.get(scope, {})
     ]
 
 

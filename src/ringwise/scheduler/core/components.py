@@ -39,6 +39,7 @@ from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.storage_waits import StorageWaits
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.core.turns import FairTurns
+from ringwise.scheduler.core.usage_limits import UsageLimitEvents
 from ringwise.scheduler.core.volume_events import VolumeEvents
 from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.defragment.movable import not_movable
@@ -111,6 +112,7 @@ def build_components(
             ReservationExpiry(context),
             IsolationEvents(context),
             NodeReservationEvents(context),
+            UsageLimitEvents(context),
             bindings,
             # Before those that look for pods on faulty hardware: what is not bound yet is given back.
             volumes,

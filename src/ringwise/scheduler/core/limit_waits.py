@@ -6,6 +6,8 @@ other job is to be tried: in a cycle of its own, to the jobs that it would let i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ringwise.framework.amounts import Amount
 from ringwise.framework.holdings import Scope
 from ringwise.framework.job import Job
@@ -26,8 +28,8 @@ class LimitWaits(Component):
         #: What each job waits for, and the jobs that wait for it.
         self._scope: dict[str, Scope] = {}
         self._waiting: dict[Scope, dict[str, None]] = {}
-        #: Chips and running jobs when a job was last refused.
-        self._seen: dict[Scope, tuple[Amount, int]] = {}
+        #: What was in use when a job was last refused.
+        self._seen: dict[Scope, Mapping[str, Amount]] = {}
         #: Scopes of jobs that no longer wait, where some wait to be admitted.
         self._left: dict[Scope, None] = {}
         #: Jobs that a burst would let in.
@@ -65,7 +67,7 @@ class LimitWaits(Component):
             )
         finally:
             self._table.may_burst = offered
-        return None if reason is None else reason.with_hints(["a burst is lent, but there is no room for it"])
+        return None if reason is None else reason.with_hints(["it may borrow, but there is no room for it"])
 
     def _leave(self, job: Job) -> None:
         """It may have started, or is admitted no more: another one may be admitted instead."""
@@ -93,7 +95,7 @@ class LimitWaits(Component):
             self._job_queue.wake((Trigger.CONFIGURATION_CHANGED,))
         for scope in list(self._waiting):
             before, now = self._seen[scope], self._table.used(scope)
-            if now[0] < before[0] or now[1] < before[1]:
+            if any(now.get(what, 0) < amount for what, amount in before.items()):
                 self._activate(self._waiting[scope])
             elif scope in self._left:
                 jobs = [self._book.jobs[key] for key in self._waiting[scope] if key in self._book.jobs]

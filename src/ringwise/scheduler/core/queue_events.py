@@ -22,27 +22,22 @@ class QueueEvents(ContextUser):
             ev.NamespaceGone: self._namespace_gone,
             ev.PriorityClassSeen: self._priority_seen,
             ev.PriorityClassGone: self._priority_gone,
-            ev.LimitsSeen: self._limits_seen,
             ev.ConfigurationSeen: self._configuration_seen,
         }
 
     def known(self) -> Iterator[ev.Event]:
         yield from map(ev.QueueSeen, self._book.queues.values())
-        if self._book.limits.namespaces.by_namespace:
-            yield ev.LimitsSeen(self._book.limits.namespaces)
         yield from map(ev.NamespaceSeen, self._state.namespaces)
         yield from map(ev.PriorityClassSeen, self._book.priority_classes)
         yield from (ev.QuotaSeen(quota) for kept in self._book.quotas.values() for quota in kept.values())
 
     def _queue_seen(self, event: ev.QueueSeen, now: int) -> None:
         self._book.put_queue(event.queue)
-        self._book.limits.put_queue(event.queue)
         self._notify(event, now)
         self._triggers.add(Trigger.QUEUE_CHANGED)
 
     def _queue_gone(self, event: ev.QueueGone, now: int) -> None:
         self._book.drop_queue(event.name)
-        self._book.limits.drop_queue(event.name)
         self._notify(event, now)
         self._triggers.add(Trigger.QUEUE_CHANGED)
 
@@ -60,10 +55,6 @@ class QueueEvents(ContextUser):
     def _quota_gone(self, event: ev.QuotaGone, now: int) -> None:
         self._book.drop_quota(event.namespace, event.name)
         self._triggers.add(Trigger.QUOTA_CHANGED)
-
-    def _limits_seen(self, event: ev.LimitsSeen, now: int) -> None:
-        self._book.limits.put_namespaces(event.limits)
-        self._notify(event, now)
 
     def _priority_seen(self, event: ev.PriorityClassSeen, now: int) -> None:
         self._put_class(event.priority_class, event.priority_class.name)

@@ -1,4 +1,4 @@
-"""The max run time of a queue: jobs are warned, and then ended or requeued.
+"""The maximum run time of UsageLimits: jobs are warned, and then ended or requeued.
 
 A job runs from when its first pod got a node until none of them has one. No job is ended without a warning
 that is as old as `max-run-time-warning`: if a limit is new or was lowered, or no scheduler ran for a time,
@@ -33,14 +33,12 @@ from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import (
     AccountsRead,
     ConfigurationSeen,
-    QueueGone,
-    QueueSeen,
 )
 from ringwise.records import NOT_RECORDED, dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
-from ringwise.state.limits import REQUEUE
+from ringwise.state.limits import REQUEUE, TERMINATE, UsageLimit
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import RUN_TIME_ENDS
@@ -51,13 +49,13 @@ _AGAIN = 60 * SECOND
 
 @dataclass(slots=True, eq=False)
 class LimitedRun:
-    """A job that runs in a queue with a longest run time. Nanoseconds."""
+    """A job that runs and has a maximum run time. Nanoseconds."""
 
     #: Uid of its PodGroup, or of its only pod: another job may have its name later.
     uid: str
     started: int
-    #: The queue whose longest run time ends it first, of those in which it was.
-    queue: str
+    #: The UsageLimit that ends it first, of those that hold in the queues in which it was.
+    limited_by: str
     limit: int
     queues: tuple[str, ...]
     warned: int | None = None
@@ -88,8 +86,6 @@ class RunTimeLimits(Component):
         #: Jobs to look at; or all of them.
         self._touched: dict[str, None] = {}
         self._all_touched = False
-        #: Queue -> its longest run time, of those that have one.
-        self._limits: dict[str, int] = {}
         self._table.end_of, self._table.longest, self._table.ended_by = (
             self.end_of,
             self.longest,
@@ -100,15 +96,13 @@ class RunTimeLimits(Component):
         return {
             **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound), self._job_seen),
             ie.JobGone: lambda event, now: self._forget(event.job.key),
-            QueueSeen: lambda event, now: self._queue_seen(event.queue.name),
-            QueueGone: lambda event, now: self._queue_seen(event.name),
-            ConfigurationSeen: lambda event, now: self._see_all(),
+            **dict.fromkeys((ie.LimitsChanged, ConfigurationSeen), lambda event, now: self._see_all()),
             AccountsRead: self._accounts_read,
         }
 
     def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
         """It is looked at when it was read: which queue it is in may be another part of the same batch."""
-        if self._limits or self._runs:
+        if self._table.has_run_times or self._runs:
             self._touched[event.job.key] = None
 
     def review(self, now: int) -> None:
@@ -123,41 +117,31 @@ class RunTimeLimits(Component):
 
     # -- who runs since when -------------------------------------------------------------------
 
-    def _queue_seen(self, name: str) -> None:
-        limit = self._table.of_queue(name).longest_run_time
-        if limit == self._limits.get(name):
-            return
-        if limit is None:
-            del self._limits[name]
-        else:
-            self._limits[name] = limit
-        self._see_all()
-
     def _see_all(self) -> None:
         self._all_touched = True
 
     def _see(self, job: Job, now: int) -> None:
         run = self._runs.get(job.key)
         runs = self._book.usage.holdings.runs(job.key) and self._book.serves(job)
-        queues = self._queues_of(job, run) if runs else ()
-        if not queues:
+        limits = self._limits_of(job, run) if runs else {}
+        if not limits:
             if run is not None:
                 self._withdraw(run, job)
                 self._forget(job.key)
             self._due.drop(job.key)
             return
-        queue = min(queues, key=self._limits.__getitem__)
-        uid, limit = _uid(job), self._limits[queue]
+        limit, name = min((one.max_run_time or 0, one.name) for one in limits.values())
+        uid, queues = _uid(job), tuple(limits)
         if run is None or (run.uid != uid and _started(job, self._placed(job), now) > run.started):
             started = _started(job, self._placed(job), now)
-            run = self._runs[job.key] = LimitedRun(uid, started, queue, limit, queues)
-        elif (run.uid, run.queue, run.limit, run.queues) != (uid, queue, limit, queues):
+            run = self._runs[job.key] = LimitedRun(uid, started, name, limit, queues)
+        elif (run.uid, run.limited_by, run.limit, run.queues) != (uid, name, limit, queues):
             # A PodGroup that was created again is the same job: its pods went on.
             is_moved, sooner = not set(run.queues).issuperset(queues), limit < run.limit
             if not is_moved and (sooner or run.started + limit > now + self._warning):
                 # What it was told does not hold.
                 self._withdraw(run, job)
-            run.uid, run.queue, run.limit, run.queues = uid, queue, limit, queues
+            run.uid, run.limited_by, run.limit, run.queues = uid, name, limit, queues
             if is_moved and sooner and run.warned is not None and run.asked is None:
                 # A move alone causes no second warning, but the first warning announced a later time.
                 self._warn(job, run, now)
@@ -166,13 +150,14 @@ class RunTimeLimits(Component):
             self._annotate(run, [pod for pod in self._placed(job) if RUN_TIME_ENDS not in pod.annotations])
         self._due.put(job.key, self._next(run))
 
-    def _queues_of(self, job: Job, run: LimitedRun | None) -> tuple[str, ...]:
-        """Those with a longest run time in which the job was since it began, as its pods and objects say."""
+    def _limits_of(self, job: Job, run: LimitedRun | None) -> dict[str, UsageLimit]:
+        """By queue, of those in which the job was since it began, as its pods and objects say."""
         queues = dict.fromkeys(run.queues) if run is not None else {}
         bound_in = self._book.usage.bound_in
         queues.update((bound_in[uid], None) for uid in job.pods if uid in bound_in)
         queues[job.queue] = None
-        return tuple(name for name in queues if name in self._limits)
+        found = ((queue, self._table.run_limit(job, queue)) for queue in queues)
+        return {queue: limit for queue, limit in found if limit is not None}
 
     def _withdraw(self, run: LimitedRun, job: Job) -> None:
         if run.warned is not None:
@@ -215,15 +200,15 @@ class RunTimeLimits(Component):
             return None
         return self._end(run) if run.warned is not None else max(run.started + run.limit, now + self._warning)
 
-    def longest(self, queue: str) -> int | None:
-        """How long a job of the queue that starts now runs at most, in nanoseconds."""
-        limit = self._limits.get(queue)
-        return None if limit is None else max(limit, self._warning)
+    def longest(self, job: Job) -> int | None:
+        """How long the job runs at most if it starts now, in nanoseconds."""
+        limit = self._table.run_limit(job)
+        return None if limit is None else max(limit.max_run_time or 0, self._warning)
 
-    def ended_by(self, job: Job) -> str:
-        """The queue whose longest run time ends a running job."""
+    def ended_by(self, job: Job) -> UsageLimit | None:
+        """The limit that ends a running job."""
         run = self._runs.get(job.key)
-        return job.queue if run is None else run.queue
+        return None if run is None else self._table.limits.get(run.limited_by)
 
     # -- acting --------------------------------------------------------------------------------
 
@@ -251,8 +236,8 @@ class RunTimeLimits(Component):
     def _warn(self, job: Job, run: LimitedRun, now: int) -> None:
         end = self._end(run)
         message = (
-            f"it is {self._verb(job, run)} at {time_text(end)}, in {duration_text(end - now)}: the longest "
-            f"run time of queue {run.queue} is {duration_text(run.limit)}"
+            f"it is {self._verb(job, run)} at {time_text(end)}, in {duration_text(end - now)}: "
+            f"maxRunTime of UsageLimit {run.limited_by} is {duration_text(run.limit)}"
         )
         self._commands.append(RecordJobEvent.about(job, EventReason.RUN_TIME_ENDS, message, warning=True))
         self._annotate(run, self._placed(job))
@@ -266,18 +251,21 @@ class RunTimeLimits(Component):
         ]
 
     def _verb(self, job: Job, run: LimitedRun) -> str:
-        at_end = self._table.of_queue(run.queue).at_end
-        return at_run_time_end(job, at_end, is_vcjob=self._book.vcjob_of(job) is not None)
+        return at_run_time_end(job, self._on_timeout(run), is_vcjob=self._book.vcjob_of(job) is not None)
+
+    def _on_timeout(self, run: LimitedRun) -> str:
+        limit = self._table.limits.get(run.limited_by)
+        return TERMINATE if limit is None else limit.on_timeout
 
     def _end_job(self, job: Job, run: LimitedRun, placed: list[Pod], first: bool) -> Iterator[Command]:
-        why = f"the longest run time of queue {run.queue}, {duration_text(run.limit)}, is over"
+        why = f"maxRunTime of UsageLimit {run.limited_by}, {duration_text(run.limit)}, is over"
         if first:
             yield RecordJobEvent.about(
                 job, EventReason.RUN_TIME_OVER, f"it is {self._verb(job, run)}: {why}", warning=True
             )
         vcjob = self._book.vcjob_of(job)
         if vcjob is not None:
-            requeue = self._table.of_queue(run.queue).at_end == REQUEUE
+            requeue = self._on_timeout(run) == REQUEUE
             action = "RestartJob" if requeue else "TerminateJob"
             yield AskJob(vcjob.key, vcjob.uid, action, why)
             # Its controller ends no pods but its own, and anybody can let others join its PodGroup.

@@ -483,15 +483,14 @@ def _offers_chips(view: SchedulerView, number: int) -> bool:
 
 
 def _limits(view: SchedulerView) -> Iterator[Finding]:
-    for queue, limits in view.limits.queues.items():
-        for problem in limits.problems:
-            yield Finding(
-                ERROR,
-                "limit-unreadable",
-                f"queue {queue}",
-                f"{problem}; what was in force before stays",
-                "correct the annotation; ringwise limits shows what is in force",
-            )
+    for name, problem in view.limits.problems.items():
+        yield Finding(
+            WARNING,
+            "limit-not-accepted",
+            f"UsageLimit {name}",
+            f"it is not in force: {problem}",
+            f"correct it or delete it: kubectl delete usagelimit {name}",
+        )
     for note in limit_notes(view):
         yield Finding(WARNING, "limit-without-effect", note.where, note.what, note.fix)
 

@@ -217,7 +217,7 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
         if job.key in began or (job.started is None and any(placements[pod.uid].reserved for pod in placed)):
             started = now
         if job.key in began:
-            longest = view.limits.longest(job.queue)
+            longest = view.limits.longest(job)
         else:
             end = view.limits.end_of(job, now)
             longest = None if end is None else end - started
@@ -290,7 +290,7 @@ def _is_free(state: ClusterReader, wanted: Allocation) -> bool:
 def _played_with(
     view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None, runs: Sequence[JobRun]
 ) -> Mapping[str, ExpectedStart]:
-    lengths = {job.key: _length(view, job, 0, view.limits.longest(job.queue)) for job in waiting}
+    lengths = {job.key: _length(view, job, 0, view.limits.longest(job)) for job in waiting}
     known = sum(run.latest is not None for run in runs)
     exact = known == len(runs) and all(length.least == length.most for length in lengths.values())
     exact = exact and all(run.is_exact for run in runs)

@@ -15,20 +15,20 @@ from typing import NamedTuple
 from ringwise.durations import duration_text, time_text
 from ringwise.framework.amounts import Amount
 from ringwise.framework.configuration import ENQUEUE
-from ringwise.framework.holdings import NAMESPACE, USER, Scope, namespace_of
+from ringwise.framework.holdings import Scope, namespace_of
 from ringwise.framework.job import Job
-from ringwise.framework.limits import LimitTable, at_run_time_end, scope_of, setting_of, takes_back
+from ringwise.framework.limits import LimitTable, at_run_time_end, raised, scope_of, takes_back
 from ringwise.framework.reasons import (
     CHIP_LIMIT_REACHED,
     RUNNING_LIMIT_REACHED,
     WAITING_LIMIT_REACHED,
 )
 from ringwise.framework.users import unknown_user
-from ringwise.grammar import counted
+from ringwise.grammar import amount_text, counted
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.limits import CHIPS, RUNNING, WAITING, Limits
+from ringwise.state.limits import PENDING_JOBS, UsageLimit
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import USER as USER_ANNOTATION
 
@@ -38,12 +38,12 @@ _NAMED = 5
 _TRIED = 8
 
 
-def _users(view: SchedulerView, scope: Scope) -> list[tuple[Job, Amount]]:
-    """The running jobs that count for it, with their chips."""
+def _users(view: SchedulerView, scope: Scope, resource: str) -> list[tuple[Job, Amount]]:
+    """The running jobs that count for it, with what they use of a resource."""
     holdings = view.holdings
     found = [
-        (job, chips)
-        for (key, queue), (_, chips) in holdings.held.items()
+        (job, amounts.get(resource, 0))
+        for (key, queue), (_, amounts) in holdings.held.items()
         if _counts(scope, key, queue, holdings.users.get(key, ""))
         if (job := view.jobs.get(key)) is not None
     ]
@@ -51,9 +51,7 @@ def _users(view: SchedulerView, scope: Scope) -> list[tuple[Job, Amount]]:
 
 
 def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
-    if scope.kind == NAMESPACE:
-        return namespace_of(key) == scope.name
-    return queue == scope.name and (scope.kind != USER or user == scope.user)
+    return scope.shape.of(namespace_of(key), queue, user) == scope
 
 
 def _waiters(view: SchedulerView, scope: Scope) -> list[Job]:
@@ -70,95 +68,80 @@ def _waiters(view: SchedulerView, scope: Scope) -> list[Job]:
 def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterator[str]:
     """Who uses the limit that the job waits for, as a sentence."""
     users: list[tuple[Job, Amount]] = []
-    if reason is not None and reason.code in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
-        users = _users(view, scope_of(reason))
+    resource = str(reason.details.get("limited", "")) if reason is not None else ""
+    if reason is not None and reason.code == CHIP_LIMIT_REACHED.code:
+        users = [one for one in _users(view, scope_of(reason), resource) if one[1]]
+    elif reason is not None and reason.code == RUNNING_LIMIT_REACHED.code:
+        users = _users(view, scope_of(reason), resource)
     elif reason is not None and reason.code == WAITING_LIMIT_REACHED.code:
         users = [(one, 0) for one in _waiters(view, scope_of(reason))]
     users = [one for one in users if one[0] is not job]
     if reason is None or not users:
         return
-    own = [(one, chips) for one, chips in users if one.namespace == job.namespace]
-    others: list[Amount] = [chips for one, chips in users if one.namespace != job.namespace]
-    parts = [f"{one.name}{_of_chips(chips)}" for one, chips in own[:_NAMED]]
+    own = [(one, amount) for one, amount in users if one.namespace == job.namespace]
+    others: list[Amount] = [amount for one, amount in users if one.namespace != job.namespace]
+    parts = [f"{one.name}{_share(resource, amount)}" for one, amount in own[:_NAMED]]
     if len(own) > _NAMED:
         more = own[_NAMED:]
-        parts.append(f"{counted(more, 'more job')}{_of_chips(sum(chips for _, chips in more))}")
+        parts.append(f"{counted(more, 'more job')}{_share(resource, sum(part for _, part in more))}")
     if others:
-        parts.append(f"{counted(others, 'job')} of other namespaces{_of_chips(sum(others))}")
+        parts.append(f"{counted(others, 'job')} of other namespaces{_share(resource, sum(others))}")
     yield f"the limit of {scope_of(reason)} is used by {', '.join(parts)}"
 
 
-def _of_chips(chips: Amount) -> str:
-    """Jobs that wait, and some that run, have none."""
-    return f" ({counted(chips, 'chip')})" if chips else ""
+def _share(resource: str, amount: Amount) -> str:
+    """Jobs that are counted have none."""
+    return f" ({amount_text(resource, amount)} {resource.rpartition('/')[2]})" if amount else ""
 
 
 def counted_as_unknown(view: SchedulerView, job: Job) -> Iterator[str]:
     """Yield a note if its user is not known and a limit per user applies."""
-    if view.limits.of_queue(job.queue).per_user and view.limits.user_of(job) == unknown_user(job.namespace):
+    unknown = view.limits.user_of(job) == unknown_user(job.namespace)
+    if unknown and any(scope.user for scope, _ in view.limits.on(job)):
         yield (
             f"admission did not write its user ({USER_ANNOTATION}): it counts for the user unknown of "
-            f"namespace {job.namespace}, with the limit of one user of queue {job.queue}"
+            f"namespace {job.namespace}, with the limit of one user"
         )
 
 
 def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
-    """When a running job is over by the longest run time of its queue, and what happens then."""
-    queue = view.limits.ended_by(job)
-    longest, end = view.limits.longest(queue), view.limits.end_of(job, now)
-    if job.started is None or longest is None or end is None:
+    """When a running job is over by its maximum run time, and what happens then."""
+    limit, end = view.limits.ended_by(job), view.limits.end_of(job, now)
+    if job.started is None or limit is None or limit.max_run_time is None or end is None:
         return
-    at_end = view.limits.of_queue(queue).at_end
-    then = at_run_time_end(job, at_end, is_vcjob=view.vcjob_of(job) is not None)
-    yield f"it is {then} at {time_text(end)}: queue {queue} lets jobs run for {duration_text(longest)}"
+    then = at_run_time_end(job, limit.on_timeout, is_vcjob=view.vcjob_of(job) is not None)
+    text = duration_text(limit.max_run_time)
+    yield f"it is {then} at {time_text(end)}: UsageLimit {limit.name} lets jobs run for {text}"
 
 
 def limit_fixes(search: FixSearch, reason: Reason) -> Iterator[Fix]:
     """The limit raised to what is needed; a job of its own namespace that ends."""
-    scope, table = scope_of(reason), search.view.limits
-    name, needed, raised = _raised(reason, table.limits_of(scope))
-    text = f"if {setting_of(scope, name)} were {needed} (now {reason.details['most']})"
-    yield from search.attempt("limit", text, partial(_supposed, table, scope, raised))
+    table = search.view.limits
+    limit = table.limits[str(reason.details["limit"])]
+    what, needed = raised(reason)
+    was, then = (amount_text(what, amount) for amount in (limit.hard[what], needed))
+    wanted = replace(limit, hard={**limit.hard, what: needed})
+    text = f"if {reason.details['setting']} were {then} (now {was})"
+    yield from search.attempt("limit", text, partial(_supposed, table, wanted))
     if reason.code in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
-        yield from _ended(search, scope)
-
-
-def _raised(reason: Reason, limits: Limits) -> tuple[str, int, Limits]:
-    if reason.code == RUNNING_LIMIT_REACHED.code:
-        needed = int(reason.details["jobs"]) + 1
-        return RUNNING, needed, replace(limits, running=needed)
-    if reason.code == WAITING_LIMIT_REACHED.code:
-        needed = int(reason.details["jobs"]) + 1
-        return WAITING, needed, replace(limits, waiting=needed)
-    needed = int(reason.details["needed"])
-    return CHIPS, needed, replace(limits, chips=needed)
+        yield from _ended(search, scope_of(reason), what)
 
 
 @contextmanager
-def _supposed(table: LimitTable, scope: Scope, limits: Limits) -> Iterator[None]:
+def _supposed(table: LimitTable, wanted: UsageLimit) -> Iterator[None]:
     """Inside, the limit is another one."""
-    queues, namespaces = dict(table.queues), table.namespaces
+    before, changed = table.limits.values(), table.changed
     try:
-        if scope.kind == NAMESPACE:
-            table.namespaces = replace(
-                namespaces, by_namespace={**namespaces.by_namespace, scope.name: limits}
-            )
-        else:
-            queue = table.of_queue(scope.name)
-            user = scope.kind == USER
-            table.queues[scope.name] = (
-                replace(queue, per_user=limits) if user else replace(queue, all_jobs=limits)
-            )
+        table.put([wanted if one.name == wanted.name else one for one in before])
         yield
     finally:
-        table.queues.clear()
-        table.queues.update(queues)
-        table.namespaces = namespaces
+        table.put(before)
+        table.changed = changed
 
 
-def _ended(search: FixSearch, scope: Scope) -> Iterator[Fix]:
+def _ended(search: FixSearch, scope: Scope, resource: str) -> Iterator[Fix]:
     view, job = search.view, search.job
-    users = _users(view, scope)
+    users = _users(view, scope, resource)
     own = [one for one, _ in users if one.namespace == job.namespace and one is not job]
     for other in own[:_TRIED]:
         uids = [uid for uid in other.pods if view.cluster.pods[uid].node >= 0]
@@ -178,27 +161,16 @@ class LimitNote(NamedTuple):
 
 
 def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:
-    table, settings, actions = view.limits, view.settings, view.configuration.actions
-    users = [name for name, queue in table.queues.items() if queue.per_user]
-    if users and settings.user_annotation != "guarded":
+    table, actions = view.limits, view.configuration.actions
+    if table.lends() and not takes_back(actions):
         yield LimitNote(
-            f"queue {users[0]}" if len(users) == 1 else counted(users, "queue"),
-            "limits per user do not hold: who a job belongs to is known only where admission writes it "
-            "(user-annotation: guarded)",
-            "install admission and set user-annotation: guarded, or remove the annotations",
-        )
-    if table.has_bursts() and not takes_back(actions):
-        yield LimitNote(
-            "bursts",
+            "borrowingLimit",
             "nothing is lent: the action reclaim, which would take it back, is not configured",
-            "add reclaim to the actions, or remove the bursts",
+            "add reclaim to the actions, or remove borrowingLimit",
         )
-    if ENQUEUE not in actions and (
-        any(q.all_jobs.waiting is not None or q.per_user.waiting is not None for q in table.queues.values())
-        or any(one.waiting is not None for one in table.namespaces.by_namespace.values())
-    ):
+    if ENQUEUE not in actions and any(PENDING_JOBS in one.hard for one in table.limits.values()):
         yield LimitNote(
-            "max-waiting-jobs",
+            PENDING_JOBS,
             "it does not hold: without the action enqueue all jobs are tried",
             "add enqueue to the actions",
         )

@@ -199,10 +199,7 @@ class QueueFields(TypedDict):
     weight: int
     reclaimable: bool
     capability: Amounts
-    max_chips: Annotated[
-        int | None,
-        Meta(description="Chips of all resources that it may use at most (ringwise.io/max-chips)."),
-    ]
+    limit: Annotated[Amounts, Meta(description="What UsageLimits let all its jobs together use at most.")]
     guarantee: Amounts
     used: Amounts
     share: Annotated[

@@ -69,10 +69,7 @@ class DashboardQueue(TypedDict):
     capability: Annotated[
         Amounts, Meta(description="What it may use at most; a resource that is not there has no limit.")
     ]
-    max_chips: Annotated[
-        int | None,
-        Meta(description="Chips of all resources that it may use at most (ringwise.io/max-chips)."),
-    ]
+    limit: Annotated[Amounts, Meta(description="What UsageLimits let all its jobs together use at most.")]
     used: Amounts
     waiting: Annotated[int, Meta(description="Jobs, without the refused ones.")]
     refused: Annotated[int, Meta(description="Jobs.")]

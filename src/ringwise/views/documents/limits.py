@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.common import Amounts, More, Nanoseconds
 
 
 class LimitUseFields(TypedDict):
-    """What is used of one limit."""
+    """What is used of one entry of `hard`."""
 
+    name: Annotated[str, Meta(description="A resource, runningJobs or pendingJobs; cpu in thousandths.")]
     used: int | float
-    limit: Annotated[int | None, Meta(description="None: unlimited.")]
+    hard: int
+    borrowing_limit: Annotated[int, Meta(description="What may be borrowed beyond it.")]
+    borrowed: Annotated[int | float, Meta(description="What is in use beyond it.")]
 
 
 class LimitFields(TypedDict):
-    """The limits of a namespace, of a queue, or of a user of a queue, and what is used of them."""
+    """A UsageLimit and what one subject of it uses: with `*`, each has a row."""
 
-    of: Literal["namespace", "queue", "user"]
-    name: Annotated[str, Meta(description="Of the namespace, or of the queue.")]
+    name: str
+    namespace: str | None
+    queue: str | None
     user: str | None
-    chips: LimitUseFields
-    burst: Annotated[int, Meta(description="Chips beyond the limit that may be lent.")]
-    lent: Annotated[int | float, Meta(description="Chips beyond the limit that are in use.")]
-    running: LimitUseFields
-    waiting: LimitUseFields
-    waits: Annotated[int, Meta(description="Jobs that wait for one of these limits.")]
+    use: list[LimitUseFields]
+    blocked_jobs: Annotated[int, Meta(description="Jobs that wait for it.")]
+
+
+class UsageLimitFields(TypedDict):
+    """A UsageLimit that is accepted."""
+
+    name: str
+    namespace: str | None
+    queue: str | None
+    user: str | None
+    hard: Amounts
+    borrowing_limit: Amounts
+    max_run_time_seconds: int | None
+    on_timeout: str
+
+
+class UsageLimitsDocument(TypedDict):
+    """All UsageLimits that are accepted."""
+
+    schema: Literal["ringwise.io/usagelimits/v1"]
+    usagelimits: list[UsageLimitFields]
+    problems: Annotated[list[str], Meta(description="UsageLimits that were not accepted, and why.")]
+    more: NotRequired[More]
 
 
 class RunTimeFields(TypedDict):
-    """The longest run time of a queue."""
+    """The maximum run time of a UsageLimit."""
 
-    queue: str
-    seconds: int
-    on_timeout: Literal["end", "requeue"]
+    name: str
+    namespace: str | None
+    queue: str | None
+    user: str | None
+    max_run_time_seconds: int
+    on_timeout: str
     next_end: Annotated[Nanoseconds | None, Meta(description="When the first of its jobs is ended.")]
 
 
 class LimitsDocument(TypedDict):
-    """Limits of namespaces, queues and users of a queue, with their use."""
+    """UsageLimits, with what is used of them."""
 
     schema: Literal["ringwise.io/limits/v1"]
     now: Nanoseconds

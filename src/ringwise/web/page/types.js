@@ -64,7 +64,7 @@
  * @property {number} weight
  * @property {Amounts} share
  * @property {Amounts} capability a resource that is not there has no limit
- * @property {number | null} max_chips of all resources together; null: no limit
+ * @property {Amounts} limit of UsageLimits; a resource that is not there has no limit
  * @property {Amounts} used
  * @property {number} waiting
  * @property {number} refused

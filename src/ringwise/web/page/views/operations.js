@@ -12,7 +12,7 @@ import { number } from "../text.js";
 const TABS = /** @type {Record<string, {title: string, documents: [string, ...string[]][]}>} */ ({
   reservations: { title: "Reservations", documents: [["reservations"]] },
   isolations: { title: "Isolations", documents: [["topology", "isolations"]] },
-  limits: { title: "Limits", documents: [["limits"]] },
+  limits: { title: "Limits", documents: [["limits"], ["usagelimits"]] },
   moves: { title: "Moves", documents: [["moves"], ["defrag-plan"]] },
   hypernodes: { title: "HyperNodes", documents: [["hypernodes"]] },
 });
@@ -56,7 +56,7 @@ function Lists({ name, lists }) {
 }
 
 /** @param {string} key */
-const words = (key) => ({ hypernodes: "HyperNodes", plans: "possible moves", without_plan: "jobs without a plan", run_times: "run times" })[key] ?? key.replaceAll("_", " ");
+const words = (key) => ({ hypernodes: "HyperNodes", usagelimits: "UsageLimits", plans: "possible moves", without_plan: "jobs without a plan" })[key] ?? key.replaceAll("_", " ");
 
 /** @param {string} key */
 function heading(key) {

@@ -69,7 +69,7 @@ function columnsOf(isMixed) {
   /** @param {QueueLine} line */
   const share = (line) => line.share[line.resource] ?? 0;
   /** @param {QueueLine} line */
-  const limit = (line) => Math.min(line.capability[line.resource] ?? Infinity, line.max_chips ?? Infinity);
+  const limit = (line) => Math.min(line.capability[line.resource] ?? Infinity, line.limit[line.resource] ?? Infinity);
   /** @param {QueueLine} line */
   const kind = (line) => (isMixed ? ` ${resourceText(line.resource)}` : "");
   /** @type {import("../elements.js").Column<QueueLine>[]} */
