@@ -150,7 +150,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def components(cluster: Cluster) -> dict[str, list[str]]:
     return {
-        one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]["args"]
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0].get("args", [])
         for one in cluster.api.items(DEPLOYMENTS)
     }
 

@@ -16,6 +16,7 @@ from ringwise.state.model import NodeReservation
 from tests.builders.values import SECOND
 from tests.deploy.test_live_drain import on_cluster, two_nodes
 from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import PODS, pod
 
 RESERVATIONS = "/apis/ringwise.io/v1alpha1/nodereservations"
 NOW = 1_800_000_000 * SECOND
@@ -92,6 +93,19 @@ def test_a_server_without_the_kind_is_one_clear_line(tmp_path: Path) -> None:
     assert "the API server does not serve NodeReservations; install the Helm chart" in made.stderr
     found = json.loads(doctor.stdout)["findings"]
     assert [one["severity"] for one in found if one["code"] == "kind-not-served"] == ["error"]
+
+
+def test_before_the_chart_is_installed_a_missing_kind_is_a_note(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        api.unknown.add("nodereservations")
+        volcano = pod("scheduler-0", 0)
+        volcano["metadata"] |= {"namespace": "volcano-system", "labels": {"app": "volcano-scheduler"}}
+        api.put(PODS, volcano)
+
+    (doctor,), _ = on_cluster(tmp_path, prepare, "doctor -o json")
+    found = json.loads(doctor.stdout)["findings"]
+    assert [one["severity"] for one in found if one["code"] == "kind-not-served"] == ["note"]
 
 
 def test_one_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:

@@ -122,7 +122,6 @@ def diagnose(
         _superpods,
         _racks,
         _hyper_nodes,
-        _not_served,
         _queues,
         _limits,
         _jobs,
@@ -136,6 +135,8 @@ def diagnose(
         _unread_record,
         _throttled,
     )
+    # Where another scheduler places the pods, the chart may not be installed yet.
+    findings += _not_served(view, NOTE if any(one.code == "scheduler-shadow" for one in findings) else ERROR)
     for check in checks:
         findings.extend(check(view))
     if not renews_reports:
@@ -413,10 +414,10 @@ def _hyper_nodes(view: SchedulerView) -> Iterator[Finding]:
             )
 
 
-def _not_served(view: SchedulerView) -> Iterator[Finding]:
+def _not_served(view: SchedulerView, severity: str) -> Iterator[Finding]:
     for kind in sorted(view.cluster.not_served):
         yield Finding(
-            ERROR,
+            severity,
             "kind-not-served",
             f"kind {kind}",
             "the API server does not serve it; the last known objects stay in force",
