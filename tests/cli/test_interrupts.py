@@ -39,8 +39,8 @@ FILES = f"-f {ROOT}/examples/cluster.yaml"
         ),
         (
             "cordon node-0 --kubeconfig KUBECONFIG",
-            "change.changes",
-            "ringwise.apps.chips.cordon",
+            "change.targets",
+            "ringwise.apps.live_changes.cordon",
             "cordon",
         ),
     ],

@@ -54,7 +54,7 @@ def operator_config(cluster: Cluster) -> Path:
                     "kind": "ClusterRoleBinding",
                     "metadata": {"name": f"test-operator-{kind}"},
                     "subjects": subjects,
-                    "roleRef": {**role, "kind": "ClusterRole", "name": f"ringwise-{kind}-editor"},
+                    "roleRef": role | {"kind": "ClusterRole", "name": f"ringwise-{kind}-editor"},
                 }
                 for kind in ("isolation", "nodereservation")
             ),

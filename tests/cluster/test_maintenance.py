@@ -345,8 +345,8 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     # What ran there goes on.
     (same,) = cluster.wait_running("stays", 1)
     assert same["metadata"]["uid"] == stays["metadata"]["uid"]
-    (made,) = cluster.api.items(ISOLATIONS)
-    assert made["spec"] == {"leafSwitch": switch, "reason": "new firmware"}
+    (stored,) = cluster.api.items(ISOLATIONS)
+    assert stored["spec"] == {"leafSwitch": switch, "reason": "new firmware"}
     done = kubectl_ringwise(operator, "unisolate", f"switch/{switch}")
     assert done.returncode == 0, done.stderr
     pods = cluster.wait_running("next", 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.apps.live import NothingReadableError, read_cluster
+from ringwise.apps.live import read_cluster
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import UnknownTargetError, find_target
 from ringwise.kubeclient.client import MAX_CONFLICTS, PAGE_SIZE, ApiError, Client, IgnoredStatus, run
@@ -24,26 +24,14 @@ from ringwise.wellknown import ISOLATIONS
 _RESOURCE = Resource(*ISOLATIONS)
 
 
-class ChipsError(Exception):
-    """What a person asked for is not possible; one line."""
-
-
-def isolate(access: Access, wanted: Isolation) -> bool:
-    """Take something out of use; False if it was so already."""
+def isolate(access: Access, wanted: Isolation, *, on: bool) -> bool:
+    """Take something out of use, or back into use; False if it was so already."""
 
     async def change(client: Client) -> bool:
-        await (_check_node(client, wanted.node) if wanted.node else _check_group(client, wanted.target))
-        return await _change(client, wanted, on=True)
-
-    return run(access, change)
-
-
-def unisolate(access: Access, wanted: Isolation) -> bool:
-    """Take back into use what was isolated; False if it was not."""
-
-    async def change(client: Client) -> bool:
-        changed = await _change(client, wanted, on=False)
-        if not changed and wanted.node:
+        if on:
+            await (_check_node(client, wanted.node) if wanted.node else _check_group(client, wanted.target))
+        changed = await _change(client, wanted, on=on)
+        if not on and not changed and wanted.node:
             # A name that was mistyped is an error; a node that does not exist can be unisolated all the same.
             await _check_node(client, wanted.node)
         return changed
@@ -52,12 +40,12 @@ def unisolate(access: Access, wanted: Isolation) -> bool:
 
 
 def cordon(access: Access, node: str, *, on: bool) -> None:
-    """Mark a node as unschedulable or schedulable, as kubectl does. Raises ChipsError."""
+    """Mark a node as unschedulable or schedulable, as kubectl does. Raises UnknownTargetError."""
     body = {"spec": {"unschedulable": on or None}}
     with IgnoredStatus(404):
         run(access, lambda client: client.patch(NODES, None, node, body))
         return
-    raise ChipsError(f"there is no node {node}")
+    raise UnknownTargetError(f"there is no node {node}")
 
 
 async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
@@ -95,7 +83,9 @@ async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
                     found[one.name] = one, wire.metadata.resource_version or ""
     except ApiError as error:
         if error.status == 404:
-            raise ChipsError("the API server does not serve Isolations; install the Helm chart") from None
+            raise UnknownTargetError(
+                "the API server does not serve Isolations; install the Helm chart"
+            ) from None
         raise
     return found
 
@@ -108,13 +98,9 @@ def _without_nulls(body: dict[str, object]) -> dict[str, object]:
 
 async def _check_group(client: Client, target: str) -> None:
     """A leaf switch or a SuperPoD is known from the objects of the cluster."""
-    try:
-        live = await read_cluster(client)
-        find_target(
-            from_bundle(live.bundle, live.configuration, shipped_catalog(), decide=False).view, target
-        )
-    except (NothingReadableError, UnknownTargetError) as problem:
-        raise ChipsError(str(problem)) from None
+    live = await read_cluster(client)
+    loaded = from_bundle(live.bundle, live.configuration, shipped_catalog(), decide=False)
+    find_target(loaded.view, target)
 
 
 async def _check_node(client: Client, node: str) -> None:
@@ -125,4 +111,4 @@ async def _check_node(client: Client, node: str) -> None:
         async for page in client.pages(NODES.path(), selected, 1, raw_page):
             if page.items:
                 return
-    raise ChipsError(f"there is no node {node}")
+    raise UnknownTargetError(f"there is no node {node}")

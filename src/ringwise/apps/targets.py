@@ -57,6 +57,11 @@ def isolation_of(kind: str, name: str, *chips: str, **facts: Any) -> Isolation:
     return Isolation(name, chips, **facts)
 
 
+def isolation_answer(one: Isolation, changed: bool, now: int) -> dict[str, Any]:
+    """What became of a request to isolate something, or not any more."""
+    return {"target": one.target, "title": one.title, "changed": changed, "now": now, "start": one.start}
+
+
 def moment(text: str, now: int) -> int:
     """The time of a drain or a reservation, in nanoseconds: a time, or a span from now.
 

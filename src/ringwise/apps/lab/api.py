@@ -35,6 +35,7 @@ from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
 from ringwise.apps.lab.requests import (
+    REQUESTS,
     AdvanceRequest,
     DeleteRequest,
     DrainRequest,
@@ -60,7 +61,15 @@ from ringwise.apps.suspension import (
     job_change_document,
     message_of,
 )
-from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
+from ringwise.apps.targets import (
+    NODE,
+    SUPERPOD,
+    UnknownTargetError,
+    find_target,
+    isolation_answer,
+    isolation_of,
+    named,
+)
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.kubeclient.tasks import running
@@ -72,6 +81,7 @@ from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation, Pod, PodGroup, PriorityClass
 from ringwise.state.vcjob import VcJob
+from ringwise.views.changes import node_change, reservation_change
 from ringwise.views.cluster import (
     ClusterObjects,
     JobView,
@@ -83,11 +93,9 @@ from ringwise.views.documents.changes import (
     AdvanceDocument,
     DeletedFields,
     DeleteDocument,
-    NodeChangeDocument,
     SubmitDocument,
 )
 from ringwise.views.documents.maintenance import FaultChangeDocument
-from ringwise.views.documents.reservations import ReservationChangeDocument
 from ringwise.views.kinds import BY_PLURAL, KINDS
 from ringwise.views.names import UnknownNameError
 from ringwise.views.reservations import reservation_documents, reservation_of_fields
@@ -325,18 +333,15 @@ class LabServer:
         action = request.match_info["action"]
         if action not in _CHANGES:
             raise ObjectRefusedError(f"the lab does not know how to {action}")
-        kind, change = _CHANGES[action]
-        wanted = msgspec.json.decode(body or b"{}", type=kind)
-        document = self._guarded(lambda: change(self, action, wanted))
+        wanted = msgspec.json.decode(body or b"{}", type=REQUESTS[action])
+        document = self._guarded(lambda: _CHANGES[action](self, action, wanted))
         self._wake.set()
         return document
 
     def _change_node(self, action: str, request: NodeRequest) -> Any:
         node = find_name(self.live.objects, "node", request.node)
         self.live.change_node(node, action)
-        return NodeChangeDocument(
-            schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[], at=None
-        )
+        return node_change(node, action)
 
     def _delete(self, _action: str, request: DeleteRequest) -> Any:
         chosen = _chosen(self.live, request)
@@ -383,9 +388,7 @@ class LabServer:
         for node in target.nodes:
             live.change_node(node, "cordon")
         live.evict(leaving)
-        return NodeChangeDocument(
-            schema="ringwise.io/node-change/v1", node=target.name, action="drain", leaving=leaving, at=None
-        )
+        return node_change(target.name, "drain", leaving)
 
     def _settle(self, _action: str, request: SettleRequest) -> Any:
         """Whether a job has left the nodes of a target and runs again; virtual time passes until then."""
@@ -435,20 +438,11 @@ class LabServer:
         start = None if request.at is None else time_ahead(live, request.at)
         wanted = isolation_of(kind, name, *request.chips, by=request.by, reason=request.reason, start=start)
         changed = live.isolate(wanted, on=action == "isolate")
-        return {
-            "target": wanted.target,
-            "title": wanted.title,
-            "action": action,
-            "changed": changed,
-            "now": live.now,
-            "start": start,
-        }
+        return isolation_answer(wanted, changed, live.now)
 
     def _unreserve(self, action: str, request: UnreserveRequest) -> Any:
         self.live.unreserve(request.name)
-        return ReservationChangeDocument(
-            schema="ringwise.io/reservation-change/v1", action=action, name=request.name, reservation=None
-        )
+        return reservation_change(action, request.name)
 
     def _reserve(self, action: str, request: ReserveRequest) -> Any:
         """Nodes for a queue or a namespace, as a plan has them."""
@@ -456,9 +450,7 @@ class LabServer:
         made = reservation_of_fields(request.reservation)
         live.reserve(made)
         (fields,) = reservation_documents(live.view, live.now, [made])
-        return ReservationChangeDocument(
-            schema="ringwise.io/reservation-change/v1", action=action, name=made.name, reservation=fields
-        )
+        return reservation_change(action, made.name, fields)
 
     def _change_job(self, action: str, request: JobRequest) -> Any:
         """Suspend, resume or requeue."""
@@ -505,22 +497,22 @@ class LabServer:
         )
 
 
-#: What a change is asked for with, and how it is made.
-_CHANGES: Mapping[str, tuple[type[msgspec.Struct], Callable[[LabServer, str, Any], Any]]] = {
-    **dict.fromkeys(("cordon", "uncordon", "ready", "unready"), (NodeRequest, LabServer._change_node)),
-    **dict.fromkeys(("isolate", "unisolate"), (IsolateRequest, LabServer._isolate)),
-    "reserve": (ReserveRequest, LabServer._reserve),
-    "unreserve": (UnreserveRequest, LabServer._unreserve),
-    **dict.fromkeys(ACTIONS, (JobRequest, LabServer._change_job)),
-    "delete": (DeleteRequest, LabServer._delete),
-    **dict.fromkeys(("inject", "clear"), (FaultRequest, LabServer._fault)),
-    "drain": (DrainRequest, LabServer._drain),
-    "settle": (SettleRequest, LabServer._settle),
-    "move": (MoveRequest, LabServer._move),
-    "follow": (FollowRequest, LabServer._follow),
-    "pass": (PassRequest, LabServer._pass),
-    "wait": (WaitRequest, LabServer._wait),
-    "advance": (AdvanceRequest, LabServer._advance),
+#: How each change is made.
+_CHANGES: Mapping[str, Callable[[LabServer, str, Any], Any]] = {
+    **dict.fromkeys(("cordon", "uncordon", "ready", "unready"), LabServer._change_node),
+    **dict.fromkeys(("isolate", "unisolate"), LabServer._isolate),
+    "reserve": LabServer._reserve,
+    "unreserve": LabServer._unreserve,
+    **dict.fromkeys(ACTIONS, LabServer._change_job),
+    "delete": LabServer._delete,
+    **dict.fromkeys(("inject", "clear"), LabServer._fault),
+    "drain": LabServer._drain,
+    "settle": LabServer._settle,
+    "move": LabServer._move,
+    "follow": LabServer._follow,
+    "pass": LabServer._pass,
+    "wait": LabServer._wait,
+    "advance": LabServer._advance,
 }
 
 

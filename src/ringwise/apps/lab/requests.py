@@ -1,11 +1,13 @@
-"""What a lab is asked to change: one struct for each kind of change."""
+"""What may be changed: one struct for each kind of change, for commands, the API of a lab, and clusters."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 
+from ringwise.apps.suspension import ACTIONS
 from ringwise.views.documents.reservations import ReservationFields
 
 #: A century in nanoseconds.
@@ -46,6 +48,9 @@ class JobRequest(_Request):
     reason: str | None = None
     queue: str | None = None
     priority: str | None = None
+    #: For a cluster: look for the job in all of them, and how long to wait for its controller.
+    all_namespaces: bool = False
+    timeout: Time = 0
 
 
 class DeleteRequest(_Request):
@@ -104,3 +109,22 @@ class WaitRequest(_Request):
 class AdvanceRequest(_Request):
     #: None: until the next event.
     nanoseconds: Time | None = None
+
+
+#: By action. A target decodes the request strictly, whoever sends it.
+REQUESTS: Mapping[str, type[msgspec.Struct]] = {
+    **dict.fromkeys(("cordon", "uncordon", "ready", "unready"), NodeRequest),
+    **dict.fromkeys(("isolate", "unisolate"), IsolateRequest),
+    "reserve": ReserveRequest,
+    "unreserve": UnreserveRequest,
+    **dict.fromkeys(ACTIONS, JobRequest),
+    "delete": DeleteRequest,
+    **dict.fromkeys(("inject", "clear"), FaultRequest),
+    "drain": DrainRequest,
+    "settle": SettleRequest,
+    "move": MoveRequest,
+    "follow": FollowRequest,
+    "pass": PassRequest,
+    "wait": WaitRequest,
+    "advance": AdvanceRequest,
+}

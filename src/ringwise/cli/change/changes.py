@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.output import FILES, complain, exit_code_option, output_option, spinner, stop, with_options
+from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stop, with_options
 from ringwise.cli.query.queries import (
-    in_cluster_hint,
     lab_client,
     lab_option,
     namespace_options,
     only_lab,
     show,
     show_text,
-    talking_to_cluster,
-    target_cluster,
     target_options,
 )
 from ringwise.grammar import counted
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
     from ringwise.apps.lab.client import LabClient
     from ringwise.apps.lab.submission import Submission
-    from ringwise.views.documents.changes import NodeChangeDocument
 
 #: Seconds between two questions whether jobs have started.
 POLL_SECONDS = 0.5
@@ -286,22 +283,9 @@ def uncordon_command(node: str, output: str, **options: Any) -> None:
 
 
 def _cordon(action: str, node: str, output: str, options: dict[str, Any]) -> None:
-    access = target_cluster(options)
-    if access is None:
-        with lab_client(options["lab"], action, hint=in_cluster_hint()) as client:
-            document: NodeChangeDocument = client.do(action, node=node)
-    else:
-        from ringwise.apps.live_isolations import cordon
+    from ringwise.apps.lab.requests import NodeRequest
 
-        with talking_to_cluster(), spinner(action):
-            cordon(access, node, on=action == "cordon")
-        document = {
-            "schema": "ringwise.io/node-change/v1",
-            "node": node,
-            "action": action,
-            "leaving": [],
-            "at": None,
-        }
+    document = change_target(options).change(action, NodeRequest(node))
     show_text(document, output, f"node {node} {action}ed")
 
 
@@ -339,23 +323,17 @@ def _isolate(
     action: str, target: str, chips: tuple[str, ...], reason: str, options: dict[str, Any]
 ) -> tuple[str, bool]:
     """What it is about, in words, and whether it changed."""
+    from ringwise.apps.lab.requests import IsolateRequest
     from ringwise.apps.targets import NODE, Target, isolation_of, named
 
     kind, name = named(target)
     try:
-        wanted = isolation_of(kind, name, *chips, reason=reason)
+        isolation_of(kind, name, *chips)
     except ValueError as problem:
         raise click.UsageError(str(problem)) from None
     what = str(Target(kind, name, ())) if not chips else f"chip {', '.join(chips)} of {NODE} {name}"
-    access = target_cluster(options)
-    if access is None:
-        with lab_client(options["lab"], "asking the lab", hint=in_cluster_hint()) as client:
-            answer = client.do(action, target=target, chips=chips, by=getpass.getuser(), reason=reason)
-            return what, bool(answer["changed"])
-    from ringwise.apps.live_isolations import isolate, unisolate
-
-    with talking_to_cluster(), spinner(action):
-        return what, (isolate if action == "isolate" else unisolate)(access, wanted)
+    request = IsolateRequest(target, list(chips), getpass.getuser(), reason)
+    return what, bool(change_target(options).change(action, request)["changed"])
 
 
 @click.command("advance", context_settings={"ignore_unknown_options": True})

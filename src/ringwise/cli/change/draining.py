@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.change.changes import POLL_SECONDS
+from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode
@@ -35,17 +36,29 @@ from ringwise.cli.query.queries import (
     show_text,
     source_of,
     talking_to_cluster,
-    target_cluster,
     target_options,
 )
 from ringwise.grammar import agrees, counted
+from ringwise.records import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ringwise.apps.targets import Target
     from ringwise.kubeclient.config import Access
-    from ringwise.views.documents.changes import NodeChangeDocument
+
+
+@dataclass(frozen=True, slots=True)
+class DrainOptions:
+    """What a person asks for, of a lab or of a cluster."""
+
+    target: str
+    yes: bool
+    force: bool
+    at: str | None
+    wait: bool
+    #: Nanoseconds.
+    timeout: int
+    output: str
 
 
 @click.command("drain")
@@ -112,13 +125,10 @@ def drain_command(
         return
     if wait and at is None:
         raise click.UsageError("--wait goes with --at TIME")
-    access = target_cluster(options)
-    if access is None:
-        _drain_lab(options["lab"], target, yes, force, at, wait, timeout, output)
-    elif wait:
-        raise stop("ringwise: --wait needs a lab; in a cluster run the command at the time that --at names")
-    else:
-        _drain_cluster(access, target, yes, force, at, timeout, output, options)
+    wanted = DrainOptions(target, yes, force, at, wait, timeout, output)
+    change_target(options).carry_out(
+        lambda lab: _drain_lab(lab, wanted), lambda access: _drain_cluster(access, wanted, options)
+    )
 
 
 # -- the question --------------------------------------------------------------------------------
@@ -171,23 +181,15 @@ def _loss_text(job: dict[str, Any]) -> str:
 # -- a lab ---------------------------------------------------------------------------------------
 
 
-def _drain_lab(
-    lab: Path | None,
-    target: str,
-    yes: bool,
-    force: bool,
-    at: str | None,
-    wait: bool,
-    timeout: int,
-    output: str,
-) -> None:
-    if at is not None and not _announce(lab, target, at, wait, output):
+def _drain_lab(lab: Path | None, wanted: DrainOptions) -> None:
+    target, at, output = wanted.target, wanted.at, wanted.output
+    if at is not None and not _announce(lab, target, at, wanted.wait, output):
         return
     with lab_client(lab, "querying the lab", hint=in_cluster_hint()) as client:
-        affected = client.ask("drain", target=target, force=force)
-    going = before_draining(affected, yes)
+        affected = client.ask("drain", target=target, force=wanted.force)
+    going = before_draining(affected, wanted.yes)
     try:
-        answer = _drain_jobs(lab, target, going, timeout)
+        answer = _drain_jobs(lab, target, going, wanted.timeout)
     except KeyboardInterrupt:
         given = f" --lab {shlex.quote(str(lab))}" if lab else ""
         raise stop(
@@ -258,16 +260,7 @@ def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) ->
 # -- a cluster -----------------------------------------------------------------------------------
 
 
-def _drain_cluster(
-    access: Access,
-    target: str,
-    yes: bool,
-    force: bool,
-    at: str | None,
-    timeout: int,
-    output: str,
-    options: dict[str, Any],
-) -> None:
+def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]) -> None:
     from ringwise.apps.drain import drain, left_of, objects_of
     from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster
     from ringwise.apps.lab.queries import drain_document
@@ -275,8 +268,11 @@ def _drain_cluster(
     from ringwise.apps.sources.cluster import read_live
     from ringwise.apps.targets import NODE, find_target, isolation_of, moment
     from ringwise.durations import time_text
+    from ringwise.views.changes import node_change
 
-    now = time.time_ns()
+    target, at, output, now = wanted.target, wanted.at, wanted.output, time.time_ns()
+    if wanted.wait:
+        raise stop("ringwise: --wait needs a lab; in a cluster run the command at the time that --at names")
     try:
         start = None if at is None else moment(at, now)
     except ValueError as problem:
@@ -287,14 +283,14 @@ def _drain_cluster(
         objects = objects_of(bundle, configuration, source.catalog, now)
         found = find_target(objects.view, target)
         left: dict[str, str] = {}
-        if start is None and not force:
+        if start is None and not wanted.force:
             left = left_of(bundle, configuration, options["boards"], found.nodes, now)
         affected = drain_document(objects, target, left, of_cluster=True)
-    going = before_draining(affected, yes) if start is None else []
+    going = before_draining(affected, wanted.yes) if start is None else []
     command = target if found.kind == NODE else f"{found.kind}/{found.name}"
     entry = isolation_of(found.kind, found.name, reason="drain", start=start)
     with talking_to_cluster():
-        changed = isolate(access, entry)
+        changed = isolate(access, entry, on=True)
     given = [f" --{name} {shlex.quote(options[name])}" for name in ("kubeconfig", "context") if options[name]]
     again = f"kubectl ringwise drain {command}{''.join(given)}"
     unisolate = f"kubectl ringwise unisolate {command}{''.join(given)}"
@@ -306,7 +302,7 @@ def _drain_cluster(
             f"to drain it then: {again}",
             f"to cancel that, or to undo it later: {unisolate}",
         ]
-        show_text(_change(found, [], at=time_text(start)), output, "\n".join(lines))
+        show_text(node_change(found.name, "drain", at=time_text(start)), output, "\n".join(lines))
         return
     # Again: a pod may have come before the scheduler knew of the isolation.
     with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
@@ -320,7 +316,7 @@ def _drain_cluster(
             talking_to_cluster(f"{found} stays isolated; {unisolate}"),
             spinner(f"draining {found}") as show_progress,
         ):
-            done = drain(access, views, found.nodes, timeout, show_progress)
+            done = drain(access, views, found.nodes, wanted.timeout, show_progress)
     except KeyboardInterrupt:
         raise stop(
             f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
@@ -334,14 +330,4 @@ def _drain_cluster(
     lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
     lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {unisolate}"]
     code = ExitCode.FAILED if done.problems else ExitCode.OK
-    show_text(_change(found, done.evicted), output, "\n".join(lines), code)
-
-
-def _change(target: Target, leaving: list[str], at: str | None = None) -> NodeChangeDocument:
-    return {
-        "schema": "ringwise.io/node-change/v1",
-        "node": target.name,
-        "action": "drain",
-        "leaving": leaving,
-        "at": at,
-    }
+    show_text(node_change(found.name, "drain", done.evicted), output, "\n".join(lines), code)

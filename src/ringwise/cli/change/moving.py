@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.change.changes import POLL_SECONDS
+from ringwise.cli.change.targets import change_target
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import confirm, spinner, stop
 from ringwise.cli.query.queries import (
@@ -18,7 +19,6 @@ from ringwise.cli.query.queries import (
     namespace_of,
     show_text,
     talking_to_cluster,
-    target_cluster,
 )
 from ringwise.grammar import counted
 
@@ -35,11 +35,10 @@ _LONGEST = 2 * 3600 * 1_000_000_000
 def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]) -> None:
     if options.get("files"):
         raise click.UsageError("--apply moves jobs of a lab or of a cluster; files have none that run")
-    access = target_cluster(options)
-    if access is None:
-        _apply_in_lab(options["lab"], job, namespace_of(options), yes, output)
-    else:
-        _apply_in_cluster(access, job, yes, output, options)
+    change_target(options).carry_out(
+        lambda lab: _apply_in_lab(lab, job, namespace_of(options), yes, output),
+        lambda access: _apply_in_cluster(access, job, yes, output, options),
+    )
 
 
 # -- the question --------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.output import (
     board_option,
@@ -13,19 +14,14 @@ from ringwise.cli.output import (
     configuration_option,
     confirm,
     output_option,
-    spinner,
     with_options,
 )
 from ringwise.cli.query.queries import (
     ask,
-    in_cluster_hint,
-    lab_client,
     namespace_options,
     show,
     show_text,
     source_of,
-    talking_to_cluster,
-    target_cluster,
     target_options,
 )
 from ringwise.grammar import agrees, counted
@@ -34,9 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ringwise.views.documents.reservations import (
-        ReservationChangeDocument,
         ReservationFields,
-        ReservationPlanDocument,
     )
 
 #: Jobs and notes that are told.
@@ -96,21 +90,15 @@ def reserve_command(
     there then stay; they are named before a question. With a NUMBER those nodes are taken that are free
     soonest.
     """
+    from ringwise.apps.lab.requests import ReserveRequest
     from ringwise.apps.reservations import ReservationRequest
 
     source_of(options)
     wish = ReservationRequest(targets, holder, start, end, name, board, reason)
-    access = None if plan else target_cluster(options)
-    planned: ReservationPlanDocument
-    if plan or access is not None:
-        planned = ask(options, lambda source: source.reservation_plan(wish))
-    else:
-        from ringwise.apps.sources.lab import LabSource
-
-        with lab_client(options["lab"], "querying the lab", hint=in_cluster_hint()) as client:
-            planned = LabSource(client).reservation_plan(wish)
+    target = None if plan else change_target(options)
+    planned = ask(options, lambda source: source.reservation_plan(wish))
     wanted, now = planned["reservation"], planned["now"]
-    if plan:
+    if target is None:
 
         def draw(console: Console) -> None:
             from ringwise.cli.printers.lines import print_lines
@@ -122,26 +110,9 @@ def reserve_command(
     if not yes:
         complain(*_plan_lines(wanted, now))
         confirm(f"reserve {counted(wanted['nodes'], 'node')}?", "reserves")
-    document: ReservationChangeDocument
-    if access is None:
-        with lab_client(options["lab"], "reserving", hint=in_cluster_hint()) as client:
-            document = client.do("reserve", reservation=wanted)
-    else:
-        from ringwise.apps.live_reservations import reserve
-        from ringwise.views.reservations import reservation_of_fields
-
-        with talking_to_cluster(), spinner("reserving"):
-            reserve(access, reservation_of_fields(wanted))
-        document = {
-            "schema": "ringwise.io/reservation-change/v1",
-            "action": "reserve",
-            "name": wanted["name"],
-            "reservation": wanted,
-        }
-    program = "ringwise" if access is None else "kubectl ringwise"
-    show_text(
-        document, output, f"{_title(wanted)}\nto delete it sooner: {program} unreserve {wanted['name']}"
-    )
+    document = target.change("reserve", ReserveRequest(wanted))
+    later = f"to delete it sooner: {target.program} unreserve {wanted['name']}"
+    show_text(document, output, f"{_title(wanted)}\n{later}")
 
 
 @click.command("unreserve")
@@ -151,22 +122,9 @@ def reserve_command(
 @output_option
 def unreserve_command(name: str, output: str, **options: Any) -> None:
     """Cancel the reservation NAME: its nodes take jobs of all again."""
-    access = target_cluster(options)
-    document: ReservationChangeDocument
-    if access is None:
-        with lab_client(options["lab"], "asking the lab", hint=in_cluster_hint()) as client:
-            document = client.do("unreserve", name=name)
-    else:
-        from ringwise.apps.live_reservations import unreserve
+    from ringwise.apps.lab.requests import UnreserveRequest
 
-        with talking_to_cluster(), spinner("unreserve"):
-            unreserve(access, name)
-        document = {
-            "schema": "ringwise.io/reservation-change/v1",
-            "action": "unreserve",
-            "name": name,
-            "reservation": None,
-        }
+    document = change_target(options).change("unreserve", UnreserveRequest(name))
     show_text(document, output, f"reservation {name} cancelled")
 
 

@@ -7,18 +7,11 @@ from typing import Any
 
 import click
 
+from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
-from ringwise.cli.output import output_option, spinner, stop, with_options
-from ringwise.cli.query.queries import (
-    in_cluster_hint,
-    lab_client,
-    show_text,
-    talking_to_cluster,
-    target_cluster,
-    target_options,
-)
-from ringwise.durations import SECOND
+from ringwise.cli.output import output_option, stop, with_options
+from ringwise.cli.query.queries import show_text, target_options
 
 _about_a_job = with_options(
     (
@@ -78,33 +71,12 @@ def requeue_command(job: str, output: str, **options: Any) -> None:
 
 
 def _change(action: str, job: str, output: str, options: dict[str, Any]) -> None:
+    from ringwise.apps.lab.requests import JobRequest
+
     queue, priority = options.get("queue"), options.get("priority")
     if "" in (queue, priority, job):
         raise stop("ringwise: names of jobs, queues and priority classes are not empty")
-    given = {"queue": queue, "priority": priority}
-    access = target_cluster(options)
-    if access is None:
-        with lab_client(options["lab"], action, hint=in_cluster_hint()) as client:
-            document = client.do(
-                action,
-                job=job,
-                namespace=options["namespace"],
-                by=options["by"],
-                reason=options["reason"],
-                **{name: value for name, value in given.items() if value is not None},
-            )
-    else:
-        from ringwise.apps.job_changes import change_job
-        from ringwise.apps.suspension import JobChangeRequest, message_of
-
-        with talking_to_cluster(), spinner(action):
-            document = change_job(
-                access,
-                job,
-                JobChangeRequest(action, queue, priority),
-                message_of(options["by"], options["reason"]),
-                options["timeout"] / SECOND,
-                namespace=options["namespace"],
-                everywhere=options["all_namespaces"],
-            )
+    given = ("namespace", "all_namespaces", "by", "reason", "timeout")
+    request = JobRequest(job, queue=queue, priority=priority, **{name: options[name] for name in given})
+    document = change_target(options).change(action, request)
     show_text(document, output, document["text"])

@@ -134,7 +134,7 @@ def source_of(options: dict[str, Any]) -> str:
         raise stop("ringwise: -f reads files and --lab queries a lab: give one of them")
     if files and cluster:
         raise stop(f"ringwise: -f reads files and {cluster[0]} a cluster: give one of them")
-    _check_one_target(lab, cluster)
+    check_one_target(lab, cluster)
     if files:
         return FROM_FILES
     given = [f"--{option}" for name, option in _OPTION_NAMES.items() if options.get(name)]
@@ -148,7 +148,7 @@ def source_of(options: dict[str, Any]) -> str:
     return FROM_LAB
 
 
-def _check_one_target(lab: Path | None, cluster: list[str]) -> None:
+def check_one_target(lab: Path | None, cluster: list[str]) -> None:
     if lab is not None and cluster:
         raise click.UsageError(f"--lab names a lab and {cluster[0]} a cluster: give one of them")
 
@@ -195,7 +195,9 @@ def asking(
     if chosen == FROM_LAB:
         from ringwise.apps.sources.lab import LabSource
 
-        hint = ", or give -f PATH with manifests; kubectl ringwise asks a cluster"
+        hint = in_cluster_hint()
+        if "files" in options:
+            hint = ", or give -f PATH with manifests; kubectl ringwise asks a cluster"
         with lab_client(options.get("lab"), None if follows else "querying the lab", hint=hint) as client:
             yield lambda: LabSource(client)
     elif chosen == FROM_CLUSTER:
@@ -307,13 +309,12 @@ def find_cluster(options: dict[str, Any]) -> Access:
 def talking_to_cluster(hint: str = "", unreachable: int = ExitCode.FAILED) -> Iterator[None]:
     """What goes wrong with a cluster is one line, followed by what is left to do."""
     from ringwise.apps.live import NothingReadableError
-    from ringwise.apps.live_isolations import ChipsError
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.credentials import KubeConfigError
 
     try:
         yield
-    except (ChipsError, KubeConfigError, NothingReadableError, LookupError, ValueError) as error:
+    except (KubeConfigError, NothingReadableError, LookupError, ValueError) as error:
         message, code = f"ringwise: {error}", int(ExitCode.BAD_INPUT)
     except UnreachableError as error:
         message, code = f"ringwise: {error}", unreachable
@@ -375,27 +376,13 @@ def lab_client(lab: Path | None, text: str | None, hint: str = "") -> Iterator[L
 # -- the target of a change ----------------------------------------------------------------------
 
 
-def target_cluster(options: dict[str, Any]) -> Access | None:
-    """The cluster that a command changes; None: the lab. The first line of the command names it.
-
-    A kubeconfig that is only there is not enough: who practises in a lab would change production.
-    """
+def name_lab(lab: Path | None) -> None:
+    """The first line of a command that changes a lab."""
     from ringwise.apps.lab.folder import LabFolder
 
-    lab = options.get("lab")
-    cluster = [f"--{name}" for name in ("kubeconfig", "context") if options.get(name)]
-    _check_one_target(lab, cluster)
-    if lab is None and (cluster or asks_clusters()):
-        with talking_to_cluster():
-            access = find_cluster(options)
-        complain(
-            f"cluster {access.context} ({access.server})" if access.context else f"cluster {access.server}"
-        )
-        return access
     folder = lab_folder(lab)
     if LabFolder(folder).socket.exists():
         complain(f"lab {folder}")
-    return None
 
 
 def only_lab(options: dict[str, Any], instead: str, *, changes: bool = True) -> None:
@@ -404,7 +391,7 @@ def only_lab(options: dict[str, Any], instead: str, *, changes: bool = True) -> 
     if lab is None and (options.get("kubeconfig") or options.get("context") or asks_clusters()):
         raise stop(f"ringwise: {click.get_current_context().info_name} has only a lab; {instead}")
     if changes:
-        target_cluster({"lab": lab})
+        name_lab(lab)
 
 
 def typed() -> str:

@@ -1,0 +1,86 @@
+"""What a command changes: a lab or a cluster, which take the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from ringwise.cli.output import complain, spinner
+from ringwise.cli.query.queries import (
+    asks_clusters,
+    check_one_target,
+    find_cluster,
+    in_cluster_hint,
+    lab_client,
+    name_lab,
+    talking_to_cluster,
+)
+
+if TYPE_CHECKING:
+    from ringwise.kubeclient.config import Access
+
+    InLab = Callable[[Path | None], object]
+    InCluster = Callable[[Access], object]
+
+
+class ChangeTarget(Protocol):
+    #: The program with which a person goes on.
+    program: str
+
+    def change(self, action: str, request: msgspec.Struct) -> Any:
+        """Make a change of the table of requests; what goes wrong ends the command with one line."""
+
+    def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
+        """Make a change of several steps with questions between them: a drain, or a plan of moves."""
+
+
+class LabTarget:
+    program = "ringwise"
+
+    def __init__(self, lab: Path | None) -> None:
+        self._lab = lab
+
+    def change(self, action: str, request: msgspec.Struct) -> Any:
+        with lab_client(self._lab, action, hint=in_cluster_hint()) as client:
+            return client.do(action, **msgspec.structs.asdict(request))
+
+    def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
+        in_lab(self._lab)
+
+
+class ClusterTarget:
+    program = "kubectl ringwise"
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def change(self, action: str, request: msgspec.Struct) -> Any:
+        from ringwise.apps.live_changes import CHANGES
+
+        with talking_to_cluster(), spinner(action):
+            return CHANGES[action](self._access, action, request)
+
+    def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
+        in_cluster(self._access)
+
+
+def change_target(options: dict[str, Any]) -> ChangeTarget:
+    """The lab or the cluster that the options choose. The first line of the command names it.
+
+    A kubeconfig that is only there is not enough: a person who uses a lab would change production.
+    """
+    lab = options.get("lab")
+    cluster = [f"--{name}" for name in ("kubeconfig", "context") if options.get(name)]
+    check_one_target(lab, cluster)
+    if lab is None and (cluster or asks_clusters()):
+        with talking_to_cluster():
+            access = find_cluster(options)
+        complain(
+            f"cluster {access.context} ({access.server})" if access.context else f"cluster {access.server}"
+        )
+        return ClusterTarget(access)
+    name_lab(lab)
+    return LabTarget(lab)

@@ -1,0 +1,21 @@
+"""Documents of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ringwise.views.documents.changes import NodeChangeDocument
+from ringwise.views.documents.reservations import ReservationChangeDocument, ReservationFields
+
+
+def node_change(
+    node: str, action: str, leaving: Sequence[str] = (), at: str | None = None
+) -> NodeChangeDocument:
+    kept = list(leaving)
+    return {"schema": "ringwise.io/node-change/v1", "node": node, "action": action, "leaving": kept, "at": at}
+
+
+def reservation_change(
+    action: str, name: str, one: ReservationFields | None = None
+) -> ReservationChangeDocument:
+    return {"schema": "ringwise.io/reservation-change/v1", "action": action, "name": name, "reservation": one}
