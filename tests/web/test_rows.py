@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.changes import Changes
 from ringwise.state.limits import RUNNING_JOBS, UsageLimit
 from ringwise.state.model import (
@@ -28,7 +30,8 @@ from ringwise.topology.switches import Server, make_topology
 from ringwise.views.cluster import shown_jobs
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
-from tests.builders.values import CHIP, gang, isolated, node, pod, report, seen
+from ringwise.wellknown import EXPECTED_DURATION
+from tests.builders.values import CHIP, SECOND, gang, isolated, node, pod, report, seen
 from tests.examples import examples
 from tests.lab.rig import Terminal, job, nodes, running
 from tests.scheduler.core.test_machine_properties import Stream
@@ -194,6 +197,21 @@ def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
     assert "16" in row["reason_message"]
     assert row["outcome"] == "pending"
     assert change["totals"]["waiting"] == 1
+
+
+def test_a_job_that_runs_has_its_user_and_its_end_in_its_row() -> None:
+    minute = 60 * SECOND
+    settings = replace(default_configuration().settings, user_label="team/user")
+    configuration = replace(default_configuration(), settings=settings)
+    described = {"annotations": {EXPECTED_DURATION: "90m"}, "labels": {"team/user": "eve"}}
+    scheduler = scheduler_told(node("n1"), gang("train", 1, 8, **described), configuration=configuration)
+    (waiting,) = rows_of(scheduler).jobs()
+    assert (waiting["user"], waiting["expected_end"]) == ("eve", None)
+    scheduler.handle(seen(pod("train-0", 8, group="train", on="n1", holds=range(8))), NOW + minute)
+    (row,) = rows_of(scheduler).jobs()
+    started = scheduler.view.jobs["default/train"].started
+    assert started is not None
+    assert (row["user"], row["expected_end"]) == ("eve", started + 90 * minute)
 
 
 def test_refused_jobs_are_counted_by_themselves_as_in_the_tables() -> None:

@@ -14,6 +14,7 @@ from ringwise.framework.amounts import lacking, plain
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED
+from ringwise.framework.users import user_of
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
@@ -144,6 +145,9 @@ class JobView:
     #: When it is expected to start, and the moment at which that is said; None: whenever.
     start: ExpectedStart | None = None
     now: int | None = None
+    user: str = ""
+    #: When it ends if it runs as long as it says and its queue allows.
+    end: int | None = None
 
     @property
     def key(self) -> str:
@@ -228,6 +232,8 @@ class JobView:
             "affected_by": _fault_texts(self.hurt),
             "moves": list(self.moves),
             "expected_start": None if self.start is None else expected_start_fields(self.start, self.now),
+            "user": self.user,
+            "expected_end": self.end if outcome == "placed" else None,
         }
 
     def document(self) -> JobFields:
@@ -309,6 +315,7 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
         view.hurt = hurt.of_pods(pod.uid for pod in view.pods)
         view.never = _never(objects, view)
         view.would_be_nodes = would_be_nodes(objects.view, view.pods)
+        _name_user_and_end(objects.view, view)
     found.sort(key=lambda view: view.created)
     return found
 
@@ -486,7 +493,18 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
         return None
     found.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
     found.would_be_nodes = would_be_nodes(view, pods)
+    _name_user_and_end(view, found)
     return found
+
+
+def _name_user_and_end(view: SchedulerView, found: JobView) -> None:
+    job = found.job
+    if job is None:
+        return
+    found.user = user_of(job, view.settings).name
+    lengths = [length for length in (job.expected, view.limits.longest(job)) if length is not None]
+    if job.started is not None and lengths:
+        found.end = job.started + min(lengths)
 
 
 def _vcjob_of_pods(view: SchedulerView, job: Job, pods: list[Pod]) -> VcJob | None:

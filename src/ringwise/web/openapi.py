@@ -25,7 +25,6 @@ from ringwise.views.documents.explain import HistoryDocument, WhyDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument
 from ringwise.views.documents.place import PlaceDocument
-from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.kinds import OPERATIONS
 
 _REFERENCE = "#/components/schemas/{name}"
@@ -61,7 +60,6 @@ DOCUMENTS: dict[str, Endpoint] = {
         for name, title, command, fields in (
             ("limits", "Limits", "limits", LimitsDocument),
             ("defrag-plan", "Possible moves", "defrag --plan", DefragPlanDocument),
-            ("topology", "Topology", "topology show", TopologyDocument),
             *((kind.plural, f"{kind.title}s", f"get {kind.plural}", kind.list_type) for kind in OPERATIONS),
         )
     },

@@ -145,7 +145,7 @@ def fill(lab: DashboardLab) -> None:
     for chip in ("node-40 3", "node-71 0", "node-90 5"):
         lab.terminal.ok(f"fault inject chip {chip}")
     lab.terminal.ok("cordon node-88")
-    lab.terminal.ok(f"isolate node-92 --lab {lab.folder} --reason 'replace a fan' --by me")
+    lab.terminal.ok(f"isolate node-92 --lab {lab.folder} --reason 'replace a fan'")
     lab.terminal.ok("drain node-85 --at 3h")
     lab.terminal.ok("reserve node-88 node-92 --for production --from 5h --to 29h --name nightly -y")
     lab.terminal.submit(
@@ -155,6 +155,28 @@ def fill(lab: DashboardLab) -> None:
     )
     lab.terminal.submit(job("llama-70b", 40, 8, queue="production"), job("later", 12, 8, queue="batch"))
     lab.terminal.ok("advance 5m")
+
+
+LARGE_OPTIONS = ("--nodes", "5000", "--leaf-size", "50")
+#: Pages of a lab of that size that have pictures, too.
+LARGE_PAGES = {"large-map": Page(("map",)), "large-problems": Page(("problems",))}
+
+
+def fill_large(lab: DashboardLab) -> None:
+    """A cluster that is nearly full, with faults of all kinds and jobs that have been pending for long."""
+    lab.terminal.submit(*(job(f"train-{at}", 8 << at % 5, 8) for at in range(230)))
+    lab.terminal.submit(*(job(f"odd-{at}", 1, 3) for at in range(12)))
+    lab.terminal.ok("advance 11m")
+    for at in range(12):
+        lab.terminal.ok(f"fault inject chip node-{at * 397} {at % 8}")
+    lab.terminal.ok("fault inject node node-77")
+    lab.terminal.ok("fault inject switch node-1234")
+    lab.terminal.ok("cordon node-2500")
+    lab.terminal.ok("advance 1m")
+
+
+#: Labs with their pages that have pictures.
+PICTURED = ((LAB_OPTIONS, fill, PAGES), (LARGE_OPTIONS, fill_large, LARGE_PAGES))
 
 
 def picture(page: str, ending: str) -> str:

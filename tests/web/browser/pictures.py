@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -17,57 +18,70 @@ from ringwise_bench.page import find_browser
 from tests.web.browser.layout import arrangement
 from tests.web.browser.pages import (
     ARRANGEMENTS,
-    LAB_OPTIONS,
     PAGES,
+    PICTURED,
     PICTURES,
     SIZES,
-    fill,
+    Page,
     picture,
     written_arrangements,
 )
-from tests.web.browser.rig import View, dashboard_lab
+from tests.web.browser.rig import DashboardLab, View, dashboard_lab
 from tests.web.browser.small_png import small_png
 
 #: Of a long page the beginning; what is behind a dialog is not of interest.
 _HEIGHT = "document.querySelector('dialog[open]') ? innerHeight : Math.min(1600, document.body.scrollHeight)"
+
+_NAME = "for (const name of document.querySelectorAll('.source bdi, footer bdi')) name.textContent = 'my lab'"
 
 
 def main() -> None:
     browser = find_browser()
     if browser is None:
         sys.exit("no Chromium is found")
-    chosen = {name: page for name, page in PAGES.items() if name in (sys.argv[1:] or PAGES)}
-    expected = [f"{name}{ending}" for ending in SIZES for name in PAGES]
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    asked = set(sys.argv[1:]) or {name for _, _, pages in PICTURED for name in pages}
+    expected = {picture(name, ending) for _, _, pages in PICTURED for name in pages for ending in SIZES}
     for old in PICTURES.glob("*.png"):
-        if old.stem not in expected:
+        if old.name not in expected:
             old.unlink()
     arrangements = written_arrangements()
-    with (
-        tempfile.TemporaryDirectory() as data,
-        dashboard_lab(Path(data) / "lab", *LAB_OPTIONS) as lab,
-        sync_playwright() as driver,
-    ):
-        fill(lab)
-        chromium = driver.chromium.launch(executable_path=str(browser))
-        desk = chromium.new_page()
-        for ending, (width, theme) in SIZES.items():
-            for name, page in chosen.items():
-                context = chromium.new_context(
-                    viewport={"width": width, "height": 800}, color_scheme=theme, reduced_motion="reduce"
-                )
-                view = page.open(View(context.new_page(), lab.url))
-                # The folder of the lab is another one each time.
-                view.page.evaluate("document.querySelector('.source bdi').textContent = 'my lab'")
-                arrangements[f"{name}{ending}"] = arrangement(view)
-                height = view.page.evaluate(_HEIGHT)
-                target = PICTURES / picture(name, ending)
-                clip = {"x": 0, "y": 0, "width": width, "height": height}
-                target.write_bytes(small_png(desk, view.page.screenshot(full_page=True, clip=clip)))
-                context.close()
-                print(target.name)
-        chromium.close()
-    made = {name: arrangements[name] for name in expected}
+    for options, fill, pages in PICTURED:
+        chosen = {name: page for name, page in pages.items() if name in asked}
+        if not chosen:
+            continue
+        with (
+            tempfile.TemporaryDirectory() as data,
+            dashboard_lab(Path(data) / "lab", *options) as lab,
+            sync_playwright() as driver,
+        ):
+            fill(lab)
+            chromium = driver.chromium.launch(executable_path=str(browser))
+            for ending, (width, theme) in SIZES.items():
+                for name, page in chosen.items():
+                    arranged = _take(chromium, lab, page, width, theme, PICTURES / picture(name, ending))
+                    if pages is PAGES:
+                        arrangements[f"{name}{ending}"] = arranged
+            chromium.close()
+    made = {f"{name}{ending}": arrangements[f"{name}{ending}"] for ending in SIZES for name in PAGES}
     ARRANGEMENTS.write_text(f"{json.dumps(made, indent=1)}\n")
+
+
+def _take(
+    chromium: Any, lab: DashboardLab, page: Page, width: int, theme: str, target: Path
+) -> list[list[str]]:
+    context = chromium.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=theme, reduced_motion="reduce"
+    )
+    view = page.open(View(context.new_page(), lab.url))
+    # The folder of the lab is another one each time.
+    view.page.evaluate(_NAME)
+    arranged = arrangement(view)
+    clip = {"x": 0, "y": 0, "width": width, "height": view.page.evaluate(_HEIGHT)}
+    target.write_bytes(small_png(context.new_page(), view.page.screenshot(full_page=True, clip=clip)))
+    context.close()
+    print(target.name)
+    return arranged
 
 
 if __name__ == "__main__":

@@ -193,7 +193,7 @@ def test_a_hostile_name_can_be_read(quiet_lab: DashboardLab, open_page: Opener, 
           const row = {
             id: 7, namespace: "ns", name, kind: "Pod", queue: "q", phase: "Running", outcome: "placed",
             pods: 1, running: 1, chips: 1, priority: 0, created: 0, reason_code: "", reason_message: "",
-            reason_source: "", affected_by: [], moves: [], expected_start: null,
+            reason_source: "", affected_by: [], moves: [], expected_start: null, user: "", expected_end: null,
           };
           store.apply({ sequence: store.sequence, time: store.time, jobs: [row] });
         }""",

@@ -158,7 +158,7 @@ def test_boards_can_be_grouped_where_there_are_several(call: Any) -> None:
     body = "return module.groupingsOf(argument)"
     node = {"switch": "s", "superpod": None, "rack": None}
     assert call("layout.js", body, [node | {"board": 0}, node | {"board": 0}]) == ["switch", "none"]
-    assert call("layout.js", body, [node | {"board": 0}, node | {"board": 1}]) == ["switch", "board", "none"]
+    assert call("layout.js", body, [node | {"board": 0}, node | {"board": 1}]) == ["board", "switch", "none"]
 
 
 def test_one_board_of_two_labels_has_two_names(call: Any) -> None:

@@ -31,12 +31,12 @@ def broken_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardLa
         lab.terminal.ok("drain node-6 --at 1m")
         lab.terminal.ok("advance 2m")
         lab.terminal.ok("cordon node-8")
-        lab.terminal.ok(f"isolate node-2 --lab {folder} --reason test --by me")
+        lab.terminal.ok(f"isolate node-2 --lab {folder} --reason test")
         lab.terminal.ok("fault inject node node-3")
         lab.terminal.ok("fault inject switch node-4")
         lab.terminal.ok("drain node-5 --at 90m")
         lab.terminal.ok("fault inject chip node-7 7")
-        lab.terminal.ok(f"isolate node-7 Ascend910-5 --lab {folder} --reason test --by me")
+        lab.terminal.ok(f"isolate node-7 Ascend910-5 --lab {folder} --reason test")
         lab.terminal.ok("advance 1s")
         yield lab
 
@@ -83,7 +83,7 @@ def test_faulty_and_isolated_chips_in_use_are_counted_everywhere(
     seats = {name.split("-")[0]: seat for name, seat in lab.terminal.seats().items()}
     wide, (small, (chip, _)) = seats["lab/wide"][0], seats["lab/small"]
     lab.terminal.ok(f"fault inject chip {wide} 3 --level PreSeparateNPU --code 80E01801")
-    lab.terminal.ok(f"isolate {small} Ascend910-{chip} --lab {lab.folder} --reason test --by me")
+    lab.terminal.ok(f"isolate {small} Ascend910-{chip} --lab {lab.folder} --reason test")
     lab.terminal.ok("fault inject chip node-3 7")
     lab.terminal.ok("advance 1s")
     view = open_page(lab.url).open("map").complete()

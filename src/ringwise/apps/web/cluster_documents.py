@@ -84,6 +84,5 @@ CLUSTER_DOCUMENTS: dict[str, Callable[[ViewAnswers], Mapping[str, Any]]] = {
     "limits": ViewAnswers.limits,
     "moves": ViewAnswers.moves,
     "defrag-plan": ViewAnswers.defrag_plan,
-    "topology": ViewAnswers.topology,
     **{kind.plural: _list(kind.plural) for kind in OPERATIONS},
 }

@@ -173,6 +173,16 @@ class JobRow(TypedDict):
         ExpectedStartFields | None,
         Meta(description="Null where it does not wait, is refused, or has not been estimated yet."),
     ]
+    user: Annotated[
+        str,
+        Meta(description="As admission recorded it, or as a label of the job says; empty: not known."),
+    ]
+    expected_end: Annotated[
+        Nanoseconds | None,
+        Meta(
+            description="When it ends by what it says and its queue allows; null: not known or not running."
+        ),
+    ]
 
 
 class JobFields(JobRow):

@@ -117,11 +117,11 @@ export function groupingsOf(nodes) {
     leaf ||= node.switch !== null;
     rack ||= node.rack !== null;
   }
-  const found = [];
+  // Of several boards, what a job can use depends on the board first.
+  const found = boards.size > 1 ? ["board"] : [];
   if (rack) found.push("rack");
   if (superpod) found.push("superpod");
   if (leaf) found.push("switch");
-  if (boards.size > 1) found.push("board");
   found.push("none");
   return found;
 }

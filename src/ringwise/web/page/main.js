@@ -209,16 +209,20 @@ function App() {
       <${ConnectionState} />
       <nav class="views" aria-label="Views">
         ${VIEWS.map(([key, title]) => html`<a key=${key} href=${link([key])} aria-current=${view === key ? "page" : undefined}>${title}</a>`)}
+        <label><span class="visually-hidden">View</span>
+          <select value=${view} onChange=${(/** @type {any} */ event) => void (location.hash = link([event.target.value]))}>
+            ${VIEWS.map(([key, title]) => html`<option key=${key} value=${key} selected=${key === view}>${title}</option>`)}
+          </select></label>
       </nav>
-      <${ThemeSwitch} />
     </header>
     <${Banner} />
     <${Totals} />
     <main>${loaded ? html`<${GuardedView} route=${route} />` : html`<p class="empty" role="status">Waiting for the state of the cluster.</p>`}</main>
     <footer>
-      <span>Ringwise ${source.version}${loaded ? `, ${count(store.nodes.size, "node")}` : ""}. Nothing on this page changes the cluster.</span>
+      <span>Ringwise ${source.version}${loaded ? html`, ${source.kind} <bdi>${source.name}</bdi>, ${count(store.nodes.size, "node")}` : ""}. Nothing on this page changes the cluster.</span>
       <a href="api/">API</a>
       <button type="button" class="plain" onClick=${showKeys}>Keys</button>
+      <${ThemeSwitch} />
     </footer>
     <${KeyList} />`;
 }

@@ -50,6 +50,8 @@
  * @property {string[]} affected_by the faults that hurt it now
  * @property {string[]} moves what plans of moves do for it or with it
  * @property {ExpectedStart | null} expected_start
+ * @property {string} user empty: not known
+ * @property {number | null} expected_end in nanoseconds since 1970; null: not known, or not running
  */
 
 /** When a waiting job starts; times in nanoseconds since 1970. @typedef {{kind: string, earliest: number | null, latest: number | null, guess: boolean, after: string[], why: string, text: string}} ExpectedStart */

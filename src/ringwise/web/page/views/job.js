@@ -1,11 +1,11 @@
 // The page of a job: why it waits and what would help, its pods, where it is, and its history.
 
 import { useDocument, useStore } from "../context.js";
-import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Problem, Section, Table, ViewHead } from "../elements.js";
+import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Problem, Section, Since, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
 import { link } from "../routes.js";
 import { jobState } from "../store.js";
-import { age, clock, count, encoded, known, number, ranges, rfc3339, span, startDetail, startText } from "../text.js";
+import { clock, count, encoded, known, number, ranges, span, startDetail, startText } from "../text.js";
 import { JobPicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").JobDocument} JobDocument */
@@ -38,7 +38,9 @@ export function JobView({ namespace, name }) {
           ["pods", `${number(job.running)} of ${number(job.pods)} running${document && document.minAvailable !== job.pods ? `, ${document.minAvailable} must start together` : ""}`],
           ["chips", number(job.chips)],
           ["priority", number(job.priority)],
-          ["created", html`<time datetime=${rfc3339(job.created)}>${clock(rfc3339(job.created))}</time> <span class="faint">${age(rfc3339(job.created), time)} ago</span>`],
+          ["user", job.user && html`<bdi>${job.user}</bdi>`],
+          ["created", html`<${Since} time=${job.created} />`],
+          ["expected end", job.expected_end !== null && html`<${Since} time=${job.expected_end} />`],
           ["hurt by", job.affected_by.length > 0 ? html`<ul>${job.affected_by.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
           ["board", document?.board],
           ["class", document?.class],
@@ -66,7 +68,7 @@ function Plans({ plans }) {
   return html`<${Section} title="Moves" note=${count(plans.length, "plan")}>
     <ul class="plans" aria-label="Moves">${plans.map((plan) => html`<li key=${`${plan.job} ${plan.time}`}>
       <${Badge} kind=${PLAN_STATES[plan.state] ?? "ended"}>${plan.state}<//>
-      ${" "}<time datetime=${rfc3339(plan.time)}>${clock(rfc3339(plan.time))}</time>${" "}
+      ${" "}<${Since} time=${plan.time} />${" "}
       ${plan.moved.map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)} for <${JobLinkByKey} job=${plan.job} />
       ${plan.state === "running" && html` <span class="faint">${number(plan.gone)} of ${count(plan.places.length, "pod")} gone</span>`}
       ${plan.why && html`: <bdi>${plan.why}</bdi>`}

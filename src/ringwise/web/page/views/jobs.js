@@ -1,11 +1,11 @@
 // All jobs, with a filter and why they wait.
 
 import { useStore } from "../context.js";
-import { Badge, JobBadge, JobLink, Search, Select, Table, ViewHead } from "../elements.js";
+import { Badge, JobBadge, JobLink, Search, Select, Since, Table, ViewHead } from "../elements.js";
 import { html, useMemo } from "../html.js";
 import { changeSettings } from "../routes.js";
 import { jobName, jobState } from "../store.js";
-import { age, count, number, rfc3339, startText } from "../text.js";
+import { count, number, startDetail, startText } from "../text.js";
 
 /** @typedef {import("../types.js").JobRow} JobRow */
 
@@ -21,11 +21,12 @@ export function JobsView({ settings }) {
   const found = [...jobs.values()].filter((job) => {
     if (state === "hurt" ? job.affected_by.length === 0 : state && jobState(job) !== state) return false;
     if (queue && job.queue !== queue) return false;
-    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason_code} ${job.reason_message} ${job.affected_by.join(" ")} ${job.moves.join(" ")}`.toLowerCase();
+    const all = `${jobName(job)} ${job.kind} ${job.user} ${job.queue} ${job.phase} ${job.reason_code} ${job.reason_message} ${job.affected_by.join(" ")} ${job.moves.join(" ")}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
   found.sort((a, b) => ORDER[jobState(a)] - ORDER[jobState(b)] || b.created - a.created || a.id - b.id);
-  const columns = useMemo(() => columnsAt(time), [time]);
+  const users = [...jobs.values()].some((job) => job.user);
+  const columns = useMemo(() => columnsAt(time, users), [time, users]);
   return html`
     <${ViewHead} title="Jobs" />
     <div class="toolbar">
@@ -39,18 +40,27 @@ export function JobsView({ settings }) {
       empty=${jobs.size ? "No job fits the filter." : "There are no jobs."} />`;
 }
 
-/** @param {string} now @returns {import("../elements.js").Column<JobRow>[]} */
-function columnsAt(now) {
+/** When it starts, or when it ends. @param {JobRow} job @param {string} now */
+function expected(job, now) {
+  if (job.expected_start) return html`<span title=${startDetail(job.expected_start)}>start ${startText(job.expected_start, now)}</span>`;
+  return job.expected_end !== null && html`end <${Since} time=${job.expected_end} />`;
+}
+
+/** @param {string} now @param {boolean} users whether some job has a user @returns {import("../elements.js").Column<JobRow>[]} */
+function columnsAt(now, users) {
+  /** @type {import("../elements.js").Column<JobRow>} */
+  const user = { title: "user", cell: (job) => job.user && html`<bdi>${job.user}</bdi>`, sort: (job) => job.user };
   return [
     { title: "job", kind: "named", cell: (job) => html`<${JobLink} namespace=${job.namespace} name=${job.name} />`, sort: jobName },
     { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.affected_by.length > 0 && html` <${Badge} kind="bad">hurt<//>`}${job.moves.length > 0 && html` <${Badge} kind="waiting">moves<//>`}`, sort: (job) => job.phase },
+    ...(users ? [user] : []),
     { title: "kind", cell: (job) => job.kind, sort: (job) => job.kind },
     { title: "queue", cell: (job) => html`<bdi>${job.queue}</bdi>`, sort: (job) => job.queue },
     { title: "pods", cell: (job) => `${number(job.running)} of ${number(job.pods)}`, sort: (job) => job.pods, kind: "number" },
     { title: "chips", cell: (job) => number(job.chips), sort: (job) => job.chips, kind: "number" },
     { title: "priority", cell: (job) => number(job.priority), sort: (job) => job.priority, kind: "number" },
-    { title: "age", cell: (job) => age(rfc3339(job.created), now), sort: (job) => -job.created, kind: "number" },
-    { title: "expected start", cell: (job) => job.expected_start && startText(job.expected_start, now), sort: (job) => job.expected_start?.earliest ?? Infinity },
+    { title: "created", cell: (job) => html`<${Since} time=${job.created} />`, sort: (job) => -job.created, kind: "number" },
+    { title: "expected", cell: (job) => expected(job, now), sort: (job) => job.expected_start?.earliest ?? job.expected_end ?? Infinity },
     {
       title: "reason",
       cell: (job) => job.reason_code && html`<span class="reason"><code>${job.reason_code}</code> <bdi>${job.reason_message}</bdi>

@@ -8,13 +8,13 @@ import { number } from "../text.js";
 
 /** @typedef {Record<string, any>} Fields */
 
-/** Tab -> its title, and its documents with those of their lists that are shown; without names all. */
-const TABS = /** @type {Record<string, {title: string, documents: [string, ...string[]][]}>} */ ({
-  reservations: { title: "Reservations", documents: [["reservations"]] },
-  isolations: { title: "Isolations", documents: [["topology", "isolations"]] },
-  limits: { title: "Limits", documents: [["limits"], ["usagelimits"]] },
-  moves: { title: "Moves", documents: [["moves"], ["defrag-plan"]] },
-  hypernodes: { title: "HyperNodes", documents: [["hypernodes"]] },
+/** Tab -> its title, and its documents. */
+const TABS = /** @type {Record<string, {title: string, documents: string[]}>} */ ({
+  reservations: { title: "Reservations", documents: ["reservations"] },
+  isolations: { title: "Isolations", documents: ["isolations"] },
+  limits: { title: "Limits", documents: ["limits", "usagelimits"] },
+  moves: { title: "Moves", documents: ["moves", "defrag-plan"] },
+  hypernodes: { title: "HyperNodes", documents: ["hypernodes"] },
 });
 /** Milliseconds between two questions: the answers are about the whole cluster. */
 const PAUSE = 5000;
@@ -36,15 +36,15 @@ export function OperationsView({ settings }) {
       <${Choice} label="Show" name="tab" options=${Object.fromEntries(Object.entries(TABS).map(([key, { title }]) => [key, title]))} value=${tab}
         onChange=${(/** @type {string} */ value) => changeSettings({ tab: value })} />
     </div>
-    ${TABS[tab].documents.map(([name, ...lists]) => html`<${Lists} key=${name} name=${name} lists=${lists} />`)}`;
+    ${TABS[tab].documents.map((name) => html`<${Lists} key=${name} name=${name} />`)}`;
 }
 
-/** The lists of a document: rows as tables, sentences as notes. @param {{name: string, lists: string[]}} props */
-function Lists({ name, lists }) {
+/** The lists of a document: rows as tables, sentences as notes. @param {{name: string}} props */
+function Lists({ name }) {
   const { sequence } = useStore();
   const { document, error } = /** @type {{document: Fields | null, error: any}} */ (useDocument(name, sequence, PAUSE));
   if (!document) return error ? html`<${Problem} error=${error} what="The document" />` : html`<p class="empty" role="status">Reading.</p>`;
-  const all = Object.entries(document).filter(([key, value]) => Array.isArray(value) && (!lists.length || lists.includes(key)));
+  const all = Object.entries(document).filter(([, value]) => Array.isArray(value));
   const sentences = all.flatMap(([, list]) => list.filter((/** @type {unknown} */ one) => typeof one === "string"));
   return html`
     <${Problem} error=${error} what="The document" />

@@ -32,6 +32,12 @@ function where(row) {
   return store.nodes.has(node) ? html`node <${NodeLink} name=${node} />` : html`<bdi>${row.where}</bdi>`;
 }
 
+/** Some reasons have no fix for all jobs: the page of a job has those that were tried. @param {ProblemFields} row */
+function whatToDo(row) {
+  if (row.fix || !row.jobs.length) return row.fix && html`<bdi>${row.fix}</bdi>`;
+  return html`see what would start <${JobLinkByKey} job=${row.jobs[0]} />`;
+}
+
 /** @type {import("../elements.js").Column<ProblemFields>[]} */
 const COLUMNS = [
   { title: "severity", cell: (row) => html`<${Badge} kind=${row.severity === "error" ? "bad" : "waiting"}>${row.severity}<//>`, sort: (row) => row.severity },
@@ -44,5 +50,5 @@ const COLUMNS = [
     sort: (row) => -(row.jobs.length + row.more_jobs),
   },
   { title: "since", cell: (row) => html`<${Since} time=${row.since} />`, sort: (row) => row.since ?? Infinity, kind: "number" },
-  { title: "what to do", kind: "wide", cell: (row) => html`<bdi>${row.fix}</bdi>` },
+  { title: "what to do", kind: "wide", cell: whatToDo },
 ];
