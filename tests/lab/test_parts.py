@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 from ringwise.apps.lab.lab import FleetSettings, LabSettings
-from tests.builders.objects import pod_spec, vcjob
+from tests.builders.objects import pod, pod_group, pod_spec, queue, vcjob
 from tests.lab.rig import Terminal, running
 from tests.place.asking import Plain
+from tests.place.part_cases import node_object, pod_object, report_object
 
 LAB = LabSettings(fleet=FleetSettings(1, "910-x8", soft=1, dynamic=1), speed=None)
 QUOTA = "huawei.com/scheduler.softShareDev."
@@ -98,3 +99,94 @@ def test_what_would_help_is_tried(tmp_path: Path) -> None:
         )
         terminal.submit(text(vnpu("odd", 3)))
         assert "with 2 instead of 3 cores" in terminal.ok("why odd")
+
+
+def test_doctor_names_capabilities_in_percent_and_static_vnpus_on_faulty_chips_V17_V18(
+    tmp_path: Path,
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, LAB):
+        wide = queue("shares", capability={"huawei.com/Ascend910": 800})
+        part = "huawei.com/Ascend310P-2c"
+        static = node_object({"name": "static", "labels": {}, "capacities": {part: 4}, "pods": []}, None)
+        lists = {
+            "huawei.com/Ascend310P": "Ascend310P-1",
+            "huawei.com/Ascend310P-Unhealthy": "Ascend310P-0",
+        }
+        report = report_object({"name": "static", "device_info": lists, "pods": []}, None)
+        real = {"huawei.com/AscendReal": "Ascend310P-2c-100-0"}
+        old = pod_object(
+            "old", "old", {part: "1"}, annotations=real, labels={}, node="static", phase="Running"
+        )
+        terminal.submit(*map(text, (wide, static, report, old)))
+        terminal.ok("advance 1s")
+        found = {one["code"]: one for one in json.loads(terminal.run("doctor -o json").stdout)["findings"]}
+        assert "divide a capability in percent by 100" in found["queue-capability-above-cluster"]["fix"]
+        assert "vcjob/old has a static vNPU of a faulty chip" in str(found["static-vnpu-on-faulty-chip"])
+
+
+#: Two of Huawei's samples, and the pods and PodGroup that its operator makes of a third.
+SAMPLES = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: infer, namespace: vcjob, labels: {ring-controller.atlas: ascend-310P}}
+spec:
+  minAvailable: 1
+  schedulerName: volcano
+  queue: default
+  tasks:
+  - name: task
+    replicas: 1
+    template:
+      metadata:
+        labels: {app: infer, ring-controller.atlas: ascend-310P, vnpu-dvpp: "null", vnpu-level: low}
+      spec:
+        containers:
+        - {name: c, image: i, resources: {limits: {huawei.com/npu-core: 1}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve, namespace: vcjob}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata:
+      labels:
+        app: serve
+        ring-controller.atlas: ascend-310P
+        fault-scheduling: grace
+        vnpu-dvpp: "null"
+        vnpu-level: low
+    spec:
+      schedulerName: volcano
+      containers:
+      - {name: c, image: i, resources: {limits: {huawei.com/npu-core: 1}}}
+"""
+
+
+def operator_pod(name: str) -> Plain:
+    values = {"aicoreQuota": "50", "hbmQuota": "2048", "policy": "fixed-share"}
+    return pod(
+        name,
+        pod_spec(50, selector={"accelerator-type": "module-910b-8"}),
+        group="acjob",
+        labels={
+            "training.kubeflow.org/job-name": "acjob",
+            **{QUOTA + key: value for key, value in values.items()},
+        },
+        annotations=POLICY,
+    )
+
+
+def test_the_samples_run(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, LAB):
+        terminal.submit(SAMPLES)
+        made = [pod_group("acjob", 2), operator_pod("acjob-master-0"), operator_pod("acjob-worker-0")]
+        terminal.submit(*map(text, made))
+        terminal.ok("advance 30s")
+        pods = terminal.json("get pods")["pods"]
+        assert {one["phase"] for one in pods} == {"Running"}
+        assert [one["node"] for one in pods if one["name"].startswith("acjob")] == ["node-1"] * 2
+        assert len(pods) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 
 import pytest
@@ -13,7 +14,8 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod, Evict
 from ringwise.messages.events import Decide
 from ringwise.state.allocation_modes import NO_CHIPS
-from ringwise.state.model import Isolation, PriorityClass
+from ringwise.state.chip_fractions import chips_used
+from ringwise.state.model import Isolation, Node, PriorityClass
 from ringwise.state.part_requests import with_part
 from tests.builders import values
 from tests.builders.values import SECOND, isolated, seen
@@ -102,6 +104,17 @@ def test_whole_chips_V2_V3(case: Plain) -> None:
             assert closed.code == code(case["expect"]["refused"][one["name"]])
 
 
+def chips_on_its_node(one: Plain) -> Fraction:
+    """What a pod counts in chip-hours and views."""
+    kind = f"Ascend310P-{one['cores_per_chip']}" if "cores_per_chip" in one else ""
+    node = Node(name="n1", labels={"servertype": kind})
+    labels = {"huawei.com/scheduler.softShareDev.hbmQuota": str(one.get("memory", 0))}
+    policy = {"huawei.com/schedule_policy": "chip1-softShareDev"} if one["way"] == "soft" else {}
+    pod = values.pod("p", one["count"], resource=one["resource"], labels=labels, annotations=policy)
+    mode = NO_CHIPS._replace(chip_memory=one.get("chip_memory", 0))
+    return Fraction(chips_used(with_part(pod, {}, {}, 0).cls, node, mode))
+
+
 @pytest.mark.parametrize("case", of_kind("account"), ids=named)
 def test_queues_count_chips_V18(case: Plain) -> None:
     total: Amounts = {}
@@ -111,6 +124,7 @@ def test_queues_count_chips_V18(case: Plain) -> None:
         pod = values.pod(f"p{at}", one["count"], resource=one["resource"], labels=labels, annotations=policy)
         add(total, amounts_of(with_part(pod, {}, {}, case.get("smallest_chip_memory", 0)).cls))
     assert plain(total) == case["expect"]["queue"]
+    assert sum(map(chips_on_its_node, case["pods"])) == Fraction(*case["expect"]["chips"])
     if "within" in case["expect"]:
         assert (not lacking(total, {}, case["capability"])) == case["expect"]["within"]
     if "cluster" in case["expect"]:

@@ -123,6 +123,9 @@ class DrillCluster(_Part, frozen=True):
     board: str = "910-x8"
     leaf_size: Nodes | None = None
     superpod_size: Nodes | None = msgspec.field(default=None, name="superPodSize")
+    #: Nodes with soft shares, and with dynamic vNPUs, besides.
+    soft: Number = 0
+    dynamic: Number = 0
     #: How device plugins bring chips into containers; None: no plugins run.
     device_plugin: Literal["plain", "ascend-docker", "cdi"] | None = None
 

@@ -111,7 +111,9 @@ def run_drill(drill: Drill, play: Play = lambda live, action, words: None) -> Dr
 
 def _lab_settings(drill: Drill) -> LabSettings:
     wanted = drill.cluster
-    fleet = FleetSettings(wanted.nodes, wanted.board, wanted.leaf_size, wanted.superpod_size)
+    fleet = FleetSettings(
+        wanted.nodes, wanted.board, wanted.leaf_size, wanted.superpod_size, wanted.soft, wanted.dynamic
+    )
     return LabSettings(
         fleet=fleet,
         configuration=(_configuration(drill), "settings") if drill.settings else None,

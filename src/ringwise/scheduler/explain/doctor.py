@@ -24,10 +24,13 @@ from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.job_states import pods_not_created
 from ringwise.scheduler.node_faults import NODE, NOT_READY, SWITCH, node_faults
+from ringwise.scheduler.node_states import offered
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.hyper_nodes import ProblemKind
+from ringwise.state.model import SOFT, STATIC
+from ringwise.state.part_requests import mounted_part
 from ringwise.topology.nearest import nearest
-from ringwise.topology.policy import PolicyFacts, is_part_of_a_chip, select_board
+from ringwise.topology.policy import PolicyFacts, is_chip_resource, is_part_of_a_chip, select_board
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     FAULT_SCHEDULING,
@@ -122,6 +125,7 @@ def diagnose(
         _superpods,
         _racks,
         _hyper_nodes,
+        _static_vnpus,
         _queues,
         _limits,
         _jobs,
@@ -496,6 +500,29 @@ def _limits(view: SchedulerView) -> Iterator[Finding]:
         yield Finding(WARNING, "limit-without-effect", note.where, note.what, note.fix)
 
 
+def _static_vnpus(view: SchedulerView) -> Iterator[Finding]:
+    """V17: pods with static vNPUs on faulty chips, which are not rescheduled."""
+    state = view.cluster
+    for number, mode in sorted(state.modes.items()):
+        if mode.mode != STATIC:
+            continue
+        faulty = 0
+        for _, fleet in offered(state, number):
+            faulty |= fleet.broken(number)
+        for uid in state.pods_on[number] if faulty else ():
+            pod = state.pods[uid].pod
+            part = pod.cls.part
+            chips = mounted_part(pod).chips if part is not None and part.mode == STATIC and pod.live else ()
+            if any(faulty >> chip & 1 for chip in chips):
+                yield Finding(
+                    WARNING,
+                    "static-vnpu-on-faulty-chip",
+                    f"node {state.names[number]}",
+                    f"pod {pod.key} has a static vNPU of a faulty chip ({', '.join(map(str, chips))})",
+                    f"delete {pod.key}: pods with static vNPUs are not rescheduled",
+                )
+
+
 def _queues(view: SchedulerView) -> Iterator[Finding]:
     queues, total = view.queues, view.capacity()
     promised: dict[str, int] = {}
@@ -528,12 +555,17 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
                 )
         for name, most in queue.capability.items():
             if name in total and most > total[name]:
+                shared = is_chip_resource(name) and any(
+                    one.mode == SOFT for one in view.cluster.modes.values()
+                )
                 yield Finding(
-                    NOTE,
+                    WARNING if shared else NOTE,
                     "queue-capability-above-cluster",
                     where,
                     f"may use {most} of {name} and the cluster has {total[name]}",
-                    "nothing to do unless nodes are missing",
+                    "queues count soft shares in chips: divide a capability in percent by 100"
+                    if shared
+                    else "nothing to do unless nodes are missing",
                 )
     for name, amount in sorted(promised.items()):
         if amount > total.get(name, 0):
