@@ -32,7 +32,20 @@ WRONG = (
 )
 #: Details that are names or lists.
 NAMES = frozenset(
-    {"best", "board", "job", "job_class", "key", "listing", "node", "origin", "pod", "queue", "resource"}
+    {
+        "best",
+        "board",
+        "family",
+        "job",
+        "job_class",
+        "key",
+        "listing",
+        "node",
+        "origin",
+        "pod",
+        "queue",
+        "resource",
+    }
     | {"resources", "ring", "switch", "task", "taint", "what", "wanted"}
 )
 

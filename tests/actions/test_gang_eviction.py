@@ -529,7 +529,7 @@ def test_victims_are_warned_and_what_they_lose_counts_as_preempted() -> None:
     assert warned.annotations[EVICTED].endswith(" preempt for default/taker")
     view = rig.machine.view
     told = explain(view, view.jobs["default/taker"], rig.now).sentence
-    assert told.startswith("1 pod is evicted for it (gangpreempt); what it needs on n1 is reserved for it")
+    assert told.startswith("1 pod is being evicted for it (gangpreempt); nodes reserved: n1")
     assert told.endswith("default/a loses 8 chips and 4 chip-hours")
 
 
@@ -591,7 +591,7 @@ def test_a_job_waits_for_the_pods_that_are_evicted_for_it_and_for_no_others() ->
     for name in ("first", "second"):
         reason = rig.machine.view.jobs[f"default/{name}"].reason
         assert reason is not None
-        assert reason.message.startswith("1 pod is evicted for it (gangpreempt)")
+        assert reason.message.startswith("1 pod is being evicted for it (gangpreempt)")
 
 
 def test_two_jobs_that_may_reclaim_from_each_other_do_so_in_turns() -> None:

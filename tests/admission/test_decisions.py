@@ -142,20 +142,20 @@ def test_ignored_arguments_of_job_plugins_are_warnings() -> None:
 REFUSED = [
     (
         vcjob(3),
-        "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
+        "a pod requests 3 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
     ),
     (
         vcjob(4, replicas=2),
-        "2 pods ask for 4 chips each; on 910-x8 each pod of a multi-pod job must ask for 8",
+        "2 pods request 4 chips each; on 910-x8 each pod of a multi-pod job must request 8",
     ),
     (
         vcjob(8, queue="defualt"),
-        "unable to find job queue: there is no queue defualt; known are closed, default; did you mean "
+        'unable to find job queue: queue "defualt" not found; existing queues: closed, default; did you mean '
         "default?",
     ),
     (
         vcjob(8, queue="closed"),
-        "can only submit job to queue with state `Open`: queue closed is Closed and takes no jobs",
+        "can only submit job to queue with state `Open`: queue closed is Closed and does not accept jobs",
     ),
     (
         vcjob(8, minAvailable=2),
@@ -164,7 +164,7 @@ REFUSED = [
     ),
     (
         vcjob(8, metadata={"annotations": {"sp-block": "16"}}),
-        "the job's one pod asks for 8 chips and sp-block is 16; in a one-pod job they must be equal",
+        "the only pod of the job requests 8 chips and sp-block is 16; they must be equal",
     ),
     (
         vcjob(8, minAvailable=-1),
@@ -172,15 +172,15 @@ REFUSED = [
     ),
     (
         pod(1, container(1, "second")),
-        "2 containers of pod pod request chips; only one may",
+        "2 containers of pod pod request chips; only one container of a pod can",
     ),
     (
         pod(17, annotations=IN_GROUP),
-        "a pod asks for 17 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
+        "a pod requests 17 chips; 910-x8 allows 1, 2, 4, 8 per pod in a job of 1 pod",
     ),
     (
         group("nobody"),
-        "unable to find queue: there is no queue nobody; known are closed, default",
+        'unable to find queue: queue "nobody" not found; existing queues: closed, default',
     ),
 ]
 

@@ -210,10 +210,10 @@ JOBS = [
         "the cpu request isn't  an integer in spec.task[0]",
         "container main",
     ),
-    (vcjob(8, queue="nowhere"), "unable to find job queue", "there is no queue nowhere"),
+    (vcjob(8, queue="nowhere"), "unable to find job queue", 'queue "nowhere" not found'),
     (vcjob(8, queue="closed"), "can only submit job to queue with state `Open`", "queue closed is Closed"),
     (vcjob(8, queue="root"), "can not submit job to root queue", "queues"),
-    (vcjob(8, queue="dept"), "can only submit job to leaf queue", "queue dept has the queues team below"),
+    (vcjob(8, queue="dept"), "can only submit job to leaf queue", "queue dept has child queues (team)"),
 ]
 JDB = "volcano.sh/jdb-min-available"
 PODS = [
@@ -232,7 +232,7 @@ PODS = [
         "not allow configure multiple annotations",
         "only one of",
     ),
-    (group("nowhere"), "unable to find queue", "there is no queue nowhere"),
+    (group("nowhere"), "unable to find queue", 'queue "nowhere" not found'),
     (group("closed"), "can only submit PodGroup to queue with state `Open`", "queue closed is Closed"),
     (
         {**group(), "spec": {"minMember": 1, "networkTopology": tiers()}},

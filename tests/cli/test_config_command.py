@@ -143,7 +143,15 @@ def test_the_version_names_the_commit_of_the_build(tmp_path: Path, monkeypatch: 
 
 def test_advanced_options_are_listed_in_one_place() -> None:
     listed = CliRunner().invoke(cli, ["options"]).stdout
-    helped = CliRunner().invoke(cli, ["get", "--help"]).stdout
-    for option in ("--now", "--board-file", "--keep-going", "--config"):
+    helped = CliRunner().invoke(cli, ["describe", "--help"]).stdout
+    for option in (
+        "--now",
+        "--board-file",
+        "--keep-going",
+        "--config",
+        "--context",
+        "--namespace",
+        "--output",
+    ):
         assert (option in listed, option in helped) == (True, False)
     assert "ringwise options" in helped

@@ -124,7 +124,7 @@ def test_the_table_of_commands_has_their_own_help() -> None:
             assert command is not None
             assert command.name == name
             own[name] = command.get_short_help_str(limit=1000)
-        assert {name: entry.help for name, entry in group.entries.items()} == own
+        assert {name: f"{entry.help}." for name, entry in group.entries.items()} == own
 
 
 def test_help_lists_every_command_with_its_help() -> None:

@@ -198,5 +198,5 @@ def test_a_long_line_about_the_queue_keeps_its_empty_line_and_is_not_indented() 
     }
     stream = io.StringIO()
     _print_queue(Console(file=stream, width=60), answer)
-    assert stream.getvalue().startswith("\nqueue default: 9 of 9 waiting, behind team/job-0,")
+    assert stream.getvalue().startswith("\nqueue default: 9 of 9 pending, behind team/job-0,")
     assert "\n  team/job-" in stream.getvalue()

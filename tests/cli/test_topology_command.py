@@ -32,13 +32,13 @@ def test_import_writes_the_config_map(tmp_path: Path) -> None:
 def test_import_says_what_is_wrong(tmp_path: Path) -> None:
     ran = CliRunner().invoke(topology, ["import", "-"], input="s,a\nt,a\nt,b\n")
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == "stdin: server a is listed under switch s and again under t; only the first counts\n"
+    assert ran.stderr == "stdin: server a is listed under switches s and t; the first one is used\n"
     missing = str(tmp_path / "nothing.csv")
     ran = CliRunner().invoke(topology, ["import", missing])
     assert (ran.exit_code, ran.stderr) == (2, f"{missing}: cannot be read: no such file or directory\n")
     ran = CliRunner().invoke(topology, ["import", "-", "--leaf-size", "1"], input="s,a\ns,b\n")
     assert ran.exit_code == 2
-    assert "lists 2 servers, but tor_count is 1" in ran.stderr
+    assert "lists 2 servers, more than tor_count (1)" in ran.stderr
 
 
 def test_drawing() -> None:

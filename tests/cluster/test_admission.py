@@ -270,7 +270,7 @@ def test_objects_that_refer_to_each_other_are_applied_and_deleted_at_once(
             "duplicate event PodFailed: the job has 2 policies for it",
         ),
         ({"volumes": [{"mountPath": "/data"}]}, "either VolumeClaim or VolumeClaimName must be specified"),
-        ({"queue": "root"}, "can not submit job to root queue: queue root has the queues"),
+        ({"queue": "root"}, "can not submit job to root queue: queue root has child queues"),
     ],
 )
 def test_what_volcano_refuses_is_refused(

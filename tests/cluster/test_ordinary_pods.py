@@ -58,7 +58,7 @@ def test_a_gang_of_a_stateful_set_waits_for_its_pods(cluster: Cluster) -> None:
     cluster.wait(lambda: written(cluster.pods("gang"), GROUP) == {gang.group_name}, "both have a group")
     cluster.wait(
         lambda: (
-            "2 pods of gang can take part; 3 must start together"
+            "2 of 3 required pods of gang are valid (minAvailable)"
             in (cluster.condition("gang") or {}).get("message", "")
         ),
         "it says why it waits",

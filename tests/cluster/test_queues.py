@@ -88,7 +88,7 @@ def test_commands_open_and_close_queues_with_those_below(cluster: Cluster) -> No
     )
     cluster.apply([in_queue("team", vcjob("runs", 1, 8)), in_queue("dept", vcjob("parent", 1, 1))])
     cluster.wait_running("runs", 1)
-    words = "queue dept has the queues own, team below it"
+    words = "queue dept has child queues (own, team)"
     cluster.wait(
         lambda: words in (cluster.condition("parent") or {}).get("message", ""), "a job in a parent waits"
     )

@@ -61,7 +61,7 @@ def test_a_job_that_does_not_wait_for_holes_has_a_reason(tmp_path: Path) -> None
         terminal.submit(job("runs", 1, 8))
         terminal.ok("advance 1m")
         assert terminal.ok("defrag --plan") == "no job waits for holes: no moves would start one\n"
-        assert "it does not wait for chips" in terminal.ok("defrag --plan --for runs")
+        assert "the job is not waiting for chips" in terminal.ok("defrag --plan --for runs")
 
 
 def test_a_plan_is_a_question_that_is_answered_aside() -> None:

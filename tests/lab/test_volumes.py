@@ -84,7 +84,7 @@ def test_a_provisioner_that_runs_nowhere_hangs_with_a_reason_and_nobody_else_wai
     for expected in (row, terminal.json("describe job slow"), terminal.json("why slow")):
         assert expected["expected_start"]["text"] == told
     assert "lab/slow-volume-0" in " ".join(shown.split())
-    assert "what helps" in shown
+    assert "Fixes" in shown
     # The chips are free for others when its time is over.
     terminal.submit(job("next", 1, 8))
     assert phase(terminal, "next") == "Pending"
@@ -118,8 +118,8 @@ def test_a_volume_is_made_where_its_driver_has_room(terminal: Terminal) -> None:
     assert phase(terminal, "train") == "Running"
     assert terminal.seats()["lab/train-worker-0"][0] == "node-2"
     why = " ".join(terminal.ok("why big").split())
-    assert "asks for 30 GiB of the StorageClass lab, and its driver has room for 20 GiB at most" in why
-    assert "free or add storage of the StorageClass lab" in why
+    assert "requests 30 GiB of StorageClass lab; largest capacity: 20 GiB" in why
+    assert "free or add storage of StorageClass lab" in why
     terminal.submit(text(storage_capacity("room-0", "lab", "30Gi", "node-0")))
     assert phase(terminal, "big") == "Running"
 

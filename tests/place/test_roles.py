@@ -88,7 +88,7 @@ def test_the_reason_names_the_role_that_lacks_nodes_S13() -> None:
     reason = job_of(ask([*objects, job], V2, scores=False), "J")["reason"]
     assert reason["code"] == "pods-need-different-nodes"
     assert reason["message"] == (
-        "4 pods need a node each and 3 can have one: of 5 free nodes under leaf switches "
+        "4 pods need different nodes; 3 can have one: of 5 free nodes under leaf switches "
         "ps (2 pods) can take 1, worker (2 pods) can take 4"
     )
     assert any(fix.endswith("old ended") for fix in reason["fixes"])
@@ -96,7 +96,7 @@ def test_the_reason_names_the_role_that_lacks_nodes_S13() -> None:
     padding = roles(("ps", 1, B), ("worker", 2, A), labels=MODEL)
     reason = job_of(ask([*leaves("aa", "ab", "ab"), padding], V2, scores=False), "J")["reason"]
     assert reason["code"] == "one-switch-too-small"
-    assert "needs 3 free nodes under one switch; the best, t0, has 2" in reason["message"]
+    assert "needs 3 free nodes under one leaf switch; the best, t0, has 2" in reason["message"]
     assert "ps (1 pod) can take 2" in reason["message"]
 
 

@@ -61,8 +61,10 @@ def test_exempt_pods_need_no_chips_N2() -> None:
 def test_the_total_that_the_job_states_is_checked_N2() -> None:
     odd = check_requests(shipped_boards()["a3-x16"], [2, 2], total=3)
     assert odd is not None
-    assert odd.message == "the job asks for 3 chips in all; on a3-x16 that must be 1 or a multiple of 2"
-    assert odd.fixes == ("ask for 2 chips in all", "ask for 4 chips in all")
+    assert odd.message == (
+        "the job requests 3 chips in total; on a3-x16 the total must be 1 or a multiple of 2"
+    )
+    assert odd.fixes == ("request 2 chips in total", "request 4 chips in total")
     large = check_requests(shipped_boards()["mesh4-x8"], [8, 8], total=18)
     assert large is not None
     assert large.code == "average-too-large"

@@ -391,8 +391,8 @@ def test_a_volume_is_made_only_where_the_driver_has_room_for_it() -> None:
         reason.message if (reason := verdict(lab, session, "new-0", number)) else "" for number in (1, 2)
     ]
     assert messages == [
-        f"the claim default/data asks for 2 GiB of the StorageClass fast, and its driver has room for {size} "
-        f"at most for {node} (CSIStorageCapacity)"
+        f"the claim default/data requests 2 GiB of StorageClass fast; the largest capacity "
+        f"for {node} is {size} (CSIStorageCapacity)"
         for size, node in (("1 GiB", "n2"), ("0", "n3"))
     ]
     rules = session.claim_rules
@@ -409,8 +409,8 @@ def test_a_claim_for_which_no_node_has_room_is_named() -> None:
     reason = lab.session("predicates").claim_refusal(lab.pod("new-0"))
     assert reason is not None
     assert reason.message == (
-        "the claim default/data of pod new-0 asks for 5 GiB of the StorageClass fast, and its driver has "
-        "room for 4 GiB at most (CSIStorageCapacity)"
+        "claim default/data of new-0 requests 5 GiB of StorageClass fast; "
+        "largest capacity: 4 GiB (CSIStorageCapacity)"
     )
 
 

@@ -20,17 +20,17 @@ def gated(name: str, group: str | None = None) -> dict[str, object]:
         (
             [gated("alone")],
             "alone",
-            "1 pod is gated (schedulingGates); the job starts with 1 pod, and 0 are not gated",
+            "1 pod is gated (schedulingGates); 0 of 1 required pod are ready",
         ),
         (
             [pod_group("gang", 2), gated("a", "gang"), pod("b", pod_spec(1), group="gang")],
             "gang",
-            "1 pod is gated (schedulingGates); the job starts with 2 pods, and 1 is not gated",
+            "1 pod is gated (schedulingGates); 1 of 2 required pods is ready",
         ),
         (
             [pod_group("gang", 2), gated("a", "gang"), gated("b", "gang")],
             "gang",
-            "2 pods are gated (schedulingGates); the job starts with 2 pods, and 0 are not gated",
+            "2 pods are gated (schedulingGates); 0 of 2 required pods are ready",
         ),
     ],
 )

@@ -43,7 +43,7 @@ def test_a_node_that_reports_no_superpod_is_in_none_P6(said: int | str) -> None:
     superpods = build_superpods([("node-1", said, 0), ("node-2", 0, 0)], 48)
     assert dict(superpods.nodes_of) == {0: ("node-2",)}
     problem = superpods.node_problems["node-1"]
-    assert problem.message == f"node node-1 is in no SuperPoD, as it reports itself (id {said})"
+    assert problem.message == f"node node-1 reports that it is not in a SuperPoD (ID {said})"
     assert problem.code == "not-in-superpod"
 
 
@@ -53,14 +53,14 @@ def test_an_invalid_id_is_reported_and_not_guessed_P6(said: int | str) -> None:
     assert dict(superpods.nodes_of) == {0: ("node-2",)}
     assert list(superpods.node_problems) == ["node-1"]
     problem = superpods.node_problems["node-1"]
-    assert problem.message == f"node node-1 has SuperPoD id {said}; allowed are the numbers 0 to 2147483647"
+    assert problem.message == f"node node-1: invalid SuperPoD ID {said}: must be 0 to 2147483647"
     assert problem.fixes
 
 
 def test_a_missing_id_is_not_superpod_zero_P6() -> None:
     superpods = build_superpods([("node-1", None, 0)], 48)
     assert not superpods.nodes_of
-    assert superpods.problems[0].message == "node node-1 has no SuperPoD id"
+    assert superpods.problems[0].message == "node node-1 does not have a SuperPoD ID"
 
 
 def test_an_id_written_as_text_is_the_number() -> None:

@@ -81,7 +81,7 @@ def test_servers_that_are_no_nodes_are_skipped_and_reported_S10() -> None:
     assert resolved.server_of["node-b"].index == 1
     assert (resolved.switch_name("node-c"), resolved.switch_name("node-x")) == ("t", None)
     assert [problem.message for problem in resolved.problems] == [
-        "cm: 1 of 3 servers is no node of the cluster: a"
+        "cm: 1 of 3 servers is not a node of the cluster: a"
     ]
 
 

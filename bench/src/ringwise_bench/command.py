@@ -43,19 +43,20 @@ BENCHES = (
 @click.option(
     "--compare",
     type=click.Choice(["kube-scheduler"]),
-    help="With `api`: the same work by another scheduler in the same run.",
+    help="With `api`: also run the same work with another scheduler.",
 )
 @click.option(
     "--traces",
     type=click.Path(path_type=Path, exists=True),
     multiple=True,
-    help="With `simulate`: a trace, or a folder with traces, instead of a job mix; may be repeated.",
+    help="With `simulate`: a trace, or a directory with traces, instead of a job mix; can be repeated.",
 )
 @click.option(
     "--only",
     multiple=True,
     metavar="NAME",
-    help="With `simulate`: only traces with such names (`itp/cluster0*`), or `growth`; may be repeated.",
+    help="With `simulate`: only traces that match this pattern (`itp/cluster0*`), or `growth`; can be "
+    "repeated.",
 )
 @click.option("--days", type=click.IntRange(1), help="With `simulate`: only the first days of each trace.")
 def bench(
@@ -67,7 +68,7 @@ def bench(
     only: tuple[str, ...],
     days: int | None,
 ) -> None:
-    """Run a benchmark; exit code 1 when a goal does not hold.
+    """Run a benchmark.
 
     `simulate` prints each trace when it has ended. Ctrl-C prints what is known until then, with exit code
     130.

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ringwise import __version__
-from ringwise.cli.advanced import EPILOG, OPTIONS, AdvancedOption
+from ringwise.cli.advanced import end_of_help
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+
+PLUGIN = "kubectl-ringwise"
+#: Commands, by identity, whose help has its examples.
+_WITH_EXAMPLES: set[int] = set()
 
 #: Modules of commands that change something.
 _CHANGING = ("ringwise.cli.change.",)
@@ -40,10 +44,12 @@ class LazyGroup(click.Group):
         self,
         *args: Any,
         sections: Mapping[str, Mapping[str, CommandEntry]],
+        path: tuple[str, ...] = (),
         **options: Any,
     ) -> None:
-        """`sections`: heading of the help page -> its commands."""
+        """`sections`: heading of the help page -> its commands; `path`: the commands before this one."""
         super().__init__(*args, **options)
+        self.path = path
         self.sections = sections
         self.entries = {name: entry for entries in sections.values() for name, entry in entries.items()}
 
@@ -64,9 +70,20 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         command = getattr(import_module(entry.module), entry.attribute)
         assert isinstance(command, click.Command)
-        if cmd_name != OPTIONS and any(isinstance(option, AdvancedOption) for option in command.params):
-            command.epilog = EPILOG
+        self._add_examples(ctx, command, (*self.path, cmd_name))
         return command
+
+    def _add_examples(self, ctx: click.Context, command: click.Command, path: tuple[str, ...]) -> None:
+        from ringwise.cli.examples import EXAMPLES
+
+        if id(command) in _WITH_EXAMPLES:
+            return
+        _WITH_EXAMPLES.add(id(command))
+        program = "kubectl ringwise" if ctx.find_root().info_name == PLUGIN else "ringwise"
+        command.epilog = end_of_help(command, program, EXAMPLES.get(" ".join(path), ()))
+        if isinstance(command, click.Group) and not isinstance(command, LazyGroup):
+            for name, below in command.commands.items():
+                self._add_examples(ctx, below, (*path, name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -104,266 +121,268 @@ COMPONENTS = {
     "scheduler": CommandEntry(
         "ringwise.cli.run.components",
         "scheduler",
-        "Run the scheduler on a Kubernetes cluster.",
+        "Run the scheduler on a Kubernetes cluster",
     ),
     "controller": CommandEntry(
         "ringwise.cli.run.components",
         "controller",
-        "Run the vcjob controller on a Kubernetes cluster.",
+        "Run the vcjob controller on a Kubernetes cluster",
     ),
     "admission": CommandEntry(
         "ringwise.cli.run.components",
         "admission_command",
-        "Reject impossible jobs when they are created, with the reason and suggested fixes.",
+        "Run the webhook that rejects jobs that can never run",
     ),
     "device-plugin": CommandEntry(
         "ringwise.cli.run.device_plugin",
         "device_plugin",
-        "Give the chips of this node to containers, as the scheduler decided, and report their health.",
+        "Run the kubelet device plugin on this node",
     ),
 }
 DEVICE_PLUGIN = {
     "check": CommandEntry(
         "ringwise.cli.run.hardware_check",
         "check_command",
-        "Check the NPUs of this node: chips, faults, network ports, memory and board profile.",
+        "Check the NPUs of this node",
     ),
 }
 SECTIONS = {
-    "Ask a cluster, a lab or files": {
+    "Inspect": {
         "why": CommandEntry(
             "ringwise.cli.query.explain",
             "why_command",
-            "Explain why JOB waits or where it runs, and what would change that.",
+            "Explain why a job is pending, or why it runs where it runs",
         ),
         "get": CommandEntry(
             "ringwise.cli.query.objects",
             "get_command",
-            "List jobs, nodes, queues, pods or other objects.",
+            "List jobs, nodes, queues, pods and other objects",
         ),
         "describe": CommandEntry(
             "ringwise.cli.query.objects",
             "describe_command",
-            "Show all fields of one object.",
+            "Show details of one object",
         ),
         "top": CommandEntry(
             "ringwise.cli.query.top",
             "top_command",
-            "Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.",
+            "Show chips, queues and pending jobs until Ctrl-C",
         ),
         "capacity": CommandEntry(
             "ringwise.cli.query.explain",
             "capacity_command",
-            "Count how many more jobs of each shape would start now, and what fragmentation costs.",
+            "Show how many more jobs of each shape would fit now",
         ),
         "events": CommandEntry(
             "ringwise.cli.query.explain",
             "events_command",
-            "List what happened to JOB: submitted, pending, scheduled, faults, restarts, end.",
+            "List the events of a job: pending, scheduled, faults, end",
         ),
         "history": CommandEntry(
             "ringwise.cli.query.explain",
             "history_command",
-            "List the runs of JOB: start, end, nodes, and why each ended, as sacct -j does.",
+            "List the runs of a job, as sacct does",
         ),
         "report": CommandEntry(
             "ringwise.cli.query.report",
             "report_command",
-            "Show chip-hours held and lost, waiting time, starts and failures.",
+            "Show allocated and lost chip-hours, and failures",
         ),
         "limits": CommandEntry(
             "ringwise.cli.query.explain",
             "limits_command",
-            "Show the limits of namespaces, queues and users, and what is used of them.",
+            "Show usage limits and their use",
         ),
         "place": CommandEntry(
             "ringwise.cli.query.place",
             "place_command",
-            "Show where the jobs of manifests would be placed; nothing is changed.",
+            "Show where the jobs of manifests would be scheduled",
         ),
         "topology": CommandEntry(
             "ringwise.cli.query.topology",
             "topology",
-            "Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where.",
+            "Show or import leaf switches and SuperPoDs",
         ),
         "boards": CommandEntry(
             "ringwise.cli.query.boards",
             "boards",
-            "List the known boards: chips, rings, valid requests, scores.",
+            "List boards: chips, rings and valid requests",
         ),
         "doctor": CommandEntry(
             "ringwise.cli.query.explain",
             "doctor_command",
-            "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
+            "Check the cluster for problems",
         ),
         "support-bundle": CommandEntry(
             "ringwise.cli.query.support_bundle",
             "support_bundle_command",
-            "Write a file for support: objects, configuration and journal, without names and free text.",
+            "Write a support bundle without names and free text",
         ),
         "web": CommandEntry(
             "ringwise.cli.query.web",
             "web_command",
-            "Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.",
+            "Serve the dashboard of a cluster until Ctrl-C",
         ),
     },
-    "Act on a cluster or a lab": {
-        "submit": CommandEntry(
-            "ringwise.cli.change.changes",
-            "submit_command",
-            "Submit Nodes, jobs, pods, PodGroups, Queues, HyperNodes, PriorityClasses, ConfigMaps and "
-            "Commands to the lab.",
-        ),
-        "delete": CommandEntry(
-            "ringwise.cli.change.changes",
-            "delete_command",
-            "Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are "
-            "named or none.",
-        ),
+    "Change": {
         "suspend": CommandEntry(
             "ringwise.cli.change.suspending",
             "suspend_command",
-            "Let JOB give its chips back; it stays, and can be resumed.",
+            "Suspend a job and release its chips",
         ),
         "resume": CommandEntry(
             "ringwise.cli.change.suspending",
             "resume_command",
-            "Let the suspended JOB go on, on its old nodes where they are free.",
+            "Resume a suspended job, on its previous nodes if they are free",
         ),
         "requeue": CommandEntry(
             "ringwise.cli.change.suspending",
             "requeue_command",
-            "Let the running JOB start over from its queue, or change the queue or priority of JOB.",
+            "Requeue a running job, or change its queue or priority",
         ),
         "cordon": CommandEntry(
-            "ringwise.cli.change.changes", "cordon_command", "Mark NODE as unschedulable."
+            "ringwise.cli.change.changes",
+            "cordon_command",
+            "Mark a node as unschedulable",
         ),
         "uncordon": CommandEntry(
-            "ringwise.cli.change.changes", "uncordon_command", "Mark NODE as schedulable."
+            "ringwise.cli.change.changes",
+            "uncordon_command",
+            "Mark a node as schedulable",
         ),
         "drain": CommandEntry(
             "ringwise.cli.change.draining",
             "drain_command",
-            "Keep jobs off nodes and evict their pods, after a question that names the jobs that lose pods.",
+            "Drain a node, leaf switch or SuperPoD (asks for confirmation)",
         ),
         "defrag": CommandEntry(
             "ringwise.cli.change.defragment",
             "defrag_command",
-            "Move running jobs so that a job starts that waits for holes between them.",
+            "Move running jobs so that a blocked job can start",
         ),
         "isolate": CommandEntry(
             "ringwise.cli.change.changes",
             "isolate_command",
-            "Take CHIPs (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
+            "Isolate chips, a node, a leaf switch or a SuperPoD",
         ),
         "unisolate": CommandEntry(
             "ringwise.cli.change.changes",
             "unisolate_command",
-            "Take back into use what was isolated: CHIPs of NODE, NODE, a leaf switch or a SuperPoD.",
+            "End the isolation of chips, a node, switch or SuperPoD",
         ),
         "reserve": CommandEntry(
             "ringwise.cli.change.reserving",
             "reserve_command",
-            "Keep nodes for the jobs of a queue or of a namespace from one time to another.",
+            "Reserve nodes for a queue or namespace",
         ),
         "unreserve": CommandEntry(
             "ringwise.cli.change.reserving",
             "unreserve_command",
-            "Cancel the reservation NAME: its nodes take jobs of all again.",
+            "Delete a reservation and release its nodes",
         ),
     },
-    "Practise in a lab": {
+    "Lab": {
         "lab": CommandEntry(
             "ringwise.cli.lab.lab",
             "lab_command",
-            "Run a cluster of simulated nodes with the real scheduler until Ctrl-C.",
+            "Run a lab: simulated nodes and the real scheduler",
+        ),
+        "submit": CommandEntry(
+            "ringwise.cli.change.changes",
+            "submit_command",
+            "Submit jobs, nodes, queues and other objects to the lab",
+        ),
+        "delete": CommandEntry(
+            "ringwise.cli.change.changes",
+            "delete_command",
+            "Delete jobs, pods, queues and nodes of the lab",
         ),
         "advance": CommandEntry(
             "ringwise.cli.change.changes",
             "advance_command",
-            "Advance the virtual time of a lab by DURATION; without it, to the next event.",
+            "Advance the virtual time of a lab",
         ),
         "fault": CommandEntry(
             "ringwise.cli.change.faults",
             "fault",
-            "List what is broken in a cluster; break and heal simulated hardware of a lab.",
+            "List, inject and clear hardware faults",
         ),
         "drill": CommandEntry(
             "ringwise.cli.lab.drill",
             "drill_command",
-            "Run the drills of FILE in virtual time: submits, faults and time steps with expectations.",
+            "Run drills: scripted faults with expectations",
         ),
         "simulate": CommandEntry(
             "ringwise.cli.lab.simulate",
             "simulate_command",
-            "Let the jobs of FILE come, run and end in virtual time, and show how long they waited.",
+            "Simulate the jobs of a file and show their pending times",
         ),
         "demo": CommandEntry(
             "ringwise.cli.lab.demo",
             "demo",
-            "Place jobs of every kind on embedded clusters, and explain each result.",
+            "Show the scheduler at work on sample clusters",
         ),
     },
-    "Settings": {
-        "config": CommandEntry(
-            "ringwise.cli.query.config",
-            "config",
-            "Check a volcano-scheduler.conf or a volcano-controller.conf.",
-        ),
-        "options": CommandEntry(
-            "ringwise.cli.query.config",
-            "options_command",
-            "List the options of queries that their help omits.",
-        ),
-        "version": CommandEntry(
-            "ringwise.cli.query.config",
-            "version_command",
-            "Print the version, the commit, and the schema versions that are read and written.",
-        ),
-        "completion": CommandEntry(
-            "ringwise.cli.completion",
-            "completion_command",
-            "Print the completion script for a shell.",
-        ),
-    },
-    "Run a component": {
+    "Run components": {
         "run": CommandEntry(
             "ringwise.cli.commands",
             "run",
-            "Run a component on a Kubernetes cluster: scheduler, controller, admission, device-plugin.",
+            "Run a component on a Kubernetes cluster",
         ),
         "device-plugin": CommandEntry(
-            "ringwise.cli.commands", "device_plugin", "Check the NPUs of this node, without a cluster."
+            "ringwise.cli.commands",
+            "device_plugin",
+            "Check the NPUs of this node",
+        ),
+        "config": CommandEntry(
+            "ringwise.cli.query.config",
+            "config",
+            "Check a scheduler or controller configuration",
         ),
     },
-    "Develop": {
-        "bench": CommandEntry(
-            "ringwise.cli.develop.bench",
-            "bench",
-            "Run a benchmark; exit code 1 when a goal does not hold.",
+    "Developer": {
+        "replay": CommandEntry(
+            "ringwise.cli.lab.replay",
+            "replay_command",
+            "Replay a journal and compare the decisions",
         ),
         "schema": CommandEntry(
             "ringwise.cli.develop.schema",
             "schema_command",
-            "Print the JSON schema of the document NAME; without it, list them.",
+            "Print the JSON schema of a document, or list all schemas",
         ),
-        "replay": CommandEntry(
-            "ringwise.cli.lab.replay",
-            "replay_command",
-            "Decide the events of journal FILE again and compare with the recorded decisions.",
+        "bench": CommandEntry(
+            "ringwise.cli.develop.bench",
+            "bench",
+            "Run a benchmark",
+        ),
+        "completion": CommandEntry(
+            "ringwise.cli.completion",
+            "completion_command",
+            "Print the completion script for a shell",
+        ),
+        "options": CommandEntry(
+            "ringwise.cli.query.config",
+            "options_command",
+            "List the options that are common to many commands",
+        ),
+        "version": CommandEntry(
+            "ringwise.cli.query.config",
+            "version_command",
+            "Print the version, commit and schema versions",
         ),
     },
 }
 
 
-@click.group("run", cls=LazyGroup, sections={"Components": COMPONENTS})
+@click.group("run", cls=LazyGroup, path=("run",), sections={"Components": COMPONENTS})
 def run() -> None:
-    """Run a component on a Kubernetes cluster: scheduler, controller, admission, device-plugin."""
+    """Run a component on a Kubernetes cluster."""
 
 
-@click.group("device-plugin", cls=LazyGroup, sections={"Commands": DEVICE_PLUGIN})
+@click.group("device-plugin", cls=LazyGroup, path=("device-plugin",), sections={"Commands": DEVICE_PLUGIN})
 def device_plugin() -> None:
-    """Check the NPUs of this node, without a cluster."""
+    """Check the NPUs of this node."""
 
 
 @click.group(
@@ -375,22 +394,22 @@ def device_plugin() -> None:
 def cli() -> None:
     """Chip-aware gang scheduling for clusters of Ascend NPUs.
 
-    Queries ask the running lab, or what -f, --lab, --kubeconfig or --context name.
+    Commands use the running lab, unless -f, --lab, --kubeconfig or --context is given.
     """
     click.get_current_context().call_on_close(_tell_plugin_problems)
 
 
 @click.group(
-    "kubectl-ringwise",
+    PLUGIN,
     cls=LazyGroup,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, prog_name="kubectl-ringwise")
+@click.version_option(__version__, prog_name=PLUGIN)
 def plugin() -> None:
-    """Ask a live cluster about chips and jobs, and change it.
+    """Inspect and change the chips and jobs of a cluster.
 
-    Commands use the cluster of the kubeconfig, or what -f, --lab, --kubeconfig or --context name.
+    Commands use the cluster of the kubeconfig, unless -f, --lab, --kubeconfig or --context is given.
     """
     context = click.get_current_context()
     context.meta[ASKS_CLUSTERS] = True

@@ -28,14 +28,19 @@ WIDE = 120
 _SILENT_SECONDS = 2
 
 
-#: Files, folders, or - for stdin; a shell completes them.
+#: Files, directories, or - for stdin; a shell completes them.
 FILES = click.Path(allow_dash=True)
+
+
+#: The formats of most commands.
+_FORMATS = ("table", "json", "yaml")
 
 
 def output_choice(*formats: str) -> Callable[[Command], Command]:
     return click.option(
         "-o",
         "--output",
+        cls=AdvancedOption if formats == _FORMATS else click.Option,
         type=click.Choice(formats),
         default="table",
         show_default=True,
@@ -43,12 +48,12 @@ def output_choice(*formats: str) -> Callable[[Command], Command]:
     )
 
 
-output_option = output_choice("table", "json", "yaml")
+output_option = output_choice(*_FORMATS)
 
 
 def exit_code_option(command: Command) -> Command:
     return click.option(
-        "--exit-code", is_flag=True, help="Exit code 3 when a job is refused, 4 when one waits."
+        "--exit-code", is_flag=True, help="Exit with code 3 if a job is rejected, 4 if one is pending."
     )(command)
 
 
@@ -59,20 +64,26 @@ def board_option(command: Command) -> Command:
         cls=AdvancedOption,
         multiple=True,
         type=click.Path(path_type=Path),
-        help="A board profile of your own; may be repeated.",
+        help="Custom board profile; can be repeated.",
     )(command)
 
 
 def configuration_option(command: Command) -> Command:
     return click.option(
-        "--config", cls=AdvancedOption, type=click.Path(path_type=Path), help="A volcano-scheduler.conf."
+        "--config",
+        cls=AdvancedOption,
+        type=click.Path(path_type=Path),
+        help="Scheduler configuration (volcano-scheduler.conf).",
     )(command)
 
 
 #: Of commands that reach an API server and nothing else.
 api_server_options = (
-    click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
-    click.option("--context", help="A context of the kubeconfig."),
+    click.option(
+        "--kubeconfig",
+        help="Path of a kubeconfig.  [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
+    ),
+    click.option("--context", help="Context of the kubeconfig."),
 )
 
 

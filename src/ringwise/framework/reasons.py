@@ -7,7 +7,7 @@ from ringwise.reasons import CAPACITY, SPECIFICATION, Reason, ReasonKind, Stage,
 NO_NODE_FITS = ReasonKind(
     "no-node-fits",
     Stage.PREDICATE,
-    "no node of {nodes} can take {pod} ({asks}): {refusals}",
+    "0 of {nodes:node} can run {pod} ({asks}): {refusals}",
     # What helps depends on the nodes: `why` tries it.
     (),
     CAPACITY,
@@ -15,61 +15,70 @@ NO_NODE_FITS = ReasonKind(
 GANG_INCOMPLETE = ReasonKind(
     "gang-incomplete",
     Stage.GANG,
-    "{fit} of the {needed:pod} that must start together {fit:=fits|fit}; {pod} does not ({asks}): {refusals}",
+    "{fit} of {needed:pod} {fit:=fits|fit}; {pod} ({asks}) does not: {refusals}",
     (),
     CAPACITY,
 )
 SUB_GROUP_CUT = ReasonKind(
     "sub-group-incomplete",
     Stage.GANG,
-    "{fit} of the {needed:pod} of sub-group {group} of {job} that must start together {fit:=fits|fit}",
-    ("let each block of the job hold whole sub-groups", "raise minAvailable to all pods of the job"),
+    "{fit} of {needed:pod} of sub-group {group} of {job} {fit:=fits|fit}; all must start together",
+    (
+        "choose the block size so that each block contains whole sub-groups",
+        "raise minAvailable to all pods of the job",
+    ),
     CAPACITY,
 )
 WAIT_FOR_PREVIOUS_NODES = ReasonKind(
     "wait-for-previous-nodes",
     Stage.GANG,
-    "{waiting:pod} {waiting:=waits|wait} for at most {limit:~} until the {nodes:=node|nodes} of the job's "
-    "healthy pods that still terminate {nodes:=is|are} free, {seconds:~} passed: "
-    "{listing}",
-    ("nothing to do: other nodes are taken after {limit:~}",),
+    "{waiting:pod} {waiting:=waits|wait} up to {limit:~} ({seconds:~} passed) for {nodes:node} on "
+    "which its old pods terminate: {listing}",
+    ("no action required: after {limit:~} other nodes are used",),
     frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.TIME_PASSED}),
 )
 WAIT_FOR_PLANNED_PLACES = ReasonKind(
     "wait-for-planned-places",
     Stage.GANG,
-    "the job is moved: {waiting:pod} {waiting:=waits|wait} for the {nodes:=place|places} that "
-    "{nodes:=is|are} kept for {waiting:=it|them}: {listing}",
-    ("nothing to do: the plan ends when its time is over, and the job is placed like any other",),
+    "the job is being moved: {waiting:pod} {waiting:=waits|wait} for {nodes:reserved node}: {listing}",
+    ("no action required: when the plan expires, the job is scheduled like any other",),
     frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.NODE_CHANGED, Trigger.TIME_PASSED}),
 )
 NO_PODS_YET = ReasonKind(
     "no-pods-yet",
     Stage.GANG,
-    "{pods} of the {needed:pod} that must start together {pods:=exists|exist}",
-    ("create the missing pods", "lower minMember to {pods:#}"),
+    "{pods} of {needed:required pod} {pods:=exists|exist} (minMember)",
+    (
+        "create the missing pods",
+        "lower minMember to {pods:#}",
+    ),
     frozenset({Trigger.JOB_CHANGED}),
 )
 NO_CHIP_PLUGIN = ReasonKind(
     "no-chip-plugin",
     Stage.ENQUEUE,
-    "the job asks for {resource}, and no plugin of the configuration gives chips: the line {line} is missing",
-    ("add the line {line} to the plugins of a tier in volcano-scheduler.conf",),
+    "the job requests {resource}, but no configured plugin assigns chips: {line} is missing",
+    ("add {line} to the plugins of a tier in volcano-scheduler.conf",),
     SPECIFICATION,
 )
 TOPOLOGY_COMBINED = ReasonKind(
     "topology-combined",
     Stage.VALIDATE,
-    "the job has a networkTopology and {key} {value}: both choose the nodes",
-    ("remove {key} from the job", "remove networkTopology from the job"),
+    "networkTopology cannot be combined with {key} {value}: both select the nodes",
+    (
+        "remove {key} from the job",
+        "remove networkTopology from the job",
+    ),
     SPECIFICATION,
 )
 TOO_COSTLY = ReasonKind(
     "search-limit-reached",
     Stage.PREDICATE,
-    "the job is set aside for a while: to find nodes for it took {steps:step} in one cycle, at most {limit} "
-    "{limit:=is|are} allowed",
-    ("use fewer and shorter selectors and affinity terms", "let the pods of the job differ less"),
+    "search limit reached: one attempt took {steps:step}, the limit is {limit}; the job is backed off",
+    (
+        "use fewer and shorter selectors and affinity terms",
+        "use the same template for more pods of the job",
+    ),
     frozenset(
         {
             Trigger.JOB_CHANGED,
@@ -84,54 +93,62 @@ TOO_COSTLY = ReasonKind(
 NAMESPACE_TOO_COSTLY = ReasonKind(
     "namespace-search-limit-reached",
     Stage.PREDICATE,
-    "to find nodes for jobs of the namespace {namespace} took {steps:step} lately, at most {limit} "
-    "{limit:=is|are} allowed: this one is tried in {seconds:~}",
-    ("nothing to do: it is tried again in {seconds:~}", "use fewer selectors in the jobs of the namespace"),
+    "search limit of namespace {namespace} reached: {steps:step} of {limit}; next attempt in {seconds:~}",
+    (
+        "no action required: next attempt in {seconds:~}",
+        "use fewer selectors in the jobs of the namespace",
+    ),
     frozenset({Trigger.TIME_PASSED}),
 )
 RESOURCE_NOT_OFFERED = ReasonKind(
     "resource-not-offered",
     Stage.PREDICATE,
-    "{node} offers no {resource}",
+    "{node} does not offer {resource}",
     ("start the device plugin on {node}",),
     frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )
 UNKNOWN_QUEUE = ReasonKind(
     "unknown-queue",
     Stage.VALIDATE,
-    "there is no queue {queue}; known are {known}",
-    ("create the queue {queue}", "use the queue {nearest}"),
+    'queue "{queue}" not found; existing queues: {known}',
+    (
+        "create queue {queue}",
+        "use queue {nearest}",
+    ),
     frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
 QUEUE_NOT_OPEN = ReasonKind(
     "queue-not-open",
     Stage.ENQUEUE,
-    "queue {queue} is {state} and takes no jobs",
-    ("open the queue {queue}", "use another queue"),
+    "queue {queue} is {state} and does not accept jobs",
+    (
+        "open queue {queue}",
+        "use another queue",
+    ),
     frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
 QUEUE_NOT_A_LEAF = ReasonKind(
     "queue-not-a-leaf",
     Stage.ENQUEUE,
-    "queue {queue} has the queues {children} below it; jobs run only in queues without such",
+    "queue {queue} has child queues ({children}); jobs run only in leaf queues",
     ("use one of the queues {leaves}",),
     frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
 QUEUE_OVERUSED = ReasonKind(
     "queue-overused",
     Stage.ENQUEUE,
-    "queue {queue} uses all it deserves",
+    "queue {queue} is over its fair share",
     ("raise the weight of {queue}",),
     CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
 )
 WAITS_BEHIND = ReasonKind(
     "blocked-by-head-of-queue",
     Stage.ENQUEUE,
-    "jobs ahead of it in queue {queue} that ask for {resource} do not fit yet (queue-discipline: strict)",
+    "blocked by jobs ahead of it in queue {queue} that request {resource} (queue-discipline: strict)",
     (
-        "nothing to do: it is tried when the jobs ahead of it have started",
+        "no action required: it is tried when the jobs ahead of it have started",
         "use another queue",
-        "write queue-discipline: best-effort into init-params, if jobs that fit may pass those that do not",
+        "set queue-discipline: best-effort in init-params, so that jobs that fit start out of order",
     ),
     frozenset({Trigger.QUEUE_MOVED, Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
 )
@@ -153,21 +170,20 @@ QUEUE_PROTECTED = ReasonKind(
     "queue-protected",
     Stage.VALIDATE,
     "{problem}",
-    ("close the queue instead, if it is to take no more jobs, and delete it when its jobs have ended",),
+    ("to stop accepting jobs, close the queue; delete it when its jobs have finished",),
     frozenset({Trigger.QUEUE_CHANGED}),
 )
 PODS_GATED = ReasonKind(
     "pods-gated",
     Stage.GANG,
-    "{gated:pod is|pods are} gated (schedulingGates); the job starts with {needed:pod}, and {pods} "
-    "{pods:=is|are} not gated",
-    ("remove the schedulingGates of {gated:=that pod|those pods}: whoever added them does it",),
+    "{gated:pod is|pods are} gated (schedulingGates); {pods} of {needed:required pod} {pods:=is|are} ready",
+    ("wait for the controller that gated {gated:=the pod|the pods}, or remove the schedulingGates",),
     frozenset({Trigger.JOB_CHANGED}),
 )
 OTHER_SCHEDULER = ReasonKind(
     "other-scheduler",
     Stage.VALIDATE,
-    "not ours: its schedulerName is {scheduler}; served are {served}",
+    "schedulerName is {scheduler}; this scheduler serves {served}",
     ("set schedulerName to {nearest}",),
     frozenset({Trigger.JOB_CHANGED}),
 )
@@ -181,60 +197,67 @@ MALFORMED_JOB = ReasonKind(
 TOO_MANY_CHIP_CONTAINERS = ReasonKind(
     "too-many-chip-containers",
     Stage.VALIDATE,
-    "{containers:container} of pod {pod} {containers:=requests|request} chips; only one may",
-    ("give all {chips:chip} to one container", "make a pod of each container"),
+    "{containers:container} of pod {pod} {containers:=requests|request} chips; only one container of "
+    "a pod can",
+    (
+        "request all {chips:chip} in one container",
+        "create a pod for each of the containers",
+    ),
     SPECIFICATION,
 )
 CHIPS_OF_INIT_CONTAINER = ReasonKind(
     "chips-of-init-container",
     Stage.VALIDATE,
-    "only an init container of pod {pod} requests chips; it ends before the containers start",
+    "only an init container of pod {pod} requests chips, and it ends before the containers start",
     (
         "request the chips in the container that uses them",
-        "set restartPolicy of the init container to Always, which makes it a sidecar",
+        "set restartPolicy: Always on the init container, which makes it a sidecar",
     ),
     SPECIFICATION,
 )
 VISIBLE_DEVICES_SET = ReasonKind(
     "visible-devices-set",
     Stage.VALIDATE,
-    "container {container} of pod {pod} chooses the chips that it sees: {field} sets ASCEND_VISIBLE_DEVICES "
-    "from {source}, and not from the chips that the pod is given",
+    "container {container} of pod {pod}: {field} sets ASCEND_VISIBLE_DEVICES from {source}, not from "
+    "the assigned chips",
     (
         "remove {field}: the device plugin sets the variable",
-        "set it with valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the "
-        "resource that the pod asks for",
-        'set it to "void" in a container that is to see no chips',
-        "write visible-devices: allowed into init-params, if pods may choose their chips",
+        "set it with valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], "
+        "with the resource that the pod requests",
+        'set it to "void" in a container that must not see chips',
+        "set visible-devices: allowed in init-params to let pods choose their chips",
     ),
     SPECIFICATION,
 )
 VISIBLE_DEVICES_HIDDEN = ReasonKind(
     "visible-devices-hidden",
     Stage.VALIDATE,
-    "container {container} of pod {pod} may choose the chips that it sees: {field} reads all variables of "
-    "{source}, and ASCEND_VISIBLE_DEVICES can be one of them (visible-devices: strict)",
+    "container {container} of pod {pod}: {field} imports {source}, which can set "
+    "ASCEND_VISIBLE_DEVICES (visible-devices: strict)",
     (
-        'set ASCEND_VISIBLE_DEVICES in env of the container, too: to "void", or with '
-        "valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the resource that "
-        "the pod asks for",
-        "give {field} a prefix",
-        "write visible-devices: refused into init-params",
+        'set ASCEND_VISIBLE_DEVICES in env of the container as well: to "void", or with '
+        "valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the "
+        "resource that the pod requests",
+        "set a prefix for {field}",
+        "set visible-devices: refused in init-params",
     ),
     SPECIFICATION,
 )
 INTERNAL_ERROR = ReasonKind(
     "internal-error",
     Stage.PLAN,
-    "{where} failed on this job: {error}",
-    ("report this with the journal", "remove {where} from the configuration if it is your own"),
+    "internal error in {where}: {error}",
+    (
+        "report this error with the journal",
+        "if {where} is your own plugin, remove it from the configuration",
+    ),
     CAPACITY | SPECIFICATION,
 )
 WAITING_FOR_EVICTIONS = ReasonKind(
     "evictions-in-progress",
     Stage.GANG,
-    "{victims:pod is|pods are} evicted for it ({why}); what it needs on {nodes} is reserved for it; "
-    "it is tried again if {victims:=that pod is|they are} not gone after {seconds:~}",
+    "{victims:pod is|pods are} being evicted for it ({why}); nodes reserved: {nodes}; next attempt "
+    "in {seconds:~} at the latest",
     (),
     CAPACITY | {Trigger.TIME_PASSED},
 )
@@ -245,22 +268,21 @@ _CLAIMS_OR_TIME = frozenset({Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigge
 VOLUMES_AWAITED = ReasonKind(
     "volumes-pending",
     Stage.GANG,
-    "{pods:pod has its node|pods have their nodes} and {pods:=is|are} bound when {claims:claim has its "
-    "volume|claims have their volumes}; the claim {claim} waits for its volume on {node}, for at most "
-    "{seconds:~}",
+    "{pods:pod has its node|pods have their nodes}; {claims:claim is|claims are} not bound: {claim} "
+    "on {node} waits up to {seconds:~}",
     (
-        "see what the events of the PersistentVolumeClaim {claim} say, and whether its provisioner runs",
-        "nothing to do: what it has is free for others after {seconds:~}",
+        "check the events of PersistentVolumeClaim {claim}, and that its provisioner runs",
+        "no action required: after {seconds:~} its nodes are released",
     ),
     _CLAIMS_OR_TIME,
 )
 VOLUMES_TIMED_OUT = ReasonKind(
     "volumes-timed-out",
     Stage.GANG,
-    "{waiting} of {claims:claim} had no volume after {limit:~}, the first is {claim} on {node}; what the job "
-    "had is free for others, and it is tried again after {seconds:~}, or when one of its claims changes",
+    "{waiting} of {claims:claim} had no volume after {limit:~}, first {claim} on {node}; next "
+    "attempt in {seconds:~}",
     (
-        "see what the events of the PersistentVolumeClaim {claim} say, and whether its provisioner runs",
+        "check the events of PersistentVolumeClaim {claim}, and that its provisioner runs",
         "raise volumebinding.bindTimeoutSeconds of the plugin predicates above {limit:~}",
     ),
     _CLAIMS_OR_TIME,
@@ -268,9 +290,8 @@ VOLUMES_TIMED_OUT = ReasonKind(
 VOLUME_BINDING_FAILED = ReasonKind(
     "volume-binding-failed",
     Stage.GANG,
-    "the job gave its nodes back while its claims were bound: {why}; it is tried again after {seconds:~}, or "
-    "when one of its claims changes",
-    ("nothing to do: it is tried again after {seconds:~}",),
+    "volume binding failed: {why}; nodes released, next attempt in {seconds:~}",
+    ("no action required: next attempt in {seconds:~}",),
     _CLAIMS_OR_TIME,
 )
 
@@ -289,27 +310,26 @@ QUEUE_ROOM = CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED, Trigger.CLA
 QUEUE_CAPABILITY_REACHED = ReasonKind(
     "queue-capability-reached",
     Stage.GANG,
-    "queue {queue} uses {used} of {resource} and the pod asks for {asked}; it may use {limit}",
+    "queue {queue} uses {used} of {resource} and the pod requests {asked}; the queue's capability is {limit}",
     ("raise capability {resource} of {queue} to {needed}",),
     QUEUE_ROOM,
 )
 QUEUE_QUOTA_INSUFFICIENT = ReasonKind(
     "queue-quota-insufficient",
     Stage.ENQUEUE,
-    "queue resource quota insufficient: queue {queue} has given away {taken} of the {limit} of {resource} "
-    "it may use, and the job needs {asked}",
-    ("use a queue with {asked} of {resource} to spare",),
+    "queue resource quota insufficient: queue {queue} has allocated {taken} of {limit} of "
+    "{resource}, and the job requests {asked}",
+    ("use a queue with {asked} of {resource} free",),
     QUEUE_ROOM,
 )
 QUEUE_SHARE_KEPT = ReasonKind(
     "queue-quota-reserved",
     Stage.ENQUEUE,
-    "queue {queue} uses {used} of {resource}, {kept} more {kept:=is|are} kept for {jobs}, which lost pods "
-    "and {count:=is|are} being rescheduled, and {asked} {asked:=is|are} asked for; the queue may use {limit}",
+    "queue {queue}: {used} of {resource} used, {kept} reserved for {jobs} being rescheduled, {asked} "
+    "requested, limit {limit}",
     (
-        "nothing to do: {count:=that job uses|those jobs use} it again when complete, or it is free "
-        "{seconds:~} after a pod was last lost",
-        "delete {first}, if it is not to come back",
+        "no action required: the reserved quota is released {seconds:~} after the last pod was lost",
+        "delete {first} if it is not needed any more",
     ),
     QUEUE_ROOM,
 )
@@ -321,31 +341,28 @@ LIMIT_FREED = frozenset({Trigger.LIMIT_FREED})
 CHIP_LIMIT_REACHED = ReasonKind(
     "chip-limit-reached",
     Stage.ENQUEUE,
-    "{scope} uses {used} of at most {hard} {resource} and the job requests {asked} more; it waits for this "
-    "limit ({setting}) and keeps nobody else waiting",
+    "{scope} uses {used} of {hard} {resource} and the job requests {asked} more ({setting})",
     ("raise {setting} to {total}",),
     LIMIT_FREED,
 )
 LARGER_THAN_LIMIT = ReasonKind(
     "larger-than-limit",
     Stage.ENQUEUE,
-    "the job needs {asked} {resource} at once and {scope} may use {hard} in all ({setting})",
-    ("request at most {hard} {resource}", "raise {setting} to {asked} or more"),
+    "the job requests {asked} {resource} at once; the limit of {scope} is {hard} ({setting})",
+    ("request at most {hard:#} {resource}", "raise {setting} to {asked} or more"),
     LIMIT_FREED,
 )
 RUNNING_LIMIT_REACHED = ReasonKind(
     "running-jobs-limit-reached",
     Stage.ENQUEUE,
-    "{jobs:job of|jobs of} {scope} {jobs:=runs|run} and at most {most} may ({setting}); the job waits for "
-    "this limit and keeps nobody else waiting",
+    "{jobs:job|jobs} of {scope} {jobs:=runs|run}; the limit is {most} ({setting})",
     ("raise {setting}",),
     LIMIT_FREED,
 )
 WAITING_LIMIT_REACHED = ReasonKind(
     "pending-jobs-limit-reached",
     Stage.ENQUEUE,
-    "{jobs:job of|jobs of} {scope} {jobs:=waits|wait} and at most {most} may ({setting}); the job is not "
-    "tried before one of them starts or is gone",
+    "{jobs:job|jobs} of {scope} {jobs:=is|are} pending; the limit is {most} ({setting})",
     ("raise {setting}",),
     LIMIT_FREED,
 )

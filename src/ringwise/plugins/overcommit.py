@@ -27,9 +27,8 @@ FACTOR = decimal(
 CLUSTER_OVERCOMMITTED = ReasonKind(
     "cluster-overcommitted",
     Stage.ENQUEUE,
-    "resource in cluster is overused: overused {overused}; of {resource} {used} are used and {promised} "
-    "promised to jobs that were let in, the job needs {asked}, and {limit} is the limit "
-    "({factor} x {capacity})",
+    "resource in cluster is overused: overused {overused}; of {resource} {used} used, {promised} "
+    "admitted, {asked} requested, limit {limit} ({factor} x {capacity})",
     (
         "raise overcommit-factor, which is {factor}",
         "add nodes with {resource}",

@@ -13,55 +13,55 @@ from ringwise.reasons import SPECIFICATION, ReasonKind, Stage, Trigger
 UNKNOWN_RESOURCE = ReasonKind(
     "unknown-chip-resource",
     Stage.VALIDATE,
-    "no board serves the resource {resource}; known are {allowed}",
-    fixes=("ask for one of {allowed}", "add a board profile that serves {resource}"),
+    'unknown chip resource "{resource}": must be one of {allowed}',
+    fixes=(
+        "request one of {allowed}",
+        "add a board profile for {resource}",
+    ),
     resolved_by=SPECIFICATION,
 )
 VIRTUAL_CHIPS = ReasonKind(
     "virtual-chips-not-supported",
     Stage.VALIDATE,
-    "{resource} asks for a part of a chip; virtual chips (vNPU) are not supported yet; "
-    "whole chips are {allowed}",
-    fixes=("ask for whole chips: {allowed}",),
+    "{resource} is a part of a chip (vNPU), which is not supported",
+    fixes=("request whole chips: {allowed}",),
     resolved_by=SPECIFICATION,
 )
 POLICY_NOT_SUPPORTED = ReasonKind(
     "policy-not-supported",
     Stage.VALIDATE,
-    "the schedule_policy {policy} ({what}) is not supported yet; supported are {allowed}",
+    "schedule_policy {policy} ({what}) is not supported; must be one of {allowed}",
     fixes=("use one of {allowed}",),
     resolved_by=SPECIFICATION,
 )
 UNKNOWN_POLICY = ReasonKind(
     "unknown-schedule-policy",
     Stage.VALIDATE,
-    "the annotation huawei.com/schedule_policy is '{policy}', which names no board of {resource}; "
-    "known are {allowed}",
+    'huawei.com/schedule_policy "{policy}" does not select a board of {resource}; must be one of {allowed}',
     fixes=("use one of {allowed}",),
     resolved_by=SPECIFICATION,
 )
 UNKNOWN_ACCELERATOR_TYPE = ReasonKind(
     "unknown-accelerator-type",
     Stage.VALIDATE,
-    "the nodeSelector accelerator-type is '{type}', which names no board of {resource}; known are {allowed}",
+    'accelerator-type "{type}" does not select a board of {resource}; must be one of {allowed}',
     fixes=(
         "use one of {allowed}",
-        "choose the board with the annotation huawei.com/schedule_policy ({policies})",
+        "select the board with the annotation huawei.com/schedule_policy ({policies})",
     ),
     resolved_by=SPECIFICATION,
 )
 POLICY_NEEDED = ReasonKind(
     "schedule-policy-needed",
     Stage.VALIDATE,
-    "jobs that ask for {resource} must name their board in the annotation huawei.com/schedule_policy: "
-    "one of {allowed}",
+    "jobs that request {resource} require the annotation huawei.com/schedule_policy: one of {allowed}",
     fixes=("set huawei.com/schedule_policy to one of {allowed}",),
     resolved_by=SPECIFICATION,
 )
 UNKNOWN_STRATEGY = ReasonKind(
     "unknown-strategy-label",
     Stage.VALIDATE,
-    "the labels {labels} choose no board of {resource}; allowed are {allowed}",
+    "the labels {labels} do not select a board of {resource}; must be one of {allowed}",
     fixes=("use {allowed}", "remove the labels to get the board {default}"),
     resolved_by=SPECIFICATION,
 )
@@ -76,7 +76,7 @@ TOPOLOGY_MISSING = ReasonKind(
     Stage.VALIDATE,
     "the job has the label tor-affinity, but the cluster has no leaf-switch topology ({origin})",
     (
-        "create ConfigMap kube-system/basic-tor-node-cm: `ringwise topology import FILE` writes it",
+        "create ConfigMap kube-system/basic-tor-node-cm with `ringwise topology import FILE`",
         "remove the label tor-affinity from the job",
     ),
     _TOPOLOGY | {Trigger.JOB_CHANGED},
@@ -84,44 +84,42 @@ TOPOLOGY_MISSING = ReasonKind(
 TOPOLOGY_UNREADABLE = ReasonKind(
     "switch-topology-invalid",
     Stage.VALIDATE,
-    "the leaf-switch topology cannot be read: {problem}",
-    ("correct ConfigMap kube-system/basic-tor-node-cm: `ringwise topology import FILE` writes a new one",),
+    "invalid leaf-switch topology: {problem}",
+    ("correct ConfigMap kube-system/basic-tor-node-cm, or create it with `ringwise topology import FILE`",),
     _TOPOLOGY,
 )
 TOPOLOGY_EMPTY = ReasonKind(
     "switch-topology-empty",
     Stage.VALIDATE,
-    "{origin} lists no leaf switch",
-    ("put at least one switch with its servers into server_list of basic-tor-node-cm",),
+    "{origin} lists no leaf switches",
+    ("add at least one switch with its servers to server_list of basic-tor-node-cm",),
     _TOPOLOGY,
 )
 NO_NODES_PER_SWITCH = ReasonKind(
     "switch-tor-count-invalid",
     Stage.VALIDATE,
-    "{origin}: tor_count is {tor_count}; it is the number of nodes per leaf switch and must be at least 1",
+    "{origin}: invalid tor_count {tor_count}: must be at least 1",
     ("set tor_count in basic-tor-node-cm to the servers of the largest switch (now {largest})",),
     _TOPOLOGY,
 )
 TOO_MANY_SERVERS = ReasonKind(
     "switch-too-many-servers",
     Stage.VALIDATE,
-    "{origin}: switch {switch} lists {servers:server}, but tor_count is {tor_count}",
+    "{origin}: switch {switch} lists {servers:server}, more than tor_count ({tor_count})",
     ("raise tor_count in basic-tor-node-cm to {servers}, or correct the servers of {switch}",),
     _TOPOLOGY,
 )
 SERVER_UNDER_TWO_SWITCHES = ReasonKind(
     "server-under-two-switches",
     Stage.VALIDATE,
-    "{origin}: server {server} is listed under switch {switch} and again under {other}; "
-    "only the first counts",
+    "{origin}: server {server} is listed under switches {switch} and {other}; the first one is used",
     ("list server {server} in basic-tor-node-cm once",),
     _TOPOLOGY,
 )
 SWITCH_LISTED_TWICE = ReasonKind(
     "switch-listed-twice",
     Stage.VALIDATE,
-    "{origin}: switch {switch} is listed as entry {first} and again as entry {second}; "
-    "their servers count as one switch",
+    "{origin}: switch {switch} is listed twice (entries {first} and {second}); their servers are merged",
     ("list switch {switch} in basic-tor-node-cm once, with all its servers",),
     _TOPOLOGY,
 )
@@ -129,15 +127,15 @@ SWITCH_WITHOUT_SERVERS = ReasonKind(
     "switch-without-servers",
     Stage.VALIDATE,
     "{origin}: switch {switch} lists 0 servers",
-    ("list the servers of {switch} in basic-tor-node-cm, or remove the switch",),
+    ("add the servers of {switch} to basic-tor-node-cm, or remove the switch",),
     _TOPOLOGY,
 )
 SERVER_IS_NO_NODE = ReasonKind(
     "server-not-a-node",
     Stage.VALIDATE,
-    "{origin}: {count} of {total:server} {count:=is no node|are no nodes} of the cluster: {servers}",
+    "{origin}: {count} of {total:server} {count:=is not a node|are not nodes} of the cluster: {servers}",
     (
-        "make server_ip in basic-tor-node-cm equal to the InternalIP of the node",
+        "set server_ip in basic-tor-node-cm to the InternalIP of the node",
         "add the node to the cluster, or remove the server from basic-tor-node-cm",
     ),
     _TOPOLOGY_OR_NODES,
@@ -155,9 +153,9 @@ _SUPERPOD_IDS = frozenset({Trigger.NODE_CHANGED, Trigger.TOPOLOGY_CHANGED, Trigg
 SUPERPOD_ID_MISSING = ReasonKind(
     "superpod-id-missing",
     Stage.PREDICATE,
-    "node {node} has no SuperPoD id",
+    "node {node} does not have a SuperPoD ID",
     (
-        "let the device plugin report SuperPodID in mindx-dl-deviceinfo-{node}",
+        "configure the device plugin to report SuperPodID in mindx-dl-deviceinfo-{node}",
         "annotate the node with superPodID, or label it huawei.com/topotree.superpodid",
     ),
     _SUPERPOD_IDS,
@@ -166,10 +164,10 @@ SUPERPOD_ID_MISSING = ReasonKind(
 SUPERPOD_NONE = ReasonKind(
     "not-in-superpod",
     Stage.PREDICATE,
-    "node {node} is in no SuperPoD, as it reports itself (id {superpod})",
+    "node {node} reports that it is not in a SuperPoD (ID {superpod})",
     (
-        "use nodes of a SuperPoD; of a board without SuperPoDs this is as it should be",
-        "check driver and cabling of {node}, if it is a server of a SuperPoD",
+        "no action required for a board without SuperPoDs",
+        "check driver and cabling of {node} if it is a server of a SuperPoD",
     ),
     _SUPERPOD_IDS,
 )
@@ -177,8 +175,8 @@ SUPERPOD_NONE = ReasonKind(
 SUPERPOD_ID_WRONG = ReasonKind(
     "superpod-id-invalid",
     Stage.PREDICATE,
-    "node {node} has SuperPoD id {superpod}; allowed are the numbers 0 to {largest}",
-    ("correct SuperPodID in mindx-dl-deviceinfo-{node} or the node's annotation superPodID",),
+    "node {node}: invalid SuperPoD ID {superpod}: must be 0 to {largest}",
+    ("correct SuperPodID in mindx-dl-deviceinfo-{node} or the annotation superPodID of the node",),
     _SUPERPOD_IDS,
 )
 
@@ -188,7 +186,7 @@ SUPERPOD_OVERSIZE = ReasonKind(
     "SuperPoD {superpod} has {nodes:{what}}, more than super-pod-size {super_pod_size}",
     (
         "set super-pod-size to at least {nodes}",
-        "correct the SuperPoD ids of nodes that do not belong to SuperPoD {superpod}",
+        "correct the SuperPoD IDs of nodes that do not belong to SuperPoD {superpod}",
     ),
     _SUPERPOD_IDS,
 )
@@ -200,9 +198,9 @@ _RACK_IDS = frozenset({Trigger.NODE_CHANGED, Trigger.TOPOLOGY_CHANGED})
 RACK_ID_MISSING = ReasonKind(
     "rack-id-missing",
     Stage.PREDICATE,
-    "node {node} has no rack id",
+    "node {node} does not have a rack ID",
     (
-        "let the device plugin report RackID in mindx-dl-deviceinfo-{node}",
+        "configure the device plugin to report RackID in mindx-dl-deviceinfo-{node}",
         "annotate the node with rackID, or label it huawei.com/topotree.rackid",
     ),
     _RACK_IDS,
@@ -210,10 +208,10 @@ RACK_ID_MISSING = ReasonKind(
 RACK_ID_WRONG = ReasonKind(
     "rack-id-invalid",
     Stage.PREDICATE,
-    "node {node} has rack id {rack}; allowed are the numbers 0 to {largest}",
+    "node {node}: invalid rack ID {rack}: must be 0 to {largest}",
     (
-        "-1 is what a reset of mindx-dl-deviceinfo-{node} leaves: restart the device plugin of the node",
-        "correct RackID in mindx-dl-deviceinfo-{node} or the node's annotation rackID",
+        "if it is -1 after a reset of mindx-dl-deviceinfo-{node}, restart the device plugin of the node",
+        "correct RackID in mindx-dl-deviceinfo-{node} or the annotation rackID of the node",
     ),
     _RACK_IDS,
 )

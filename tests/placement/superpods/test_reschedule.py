@@ -100,7 +100,7 @@ def test_the_wait_ends_after_ten_seconds() -> None:
     free: dict[SuperPodId, Sequence[NodeId]] = {0: ["a"], 1: ["c", "d"], 2: ["x", "y"]}
     waiting = again(TWO, free, seconds=10)
     assert isinstance(waiting, Reason)
-    assert waiting.message == "waits up to 10s for its healthy nodes to be released, 10s passed: b"
+    assert waiting.message == "waits up to 10s (10s passed) until its healthy nodes are released: b"
     assert where(again(TWO, free, seconds=10.1))[0] == (0, 2, ("x", "y"), Origin.QUEUE_1)
 
 
@@ -194,9 +194,9 @@ def test_running_pods_keep_their_block_where_it_is_P7() -> None:
     answer = again(TWO, {0: [], 2: ["x", "y"]}, running=["a", "c", "d"], faulty=["b"])
     assert isinstance(answer, Reason)
     assert answer.message == (
-        "block 0 lacks 1 of 2 nodes, SuperPoD 0 has 0 free, and the block's running pods (1) keep it there"
+        "block 0 lacks 1 of 2 nodes; SuperPoD 0 has 0 free, and its running pods (1) stay there"
     )
-    assert answer.fixes[1] == "stop the running pods of block 0: then the whole block moves"
+    assert answer.fixes[1] == "delete the running pods of block 0: the whole block is then moved"
     assert where(again(TWO, {0: ["a"], 2: ["x", "y"]}, running=["c", "d"], faulty=["b"]))[0][:2] == (0, 2)
 
 
@@ -406,7 +406,7 @@ def test_pods_that_contradict_each_other_P7() -> None:
         [BlockMember(0, "a", "0", "1"), BlockMember(1, "b", "0", "2")], nodes_per_block=2, pod_count=2
     )
     assert isinstance(split, Reason)
-    assert split.message == "the pods of block 0 disagree about where it is: SuperPoD 1 and 2"
+    assert split.message == "the pods of block 0 are in different SuperPoDs: SuperPoD 1 and 2"
     backwards = previous_blocks(
         [BlockMember(0, "a", "1", "1"), BlockMember(1, "b", "0", "1")], nodes_per_block=1, pod_count=2
     )

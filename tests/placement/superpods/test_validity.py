@@ -112,7 +112,7 @@ def test_every_pod_of_several_takes_a_whole_node_P1() -> None:
     reason = check_pods(16, [16, 8, 8, 0], A3)
     assert reason is not None
     assert reason.message == (
-        "every pod of a job cut into blocks must ask for a whole node of 16 chips; 3 of 4 pods ask for 0, 8"
+        "each pod of a job with blocks must request a whole node (16 chips); 3 of 4 pods request 0, 8"
     )
 
 
@@ -123,11 +123,11 @@ def test_messages_name_what_was_requested_and_what_is_allowed_P6() -> None:
         return answer.message, answer.fixes
 
     assert message(16, "25", [16] * 2, 48, A3) == (
-        "sp-block is 25 chips, which is no multiple of the 16 of a node",
+        "sp-block is 25 chips, which is not a multiple of the 16 of a node",
         ('set sp-block to "16" or "32"',),
     )
     assert message(16, "48", [16] * 4, 48, A3)[0] == (
-        "the job has 64 chips in 4 pods, which blocks of 48 chips do not divide: 16 chips are left over"
+        "64 chips in 4 pods cannot be divided into blocks of 48 chips: 16 chips are left over"
     )
     assert message(16, "784", [16] * 49, 48, A3)[0] == (
         "sp-block is 784 chips = 49 nodes, more than the 48 of a SuperPoD (super-pod-size)"

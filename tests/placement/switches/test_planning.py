@@ -38,7 +38,7 @@ def test_problems_of_the_topology_are_shown_with_the_job_S10() -> None:
         assert not isinstance(refused, SwitchPlan)
         assert getattr(refused, "code", None) == code
     waiting = answer(info(("s", ["a", "b"])), {"a": "node-a"})
-    assert "1 of 2 servers is no node" in getattr(waiting, "message", "")
+    assert "1 of 2 servers is not a node" in getattr(waiting, "message", "")
     assert isinstance(answer(info(("s", ["a", "b", "c"]), tor_count=1), {"a": "A", "c": "C"}), SwitchPlan)
 
 

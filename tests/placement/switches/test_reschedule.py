@@ -114,8 +114,8 @@ def test_the_limit_holds_for_unused_switches_S9(job_class: SwitchClass) -> None:
         [PodPosition(3)],
     )
     assert not isinstance(refused, SwitchPlan)
-    assert "of 2 shared switches allowed it uses 2" in refused.message
-    assert refused.message.endswith("no switch (no other that is allowed has a free node)")
+    assert "2 of 2 shared switches used" in refused.message
+    assert refused.message.endswith("not placed")
     within = reschedule(
         view(*busy[:1], ((0, 1), IDLE)),
         SwitchRequest(job_class, 4),

@@ -187,7 +187,7 @@ def test_no_hyper_nodes_at_all() -> None:
     assert run(lab) == ["-"]
     reason = lab["job"].reason
     assert reason is not None
-    assert reason.message == "the job must run inside a HyperNode up to tier 1, and none with nodes exists"
+    assert reason.message == "the job must run in a HyperNode up to tier 1, but none with nodes exists"
     assert Trigger.HYPER_NODES_CHANGED in reason.kind.resolved_by
     assert run(cluster().node("n0", chips=8).job("job", chips=8, topology=SOFT)) == ["n0"]
 
@@ -208,8 +208,8 @@ def test_a_replaced_pod_waits_for_its_domain_and_does_not_leave_it() -> None:
     reason = lab["job"].reason
     assert reason is not None
     assert reason.message == (
-        "no HyperNode up to tier 1 takes 1 pod of the job together: of 1 HyperNode the nearest is s1 "
-        "(tier 1), where 0 fit; its other pods run in s1"
+        "no HyperNode up to tier 1 fits 1 pod: of 1 HyperNode the closest is s1 "
+        "(tier 1) with 0; its other pods run in s1"
     )
     assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
 
@@ -238,9 +238,7 @@ def test_pods_outside_of_any_allowed_domain_are_told_of() -> None:
     run(lab)
     reason = lab["job"].reason
     assert reason is not None
-    assert reason.message == (
-        "pods of the job run on nodes that no HyperNode up to tier 1 holds together: n0, n3"
-    )
+    assert reason.message == ("the running pods are not in one HyperNode up to tier 1 any more: n0, n3")
     assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2"
 
 
@@ -260,13 +258,12 @@ def test_what_came_nearest_is_told_with_what_would_do() -> None:
     reason = lab["job"].reason
     assert reason is not None
     assert reason.message == (
-        "no HyperNode up to tier 1 takes 2 pods of the job together: of 4 HyperNodes the nearest is s0 "
-        "(tier 1), where 1 fits"
+        "no HyperNode up to tier 1 fits 2 pods: of 4 HyperNodes the closest is s0 (tier 1) with 1"
     )
     assert reason.fixes == (
         "set networkTopology.highestTierAllowed to 2: p0 has room for all of them",
         "wait until more of s0 is free",
-        "set networkTopology.mode to soft: the job then takes the lowest tier that fits",
+        "set networkTopology.mode to soft: the job then uses the lowest tier that fits",
     )
     assert {Trigger.CHIPS_FREED, Trigger.HYPER_NODES_CHANGED, Trigger.JOB_CHANGED} <= reason.kind.resolved_by
 
@@ -277,8 +274,7 @@ def test_a_job_that_no_hyper_node_would_hold_is_not_told_to_wait() -> None:
     reason = lab["job"].reason
     assert reason is not None
     assert reason.message == (
-        "no HyperNode up to tier 1 would hold 3 pods of the job together, were it empty: the largest is s0 "
-        "with 2 nodes"
+        "no HyperNode up to tier 1 is large enough for 3 pods: the largest is s0 with 2 nodes"
     )
     assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
     assert Trigger.CHIPS_FREED not in reason.kind.resolved_by

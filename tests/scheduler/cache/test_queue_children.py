@@ -16,7 +16,7 @@ def test_a_job_of_a_parent_waits_with_the_leaves_and_starts_when_it_is_a_leaf() 
     reason = rig.machine.view.jobs["default/job"].reason
     assert reason is not None
     assert reason.code == "queue-not-a-leaf"
-    assert "queue dept has the queues side, team below it" in reason.message
+    assert "queue dept has child queues (side, team)" in reason.message
     assert reason.fixes == ("use one of the queues deep, side",)
     assert rig.groups["default/job"].phase in ("", "Pending")
     rig.queue("side", parent="root")
@@ -55,7 +55,7 @@ def test_many_queues_are_not_all_named_and_circles_end() -> None:
     tree = QueueChildren(Queue(f"q{number:02}", parent="dept") for number in range(13))
     reason = tree.refusal("dept")
     assert reason is not None
-    assert reason.message.endswith("q08, q09, 3 more below it; jobs run only in queues without such")
+    assert reason.message.endswith("q08, q09, 3 more); jobs run only in leaf queues")
     tree = QueueChildren((Queue("a", parent="b"), Queue("b", parent="a"), Queue("own", parent="own")))
     reason = tree.refusal("a")
     assert reason is not None

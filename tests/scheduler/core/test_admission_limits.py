@@ -99,7 +99,7 @@ def test_chips_of_isolated_nodes_are_named_where_too_few_are_free() -> None:
     rig.run()
     reason = status(rig, "next").reason
     assert reason is not None
-    assert "the cluster has 0 free, counting cordoned and draining nodes; " in reason.message
+    assert "0 are free, including those of cordoned and draining nodes; " in reason.message
     assert reason.message.endswith("; nodes that take no new pod: node-isolated 1")
 
 
@@ -138,7 +138,7 @@ def test_a_promise_whose_pods_never_come_is_given_back() -> None:
     reason = status(rig, "first").reason
     assert reason is not None
     assert reason.code == "pods-never-created"
-    assert "after 5m none of its 2 pods exists" in reason.message
+    assert "none of its 2 pods exists 5m after admission" in reason.message
 
 
 def test_the_limit_is_not_for_jobs_with_pods() -> None:

@@ -191,10 +191,7 @@ def test_n7_a_live_bound_pod_that_always_raised_closes_its_node_until_it_is_gone
     cluster = scheduler.view.cluster
     closed = cluster.fleets[CHIP].closed[cluster.node_id["n1"]]
     assert closed is not None
-    assert closed.message == (
-        "pod default/bad on n1 cannot be read and may use chips, so n1 takes no new NPU pod until it is "
-        "corrected or gone"
-    )
+    assert closed.message == ("n1 is rejected for NPU pods: pod default/bad is invalid and may use chips")
     assert "invalid-pod" in {finding.code for finding in diagnose(scheduler.view).findings}
     assert scheduler.view.inconsistencies() == []
     commands = scheduler.handle(seen(ev.PodGone("bad")), 2)

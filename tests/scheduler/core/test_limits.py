@@ -73,8 +73,8 @@ def test_chips_of_a_queue() -> None:
     found = made.machine.view.jobs["default/b"].reason
     assert found is not None
     assert found.message.startswith(
-        "queue default uses 8 of at most 12 Ascend910 and the job requests 8 more"
-    ) or found.message.startswith("queue default uses 12 of at most 12 Ascend910 and the job requests 8 more")
+        "queue default uses 8 of 12 Ascend910 and the job requests 8 more"
+    ) or found.message.startswith("queue default uses 12 of 12 Ascend910 and the job requests 8 more")
     made.end("a")
     made.run()
     assert started(made, "b", "c") == ["b", "c"]
@@ -197,10 +197,7 @@ def test_jobs_without_a_user_share_the_limit_of_one_once_admission_is_there(
     assert made.reason("b") == "chip-limit-reached"
     job = made.machine.view.jobs["default/b"]
     assert job.reason is not None
-    assert (
-        "user unknown (namespace default) in queue default uses 8 of at most 8 Ascend910"
-        in job.reason.message
-    )
+    assert "user unknown (namespace default) in queue default uses 8 of 8 Ascend910" in job.reason.message
     notes = explain(made.machine.view, job, made.now).notes
     assert any("it counts for the user unknown of namespace default" in note for note in notes)
     # The next leader knows it, also if no job with a user is left.

@@ -153,8 +153,7 @@ def test_why_tells_what_came_nearest() -> None:
     reason = explain(view, job, rig.now).reason
     assert reason is not None
     assert reason.message == (
-        "no HyperNode up to tier 1 would hold 3 pods of the job together, were it empty: the largest is s1 "
-        "with 2 nodes"
+        "no HyperNode up to tier 1 is large enough for 3 pods: the largest is s1 with 2 nodes"
     )
     assert reason.fixes[:2] == (
         "with networkTopology.highestTierAllowed 2 instead of 1",

@@ -93,7 +93,7 @@ def test_a_gang_whose_pods_share_a_claim_for_one_pod_is_told_that_it_cannot_star
     assert (rig.selected(), rig.reason("train")) == ({}, "claim-shared")
     answer = explain(rig.machine.view, rig.machine.view.jobs["default/train"], rig.now)
     assert [fix.text for fix in answer.fixes] == [
-        "give each pod a claim of its own",
+        "use a separate claim for each pod",
         "use the access mode ReadWriteMany",
     ]
     rig.change_claim("one", access_modes=("ReadWriteMany",))
@@ -138,8 +138,7 @@ def test_the_wait_is_told_with_the_claim_and_its_node() -> None:
     job = rig.machine.view.jobs["default/train"]
     assert job.reason is not None
     assert job.reason.message == (
-        "2 pods have their nodes and are bound when 2 claims have their volumes; the claim default/data-0 "
-        "waits for its volume on n1, for at most 10m"
+        "2 pods have their nodes; 2 claims are not bound: default/data-0 on n1 waits up to 10m"
     )
     told = [one for one in rig.commands if isinstance(one, SetPodCondition)]
     assert {one.pod for one in told if one.reason.code == "volumes-pending"} == {"train-0", "train-1"}

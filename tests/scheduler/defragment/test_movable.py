@@ -234,4 +234,4 @@ def test_the_reasons_say_who_and_why() -> None:
     view = rig_with(annotations={"ringwise.io/movable": "false"}).machine.view
     found = not_movable(view, view.jobs["default/train"], 0)
     assert found is not None
-    assert found.message == 'default/train is not moved: it has ringwise.io/movable: "false"'
+    assert found.message == 'default/train is not moved: ringwise.io/movable is "false"'

@@ -408,7 +408,7 @@ def must_stay(rig: Rig, plan: MovePlan) -> MovePlan:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (must_stay, 'default/small is not moved: it has ringwise.io/movable: "false"'),
+        (must_stay, 'default/small is not moved: ringwise.io/movable is "false"'),
         (gone_meanwhile, "default/small is gone"),
         (waits_no_more, "default/big does not wait any more"),
         (target_taken, "taken by default/filler-0"),
@@ -480,7 +480,7 @@ def test_M1_who_asks_for_a_plan_again_is_told_that_jobs_move_already() -> None:
     apply(rig, plan)
     found = find_plan(rig.machine.view, rig.machine.view.jobs["default/big"], rig.now)
     assert isinstance(found, NoPlan)
-    assert found.reason.message == "1 job moves already so that default/big can start"
+    assert found.reason.message == "1 job is already being moved so that default/big can start"
 
 
 def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:

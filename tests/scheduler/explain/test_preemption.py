@@ -33,7 +33,7 @@ def test_the_job_that_preempts_names_who_loses_what() -> None:
     rig.submit("boss", chips=8, priority="high")
     rig.step()
     told = explain(rig.machine.view, rig.machine.view.jobs["default/boss"], rig.now).sentence
-    assert told.startswith("1 pod is evicted for it (preempt); what it needs on n1 is reserved for it")
+    assert told.startswith("1 pod is being evicted for it (preempt); nodes reserved: n1")
     assert told.endswith("; default/v loses 8 chips and 4 chip-hours")
 
 

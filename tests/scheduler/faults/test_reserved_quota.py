@@ -519,8 +519,8 @@ def test_why_names_what_is_kept_for_whom_and_for_how_long() -> None:
     view = rig.machine.view
     answer = explain(view, view.jobs["default/next"], rig.now)
     assert answer.sentence == (
-        f"queue capped uses 16 of {CHIP}, 8 more are kept for default/train, which lost pods and is being "
-        "rescheduled, and 4 are asked for; the queue may use 24"
+        f"queue capped: 16 of {CHIP} used, 8 reserved for default/train being "
+        "rescheduled, 4 requested, limit 24"
     )
     found = [fix.text for fix in answer.fixes]
     # Each was tried.

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
+from ringwise.cli.advanced import OPTIONS, AdvancedOption
+from ringwise.cli.examples import EXAMPLES
 from ringwise.views.kinds import KINDS
 from ringwise.views.lists import state_words
 from ringwise_bench.docs.parts import table
@@ -32,10 +34,20 @@ def _command(path: tuple[str, ...], command: click.Command) -> str:
     context = click.Context(command, info_name=" ".join(path), terminal_width=_WIDTH)
     lines = [f"## `{' '.join(path)}`", "", (command.help or "").split("\f")[0].strip(), ""]
     lines += ["```", context.get_usage().removeprefix("Usage: "), "```", ""]
-    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    common = command.name != OPTIONS
+    options = [
+        option
+        for option in command.params
+        if isinstance(option, click.Option) and not (common and isinstance(option, AdvancedOption))
+    ]
+    if examples := EXAMPLES.get(" ".join(path[1:])):
+        lines += ["```", *(f"ringwise {example}" for example in examples), "```", ""]
     if options:
         rows = ((_names(option), _meaning(option)) for option in options)
         lines += [table(("option", "meaning"), rows), ""]
+    hidden = [option for option in command.params if common and isinstance(option, AdvancedOption)]
+    if hidden:
+        lines += [f"[Common options](#ringwise-options): {', '.join(map(_names, hidden))}.", ""]
     return "\n".join(lines)
 
 

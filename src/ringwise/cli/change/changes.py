@@ -39,13 +39,13 @@ _NAMED = 3
 
 @click.command("submit")
 @click.argument("files", nargs=-1, type=FILES, metavar="FILE...")
-@click.option("-f", "--filename", "more", multiple=True, type=FILES, help="File, folder, or - for stdin.")
-@click.option("--keep-going", is_flag=True, help="Skip bad documents and submit the rest; exit code 2.")
-@click.option("--dry-run", is_flag=True, help="Only show what would become of the jobs.")
+@click.option("-f", "--filename", "more", multiple=True, type=FILES, help="File, directory, or - for stdin.")
+@click.option("--keep-going", is_flag=True, help="Skip invalid documents and submit the rest (exit code 2).")
+@click.option("--dry-run", is_flag=True, help="Only show where the jobs would be scheduled.")
 @click.option(
     "--wait",
     is_flag=True,
-    help="Wait until the jobs run or have ended. Exit code 3 when one is refused, 4 after --timeout. "
+    help="Wait until the jobs run or have finished. Exit code 3 if one is rejected, 4 after --timeout. "
     "Virtual time is advanced.",
 )
 @click.option(
@@ -54,7 +54,7 @@ _NAMED = 3
     metavar="DURATION",
     default="1h",
     show_default=True,
-    help="How long --wait waits, in time of the lab.",
+    help="Timeout of --wait, in time of the lab.",
 )
 @exit_code_option
 @target_options
@@ -70,11 +70,10 @@ def submit_command(
     output: str,
     **options: Any,
 ) -> None:
-    """Submit Nodes, jobs, pods, PodGroups, Queues, HyperNodes, PriorityClasses, ConfigMaps and Commands to
-    the lab.
+    """Submit jobs, nodes, queues and other objects to the lab.
 
-    All objects are stored, or none. A job that can never run is reported at once. Exit code 1 when a job is
-    refused or an object is of a kind that does not exist.
+    Either all objects are stored, or none. A job that can never run is reported immediately. Exit code 1 if
+    a job is rejected or the kind of an object is unknown.
     """
     if not files and not more:
         raise stop("ringwise: nothing to submit: give a file, a folder, or - for stdin")
@@ -178,17 +177,21 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
     metavar=f"[{'|'.join(kind.name for kind in _DELETABLE)}]",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME...]")
-@click.option("-n", "--namespace", help="Their namespace, where several have that name; with --all, only it.")
+@click.option(
+    "-n", "--namespace", help="Namespace of the objects; required if several namespaces have the name."
+)
 @click.option(
     "-f",
     "--filename",
     "files",
     multiple=True,
     type=FILES,
-    help="Delete the jobs, pods, queues and nodes of this file or folder.",
+    help="Delete the jobs, pods, queues and nodes of this file or directory.",
 )
-@click.option("--all", "everything", is_flag=True, help="All objects of the kind; the queue default stays.")
-@click.option("--ignore-not-found", is_flag=True, help="Pass over objects that are not there.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Delete all objects of the kind, except the queue default."
+)
+@click.option("--ignore-not-found", is_flag=True, help="Ignore objects that do not exist.")
 @target_options
 @output_option
 def delete_command(
@@ -201,7 +204,11 @@ def delete_command(
     output: str,
     **options: Any,
 ) -> None:
-    """Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are named or none."""
+    """Delete jobs, pods, queues and nodes of the lab.
+
+    Jobs and nodes are deleted with their pods; a queue must be empty. Either all named objects are deleted,
+    or none.
+    """
     kind = None if kind is None else kind.removesuffix("s")
     if files and (kind is not None or everything):
         raise stop("ringwise: -f names the objects by itself: give no kind, no names and no --all with it")
@@ -268,7 +275,7 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
 @with_options(namespace_options)
 @output_option
 def cordon_command(node: str, output: str, **options: Any) -> None:
-    """Mark NODE as unschedulable."""
+    """Mark a node as unschedulable."""
     _cordon("cordon", node, output, options)
 
 
@@ -278,7 +285,7 @@ def cordon_command(node: str, output: str, **options: Any) -> None:
 @with_options(namespace_options)
 @output_option
 def uncordon_command(node: str, output: str, **options: Any) -> None:
-    """Mark NODE as schedulable."""
+    """Mark a node as schedulable."""
     _cordon("uncordon", node, output, options)
 
 
@@ -303,9 +310,9 @@ _isolating = with_options(
 @_isolating
 @click.option("--reason", required=True, metavar="TEXT", help="Reason to record in the Isolation.")
 def isolate_command(target: str, chips: tuple[str, ...], reason: str, **options: Any) -> None:
-    """Take CHIPs (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.
+    """Isolate chips, a node, a leaf switch or a SuperPoD.
 
-    Pods that use them keep them; no new pod gets them.
+    Pods that use them continue; no new pod is scheduled on them.
     """
     what, changed = _isolate("isolate", target, chips, reason, options)
     click.echo(f"{what} isolated" if changed else f"{what} is isolated already")
@@ -314,7 +321,7 @@ def isolate_command(target: str, chips: tuple[str, ...], reason: str, **options:
 @click.command("unisolate")
 @_isolating
 def unisolate_command(target: str, chips: tuple[str, ...], **options: Any) -> None:
-    """Take back into use what was isolated: CHIPs of NODE, NODE, a leaf switch or a SuperPoD."""
+    """End the isolation of chips, a node, switch or SuperPoD."""
     what, changed = _isolate("unisolate", target, chips, "", options)
     click.echo(f"{what} is not isolated any more" if changed else f"{what} is not isolated")
 
@@ -341,7 +348,10 @@ def _isolate(
 @lab_option
 @output_option
 def advance_command(duration: int | None, lab: Path | None, output: str) -> None:
-    """Advance the virtual time of a lab by DURATION; without it, to the next event."""
+    """Advance the virtual time of a lab.
+
+    Without DURATION, time is advanced to the next event.
+    """
     from ringwise.durations import time_text
 
     only_lab({"lab": lab}, "a cluster has real time")

@@ -15,29 +15,31 @@ if TYPE_CHECKING:
 
 
 @click.command("defrag")
-@click.option("--plan", is_flag=True, help="Show which jobs would move where, and what it costs.")
-@click.option("--apply", is_flag=True, help="Move them, after a question that names the jobs.")
-@click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask.")
+@click.option("--plan", is_flag=True, help="Only show which jobs would move where, and the cost.")
+@click.option("--apply", is_flag=True, help="Move the jobs, after confirmation.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation; requires --apply.")
 @click.option(
     "--for",
     "job",
     type=LabName("job"),
     metavar="JOB",
-    help="Only so that this job starts.  [default: every job that waits for holes, in queue order]",
+    help="Job to start.  [default: all jobs blocked by fragmentation, in queue order]",
 )
 @source_options()
 @output_option
 def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: str, **options: Any) -> None:
-    """Move running jobs so that a job starts that waits for holes between them.
+    """Move running jobs so that a blocked job can start.
 
-    Enough chips are free for such a job, but in the wrong places: a whole node is wanted, and each has a pod.
+    Enough chips are free for a blocked job, but not where it needs them: for example, it requires whole
+    nodes, and each node runs a pod.
 
-    --plan tries it on a copy and changes nothing. Jobs that must not be moved stay: those with
-    `ringwise.io/movable: "false"` or `volcano.sh/preemptable: "false"`, those that nothing starts again, that
-    a policy would end, or that a disruption budget protects.
+    --plan computes the moves on a copy of the cluster and changes nothing. Jobs are never moved if they have
+    `ringwise.io/movable: "false"` or `volcano.sh/preemptable: "false"`, if their pods would not be created
+    again, if a policy would end them, or if a PodDisruptionBudget protects them.
 
-    --apply keeps the new places, evicts the pods with their grace, and follows the plan to its end; their
-    owners create them again. A step that fails ends the plan and gives old places back where they are free.
+    --apply reserves the new placements, evicts the pods with their termination grace period, and follows the
+    plan to its end; the owners create the pods again. If a step fails, the plan ends and jobs return to
+    their previous nodes if these are free.
     """
     if plan == apply:
         raise click.UsageError("give --plan, which shows the moves and changes nothing, or --apply")

@@ -63,22 +63,24 @@ class DrainOptions:
 
 @click.command("drain")
 @click.argument("target", type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID")
-@click.option("--plan", is_flag=True, help="Only show which jobs would move where, and which would wait.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--plan", is_flag=True, help="Only show which jobs would move where, and which would be pending."
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--force",
     is_flag=True,
-    help="Evict also jobs that could not be completed: no place is free for their pods, or nothing starts "
-    "them again. Disruption budgets of a cluster are kept all the same.",
+    help="Also evict jobs that could not be completed, because no other nodes fit or their pods would not "
+    "be created again. PodDisruptionBudgets are still respected.",
 )
 @click.option(
     "--at",
     metavar="TIME",
-    help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m or +2h from now. From now on the nodes take "
-    "only jobs that end before. The command to run at that time is printed.",
+    help="Drain at this time, such as 2026-01-31T08:00:00Z, 90m or +2h. Until then, the nodes accept only "
+    "jobs that end before. The command to run at that time is printed.",
 )
 @click.option(
-    "--wait", is_flag=True, help="In a lab, with --at: wait until then and drain; virtual time is advanced."
+    "--wait", is_flag=True, help="Wait until the time of --at and drain (lab only); virtual time is advanced."
 )
 @click.option(
     "--timeout",
@@ -86,7 +88,8 @@ class DrainOptions:
     metavar="DURATION",
     default="5m",
     show_default=True,
-    help="How long each job may take to run again, in a cluster its pods to end, before the next is evicted.",
+    help="How long to wait for each job before the next one is evicted: in a lab until it runs again, in "
+    "a cluster until its pods have terminated.",
 )
 @target_options
 @with_options(namespace_options)
@@ -104,13 +107,13 @@ def drain_command(
     output: str,
     **options: Any,
 ) -> None:
-    """Keep jobs off nodes and evict their pods, after a question that names the jobs that lose pods.
+    """Drain a node, leaf switch or SuperPoD (asks for confirmation).
 
-    Nodes of a lab are cordoned; those of a cluster are isolated, and their pods without chips stay.
+    Nodes of a lab are cordoned; nodes of a cluster are isolated, and their pods without chips continue.
 
-    Jobs that could not be completed without the nodes are named and stay, unless --force is given. The others
-    go one after the other, each with the grace of its pods, so that it can write a checkpoint; virtual time
-    is advanced between them. --plan tries it on a copy and changes nothing.
+    Jobs that could not be completed without the nodes are listed and not evicted, unless --force is given.
+    The other jobs are evicted one at a time with their termination grace period, so that they can write a
+    checkpoint; virtual time is advanced between them. --plan only shows the plan and changes nothing.
     """
     source_of(options)
     if plan:

@@ -27,18 +27,18 @@ _CHIPS = click.argument("chips", nargs=-1, metavar="[CHIP...]")
 
 @click.group()
 def fault() -> None:
-    """List what is broken in a cluster; break and heal simulated hardware of a lab."""
+    """List, inject and clear hardware faults."""
 
 
 @fault.command("inject")
 @click.argument("kind", type=_KINDS, metavar="chip|network|node|switch|superpod")
 @_TARGET
 @_CHIPS
-@click.option("--level", help="Level of a chip fault, for example RestartNPU.  [default: that of the code]")
-@click.option("--code", help="Fault code, for example 80E01801.  [default: one of the level]")
+@click.option("--level", help="Level of a chip fault, such as RestartNPU.  [default: that of the code]")
+@click.option("--code", help="Fault code, such as 80E01801.  [default: one of the level]")
 @click.option(
     "--status",
-    help="Of a node: not-ready, UnHealthy, PreSeparate or SubHealthy; of switches one of the last three.",
+    help="Status to set: not-ready (nodes only), UnHealthy, PreSeparate or SubHealthy.",
 )
 @target_options
 @output_option
@@ -52,7 +52,7 @@ def inject_command(
     output: str,
     **options: Any,
 ) -> None:
-    """Break something of TARGET in the lab.
+    """Inject a fault into the lab.
 
     \b
     chip NODE CHIP...      chips (3, 0-3 or 0,2,5), with a level and a code
@@ -69,8 +69,8 @@ def inject_command(
 @click.argument("kind", type=_KINDS, required=False, metavar="[chip|network|node|switch|superpod]")
 @click.argument("target", type=LabName("node"), required=False, metavar="[TARGET]")
 @_CHIPS
-@click.option("--code", help="Only faults of chips with this code.")
-@click.option("--all", "everything", is_flag=True, help="Every fault of the lab.")
+@click.option("--code", help="Only chip faults with this code.")
+@click.option("--all", "everything", is_flag=True, help="Clear all faults of the lab.")
 @target_options
 @output_option
 def clear_command(
@@ -82,7 +82,10 @@ def clear_command(
     output: str,
     **options: Any,
 ) -> None:
-    """Heal what was broken; TARGET and CHIP as with inject, without chips all of them."""
+    """Clear faults of the lab.
+
+    TARGET and CHIP are those of inject; without CHIP, all faults of the target are cleared.
+    """
     if everything and (kind is not None or code is not None):
         raise stop("ringwise: --all clears every fault: name no kind, target or code with it")
     if not everything and (kind is None or target is None):
@@ -94,7 +97,7 @@ def clear_command(
 @source_options()
 @output_option
 def list_command(output: str, **options: Any) -> None:
-    """Every fault that the nodes report now, and the jobs that it hurts."""
+    """List the faults that nodes report, and the affected jobs."""
     document = ask(options, lambda source: source.faults())
 
     def draw(console: Console) -> None:

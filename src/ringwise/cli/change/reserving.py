@@ -50,7 +50,7 @@ _NAMED = 8
     "holder",
     required=True,
     metavar="QUEUE|NAMESPACE",
-    help="Whose jobs may use them: queue=NAME or namespace=NAME, or a name that only one of them has.",
+    help="Queue or namespace whose jobs can use the nodes: queue=NAME, namespace=NAME, or a unique name.",
 )
 @click.option(
     "--from",
@@ -58,14 +58,16 @@ _NAMED = 8
     default="now",
     show_default=True,
     metavar="TIME",
-    help="When it begins, like 2026-01-31T08:00:00Z, or 90m or +2h from now.",
+    help="Start of the reservation, such as 2026-01-31T08:00:00Z, 90m or +2h.",
 )
-@click.option("--to", "end", required=True, metavar="TIME", help="When it ends by itself.")
-@click.option("--name", default="", help="Its name.  [default: the holder and the time]")
-@click.option("--board", default="", help="With a number of nodes: of this board.")
+@click.option("--to", "end", required=True, metavar="TIME", help="End of the reservation.")
+@click.option(
+    "--name", default="", help="Name of the reservation.  [default: from queue or namespace and time]"
+)
+@click.option("--board", default="", help="Board of the nodes; requires NUMBER.")
 @click.option("--reason", default="", metavar="TEXT", help="Reason to record in the reservation.")
-@click.option("--plan", is_flag=True, help="Only show which nodes it would have, and who still runs there.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--plan", is_flag=True, help="Only show the nodes and the jobs that would still run there.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @target_options
 @with_options(namespace_options)
 @configuration_option
@@ -84,11 +86,11 @@ def reserve_command(
     output: str,
     **options: Any,
 ) -> None:
-    """Keep nodes for the jobs of a queue or of a namespace from one time to another.
+    """Reserve nodes for a queue or namespace.
 
-    Before it begins, the nodes take jobs of others that end before, as with `drain --at`. Jobs that still run
-    there then stay; they are named before a question. With a NUMBER those nodes are taken that are free
-    soonest.
+    Before the start of the reservation, its nodes accept only jobs of others that end before, as with
+    `drain --at`. Jobs that still run there at the start continue; they are listed before the confirmation.
+    With a NUMBER, the nodes that are free first are reserved.
     """
     from ringwise.apps.lab.requests import ReserveRequest
     from ringwise.apps.reservations import ReservationRequest
@@ -121,7 +123,7 @@ def reserve_command(
 @with_options(namespace_options)
 @output_option
 def unreserve_command(name: str, output: str, **options: Any) -> None:
-    """Cancel the reservation NAME: its nodes take jobs of all again."""
+    """Delete a reservation and release its nodes."""
     from ringwise.apps.lab.requests import UnreserveRequest
 
     document = change_target(options).change("unreserve", UnreserveRequest(name))

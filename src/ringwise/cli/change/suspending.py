@@ -16,21 +16,21 @@ from ringwise.cli.query.queries import show_text, target_options
 _about_a_job = with_options(
     (
         click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB"),
-        click.option("--reason", help="Why; it is told in the status of a vcjob."),
-        click.option("--by", default=getpass.getuser, show_default="you", help="Who does it."),
+        click.option("--reason", help="Reason to record in the job's status."),
+        click.option("--by", default=getpass.getuser, show_default="you", help="User to record."),
         click.option(
             "-n",
             "--namespace",
-            help="Its namespace.  [default: on a cluster, that of the kubeconfig's context]",
+            help="Namespace of the job.  [default: on a cluster, that of the kubeconfig context]",
         ),
-        click.option("-A", "--all-namespaces", is_flag=True, help="Look for it in all namespaces."),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Search all namespaces."),
         click.option(
             "--timeout",
             type=duration_argument,
             metavar="DURATION",
             default="30s",
             show_default=True,
-            help="On a cluster: how long to wait for the controller of the job.",
+            help="How long to wait for the controller of the job (cluster only).",
         ),
         target_options,
         output_option,
@@ -41,9 +41,10 @@ _about_a_job = with_options(
 @click.command("suspend")
 @_about_a_job
 def suspend_command(job: str, output: str, **options: Any) -> None:
-    """Let JOB give its chips back; it stays, and can be resumed.
+    """Suspend a job and release its chips.
 
-    A vcjob, a Job of Kubernetes or an AscendJob. Its pods are deleted with their grace; no retry is used.
+    JOB is a vcjob, a Kubernetes Job or an AscendJob. Its pods are deleted with their termination grace
+    period. Suspending does not count as a retry.
     """
     _change("suspend", job, output, options)
 
@@ -51,21 +52,21 @@ def suspend_command(job: str, output: str, **options: Any) -> None:
 @click.command("resume")
 @_about_a_job
 def resume_command(job: str, output: str, **options: Any) -> None:
-    """Let the suspended JOB go on, on its old nodes where they are free.
+    """Resume a suspended job, on its previous nodes if they are free.
 
-    No retry is used, however often a job is suspended and resumed.
+    Resuming does not count as a retry.
     """
     _change("resume", job, output, options)
 
 
 @click.command("requeue")
-@click.option("--queue", help="Another queue, for a job that is suspended or waits; nothing else happens.")
-@click.option("--priority", help="Another priority class, in place; nothing else happens.")
+@click.option("--queue", help="Move a suspended or pending job to this queue, without restarting it.")
+@click.option("--priority", help="Change the priority class, without restarting the job.")
 @_about_a_job
 def requeue_command(job: str, output: str, **options: Any) -> None:
-    """Let the running JOB start over from its queue, or change the queue or priority of JOB.
+    """Requeue a running job, or change its queue or priority.
 
-    No retry is used. --queue and --priority are for vcjobs.
+    Requeueing does not count as a retry. --queue and --priority require a vcjob.
     """
     _change("requeue", job, output, options)
 

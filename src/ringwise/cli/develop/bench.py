@@ -25,7 +25,10 @@ _ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 @click.command("bench", add_help_option=False, context_settings=_ANY_ARGUMENTS)
 def _without_package() -> None:
-    """Run a benchmark; exit code 1 when a goal does not hold."""
+    """Run a benchmark.
+
+    Exit code 1 if a goal is not met.
+    """
     raise stop(
         "the benchmarks are the package ringwise-bench, which is not installed: in a checkout of Ringwise, "
         "`make setup` or `pip install ./bench`"

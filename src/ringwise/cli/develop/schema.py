@@ -14,9 +14,9 @@ from ringwise.views.schemas import DOCUMENTS, find_kind, schema_text
     "name", type=KnownName(lambda: {kind.name: kind.summary for kind in DOCUMENTS}), required=False
 )
 def schema_command(name: str | None) -> None:
-    """Print the JSON schema of the document NAME; without it, list them.
+    """Print the JSON schema of a document, or list all schemas.
 
-    NAME is a name of the list, or what a document has in its field `schema`.
+    NAME is a name of the list, or the value of the field `schema` of a document.
     """
     if name is not None:
         try:

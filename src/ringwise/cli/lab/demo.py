@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 def demo() -> None:
-    """Place jobs of every kind on embedded clusters, and explain each result."""
+    """Show the scheduler at work on sample clusters."""
     from ringwise.apps.drill import run
     from ringwise.apps.drill.file import read_drill
     from ringwise.cli.printers.lines import print_line

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 @click.command("drill")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option("-q", "--quiet", is_flag=True, help="Only the verdicts, without timelines.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the results, without timelines.")
 @output_option
 def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
-    """Run the drills of FILE in virtual time: submits, faults and time steps with expectations.
+    """Run drills: scripted faults with expectations.
 
-    Every drill has an embedded cluster of its own. A folder stands for the drills in it.
+    Every drill has its own embedded cluster and runs in virtual time. A directory stands for the drills in
+    it.
 
-    Exit code 1 when an expectation does not hold.
+    Exit code 1 if an expectation is not met.
     """
     from ringwise.apps.drill.file import read_drill
     from ringwise.apps.drill.run import DrillStepError, run_drill

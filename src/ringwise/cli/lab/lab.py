@@ -37,19 +37,18 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 
 @click.command("lab")
 @click.option(
-    "--nodes", type=click.IntRange(0, MAX_NODES), default=16, show_default=True, help="How many nodes."
+    "--nodes", type=click.IntRange(0, MAX_NODES), default=16, show_default=True, help="Number of nodes."
 )
 @click.option(
     "--board",
     type=KnownName(shipped_board_names),
     default="910-x8",
     show_default=True,
-    help="Their board; `ringwise boards` lists them. Several with their nodes: 910-x8:200,310p:50.",
+    help="Board of the nodes (see `ringwise boards`), or boards with their number of nodes: "
+    "910-x8:200,310p:50.",
 )
-@click.option(
-    "--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch; without it, no switches."
-)
-@click.option("--superpod-size", type=click.IntRange(1), help="Nodes of each SuperPoD.")
+@click.option("--leaf-size", type=click.IntRange(1), help="Nodes per leaf switch.  [default: no switches]")
+@click.option("--superpod-size", type=click.IntRange(1), help="Nodes per SuperPoD.  [default: no SuperPoDs]")
 @click.option(
     "--soft",
     type=click.IntRange(0, MAX_NODES),
@@ -67,27 +66,27 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the lab; it continues where it stopped.  "
-    "[default: $RINGWISE_LAB, else the user's state folder]",
+    help="Directory of the lab, from which it continues.  [default: $RINGWISE_LAB, else the state "
+    "directory of the user]",
 )
-@click.option("--reset", is_flag=True, help="Delete what the folder holds and start with a new cluster.")
+@click.option("--reset", is_flag=True, help="Delete the data of the directory and start with a new cluster.")
 @click.option(
     "--speed",
     type=click.FloatRange(0.001, 1_000_000),
     default=1.0,
     show_default=True,
-    help="Seconds of the lab in one second.",
+    help="Speed of the time of the lab, as a multiple of real time.",
 )
 @click.option(
     "--virtual/--real",
     default=False,
-    help="Virtual time, moved by `ringwise advance`, or real time.  [default: real]",
+    help="Virtual time, advanced by `ringwise advance`, or real time.  [default: real]",
 )
 @click.option(
     "--duration",
     type=duration_argument,
     metavar="DURATION",
-    help="How long pods run without a duration of their own.  [default: until they are deleted]",
+    help="Run time of pods without a duration.  [default: until they are deleted]",
 )
 @click.option(
     "--start-delay",
@@ -95,7 +94,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
     metavar="DURATION",
     default="2s",
     show_default=True,
-    help="How long pods take to start.",
+    help="Start time of pods.",
 )
 @click.option(
     "--termination-delay",
@@ -103,7 +102,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
     metavar="DURATION",
     default="2s",
     show_default=True,
-    help="How long pods take to terminate.",
+    help="Termination time of pods.",
 )
 @click.option(
     "--device-plugin/--no-device-plugin",
@@ -113,20 +112,19 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 @click.option(
     "--mount-method",
     type=click.Choice(["plain", "ascend-docker", "cdi"]),
-    help="With --device-plugin: how chips come into containers.  [default: plain]",
+    help="How chips are mounted into containers; requires --device-plugin.  [default: plain]",
 )
 @click.option(
     "--journal-size",
     type=click.IntRange(0),
     default=MAX_BYTES >> 20,
     show_default=True,
-    help="Megabytes after which the journal starts a new file; two are kept; 0 writes none.",
+    help="Size in megabytes after which the journal is rotated; two files are kept; 0 disables the journal.",
 )
 @click.option(
     "--web-address",
     default=None,
-    help="Listen address of the dashboard; empty for none.  "
-    "[default: a port of 127.0.0.1, 8090 where it is free]",
+    help="Listen address of the dashboard; empty to disable it.  [default: 127.0.0.1:8090, or another port]",
 )
 @click.pass_context
 def lab_command(
@@ -151,10 +149,10 @@ def lab_command(
     journal_size: int,
     web_address: str | None,
 ) -> None:
-    """Run a cluster of simulated nodes with the real scheduler until Ctrl-C.
+    """Run a lab: simulated nodes and the real scheduler.
 
-    From another terminal: submit, get, describe, delete, cordon, uncordon, drain, fault, why,
-    capacity, doctor, topology show, top. What the cluster holds survives a restart.
+    Use it from another terminal with submit, get, describe, delete, cordon, uncordon, drain, fault, why,
+    capacity, doctor, topology show and top. The state of the lab is kept across restarts.
     """
     if mount_method is not None and not device_plugin:
         raise click.UsageError("--mount-method needs --device-plugin")

@@ -30,12 +30,12 @@ _SHOWN = 400
 @board_option
 @output_option
 def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...], output: str) -> None:
-    """Decide the events of journal FILE again and compare with the recorded decisions.
+    """Replay a journal and compare the decisions.
 
-    Without FILE, the journal of the lab. Rotated files (FILE.1, ...) are read first. FILE may be a support
+    FILE defaults to the journal of the lab. Rotated files (FILE.1, ...) are read first. FILE can be a support
     bundle with a journal.
 
-    Exit code 1 when they differ.
+    Exit code 1 if the decisions differ.
     """
     file = file or LabFolder(lab or default_folder()).journal
     try:

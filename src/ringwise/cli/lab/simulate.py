@@ -31,14 +31,14 @@ _OF_TRACES = (
 
 @click.command("simulate")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--nodes", type=click.IntRange(1), help="Number of nodes.  [default: from --load]")
+@click.option("--board", help="Board of the nodes (see `ringwise boards`).  [default: 910-x8]")
+@click.option("--leaf-size", type=click.IntRange(1), help="Nodes per leaf switch.")
+@click.option("--superpod-size", type=click.IntRange(1), help="Nodes per SuperPoD.")
 @click.option(
-    "--nodes", type=click.IntRange(1), help="Of the cluster.  [default: as many as --load asks for]"
-)
-@click.option("--board", help="Their board; `ringwise boards` lists them.  [default: 910-x8]")
-@click.option("--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch.")
-@click.option("--superpod-size", type=click.IntRange(1), help="Nodes in each SuperPoD.")
-@click.option(
-    "--load", type=click.FloatRange(0, 10, min_open=True), help="Share of the chips in use.  [default: 0.85]"
+    "--load",
+    type=click.FloatRange(0, 10, min_open=True),
+    help="Average ratio of allocated chips.  [default: 0.85]",
 )
 @click.option("--format", "trace_format", type=click.Choice(["itp", "philly", "openb", "swf"]))
 @click.option(
@@ -46,37 +46,47 @@ _OF_TRACES = (
     "columns",
     multiple=True,
     metavar="WHAT=NAME",
-    help="A column of the trace: submitted, duration, chips.",
+    help="Column of the trace with a field: submitted, duration, chips.",
 )
 @click.option("--only", multiple=True, metavar="NAME=VALUE", help="Only rows with this value in this column.")
-@click.option("--jobs", type=click.IntRange(1), help="Only the first so many jobs.")
-@click.option("--tor-affinity", type=click.Choice(["normal-schema", "large-model-schema"]), help="Of gangs.")
-@click.option("--known-durations", is_flag=True, help="Jobs say how long they run.  [default: they do not]")
+@click.option("--jobs", type=click.IntRange(1), help="Only this number of jobs.")
+@click.option(
+    "--tor-affinity",
+    type=click.Choice(["normal-schema", "large-model-schema"]),
+    help="Label tor-affinity of gangs.",
+)
+@click.option(
+    "--known-durations", is_flag=True, help="Jobs have an expected duration.  [default: they do not]"
+)
 @click.option(
     "--fault",
     "broken",
     multiple=True,
     metavar="PIECE=MTBF/MTTR",
-    help="Mean time between failures of each chip, node or switch, and to repair: node=300d/6h.",
+    help="Mean time between failures and to repair of each chip, node or switch, such as node=300d/6h.",
 )
 @configuration_option
 @click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the configuration."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the configuration; can be repeated.",
 )
 @click.option(
     "--compare",
     "compared",
     multiple=True,
     metavar="POLICY|NAME=VALUE,...",
-    help="Compare with first-fit, random, or the configuration with these settings; may be repeated.",
+    help="Compare with first-fit, random, or other settings; can be repeated.",
 )
-@click.option("--seed", help="Of everything that is random.  [default: 0]")
+@click.option("--seed", help="Seed of the random numbers.  [default: 0]")
 @click.option(
     "--html-file", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page with plots."
 )
 @output_option
 def simulate_command(file: Path, html_file: Path | None, output: str, **options: Any) -> None:
-    """Let the jobs of FILE come, run and end in virtual time, and show how long they waited.
+    """Simulate the jobs of a file and show their pending times.
 
     FILE is a drill file with a workload, or a trace: a CSV file in the form of ITP, Philly or OpenB, or one
     in the Standard Workload Format (SWF). The real scheduler decides, once for each configuration that is

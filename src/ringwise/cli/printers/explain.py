@@ -66,7 +66,7 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
     _print_queue(console, answer)
     _print_fixes(console, answer)
     for sentence in answer.get("omitted", ()):
-        print_line(console, f"not looked at: {escape(sentence)}", style="yellow")
+        print_line(console, f"not checked: {escape(sentence)}", style="yellow")
     if any(pod["node"] or "would_be_scheduled_on" in pod for pod in answer["pods"]):
         _print_pods(console, answer, chips)
     if pictures is not None and pictures["switches"]:
@@ -89,7 +89,7 @@ def _print_refusals(console: Console, answer: WhyDocument) -> None:
     refusals, examples = answer["refusals"], answer["rejection_examples"]
     if refusals is None or examples is None:
         return
-    console.print(f"\nverdicts of the nodes on {escape(answer['checked_pod'] or '')}", style="bold")
+    console.print(f"\nWhy no node fits {escape(answer['checked_pod'] or '')}", style="bold")
     table = Table([Column("nodes"), Column("reason")], note="for example")
     if answer["fitting_nodes"]:
         table.add(str(answer["fitting_nodes"]), "fits")
@@ -101,8 +101,8 @@ def _print_refusals(console: Console, answer: WhyDocument) -> None:
 def _print_misses(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
     if not answer["closest_nodes"]:
         return
-    console.print("\nnearest misses", style="bold")
-    table = Table([Column("node"), Column("chips")], note="what is lacking")
+    console.print("\nClosest nodes", style="bold")
+    table = Table([Column("node"), Column("chips")], note="missing")
     for miss in answer["closest_nodes"]:
         table.add(miss["node"], _picture(chips, miss["node"]), note=miss["text"])
     table.print(console)
@@ -119,12 +119,12 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
     ahead = f", behind {', '.join(queue['ahead'])}" if queue["ahead"] else ""
     if queue["position"] - 1 > len(queue["ahead"]):
         ahead += f" and {queue['position'] - 1 - len(queue['ahead'])} more"
-    place = f"{queue['position']} of {queue['waiting']} waiting{escape(ahead)}"
+    place = f"{queue['position']} of {queue['waiting']} pending{escape(ahead)}"
     console.print()
     print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
     if answer["reserved_chips"]:
         kept = counted(answer["reserved_chips"], "chip is", "chips are")
-        print_line(console, f"{kept} kept for it until it can start")
+        print_line(console, f"{kept} reserved for it until it can start")
     if expected is not None:
         print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
 
@@ -134,16 +134,16 @@ def _print_fixes(console: Console, answer: WhyDocument) -> None:
         return
     if not answer["fixes"] and answer["reason"]["fixes"]:
         # Nothing can be tried: what helps is not for the scheduler to do.
-        console.print("\nwhat helps", style="bold")
+        console.print("\nFixes", style="bold")
         for text in answer["reason"]["fixes"]:
-            print_line(console, f"  -> {escape(text)}")
+            print_line(console, f"  - {escape(text)}")
         return
     if not answer["fixes"]:
-        console.print("\nnothing that was tried would start it now", style="bold")
+        console.print("\nNo change that was tried would start it now", style="bold")
         return
-    console.print("\nit would start (each was tried)", style="bold")
+    console.print("\nFixes (each was verified on a copy of the cluster)", style="bold")
     for fix in answer["fixes"]:
-        print_line(console, f"  -> {escape(fix_sentence(fix['text'], fix['conflicting_jobs']))}")
+        print_line(console, f"  - {escape(fix_sentence(fix['text'], fix['conflicting_jobs']))}")
 
 
 def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
@@ -177,7 +177,7 @@ def print_capacity(console: Console, document: CapacityDocument) -> None:
     for board in document.boards:
         _print_board(console, board)
     if not document.boards:
-        console.print("no node offers a chip that a board serves")
+        console.print("no node offers chips of a supported board")
 
 
 def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[BeforeDrainFields]) -> None:
@@ -187,7 +187,7 @@ def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[
     chips, verb = sum(one.chips for one in rows), agrees(len(rows), "is", "are")
     print_line(
         console,
-        f"  {chips} of the free ones only for jobs that say they end before {time_text(start)}: "
+        f"  {chips} of the free chips are only for jobs that end before {time_text(start)}: "
         f"{escape(names)}{rest} {verb} {what} then",
     )
 
@@ -208,7 +208,7 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
     print_line(console, f"  {counted(chips.nodes, 'node')} with {counted(chips.chips, 'chip')}: {words}")
     if chips.network_faulty:
         lack = counted(chips.network_faulty, "of the free ones has", "of the free ones have")
-        print_line(console, f"  {lack} no network: for one-pod jobs only")
+        print_line(console, f"  {lack} no network and can run only one-pod jobs")
     for (start, what), drained in groupby(answer.drains, key=attrgetter("start", "what")):
         _print_before_drain(console, start, what, list(drained))
     numbers = ("jobs that start now", "at best", "free chips it cannot use")
@@ -221,7 +221,7 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
             table.add(shape.form, str(shape.jobs), str(shape.upper_bound), stranded)
     table.print(console)
     for sentence in answer.omitted:
-        print_line(console, f"  not looked at: {sentence}", style="yellow")
+        print_line(console, f"  not checked: {sentence}", style="yellow")
     if answer.largest_gang:
         console.print(f"  largest gang of whole nodes: {answer.largest_gang}", style="dim")
 
@@ -240,7 +240,7 @@ def print_diagnosis(console: Console, document: DoctorDocument) -> None:
             f"{escape(finding.what)} [dim]\\[{finding.code}][/]",
         )
         if finding.fix:
-            print_line(console, f"  -> {escape(finding.fix)}", style="dim")
+            print_line(console, f"  - {escape(finding.fix)}", style="dim")
     counts = [(document.errors, "error"), (document.warnings, "warning"), (document.notes, "note")]
     words = ", ".join(counted(count, kind) for count, kind in counts)
     nodes, jobs = counted(document.nodes, "node"), counted(document.jobs, "job")

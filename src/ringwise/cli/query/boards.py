@@ -33,14 +33,14 @@ def _options(command: _Command) -> _Command:
         "board_files",
         multiple=True,
         type=click.Path(path_type=Path),
-        help="A board profile of your own; may be repeated.",
+        help="Custom board profile; can be repeated.",
     )(command)
     return click.option(
         "-o",
         "--output",
         type=click.Choice(["table", "json", "yaml"]),
         default=None,
-        help="Output format; table is the default.",
+        help="Output format.  [default: table]",
     )(command)
 
 
@@ -48,7 +48,7 @@ def _options(command: _Command) -> _Command:
 @_options
 @click.pass_context
 def boards(context: click.Context, output: str | None, board_files: tuple[Path, ...]) -> None:
-    """List the known boards: chips, rings, valid requests, scores."""
+    """List boards: chips, rings and valid requests."""
     context.obj = (output, board_files)
     if context.invoked_subcommand is None:
         _print_list(_catalog(board_files), output)
@@ -60,7 +60,7 @@ def boards(context: click.Context, output: str | None, board_files: tuple[Path, 
 def list_boards(
     given: tuple[str | None, tuple[Path, ...]], output: str | None, board_files: tuple[Path, ...]
 ) -> None:
-    """List all boards, one line each."""
+    """List all boards."""
     _print_list(_catalog((*given[1], *board_files)), output or given[0])
 
 
@@ -71,7 +71,7 @@ def list_boards(
 def show(
     given: tuple[str | None, tuple[Path, ...]], name: str, output: str | None, board_files: tuple[Path, ...]
 ) -> None:
-    """Show one board: its rings, valid requests, rule and tables."""
+    """Show one board: rings, valid requests, rule and tables."""
     catalog = _catalog((*given[1], *board_files))
     board = catalog.get(name)
     if board is None:

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @click.group("config")
 def config() -> None:
-    """Check a volcano-scheduler.conf or a volcano-controller.conf."""
+    """Check a scheduler or controller configuration."""
 
 
 @config.command("check")
 @click.argument("file", type=FILES)
 @output_option
 def check(file: str, output: str) -> None:
-    """Show what each line of FILE does here.
+    """Show the effect of each line of a configuration.
 
-    FILE is a volcano-scheduler.conf or volcano-controller.conf, a ConfigMap that holds one, or - for stdin.
-    Exit code 2 if the scheduler or the controller would refuse it; warnings do not count.
+    FILE is a volcano-scheduler.conf or volcano-controller.conf, a ConfigMap that contains one, or - for
+    stdin. Exit code 2 if the scheduler or the controller would reject it; warnings do not count.
     """
     from ringwise.apps.extensions import check_user_configuration
     from ringwise.views.documents.reference import ConfigurationDocument
@@ -92,14 +92,14 @@ def _counted(count: int, noun: str) -> str:
 @click.command("options")
 @advanced_options
 def options_command(**_options: object) -> None:
-    """List the options of queries that their help omits."""
+    """List the options that are common to many commands."""
     click.echo(click.get_current_context().get_help())
 
 
 @click.command("version")
 @output_option
 def version_command(output: str) -> None:
-    """Print the version, the commit, and the schema versions that are read and written."""
+    """Print the version, commit and schema versions."""
     from ringwise import __version__, versions
     from ringwise.apps.journal import format as journal
     from ringwise.device import ledger_file

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 @click.option(
     "--history",
     is_flag=True,
-    help="Tell its life so far, from the journal of the lab or the Events of the cluster.",
+    help="Show the job history, from the journal of the lab or the Events of the cluster.",
 )
 @click.option(
     "--journal",
     "journals",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="With --history: read this journal instead; may be repeated, oldest first.",
+    help="Read the history from this journal; can be repeated, oldest first.",
 )
 @source_options()
 @output_option
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 def why_command(
     job: str, history: bool, journals: tuple[Path, ...], output: str, exit_code: bool, **options: Any
 ) -> None:
-    """Explain why JOB waits or where it runs, and what would change that.
+    """Explain why a job is pending, or why it runs where it runs.
 
-    Every fix in the result was tried on the state of the cluster, and undone.
+    Every fix in the answer was verified on a copy of the cluster.
     """
     namespace = namespace_of(options)
     if history or journals:
@@ -65,7 +65,7 @@ _history_options = with_options(
             "journals",
             multiple=True,
             type=click.Path(path_type=Path),
-            help="Read this journal instead; may be repeated, oldest first.",
+            help="Read this journal instead; can be repeated, oldest first.",
         ),
         source_options(),
         output_option,
@@ -76,9 +76,9 @@ _history_options = with_options(
 @click.command("events")
 @_history_options
 def events_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
-    """List what happened to JOB: submitted, pending, scheduled, faults, restarts, end.
+    """List the events of a job: pending, scheduled, faults, end.
 
-    The events are those of the journal of the lab, or of the Events of the cluster.
+    The events are read from the journal of the lab, or from the Events of the cluster.
     """
     _show_history(_history_of(job, journals, options), output)
 
@@ -86,9 +86,10 @@ def events_command(job: str, journals: tuple[Path, ...], output: str, **options:
 @click.command("history")
 @_history_options
 def history_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
-    """List the runs of JOB: start, end, nodes, and why each ended, as sacct -j does.
+    """List the runs of a job, as sacct does.
 
-    They are found in the journal of the lab, or in the Events of the cluster.
+    Each run has its start, end, nodes and the reason of its end. They are read from the journal of the lab,
+    or from the Events of the cluster.
     """
     document = _history_of(job, journals, options)
 
@@ -140,12 +141,12 @@ def _show_history(document: HistoryDocument, output: str) -> None:
 
 @click.command("capacity")
 @source_options()
-@click.option("--queue", help="Count only what this queue may still use.")
+@click.option("--queue", help="Count only what this queue can still use.")
 @output_option
 def capacity_command(queue: str | None, output: str, **options: Any) -> None:
-    """Count how many more jobs of each shape would start now, and what fragmentation costs.
+    """Show how many more jobs of each shape would fit now.
 
-    The jobs are placed in a transaction that is rolled back. Pods without a node are not counted.
+    The jobs are placed in a transaction that is rolled back. Pending pods are not counted.
     """
     document = ask(options, lambda source: source.capacity(queue))
 
@@ -161,7 +162,7 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
 @source_options()
 @output_option
 def limits_command(output: str, **options: Any) -> None:
-    """Show the limits of namespaces, queues and users, and what is used of them.
+    """Show usage limits and their use.
 
     Limits are UsageLimit objects of the cluster.
     """
@@ -179,9 +180,10 @@ def limits_command(output: str, **options: Any) -> None:
 @source_options(keep_going=False)
 @output_option
 def doctor_command(output: str, **options: Any) -> None:
-    """Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.
+    """Check the cluster for problems.
 
-    Exit code 1 when errors were found. Objects that cannot be read are findings too.
+    Nodes, chips, device reports, switches, SuperPoDs, queues and jobs are checked. Invalid objects are
+    findings, too. Exit code 1 if errors are found.
     """
     document = ask(options, lambda source: source.doctor(), read_on=True)
 

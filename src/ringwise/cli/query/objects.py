@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     metavar=f"[{'|'.join(BY_PLURAL)}]",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[NAME]...")
-@click.option("--node", help="With chips: only those of this node.")
+@click.option("--node", help="Only chips of this node.")
 @list_options
 @source_options()
 @output_choice("table", "wide", "name", "json", "yaml")
 def get_command(kind: str, output: str, **options: Any) -> None:
-    """List jobs, nodes, queues, pods or other objects.
+    """List jobs, nodes, queues, pods and other objects.
 
-    With names, list those only. Kinds have the short names po, no, q and hn. -o name prints names as
-    other commands take them.
+    If names are given, only these are listed. Kinds have the short names po, no, q and hn. -o name prints
+    names in the form in which other commands accept them.
     """
     kind = BY_WORD[kind].plural
     listing, watch = take_listing(kind, output, options)
@@ -101,7 +101,7 @@ _DESCRIBED = [kind for kind in KINDS if kind.is_described]
 @source_options()
 @output_option
 def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
-    """Show all fields of one object."""
+    """Show details of one object."""
     kind = BY_WORD[kind].name
     namespace = namespace_of(options)
     document = ask(options, lambda source: source.describe(kind, name, namespace))

@@ -46,24 +46,34 @@ _OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now"
 
 @click.command("place")
 @click.option(
-    "-f", "--filename", "files", multiple=True, required=True, type=FILES, help="File, folder or - (stdin)."
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    type=FILES,
+    help="File, directory, or - for stdin.",
 )
 @output_option
-@click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
+@click.option(
+    "--scores", is_flag=True, help="Show the score of every candidate node for the first pod of each job."
+)
 @with_options((lab_option, *cluster_options, *namespace_options))
 @configuration_option
 @board_option
-@click.option("--all", "everything", is_flag=True, help="List running jobs too.")
-@click.option("--keep-going", is_flag=True, help="Skip bad documents and place the rest; exit code 2.")
+@click.option("--all", "everything", is_flag=True, help="Also list running jobs.")
+@click.option("--keep-going", is_flag=True, help="Skip invalid documents and place the rest (exit code 2).")
 @exit_code_option
 @now_option
-@click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
-@click.option("--dashboard", is_flag=True, help="Serve the result on a dashboard, until Ctrl-C.")
+@click.option(
+    "--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay` to this file."
+)
+@click.option("--dashboard", is_flag=True, help="Serve the result on a dashboard until Ctrl-C.")
 def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: bool, **options: Any) -> None:
-    """Show where the jobs of manifests would be placed; nothing is changed.
+    """Show where the jobs of manifests would be scheduled.
 
-    The nodes are among the manifests. With --lab, --kubeconfig or --context, and as `kubectl ringwise place`,
-    they are those of that lab or cluster, whose pending jobs are decided with the new ones.
+    Nothing is changed. The nodes are among the manifests. With --lab, --kubeconfig or --context, and as
+    `kubectl ringwise place`, the nodes are those of the lab or cluster, and its pending jobs are included.
     """
     where = {name: options[name] for name in ("lab", "kubeconfig", "context", "config", "boards")}
     of_files = where["lab"] is None and source_of({**where, "config": None, "boards": ()}) == FROM_LAB

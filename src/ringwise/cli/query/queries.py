@@ -23,6 +23,7 @@ from ringwise.cli.output import (
     board_option,
     complain,
     configuration_option,
+    output_option,
     print_document,
     spinner,
     stdout_console,
@@ -52,21 +53,27 @@ FROM_FILES, FROM_LAB, FROM_CLUSTER = "files", "lab", "cluster"
 lab_option = click.option(
     "--lab",
     "lab",
+    cls=AdvancedOption,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the lab.  [default: $RINGWISE_LAB, else the user's state folder]",
+    help="Directory of the lab to use.  [default: $RINGWISE_LAB, else the state directory of the user]",
 )
 cluster_options = (
-    click.option("--kubeconfig", help="Of a cluster.  [default: $KUBECONFIG, ~/.kube/config]"),
-    click.option("--context", help="A context of the kubeconfig, for its cluster."),
+    click.option(
+        "--kubeconfig",
+        cls=AdvancedOption,
+        help="Use the cluster of this kubeconfig.  [default: $KUBECONFIG, ~/.kube/config]",
+    ),
+    click.option("--context", cls=AdvancedOption, help="Use the cluster of this kubeconfig context."),
 )
-#: As kubectl has them.
+#: As in kubectl.
 namespace_options = (
     click.option(
         "-n",
         "--namespace",
-        help="Only this namespace.  [default: on a cluster, that of the kubeconfig's context; else all]",
+        cls=AdvancedOption,
+        help="Only this namespace.  [default: on a cluster, that of the kubeconfig context; else all]",
     ),
-    click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces."),
+    click.option("-A", "--all-namespaces", cls=AdvancedOption, is_flag=True, help="All namespaces."),
 )
 #: Where a command changes something.
 target_options = with_options((lab_option, *cluster_options))
@@ -77,16 +84,16 @@ _FILES = click.option(
     "files",
     multiple=True,
     type=FILES,
-    help="File, folder, or - for stdin: ask the cluster that these manifests describe.",
+    help="Use the cluster that these manifests describe: file, directory, or - for stdin.",
 )
 _KEEP_GOING = click.option(
-    "--keep-going", cls=AdvancedOption, is_flag=True, help="With -f: skip bad documents."
+    "--keep-going", cls=AdvancedOption, is_flag=True, help="Skip invalid documents; requires -f."
 )
 now_option = click.option(
     "--now",
     cls=AdvancedOption,
     type=int,
-    help="With -f: nanoseconds since 1970; default: the newest timestamp in the input.",
+    help="Current time in nanoseconds since 1970; requires -f.  [default: the newest timestamp of the input]",
 )
 
 
@@ -108,7 +115,18 @@ def source_options(*, keep_going: bool = True) -> Callable[[Command], Command]:
 
 
 #: Those that `ringwise options` shows.
-advanced_options = with_options((configuration_option, board_option, _KEEP_GOING, now_option))
+advanced_options = with_options(
+    (
+        lab_option,
+        *cluster_options,
+        *namespace_options,
+        output_option,
+        configuration_option,
+        board_option,
+        _KEEP_GOING,
+        now_option,
+    )
+)
 
 
 def namespace_of(options: dict[str, Any]) -> str | None:

@@ -37,26 +37,26 @@ if TYPE_CHECKING:
     "--since",
     default="7d",
     show_default=True,
-    help="A duration before now such as 30d, or a day such as 2026-01-31; reports cover whole UTC days.",
+    help="Start: a duration before now, such as 30d, or a day, such as 2026-01-31. Days are UTC days.",
 )
-@click.option("--until", default="", help="The same, for the last day.  [default: today]")
+@click.option("--until", default="", help="End, in the same format.  [default: today]")
 @click.option(
     "--group-by",
     type=click.Choice(["queue", "namespace", "user", "job", "board"]),
     default="queue",
     show_default=True,
-    help="What a row is about.",
+    help="Group rows by this field.",
 )
 @click.option(
     "--idle",
     is_flag=True,
-    help="Show chips that jobs hold now and hardly use instead, where drivers tell how much they are used.",
+    help="Show allocated chips with low utilization instead (requires utilization metrics).",
 )
 @click.option(
     "--shadow",
     type=click.File(encoding="utf-8", errors="replace"),
     metavar="FILE",
-    help="Show instead what Ringwise decided differently in shadow mode; FILE is the scheduler's log, or -.",
+    help="Show the decisions of shadow mode that differ instead; FILE is the log of the scheduler, or -.",
 )
 @click.option(
     "-o",
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     "--accounting-dir",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIRECTORY",
-    help="The folder that the scheduler was given with --accounting-dir.",
+    help="Accounting directory of the scheduler (its --accounting-dir).",
 )
 @with_options((lab_option, *cluster_options))
 @click.option("-n", "--namespace", help="Only jobs of this namespace.  [default: all]")
@@ -89,7 +89,7 @@ def report_command(
     namespace: str | None,
     **options: Any,
 ) -> None:
-    """Show chip-hours held and lost, waiting time, starts and failures."""
+    """Show allocated and lost chip-hours, and failures."""
     if shadow is not None:
         _show_shadow(shadow, output)
         return

@@ -45,19 +45,19 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("ringwise-bundle.tar.gz"),
 )
-@click.option("-f", "--filename", "files", multiple=True, type=FILES, help="File, folder, or - for stdin.")
+@click.option("-f", "--filename", "files", multiple=True, type=FILES, help="File, directory, or - for stdin.")
 @with_options((lab_option, *cluster_options))
 @click.option(
     "--journal",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Journal of the scheduler, with its rotated files.  [default: that of the lab]",
+    help="Journal of the scheduler; rotated files are included.  [default: that of the lab]",
 )
 @click.option("--keep-names", is_flag=True, help="Do not replace names and addresses.")
-@click.option("--with-text", is_flag=True, help="Include messages and other free text as they are.")
+@click.option("--with-text", is_flag=True, help="Include messages and other free text.")
 @click.option(
     "--mapping-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write names and their pseudonyms to this file; keep it to yourself.",
+    help="Write the names and their pseudonyms to this file. Do not share it.",
 )
 @configuration_option
 @board_option
@@ -73,12 +73,12 @@ def support_bundle_command(
     boards: tuple[Path, ...],
     **options: Any,
 ) -> None:
-    """Write a file for support: objects, configuration and journal, without names and free text.
+    """Write a support bundle without names and free text.
 
-    FILE defaults to ringwise-bundle.tar.gz. `place`, `why` and `replay` give the same answers from it. What
-    is in it is printed.
+    It contains objects, configuration and journal, and its content is listed. FILE defaults to
+    ringwise-bundle.tar.gz. `place`, `why` and `replay` give the same answers from it.
 
-    Exit code 1 if something could not be read and is missing in it.
+    Exit code 1 if something could not be read and is missing.
     """
     from ringwise.apps.support.bundle_file import readme, write_bundle
 

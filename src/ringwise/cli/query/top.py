@@ -37,10 +37,10 @@ _TICK = 0.05
 @source_options()
 @output_option
 def top_command(once: bool, interval: float | None, output: str, **options: Any) -> None:
-    """Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.
+    """Show chips, queues and pending jobs until Ctrl-C.
 
-    In a terminal, arrow keys open and select jobs, nodes and queues, Enter describes what is selected,
-    w explains why a job is pending, / filters, and q quits.
+    In a terminal, arrow keys select jobs, nodes and queues, Enter describes the selected object, w explains
+    why a job is pending, / filters, and q quits.
     """
     if once or options["files"] or output != "table" or not stdout_console().is_terminal:
         document = ask(options, lambda source: source.top())

@@ -24,7 +24,7 @@ _SHOWN_PROBLEMS = 8
 
 @click.group()
 def topology() -> None:
-    """Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where."""
+    """Show or import leaf switches and SuperPoDs."""
 
 
 @topology.command("import")
@@ -33,21 +33,21 @@ def topology() -> None:
     "--leaf-size",
     "nodes_per_switch",
     type=click.IntRange(min=1),
-    help="Nodes per leaf switch (tor_count). Default: as many as the largest switch lists.",
+    help="Nodes per leaf switch (tor_count).  [default: those of the largest switch]",
 )
 @click.option(
     "--level",
     type=click.Choice([DOUBLE_LAYER, SINGLE_LAYER]),
     default=DOUBLE_LAYER,
     show_default=True,
-    help="single_layer: no job may use more than one leaf switch.",
+    help="Network level; with single_layer, a job uses at most one leaf switch.",
 )
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def import_list(file: str, nodes_per_switch: int | None, level: str, output: str) -> None:
-    """Write ConfigMap basic-tor-node-cm from FILE, a CSV or YAML list of switches and their servers.
+    """Create the ConfigMap basic-tor-node-cm from a list of switches.
 
-    CSV has `switch,server` per line, with or without a heading. YAML is either a
-    map of switches to lists of servers, or a list of rows with switch and server.
+    A CSV file has `switch,server` per line, with or without a header. A YAML file is either a map of switches
+    to lists of servers, or a list of rows with switch and server.
     """
     try:
         made = topology_from_list(
@@ -81,7 +81,7 @@ def _text_of(file: str) -> str:
 @source_options()
 @output_option
 def show_command(output: str, **options: Any) -> None:
-    """Draw leaf switches and SuperPoDs: free nodes, states, jobs, blocks."""
+    """Show leaf switches and SuperPoDs with their nodes and jobs."""
     document = ask(options, lambda source: source.topology())
     problems = document["problems"]
     notes = [f"problem: {one_line(problem['message'])}" for problem in problems[:_SHOWN_PROBLEMS]]

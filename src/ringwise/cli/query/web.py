@@ -35,7 +35,7 @@ AFTER_DECISION = "note: the page shows chips that pending jobs would get now as 
     "journals",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Show the end of this journal instead of a cluster.",
+    help="Show the final state of this journal instead of a cluster.",
 )
 @click.option(
     "-f",
@@ -43,13 +43,13 @@ AFTER_DECISION = "note: the page shows chips that pending jobs would get now as 
     "files",
     multiple=True,
     type=FILES,
-    help="Show these manifests instead.",
+    help="Show the cluster that these manifests describe instead.",
 )
 @configuration_option
 @board_option
 @click.option(
     "--web-address",
-    help="Listen address of the dashboard.  [default: a port of 127.0.0.1, 8090 where it is free]",
+    help="Listen address of the dashboard.  [default: 127.0.0.1:8090, or another port]",
 )
 @with_options((HOSTS, *CERTIFICATE))
 def web_command(
@@ -64,9 +64,10 @@ def web_command(
     web_tls_cert_file: Path | None,
     web_tls_private_key_file: Path | None,
 ) -> None:
-    """Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.
+    """Serve the dashboard of a cluster until Ctrl-C.
 
-    It decides nothing. With --journal or --filename it shows what the file contains, without a cluster.
+    It uses the permissions of the kubeconfig and makes no decisions. With --journal or --filename it shows
+    the content of the file, without a cluster.
     """
     if journals and files:
         raise click.UsageError("--journal and --filename are two ways: give one of them")

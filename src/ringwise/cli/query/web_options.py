@@ -15,22 +15,27 @@ HOSTS = click.option(
     "web_hosts",
     multiple=True,
     metavar="NAME",
-    help="A name that the dashboard is reached by, besides addresses and localhost; may be repeated.",
+    help="Additional host name of the dashboard, besides addresses and localhost; can be repeated.",
 )
 CERTIFICATE = (
     click.option(
         "--web-tls-cert-file",
         type=click.Path(path_type=Path),
-        help="Certificate of the dashboard, PEM; read again when it changes.",
+        help="Certificate of the dashboard (PEM); reloaded when it changes.",
     ),
-    click.option("--web-tls-private-key-file", type=click.Path(path_type=Path), help="Its private key, PEM."),
+    click.option(
+        "--web-tls-private-key-file",
+        type=click.Path(path_type=Path),
+        help="Private key of the certificate (PEM).",
+    ),
 )
 WEB = (
     click.option(
         "--web-address",
         default="",
-        help="Listen address of the dashboard, like 127.0.0.1:8090; empty for none. On an address that "
-        "other machines reach it needs a certificate and asks callers for a token of the cluster.",
+        help="Listen address of the dashboard, such as 127.0.0.1:8090; empty to disable it. An address "
+        "that other machines can reach requires a certificate, and clients must send a token of the "
+        "cluster.",
     ),
     HOSTS,
     *CERTIFICATE,
@@ -38,8 +43,8 @@ WEB = (
         "--web-replicas",
         default="",
         metavar="NAME:PORT",
-        help="A name with the addresses of all replicas, and the port of their dashboards: the replica that "
-        "leads passes long questions on to another one. They have the same certificate.",
+        help="DNS name of all replicas and the port of their dashboards. The leader forwards long queries "
+        "to another replica. All replicas must have the same certificate.",
     ),
 )
 

@@ -70,7 +70,9 @@ def _seconds(name: str, usual: int, what: str) -> Callable[[Command], Command]:
 
 
 def _lease_name(usual: str) -> Callable[[Command], Command]:
-    return click.option("--leader-elect-resource-name", default=usual, show_default=True, help="Lease name.")
+    return click.option(
+        "--leader-elect-resource-name", default=usual, show_default=True, help="Name of the Lease."
+    )
 
 
 def _scheduler_names(what: str) -> Callable[[Command], Command]:
@@ -102,23 +104,22 @@ _CONTROLLER_MAP = click.option(
     default="",
     metavar="NAMESPACE/NAME",
     callback=_namespaced_name,
-    help="The controller makes HyperNodes from labels of nodes as this ConfigMap says, usually "
-    f"{VOLCANO_SYSTEM}/{CONTROLLER_CONFIG_MAP} (networkTopologyDiscovery); empty for none.",
+    help=f"ConfigMap with networkTopologyDiscovery, usually {VOLCANO_SYSTEM}/{CONTROLLER_CONFIG_MAP}: "
+    "the controller creates HyperNodes from node labels. Empty to disable it.",
 )
 _HEALTH = click.option(
     "--healthz-address",
     "health_address",
     default=default_address(11251),
     show_default=shown_default(11251),
-    help="Listen address of /healthz and /readyz, `:PORT` for all addresses; empty for none.",
+    help="Listen address of /healthz and /readyz, `:PORT` for all addresses; empty to disable it.",
 )
 _POD_GROUPS = click.option(
     "--pod-groups/--no-pod-groups",
     default=True,
     show_default=True,
-    help="The controller creates PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on "
-    "their own, and the scheduler waits for them; the same for both. A scheduler without any controller "
-    "needs --no-pod-groups.",
+    help="Create PodGroups for Deployments, StatefulSets, Kubernetes Jobs and single pods. Must be the "
+    "same for scheduler and controller. A scheduler without a controller requires --no-pod-groups.",
 )
 _QUEUE_COMMANDS = click.option(
     "--queue-command-namespace",
@@ -128,8 +129,9 @@ _QUEUE_COMMANDS = click.option(
     show_default=", ".join(QUEUE_COMMAND_NAMESPACES),
     metavar="NAMESPACE",
     callback=_namespaces,
-    help="The controller obeys Commands for queues (`vcctl queue operate`) of this namespace; may be "
-    "repeated. '*' for all: only where an admission policy asks whether the user may update the queue.",
+    help="Namespace whose Commands for queues (`vcctl queue operate`) the controller executes; can be "
+    "repeated. Use '*' (all namespaces) only if an admission policy checks that the user can update "
+    "the queue.",
 )
 _cluster_options = with_options(
     (
@@ -138,7 +140,7 @@ _cluster_options = with_options(
             "--leader-elect/--no-leader-elect",
             default=True,
             show_default=True,
-            help="Of several replicas only the leader works.",
+            help="Elect a leader among several replicas.",
         ),
         click.option(
             "--leader-elect-resource-namespace",
@@ -159,12 +161,12 @@ _cluster_options = with_options(
             "--metrics-address",
             default=default_address(8080),
             show_default=shown_default(8080),
-            help="Listen address of /metrics, `:PORT` for all addresses; empty for none.",
+            help="Listen address of /metrics, `:PORT` for all addresses; empty to disable it.",
         ),
         click.option(
             "--volcano-metrics",
             is_flag=True,
-            help="Export metrics under Volcano's names, too, for dashboards that query them.",
+            help="Also export metrics under Volcano's names.",
         ),
         _HEALTH,
         click.option(
@@ -173,7 +175,7 @@ _cluster_options = with_options(
             type=click.FloatRange(0, 100_000),
             default=0.0,
             show_default=True,
-            help="Requests per second to the API server, on average; 0 for no limit.",
+            help="Queries per second to the API server; 0 for no limit.",
         ),
         click.option(
             "--kube-api-burst",
@@ -181,7 +183,7 @@ _cluster_options = with_options(
             type=click.IntRange(0, 100_000),
             default=0,
             show_default=True,
-            help="Requests at once where they are limited; 0 for as many as in one second.",
+            help="Burst of queries to the API server; 0 for that of one second.",
         ),
     )
 )
@@ -197,7 +199,8 @@ _cluster_options = with_options(
 @click.option(
     "--scheduler-conf",
     type=click.Path(path_type=Path),
-    help="A volcano-scheduler.conf. It is read again when it changes; a wrong one is logged and not used.",
+    help="Scheduler configuration (volcano-scheduler.conf). It is reloaded when it changes; an invalid "
+    "one is logged and not used.",
 )
 @_configuration_map("Without --scheduler-conf: NAMESPACE/NAME of the ConfigMap; empty for the defaults.")
 @board_option
@@ -205,19 +208,19 @@ _cluster_options = with_options(
     "--with-controller/--no-controller",
     default=True,
     show_default=True,
-    help="Run the vcjob controller, too; not where Volcano's own runs.",
+    help="Also run the vcjob controller. Disable it if Volcano's controller runs.",
 )
 @_POD_GROUPS
 @_CONTROLLER_MAP
 @_QUEUE_COMMANDS
-@click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
+@click.option("--shadow", is_flag=True, help="Do not bind pods; log where they would be scheduled, and why.")
 @click.option(
     "--max-binds-inflight",
     "in_flight",
     type=click.IntRange(1, 1000),
     default=64,
     show_default=True,
-    help="Concurrent Binding requests.",
+    help="Maximum number of concurrent Binding requests.",
 )
 @click.option(
     "--journal",
@@ -230,20 +233,20 @@ _cluster_options = with_options(
     default=64,
     show_default=True,
     metavar="MEGABYTES",
-    help="With --journal: size after which a new file begins; the full one becomes FILE.1.",
+    help="Size after which the journal is rotated to FILE.1.",
 )
 @click.option(
     "--journal-files",
     type=click.IntRange(1, 1000),
     default=8,
     show_default=True,
-    help="With --journal: how many files are kept.",
+    help="Number of journal files to keep.",
 )
 @click.option(
     "--accounting-dir",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIRECTORY",
-    help="Keep the documents for `ringwise report` in this folder, not in ConfigMaps.",
+    help="Store the accounting documents in this directory instead of ConfigMaps.",
 )
 @with_options(WEB)
 def scheduler(journal_size: int, **options: Any) -> None:
@@ -264,8 +267,8 @@ def scheduler(journal_size: int, **options: Any) -> None:
 def controller(**options: Any) -> None:
     """Run the vcjob controller on a Kubernetes cluster.
 
-    It creates the PodGroups and pods of vcjobs, and applies their policies. It also creates the PodGroups
-    of pods whose owner creates none and, with --controller-configmap, HyperNodes from labels of nodes.
+    It creates the PodGroups and pods of vcjobs, and applies their policies. It also creates PodGroups for
+    pods whose owner does not create them and, with --controller-configmap, HyperNodes from node labels.
     """
     from ringwise.apps.kube_scheduler import ComponentOptions
 
@@ -317,37 +320,37 @@ def _run_component(options: ComponentOptions) -> None:
     "--address",
     default=default_address(9443),
     show_default=shown_default(9443),
-    help="Listen address for requests of the API server, `:PORT` for all addresses.",
+    help="Listen address for the API server, `:PORT` for all addresses.",
 )
 @_HEALTH
 @click.option(
     "--host",
     "hosts",
     multiple=True,
-    help="Another host name for the webhook's own certificate; may be repeated.",
+    help="Additional host name of the self-signed certificate; can be repeated.",
 )
 @click.option(
     "--tls-cert-file",
     "certificate",
     type=click.Path(path_type=Path),
-    help="Serve this certificate (PEM), which another program renews; read again when it changes. By "
-    "default the webhook creates and renews its own.",
+    help="Certificate of the webhook (PEM); reloaded when it changes.  [default: created and renewed by "
+    "the webhook]",
 )
 @click.option(
     "--tls-private-key-file",
     "key",
     type=click.Path(path_type=Path),
-    help="The key of that certificate (PEM).",
+    help="Private key of the certificate (PEM).",
 )
 @board_option
 @click.option(
     "--enable-queue-allocated-pods-check",
     "protect_used_queues",
     is_flag=True,
-    help="Refuse to delete a queue that has pods, also when it is Closed.",
+    help="Reject the deletion of a queue that has pods, even if it is Closed.",
 )
 def admission_command(**options: Any) -> None:
-    """Reject impossible jobs when they are created, with the reason and suggested fixes.
+    """Run the webhook that rejects jobs that can never run.
 
     Without --tls-cert-file the webhook creates and renews its own certificate, which its replicas share in a
     Secret.

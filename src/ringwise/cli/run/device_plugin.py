@@ -110,14 +110,14 @@ def _no_effect(name: str) -> str:
 _options = with_options(
     (
         click.option(
-            "--node-name", envvar="NODE_NAME", required=True, help="Name of this node. [env var: NODE_NAME]"
+            "--node-name", envvar="NODE_NAME", required=True, help="Name of this node.  [default: $NODE_NAME]"
         ),
         click.option(
             "--driver",
             type=click.Choice(["auto", "dcmi", "npu-smi", "simulated"]),
             default="auto",
             show_default=True,
-            help="Where chips are read; auto takes libdcmi.so, else npu-smi.",
+            help="Driver interface; auto uses libdcmi.so, else npu-smi.",
         ),
         _path("--simulated-chips", "A description of chips, as JSON."),
         _path("--simulated-socket", "Take changes of simulated chips on this unix socket."),
@@ -126,11 +126,13 @@ _options = with_options(
             type=click.Choice(["auto", "ascend-docker", "plain", "cdi"]),
             default="auto",
             show_default=True,
-            help="How chips come into containers; auto: ascend-docker where ASCEND_DOCKER_RUNTIME is True, "
-            "else plain device nodes.",
+            help="How chips are mounted into containers; auto uses ascend-docker if ASCEND_DOCKER_RUNTIME "
+            "is True, else plain device nodes.",
         ),
         click.option(
-            "--mount-driver", is_flag=True, help="Mount the driver's files, too, with plain device nodes."
+            "--mount-driver",
+            is_flag=True,
+            help="Also mount the files of the driver (with plain device nodes).",
         ),
         _path(
             "--kubelet-dir", "Kubelet's folder, with device-plugins and pod-resources.", "/var/lib/kubelet"
@@ -158,7 +160,7 @@ _options = with_options(
             "--metrics-address",
             default=default_address(8082),
             show_default=shown_default(8082),
-            help="For /metrics, `:PORT` for all addresses; empty for none.",
+            help="Listen address of /metrics, `:PORT` for all addresses; empty to disable it.",
         ),
         _flag(
             "volcanoType",
@@ -179,7 +181,7 @@ _options = with_options(
             default="11251",
         ),
         _text("tls-cert-file", "Serve them by HTTPS with this certificate (PEM)."),
-        _text("tls-private-key-file", "The key of that certificate (PEM)."),
+        _text("tls-private-key-file", "Private key of the certificate (PEM)."),
         _flag("presetVirtualDevice", True, "Only true: the plugin does not create vNPUs."),
         _number("shareDevCount", 1, 1, 100, "Ids of a chip: 1, or 100 with -softShareDevConfigDir."),
         _text(
@@ -216,7 +218,7 @@ _options = with_options(
 @click.command("device-plugin")
 @_options
 def device_plugin(**given: Any) -> None:
-    """Give the chips of this node to containers, as the scheduler decided, and report their health."""
+    """Run the kubelet device plugin on this node."""
     require_grpc("ringwise device-plugin")
     from ringwise.apps.device_plugin import DeviceOptions, run
     from ringwise.apps.logs import log_to

@@ -34,22 +34,23 @@ if TYPE_CHECKING:
 @click.option(
     "--simulated-chips",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Description of simulated chips, as JSON.",
+    help="Description of simulated chips (JSON).",
 )
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the report to this file, as JSON.",
+    help="Also write the report to this file (JSON).",
 )
 @board_option
 @output_option
 def check_command(
     driver: str, simulated_chips: Path | None, report: Path | None, boards: tuple[Path, ...], output: str
 ) -> None:
-    """Check the NPUs of this node: chips, faults, network ports, memory and board profile.
+    """Check the NPUs of this node.
 
-    The driver is only read, and no cluster is needed. The report contains no names, addresses or serial
-    numbers, so that it can be sent to others.
+    Chips, faults, network ports, memory and the board profile are checked. The command only reads from the
+    driver, and requires no cluster. The report contains no names, addresses or serial numbers, so that it
+    can be shared.
 
     Exit code 1 if the check finds a problem.
     """

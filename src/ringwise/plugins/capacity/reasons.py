@@ -9,7 +9,10 @@ _TREE = frozenset({Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED})
 QUEUE_TREE_BROKEN = ReasonKind(
     "queue-tree-broken",
     Stage.ENQUEUE,
-    "queue {queue} has no place in the tree of queues: {problem}",
-    ("correct spec.parent of the queue", "use another queue"),
+    "queue {queue} is not in the queue tree: {problem}",
+    (
+        "correct spec.parent of the queue",
+        "use another queue",
+    ),
     _TREE,
 )

@@ -9,30 +9,39 @@ _RULES = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.QUEUE_CHAN
 NODE_GROUP_MISSING = ReasonKind(
     "node-group-missing",
     Stage.PREDICATE,
-    "node group label not found: {node} has no label {label}, and queue {queue} needs one",
-    ("label {node} with {label}", "set the argument strict of nodegroup to false"),
+    "node group label not found: {node} does not have the label {label}, which queue {queue} requires",
+    (
+        "label {node} with {label}",
+        "set the argument strict of nodegroup to false",
+    ),
     _RULES,
 )
 NODE_GROUP_NOT_SPECIFIED = ReasonKind(
     "node-group-not-specified",
     Stage.PREDICATE,
-    "node group affinity not specified: {node} is in the node group {group}, and queue {queue} names none",
-    ("add {group} to nodeGroupAffinity of queue {queue}", "use a queue that names {group}"),
+    "node group affinity not specified: {node} is in node group {group}, and queue {queue} has no affinity",
+    (
+        "add {group} to nodeGroupAffinity of queue {queue}",
+        "use a queue with {group} in its nodeGroupAffinity",
+    ),
     _RULES,
 )
 NODE_GROUP_MISMATCH = ReasonKind(
     "node-group-mismatch",
     Stage.PREDICATE,
-    "node does not satisfy the node group affinity: {node} is in the node group {group}, "
-    "which queue {queue} may not use",
-    ("add {group} to nodeGroupAffinity of queue {queue}", "use a queue that may use {group}"),
+    "node does not satisfy the node group affinity: {node} is in node group {group}, which queue "
+    "{queue} cannot use",
+    (
+        "add {group} to nodeGroupAffinity of queue {queue}",
+        "use a queue that can use {group}",
+    ),
     _RULES,
 )
 NODE_GROUP_LIMIT = ReasonKind(
     "node-group-limit",
     Stage.PREDICATE,
-    "node group resource limit exceeded: queue {queue} uses {used} of {resource} in the node group {group}, "
-    "the pod asks for {asked}, and {limit} is the limit",
+    "node group resource limit exceeded: queue {queue} uses {used} of {limit} of {resource} in node "
+    "group {group}, the pod requests {asked}",
     ("raise the limit of {resource} for {group} of queue {queue}",),
     CAPACITY | _RULES,
 )

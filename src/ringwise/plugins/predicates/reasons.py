@@ -11,51 +11,60 @@ _NODE_OR_JOB = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.JOB_
 NODE_CORDONED = ReasonKind(
     "node-cordoned",
     Stage.PREDICATE,
-    "the node is cordoned and the pod tolerates no {taint}",
-    ("uncordon the node", "tolerate {taint}"),
+    "the node is cordoned, and the pod does not tolerate {taint}",
+    (
+        "uncordon the node",
+        "add a toleration for {taint} to the pod",
+    ),
     _NODE_OR_JOB,
 )
 SELECTOR_MISMATCH = ReasonKind(
     "node-selector-mismatch",
     Stage.PREDICATE,
-    "the pod selects nodes with {key}={wanted}; here it is {found}",
+    "the nodeSelector requires {key}={wanted}; the node has {found}",
     ("label nodes with {key}={wanted}", "remove {key} from the pod's nodeSelector"),
     _NODE_OR_JOB,
 )
 AFFINITY_MISMATCH = ReasonKind(
     "node-affinity-mismatch",
     Stage.PREDICATE,
-    "none of the pod's {terms:required node affinity term} holds here: {wanted}",
-    ("label nodes so that one term holds", "relax the pod's required node affinity"),
+    "the node matches none of {terms:required node affinity term}: {wanted}",
+    (
+        "label nodes so that they match one term",
+        "relax the required node affinity of the pod",
+    ),
     _NODE_OR_JOB,
 )
 UNTOLERATED_TAINT = ReasonKind(
     "untolerated-taint",
     Stage.PREDICATE,
     "the node has the taint {taint}, which the pod does not tolerate",
-    ("tolerate {taint} in the pod", "remove the taint from the node"),
+    (
+        "add a toleration for {taint} to the pod",
+        "remove the taint from the node",
+    ),
     _NODE_OR_JOB,
 )
 TOO_MANY_PODS = ReasonKind(
     "too-many-pods",
     Stage.PREDICATE,
-    "the node runs {pods:pod} and takes at most {limit}",
-    ("raise the node's pod limit of {limit}",),
+    "the node runs {pods} of {limit:pod}",
+    ("raise the pod limit of the node",),
     CAPACITY,
 )
 INSUFFICIENT_RESOURCE = ReasonKind(
     "insufficient-resource",
     Stage.PREDICATE,
-    "the pod asks for {asked} of {resource}; {free} of {allocatable} {free:=is|are} free here",
-    ("ask for at most {free:#} of {resource}",),
+    "{asked} of {resource} requested, {free} of {allocatable} free",
+    ("request at most {free:#} of {resource}",),
     CAPACITY,
 )
 
 RESOURCE_CLAIMS = ReasonKind(
     "resource-claims-unsupported",
     Stage.PREDICATE,
-    "the pod has resourceClaims ({claims}), dynamic resource allocation, which is not done here",
-    ("ask for the devices in resources.limits, and remove resourceClaims",),
+    "resourceClaims ({claims}): dynamic resource allocation is not supported",
+    ("request the devices in resources.limits, and remove resourceClaims",),
     SPECIFICATION,
 )
 
@@ -65,37 +74,39 @@ PORT_TAKEN = ReasonKind(
     "host-port-taken",
     Stage.PREDICATE,
     "port {port}/{protocol} of {node} is used by {pod}",
-    ("use another host port than {port}",),
+    ("use a host port other than {port}",),
     CAPACITY,
 )
 POD_AFFINITY_UNMET = ReasonKind(
     "pod-affinity-unmet",
     Stage.PREDICATE,
-    "0 pods in the {key} of {node} match the pod's required affinity: {wanted}",
-    ("start a pod that matches it in the {key} of {node}", "relax the pod's required affinity"),
+    "0 pods in the {key} of {node} match the required affinity of the pod: {wanted}",
+    (
+        "start a pod that matches it in the {key} of {node}",
+        "relax the required affinity of the pod",
+    ),
     CAPACITY | SPECIFICATION,
 )
 POD_ANTI_AFFINITY = ReasonKind(
     "pod-anti-affinity",
     Stage.PREDICATE,
-    "{pods:pod} in the {key} of {node} {pods:=matches|match} the pod's required anti-affinity: {wanted}",
-    ("relax the pod's required anti-affinity",),
+    "{pods:pod} in the {key} of {node} {pods:=matches|match} the required anti-affinity of the pod: {wanted}",
+    ("relax the required anti-affinity of the pod",),
     CAPACITY | SPECIFICATION,
 )
 ANTI_AFFINITY_OF_OTHERS = ReasonKind(
     "existing-pods-anti-affinity",
     Stage.PREDICATE,
-    "{pods:pod} in the {key} of {node} {pods:=has|have} an anti-affinity to this pod: {wanted}",
-    ("change the pod's labels so that they do not match {wanted}",),
+    "{pods:pod} in the {key} of {node} {pods:=has|have} anti-affinity to this pod: {wanted}",
+    ("change the labels of the pod so that they do not match {wanted}",),
     CAPACITY | SPECIFICATION,
 )
 TOPOLOGY_SPREAD = ReasonKind(
     "topology-spread",
     Stage.PREDICATE,
-    "with this pod the {key} of {node} would have {pods:pod} of those to be spread ({wanted}), the emptiest"
-    " {key} has {fewest}, and they may differ by at most {most} (maxSkew)",
+    "{key} of {node} would have {pods:pod} of {wanted}, the minimum is {fewest}, maxSkew is {most}",
     (
-        "start such pods, or free room for them, where {key} has the fewest",
+        "start such pods, or free capacity for them, in the {key} with the fewest",
         "raise maxSkew to {needed}, or set whenUnsatisfiable: ScheduleAnyway",
     ),
     CAPACITY | SPECIFICATION,
@@ -103,8 +114,11 @@ TOPOLOGY_SPREAD = ReasonKind(
 SPREAD_KEY_MISSING = ReasonKind(
     "spread-key-missing",
     Stage.PREDICATE,
-    "{node} has no label {key}, over which the pod is to be spread",
-    ("label {node} with {key}", "spread the pod over another topologyKey"),
+    "{node} does not have the label {key}, which topologySpreadConstraints require",
+    (
+        "label {node} with {key}",
+        "use another topologyKey in topologySpreadConstraints",
+    ),
     _NODE_OR_JOB,
 )
 
@@ -117,90 +131,103 @@ _NODES = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
 CLAIM_MISSING = ReasonKind(
     "claim-missing",
     Stage.PREDICATE,
-    "pod {pod} uses the claim {claim}, which does not exist",
+    'PersistentVolumeClaim "{claim}" of pod {pod} not found',
     (
-        "create the PersistentVolumeClaim {claim}",
-        "correct claimName in the volumes of the pod (of a vcjob: volumeClaimName)",
+        "create PersistentVolumeClaim {claim}",
+        "correct claimName in the volumes of the pod (volumeClaimName in a vcjob)",
     ),
     _CLAIM,
 )
 EPHEMERAL_CLAIM_AWAITED = ReasonKind(
     "ephemeral-claim-not-created",
     Stage.PREDICATE,
-    "the claim {claim} of an ephemeral volume of pod {pod} does not exist yet; kube-controller-manager makes "
-    "it",
-    ("see whether kube-controller-manager runs, and what the events of pod {pod} say",),
+    "PersistentVolumeClaim {claim} of an ephemeral volume of pod {pod} is not created yet",
+    ("check that kube-controller-manager runs, and the events of pod {pod}",),
     _CLAIM,
 )
 CLAIM_OF_ANOTHER_POD = ReasonKind(
     "claim-of-another-pod",
     Stage.PREDICATE,
-    "the claim {claim} has the name that the ephemeral volume of pod {pod} needs, and was not made for it",
-    ("delete or rename the PersistentVolumeClaim {claim}: the pod gets its own then",),
+    "PersistentVolumeClaim {claim} was not created for pod {pod}, but has the name of its ephemeral volume",
+    ("delete or rename PersistentVolumeClaim {claim}, so that the pod gets its own",),
     _CLAIM,
 )
 CLAIM_DELETED = ReasonKind(
     "claim-deleted",
     Stage.PREDICATE,
-    "the claim {claim} of pod {pod} is being deleted",
-    ("create the PersistentVolumeClaim {claim} again when it is gone",),
+    "PersistentVolumeClaim {claim} of pod {pod} is being deleted",
+    ("create PersistentVolumeClaim {claim} again after it is deleted",),
     _CLAIM,
 )
 CLAIM_LOST = ReasonKind(
     "claim-lost",
     Stage.PREDICATE,
-    "the claim {claim} of pod {pod} has lost its volume {volume}, which does not exist",
-    ("restore the PersistentVolume {volume}", "delete the claim {claim} and create it again"),
+    "PersistentVolumeClaim {claim} of pod {pod} lost its volume {volume}, which does not exist",
+    (
+        "restore PersistentVolume {volume}",
+        "delete PersistentVolumeClaim {claim} and create it again",
+    ),
     _CLAIM,
 )
 CLAIM_IN_USE = ReasonKind(
     "claim-in-use",
     Stage.PREDICATE,
-    "pod {user} uses the claim {claim}, which one pod alone may use (ReadWriteOncePod)",
-    ("nothing to do: it starts when {user} has ended", "use the access mode ReadWriteOnce or ReadWriteMany"),
+    "PersistentVolumeClaim {claim} is used by {user} and has the access mode ReadWriteOncePod",
+    (
+        "no action required: the pod starts when {user} has finished",
+        "use the access mode ReadWriteOnce or ReadWriteMany",
+    ),
     _CLAIM,
 )
 CLAIM_SHARED = ReasonKind(
     "claim-shared",
     Stage.PREDICATE,
-    "the pods {user} and {pod} must start together and use the claim {claim}, which one pod alone may use "
-    "(ReadWriteOncePod)",
-    ("give each pod a claim of its own", "use the access mode ReadWriteMany"),
+    "{user} and {pod} must start together, but both use PersistentVolumeClaim {claim} (ReadWriteOncePod)",
+    (
+        "use a separate claim for each pod",
+        "use the access mode ReadWriteMany",
+    ),
     _CLAIM,
 )
 CLAIM_NOT_BOUND = ReasonKind(
     "claim-not-bound",
     Stage.PREDICATE,
-    "the claim {claim} of pod {pod} has no volume yet; it waits for the volume controller{classed}",
+    "PersistentVolumeClaim {claim} of pod {pod} is not bound yet{classed}",
     (
-        "see what the events of the PersistentVolumeClaim {claim} say",
-        "create a PersistentVolume that fits the claim {claim}",
+        "check the events of PersistentVolumeClaim {claim}",
+        "create a PersistentVolume that fits PersistentVolumeClaim {claim}",
     ),
     _CLAIM,
 )
 STORAGE_CLASS_MISSING = ReasonKind(
     "storage-class-missing",
     Stage.PREDICATE,
-    "the claim {claim} of pod {pod} names the StorageClass {class_name}, which does not exist",
-    ("create the StorageClass {class_name}", "create the claim {claim} with a StorageClass that exists"),
+    'StorageClass "{class_name}" of PersistentVolumeClaim {claim} of pod {pod} not found',
+    (
+        "create StorageClass {class_name}",
+        "create PersistentVolumeClaim {claim} with an existing StorageClass",
+    ),
     _CLAIM,
 )
 NO_VOLUME = ReasonKind(
     "no-matching-volume",
     Stage.PREDICATE,
-    "no free volume of the StorageClass {class_name} fits the claim {claim} of pod {pod}, which asks for "
-    "{size} ({modes}), and the class makes none",
-    ("create a PersistentVolume of {size} or more in {class_name}", "use a StorageClass with a provisioner"),
+    "no free PersistentVolume of {class_name} fits claim {claim} of {pod} ({size}, {modes}); the "
+    "class has no provisioner",
+    (
+        "create a PersistentVolume of {size} or more in {class_name}",
+        "use a StorageClass with a provisioner",
+    ),
     _CLAIM | _NODES,
 )
 NO_STORAGE = ReasonKind(
     "insufficient-storage",
     Stage.PREDICATE,
-    "the claim {claim} of pod {pod} asks for {size} of the StorageClass {class_name}, and its driver has "
-    "room for {largest} at most (CSIStorageCapacity)",
+    "claim {claim} of {pod} requests {size} of StorageClass {class_name}; largest capacity: "
+    "{largest} (CSIStorageCapacity)",
     (
-        "free or add storage of the StorageClass {class_name}: it is tried again when the driver tells of it",
-        "create the claim {claim} with less, or with another StorageClass",
+        "free or add storage of StorageClass {class_name}",
+        "create PersistentVolumeClaim {claim} with a smaller request or another StorageClass",
     ),
     _CLAIM | _NODES,
 )
@@ -213,50 +240,49 @@ VOLUME_ELSEWHERE = ReasonKind(
     "volume-node-affinity-conflict",
     Stage.PREDICATE,
     "{what} cannot be used on {node}: its node affinity is {wanted}",
-    ("free chips on nodes that {what} can be used on",),
+    ("free chips on nodes on which {what} can be used",),
     _ELSEWHERE,
 )
 VOLUME_IN_ANOTHER_ZONE = ReasonKind(
     "volume-in-another-zone",
     Stage.PREDICATE,
-    "{what} is in another zone than {node}: it has {places}",
+    "{what} is not in the zone of {node}: it has {places}",
     ("free chips on nodes with {places}",),
     _ELSEWHERE,
 )
 VOLUME_FOR_ANOTHER_NODE = ReasonKind(
     "volume-for-another-node",
     Stage.PREDICATE,
-    "the volume of claim {claim} is being made for {selected}",
+    "the volume of PersistentVolumeClaim {claim} is being provisioned for {selected}",
     (
-        "nothing to do: it is tried again when the volume is there",
-        "remove the annotation volume.kubernetes.io/selected-node of the claim {claim}, if nobody makes it",
+        "no action required: the pod is tried again when the volume exists",
+        "if it is not being provisioned, remove the annotation volume.kubernetes.io/selected-node of "
+        "the claim {claim}",
     ),
     _ELSEWHERE,
 )
 NO_VOLUME_HERE = ReasonKind(
     "no-matching-volume-on-node",
     Stage.PREDICATE,
-    "{node} can use no free volume of the StorageClass {class_name} with {size}, and none is made for "
-    "it{why}",
+    "no free PersistentVolume of StorageClass {class_name} with {size} can be used on {node}{why}",
     ("create a PersistentVolume of {size} or more in {class_name} that {node} can use",),
     _ELSEWHERE,
 )
 NO_STORAGE_HERE = ReasonKind(
     "insufficient-storage-on-node",
     Stage.PREDICATE,
-    "{what} asks for {size} of the StorageClass {class_name}, and its driver has room for {largest} at most "
-    "for {node} (CSIStorageCapacity)",
+    "{what} requests {size} of StorageClass {class_name}; the largest capacity for {node} is "
+    "{largest} (CSIStorageCapacity)",
     (
-        "free or add storage of the StorageClass {class_name} for {node}: it is tried again when the driver "
-        "tells of it",
-        "free chips on nodes for which it has room",
+        "free or add storage of StorageClass {class_name} for {node}",
+        "free chips on nodes with sufficient storage capacity",
     ),
     _ELSEWHERE,
 )
 TOO_MANY_VOLUMES = ReasonKind(
     "too-many-volumes",
     Stage.PREDICATE,
-    "{node} has {used:volume} of the driver {driver} and attaches at most {limit}; the pod needs {more} more",
+    "{node} has {used} of {limit:volume} of driver {driver}; the pod needs {more} more",
     ("use fewer volumes of {driver} in a pod",),
     _ELSEWHERE,
 )

@@ -8,8 +8,8 @@ from ringwise.reasons import ReasonKind, Stage
 QUEUE_SHARE_USED = ReasonKind(
     "queue-over-fair-share",
     Stage.GANG,
-    "queue {queue} uses {used} of {resource} and the pod asks for {asked}; "
-    "its share is {deserved} while other queues want theirs",
-    ("raise the weight of {queue}, which is {weight}",),
+    "queue {queue} is over its fair share of {resource}: {used} used, {asked} requested, fair share "
+    "{deserved}",
+    ("raise the weight of queue {queue}, which is {weight}",),
     QUEUE_ROOM,
 )

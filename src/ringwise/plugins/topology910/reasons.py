@@ -7,64 +7,76 @@ from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
 MIXED_RESOURCES = ReasonKind(
     "mixed-resources",
     Stage.VALIDATE,
-    "the pods of one job ask for different chip resources: {resources}",
-    ("make a job of its own for each resource",),
+    "the pods request different chip resources: {resources}",
+    ("create one job for each resource",),
     SPECIFICATION,
 )
 MIXED_BOARDS = ReasonKind(
     "mixed-boards",
     Stage.VALIDATE,
-    "the pods of one job select different boards: {boards}",
-    ("select one accelerator-type in all pods of the job", "make a job of its own for each board"),
+    "the pods select different boards: {boards}",
+    (
+        "use the same accelerator-type in all pods of the job",
+        "create one job for each board",
+    ),
     SPECIFICATION,
 )
 CONFLICTING_VALUES = ReasonKind(
     "conflicting-values",
     Stage.VALIDATE,
     "the {what} {key} has different values in one job: {values}",
-    ("write the same {key} wherever the job carries it, or only in one place",),
+    ("set {key} to the same value everywhere in the job, or only in one place",),
     SPECIFICATION,
 )
 NODE_SUB_HEALTHY = ReasonKind(
     "node-sub-healthy",
     Stage.PREDICATE,
-    "{what} is sub-healthy, and the job's label subHealthyStrategy is {strategy}",
-    ("repair the node", "write subHealthyStrategy: ignore to use sub-healthy nodes"),
+    "{what} is sub-healthy, and subHealthyStrategy of the job is {strategy}",
+    (
+        "repair the node",
+        "set the label subHealthyStrategy: ignore to use sub-healthy nodes",
+    ),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,
-    "the job needs {needed:chip} of {resource} at once and the cluster has {free} free, "
-    "counting cordoned and draining nodes",
-    ("ask for fewer chips",),
+    "{needed:chip} of {resource} requested; {free} {free:=is|are} free, including those of cordoned "
+    "and draining nodes",
+    ("request fewer chips",),
     CAPACITY,
 )
 CLUSTER_TOO_SMALL = ReasonKind(
     "cluster-too-small",
     Stage.ENQUEUE,
-    "the job needs {needed:chip} of {resource} at once and the whole cluster has {all}",
-    ("add nodes for {missing:more chip}", "ask for at most {all:chip}"),
+    "{needed:chip} of {resource} requested; the cluster has {all} in total",
+    (
+        "add nodes for {missing:more chip}",
+        "request at most {all:chip}",
+    ),
     frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
 PODS_DIFFER = ReasonKind(
     "pods-need-different-nodes",
     Stage.PLAN,
-    "{needed:pod} {needed:=needs|need} a node each and {held} can have one: {listing}",
-    ("free nodes that {short} can take", "change the node selectors or the requests of {short}"),
+    "{needed:pod} {needed:=needs|need} different nodes; {held} can have one: {listing}",
+    (
+        "free nodes on which {short} can run",
+        "change the node selectors or the requests of {short}",
+    ),
     CAPACITY | SPECIFICATION | {Trigger.TOPOLOGY_CHANGED},
 )
 BACKUP_WAITS = ReasonKind(
     "backup-pod-pending",
     Stage.PLAN,
-    "no free node of {where} can take {pod}, which is to replace {source} there",
+    "no free node of {where} fits backup pod {pod}, which replaces {source}",
     ("free a node of {where}",),
     CAPACITY | {Trigger.TOPOLOGY_CHANGED},
 )
 PODS_MISSING = ReasonKind(
     "pods-missing",
     Stage.PLAN,
-    "{pods} of {all:pod} {pods:=exists|exist}; the job is placed as a whole once all are there",
+    "{pods} of {all:pod} {pods:=exists|exist}; the job is scheduled as a whole",
     ("create the missing pods",),
     frozenset({Trigger.JOB_CHANGED}) | CAPACITY,
 )
@@ -74,15 +86,14 @@ PODS_MISSING = ReasonKind(
 SEVERAL_CHIP_RESOURCES = ReasonKind(
     "several-chip-resources",
     Stage.VALIDATE,
-    "pod {pod} requests {resources}; a pod may request one of chips, shares and vNPUs",
+    "pod {pod} requests {resources}; a pod can request one of chips, shares and vNPUs",
     ("request one resource in each pod",),
     SPECIFICATION,
 )
 POLICY_AND_RESOURCE_DIFFER = ReasonKind(
     "policy-and-resource-differ",
     Stage.VALIDATE,
-    "the annotation huawei.com/schedule_policy is {policy}, which requires a chip resource, and the job "
-    "requests {resource}",
+    "schedule_policy {policy} requires a chip resource, and the job requests {resource}",
     ("remove the annotation", "request a percentage of a chip, for example huawei.com/Ascend910: 50"),
     SPECIFICATION,
 )
@@ -103,49 +114,52 @@ SHARE_LABEL_MISSING = ReasonKind(
 QUOTA_NOT_A_NUMBER = ReasonKind(
     "quota-not-a-number",
     Stage.VALIDATE,
-    "the label {label} is '{value}'; it must be 1 to 9 digits",
+    'invalid label {label} "{value}": must be a number of 1 to 9 digits',
     ("set the label {label} to a whole number",),
     SPECIFICATION,
 )
 AICORE_QUOTA_RANGE = ReasonKind(
     "aicore-quota-range",
     Stage.VALIDATE,
-    "the label {label} is {value}; it must be 1 to 100",
+    "invalid label {label} {value}: must be 1 to 100",
     ("set the label {label} to a percentage of 1 to 100",),
     SPECIFICATION,
 )
 HBM_QUOTA_RANGE = ReasonKind(
     "hbm-quota-range",
     Stage.VALIDATE,
-    "the label {label} is {value}; it must be at least 1",
+    "invalid label {label} {value}: must be at least 1",
     ("set the label {label} to the memory of the share in MB",),
     SPECIFICATION,
 )
 SHARE_POLICY_UNKNOWN = ReasonKind(
     "share-policy-unknown",
     Stage.VALIDATE,
-    "the label {label} is '{value}'; it must be one of {allowed}",
+    'invalid label {label} "{value}": must be one of {allowed}',
     ("use one of {allowed}",),
     SPECIFICATION,
 )
 REQUEST_DIFFERS_FROM_QUOTA = ReasonKind(
     "request-differs-from-quota",
     Stage.VALIDATE,
-    "the pods request {count} of {resource}, and their label aicoreQuota is {percent}; they must be equal",
-    ("request {percent} of {resource}", "set the label aicoreQuota to {count}"),
+    "the pods request {count} of {resource}, but their label aicoreQuota is {percent}; they must be equal",
+    (
+        "request {percent} of {resource}",
+        "set the label aicoreQuota to {count}",
+    ),
     SPECIFICATION,
 )
 SHARE_LABELS_DIFFER = ReasonKind(
     "share-labels-differ",
     Stage.VALIDATE,
     "the pods of the job have different values of the labels {labels}",
-    ("set equal labels in all pods of the job",),
+    ("set the same labels on all pods of the job",),
     SPECIFICATION,
 )
 MORE_THAN_ONE_PART = ReasonKind(
     "more-than-one-part",
     Stage.VALIDATE,
-    "pod {pod} requests {count} static vNPUs; a pod may request one",
+    "pod {pod} requests {count} static vNPUs; a pod can request one",
     ("request one static vNPU in each pod",),
     SPECIFICATION,
 )
@@ -153,41 +167,41 @@ STATIC_VNPUS_ONLY = ReasonKind(
     "static-vnpus-only",
     Stage.VALIDATE,
     "the job requests {count:core}, but presetVirtualDevice: true allows only static vNPUs",
-    ("set presetVirtualDevice to false in the init-params of the scheduler",),
+    ("set presetVirtualDevice to false in init-params of the scheduler",),
     SPECIFICATION,
 )
 RING_LABEL_UNKNOWN = ReasonKind(
     "ring-label-unknown",
     Stage.VALIDATE,
-    "the label ring-controller.atlas is {value}; for dynamic vNPUs it must be one of {allowed}",
+    'invalid label ring-controller.atlas "{value}": must be one of {allowed} for dynamic vNPUs',
     ("use one of {allowed}",),
     SPECIFICATION,
 )
 UNKNOWN_DVPP = ReasonKind(
     "dvpp-label-unknown",
     Stage.VALIDATE,
-    "the label {label} is '{value}'; it must be one of {allowed}",
+    'invalid label {label} "{value}": must be one of {allowed}',
     ("use one of {allowed}",),
     SPECIFICATION,
 )
 COUNT_NOT_ALLOWED = ReasonKind(
     "core-count-not-allowed",
     Stage.VALIDATE,
-    "{count:core} {count:=is|are} not a vNPU of an Ascend {family} and not whole chips",
+    "{count:core} of an Ascend {family} chip {count:=matches|match} neither a vNPU template nor whole chips",
     ("request the cores of a vNPU template, or of whole chips",),
     SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )
 DVPP_NOT_ALLOWED = ReasonKind(
     "dvpp-not-allowed",
     Stage.VALIDATE,
-    "the label {label} is '{value}', which cannot be combined with {count:core}",
+    'the label {label}="{value}" cannot be combined with {count:core}',
     ('set the label {label} to "null"',),
     SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )
 LEVEL_NOT_ALLOWED = ReasonKind(
     "level-not-allowed",
     Stage.VALIDATE,
-    "the label {label} is '{value}', which cannot be combined with {count:core} of these chips",
+    'the label {label}="{value}" cannot be combined with {count:core} of these chips',
     ("set the label {label} to low",),
     SPECIFICATION | frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )

@@ -12,21 +12,21 @@ _TIME = frozenset({Trigger.TIME_PASSED, Trigger.JOB_CHANGED})
 MUST_NOT_MOVE = ReasonKind(
     "move-disabled",
     Stage.GANG,
-    "{job} is not moved: it has {key}: {value}",
+    "{job} is not moved: {key} is {value}",
     ("remove {key} from the job",),
     _JOB_CHANGED,
 )
 MOVE_NOT_ALLOWED = ReasonKind(
     "move-not-allowed",
     Stage.GANG,
-    "{job} is moved only by `ringwise defrag --apply`: it does not have {key}: {value}",
-    ("write {key}: {value} to the job",),
+    "{job} is moved only by `ringwise defrag --apply`: {key} is not {value}",
+    ("set {key}: {value} on the job",),
     _JOB_CHANGED,
 )
 NOT_RECREATED = ReasonKind(
     "not-recreated",
     Stage.GANG,
-    "{job} is not moved: nothing creates its pods again ({why})",
+    "{job} is not moved: its pods would not be created again ({why})",
     (),
     _JOB_CHANGED,
 )
@@ -41,36 +41,35 @@ POLICY_ENDS_JOB = ReasonKind(
     "policy-ends-job",
     Stage.GANG,
     "{job} is not moved: its policy {event}: {action} would end it",
-    ("give the job a policy for {event} that does not end it",),
+    ("use a policy for {event} that does not end the job",),
     _JOB_CHANGED,
 )
 RETRIES_USED_UP = ReasonKind(
     "retries-exhausted",
     Stage.GANG,
-    "{job} is not moved: its policy {event}: {action} restarts it, and of maxRetry {limit} {left:=is|are} "
-    "{left} left",
+    "{job} is not moved: its policy {event}: {action} restarts it, and {left} of maxRetry {limit} "
+    "{left:=is|are} left",
     ("raise maxRetry",),
     _JOB_CHANGED,
 )
 EVICTION_COUNTS_AS_FAILURE = ReasonKind(
     "eviction-counts-as-failure",
     Stage.GANG,
-    "{job} is not moved: its Job counts an evicted pod as a failure, {why}",
+    "{job} is not moved: its Job counts evicted pods as failures, {why}",
     (),
     _JOB_CHANGED,
 )
 BUDGET_FORBIDS_MOVE = ReasonKind(
     "budget-forbids-move",
     Stage.GANG,
-    "{job} is not moved: disruption budget {budget} allows {allowed:eviction} now, and {needed} would be "
-    "needed",
+    "{job} is not moved: PodDisruptionBudget {budget} allows {allowed:eviction}, {needed} required",
     (),
     _TIME,
 )
 COOLS_DOWN = ReasonKind(
     "move-cooldown",
     Stage.GANG,
-    "{job} is not moved before {seconds:~} passed: {why}",
+    "{job} is not moved for another {seconds:~}: {why}",
     (),
     _TIME,
 )
@@ -91,7 +90,7 @@ NOT_COMPLETE = ReasonKind(
 OF_ANOTHER_SCHEDULER = ReasonKind(
     "scheduled-by-another-scheduler",
     Stage.GANG,
-    "{job} is not moved: another scheduler placed its pods",
+    "{job} is not moved: another scheduler bound its pods",
     (),
     _JOB_CHANGED,
 )
@@ -116,7 +115,7 @@ MOVE_IS_HIGHER = ReasonKind(
 STARTS_WITHOUT_MOVES = ReasonKind(
     "starts-without-moves",
     Stage.GANG,
-    "it fits without any move, and starts in the next cycle",
+    "the job fits without moves, and starts in the next cycle",
     (),
     CAPACITY,
 )
@@ -124,49 +123,56 @@ MOVED_LATELY = ReasonKind(
     "moved-recently",
     Stage.GANG,
     "{job} was moved within the last {span}",
-    ("wait", "set `move-again-after` in the configuration to a shorter time"),
+    (
+        "wait",
+        "set `move-again-after` to a shorter time",
+    ),
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
 )
 OVER_HOURLY_LIMIT = ReasonKind(
     "move-limit-reached",
     Stage.GANG,
-    "{job} is not moved without a question: it has {chips:chip}, and of `move-chips-per-hour` {left} "
+    "{job} is not moved automatically: it has {chips:chip}, and {left} of `move-chips-per-hour` "
     "{left:=is|are} left",
-    ("wait", "raise `move-chips-per-hour` in the configuration", "run `ringwise defrag --apply`"),
+    (
+        "wait",
+        "raise `move-chips-per-hour`",
+        "run `ringwise defrag --apply`",
+    ),
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
 )
 MOVES_UNDER_WAY = ReasonKind(
     "moves-in-progress",
     Stage.GANG,
-    "{moved:job} {moved:=moves|move} already so that {job} can start",
+    "{moved:job is|jobs are} already being moved so that {job} can start",
     (),
     CAPACITY | _TIME,
 )
 NOT_WAITING = ReasonKind(
     "not-pending",
     Stage.GANG,
-    "it does not wait for chips",
+    "the job is not waiting for chips",
     (),
     CAPACITY | {Trigger.JOB_CHANGED},
 )
 NOT_ENOUGH_FREE = ReasonKind(
     "too-few-chips-for-moves",
     Stage.GANG,
-    "it does not wait for holes: it needs {needed:chip}, and {free} {free:=is|are} free",
+    "moves cannot help: {needed:chip} requested, {free} {free:=is|are} free",
     (),
     CAPACITY,
 )
 NO_MOVES_HELP = ReasonKind(
     "no-moves-help",
     Stage.GANG,
-    "no moves start it: {why}",
+    "no moves can start the job: {why}",
     (),
     CAPACITY | {Trigger.JOB_CHANGED},
 )
 PLAN_TOO_COSTLY = ReasonKind(
     "plan-search-limit-reached",
     Stage.GANG,
-    "no plan was found before the steps of the search were used up",
-    ("ask for this job alone: `ringwise defrag --plan --for {job}`",),
+    "search limit reached; no plan found",
+    ("plan for this job only: `ringwise defrag --plan --for {job}`",),
     CAPACITY | {Trigger.TIME_PASSED},
 )
