@@ -103,7 +103,7 @@ def test_every_command_that_a_page_names_exists(page: Path) -> None:
         ("`kubectl ringwise get\nchips --nodes x`", "--nodes"),
         ("```\nringwise scheduler --journal FILE\n```", "scheduler"),
         ("```\n$ ringwise why JOB -n t | less\n```", None),
-        ("`ringwise drain TARGET --plan`, `ringwise`, `ringwise-isolation`", None),
+        ("`ringwise drain TARGET --plan`, `ringwise`, `ringwise-limits`", None),
     ],
 )
 def test_a_command_that_does_not_exist_is_found(text: str, problem: str | None) -> None:
