@@ -31,17 +31,18 @@ class AffectedJobs:
 
     def __init__(self, view: SchedulerView) -> None:
         self._view = view
+        self._cluster = view.cluster
         self._of: dict[int, tuple[NodeFault, ...]] = {}
 
     def of_node(self, number: int) -> tuple[NodeFault, ...]:
         found = self._of.get(number)
         if found is None:
-            found = self._of[number] = node_faults(self._view.cluster, number)
+            found = self._of[number] = node_faults(self._cluster, number)
         return found
 
     def of_pods(self, uids: Iterable[str]) -> list[JobFault]:
         """What hurts the job of these pods, each fault once; nodes in natural order."""
-        placements, found = self._view.cluster.pods, dict[NodeFault, None]()
+        placements, found = self._cluster.pods, dict[NodeFault, None]()
         for uid in uids:
             placement = placements.get(uid)
             if placement is None or placement.node < 0:
@@ -55,7 +56,7 @@ class AffectedJobs:
 
     def all(self) -> list[tuple[JobFault, list[str]]]:
         """Every fault of the nodes that exist, nodes in natural order, with the jobs as namespace/name."""
-        cluster = self._view.cluster
+        cluster = self._cluster
         return [
             (JobFault(fault, self._view.fault_since(fault)), self._jobs(number, fault))
             for number in cluster.known_nodes()
@@ -63,7 +64,7 @@ class AffectedJobs:
         ]
 
     def _jobs(self, number: int, fault: NodeFault) -> list[str]:
-        cluster, found = self._view.cluster, set[str]()
+        cluster, found = self._cluster, set[str]()
         for uid in cluster.pods_on[number]:
             placement = cluster.pods[uid]
             if _affects(fault, placement):

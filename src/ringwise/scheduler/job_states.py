@@ -42,13 +42,21 @@ def job_state(
     if refused:
         return JobState.REFUSED
     needed = max(1, needed)
-    # Pods that succeeded are not waited for. A gang that has none left alive is not running.
-    succeeded = sum(pod.phase == "Succeeded" for pod in pods) if any(pod.live for pod in pods) else 0
-    if needs_none or succeeded + sum(pod.phase == "Running" for pod in pods) >= needed:
+    running = succeeded = live = bound = 0
+    for pod in pods:
+        running += pod.phase == "Running"
+        succeeded += pod.phase == "Succeeded"
+        if pod.live:
+            live += 1
+            bound += pod.node is not None
+    if not live:
+        # Pods that succeeded are not waited for. A gang that has none left alive is not running.
+        succeeded = 0
+    if needs_none or succeeded + running >= needed:
         return JobState.RUNNING
-    if succeeded + sum(pod.node is not None and pod.live for pod in pods) >= needed:
+    if succeeded + bound >= needed:
         return JobState.STARTING
-    over = phase in OVER or (bool(pods) and not any(pod.live for pod in pods))
+    over = phase in OVER or (bool(pods) and not live)
     return JobState.ENDED if over else JobState.PENDING
 
 
@@ -92,8 +100,11 @@ def would_be_nodes(view: SchedulerView, pods: Iterable[Pod]) -> list[str]:
 
     Pods that wait for the volumes of their claims are not counted.
     """
+    waiting = [pod.uid for pod in pods if pod.node is None]
+    if not waiting:
+        return []
     state = view.cluster
-    unbound = (state.pods[pod.uid] for pod in pods if pod.node is None and pod.uid in state.pods)
+    unbound = (state.pods[uid] for uid in waiting if uid in state.pods)
     chosen = (one.node for one in unbound if one.node >= 0 and not one.reserved)
     return list(dict.fromkeys(state.names[number] for number in chosen))
 

@@ -179,9 +179,12 @@ class JobView:
         Volcano and Kubernetes call both Pending, and a gang that lost pods still Running. Objects of files
         may have no phase, and pods that run.
         """
+        return self._phase(self.state)
+
+    def _phase(self, state: JobState) -> str:
         if self.phase not in _ACTIVE_PHASES:
             return self.phase
-        match self.state:
+        match state:
             case JobState.RUNNING:
                 return "Running"
             case JobState.STARTING:
@@ -198,15 +201,15 @@ class JobView:
     @property
     def outcome(self) -> str:
         """placed, pending, refused (it can never run as it is), suspended, ended."""
-        state = self.state
-        return "placed" if state in (JobState.RUNNING, JobState.STARTING) else state.value
+        return _outcome(self.state)
 
     def row(self, text_of: Callable[[Reason], str] | None = None) -> JobRow:
         """What the dashboard shows of it, and every document contains.
 
         `text_of` is `reason_message`, for who remembers what it said of a reason.
         """
-        outcome, code, text, reason_source = self.outcome, "", "", ""
+        state = self.state
+        outcome, code, text, reason_source = _outcome(state), "", "", ""
         if self.reason is not None:
             code, text = self.reason.code, (text_of or reason_message)(self.reason)
         elif self.written is not None and outcome in ("pending", "refused"):
@@ -220,7 +223,7 @@ class JobView:
             "kind": self.kind,
             "queue": self.queue,
             "priority": self.priority,
-            "phase": self.shown_phase,
+            "phase": self._phase(state),
             "outcome": outcome,
             "pods": self.wanted,
             "running": sum(1 for pod in self.pods if pod.phase == "Running"),
@@ -238,12 +241,13 @@ class JobView:
 
     def document(self) -> JobFields:
         """The job in `get jobs -o json`, `describe job` and `top`."""
+        reason = None if self.reason is None else self.reason.as_json()
         document: JobFields = {
-            **self.row(),
+            **self.row(None if reason is None else lambda _: shortened(reason["message"])),
             "min_available": self.needed,
             "placed": self.placed,
             "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
-            "reason": None if self.reason is None else self.reason.as_json(),
+            "reason": reason,
             "board_reason": self.board,
             "never": self.never,
             "hurt": [job_fault_fields(one) for one in self.hurt],
@@ -255,6 +259,10 @@ class JobView:
         if not document["would_be_scheduled_on"]:
             del document["would_be_scheduled_on"]
         return document
+
+
+def _outcome(state: JobState) -> str:
+    return "placed" if state in (JobState.RUNNING, JobState.STARTING) else state.value
 
 
 def expected_start_fields(expected: ExpectedStart, now: int | None) -> ExpectedStartFields:
@@ -276,8 +284,9 @@ def with_starts(
     """The same jobs; those that wait say when they are expected to start."""
     found = list(views)
     for view in found:
-        if view.job is not None and view.outcome == "pending":
-            view.start, view.now = starts.get(view.job.key), now
+        start = None if view.job is None else starts.get(view.job.key)
+        if start is not None and view.outcome == "pending":
+            view.start, view.now = start, now
     return found
 
 

@@ -49,7 +49,18 @@ class Column:
 @dataclass(slots=True)
 class _Row:
     cells: list[Cell]
-    note: Cell
+    note: Cell = ""
+    #: Of the cells; a row is simple if each of them is (`_simple_width`).
+    widths: list[int] = field(init=False)
+    is_simple: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        widths = [_simple_width(cell) for cell in self.cells]
+        self.is_simple = None not in widths
+        self.widths = [
+            _text(cell).cell_len if width is None else width
+            for cell, width in zip(self.cells, widths, strict=True)
+        ]
 
 
 @dataclass(slots=True)
@@ -143,7 +154,7 @@ class Table:
             if layout.width <= width:
                 return layout
         # The first layout in which most names fit beside their cells, else the first that is possible.
-        names = sorted(_width(row.cells[0]) for row in self.rows)
+        names = sorted(row.widths[0] for row in self.rows)
         for least in (max(_NARROWEST, names[len(names) // 2]), _NARROWEST) if names else ():
             for shown in choices:
                 widths = self._narrowed(shown, natural, gap, width)
@@ -156,7 +167,7 @@ class Table:
         return None
 
     def _natural(self, number: int) -> int:
-        cells = max((_width(row.cells[number]) for row in self.rows), default=0)
+        cells = max((row.widths[number] for row in self.rows), default=0)
         return max(cells, len(self.columns[number].name) if self.headings else 0)
 
     def _narrowed(self, shown: list[int], natural: dict[int, int], gap: int, width: int) -> dict[int, int]:
@@ -196,15 +207,16 @@ class Table:
 
     def _simple_row(self, layout: _Layout, row: _Row) -> list[Pieces]:
         """The lines of a row whose cells fit in their columns; none of another row."""
+        if not row.is_simple:
+            return []
         pieces: Pieces = []
         #: What stands after the last piece: cells without a style, and blanks.
         text, gap = "", ""
         for number in layout.shown:
-            cell = row.cells[number]
-            length = _simple_width(cell)
-            if length is None or length > layout.widths[number]:
+            cell, left = row.cells[number], layout.widths[number] - row.widths[number]
+            if left < 0:
                 return []
-            blanks = " " * (layout.widths[number] - length)
+            blanks = " " * left
             before, after = (blanks, "") if self.columns[number].right else ("", blanks)
             if style := _style(cell):
                 pieces += [(f"{text}{gap}{before}", ""), (str(cell), style)]
