@@ -132,7 +132,7 @@ spec: {{tier: {tier}, tierName: {("leaf", "spine")[tier - 1]}, members: [{member
 
 def fill(lab: DashboardLab) -> None:
     """Jobs of several sizes and queues that run, wait and are refused; faults in free and in used chips."""
-    jobs = [queue("research", 2), json.dumps(_LIMIT), queue("production", 3), queue("batch", chips=64)]
+    jobs = [queue("research", 2), json.dumps(_LIMIT) + "\n", queue("production", 3), queue("batch", chips=64)]
     for number, (name, pods) in enumerate(
         [("llama-65b", 24), ("vision", 12), ("speech", 8), ("ranking", 6), ("search", 5), ("ocr", 4)]
     ):

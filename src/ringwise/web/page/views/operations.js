@@ -80,7 +80,7 @@ function columnsOf(rows) {
 }
 
 /** @param {any} value @returns {boolean} */
-const isEmpty = (value) => value === null || value === undefined || value === "" || (Array.isArray(value) && value.length === 0);
+const isEmpty = (value) => value === null || value === undefined || value === "" || (typeof value === "object" && Object.keys(value).length === 0);
 
 /** @param {any} value @returns {boolean} */
 const isLong = (value) => (typeof value === "string" ? value.length > 24 : typeof value === "object" && value !== null);
