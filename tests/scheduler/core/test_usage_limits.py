@@ -98,6 +98,18 @@ def test_conditions_follow_what_is_in_use() -> None:
     assert conditions(rig)["few"] == within
 
 
+def test_pods_that_are_read_after_the_limits_count() -> None:
+    """As those of a leader that starts: their jobs do not change afterwards."""
+    rig = Rig(2, deaf=True)
+    rig.tell(limit("few", 4, namespace="default"))
+    rig.step()
+    submit(rig, "a", chips=8)
+    rig.change("a-0", node="n1", holds=tuple(range(8)), phase="Running")
+    rig.step()
+    rig.step(10)
+    assert conditions(rig)["few"] == [(True, "Accepted"), (True, "LimitExceeded")]
+
+
 def test_users_are_limited_once_they_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage_limits, "MAX_LIMITS", 1)
     rig = Rig(2, actions=PLAIN, **GUARDED)

@@ -34,7 +34,7 @@ class UsageLimitEvents(CustomResources[UsageLimit]):
             ev.UsageLimitSeen: lambda event, now: self.put(event.limit.name, event.limit),
             ev.UsageLimitGone: lambda event, now: self.drop(event.name),
             ev.ConfigurationSeen: self._configuration_seen,
-            **dict.fromkeys((ie.PodBound, ie.JobChanged, ie.JobGone), self._use_changed),
+            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.JobGone), self._use_changed),
         }
 
     def known(self) -> Iterator[ev.Event]:
