@@ -127,7 +127,7 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         assert (sums["free"], sums["until_drain"]) == (16, 8)
         counted = words("capacity")
         assert "2 nodes with 16 chips: 0 used, 16 free" in counted
-        assert f"8 of the free ones only for jobs that say they end before {time}: node-0 is" in counted
+        assert f"8 of the free chips are only for jobs that end before {time}: node-0 is" in counted
         (board,) = terminal.json("capacity")["boards"]
         assert [(one["node"], one["chips"]) for one in board["drains"]] == [("node-0", 8)]
         assert {one["form"]: one["jobs"] for one in board["shapes"]}["1 chip"] == 8
@@ -147,7 +147,7 @@ def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:
         for name, length in (("silent", "does not say how long it runs"), ("long", "runs 1h30m")):
             why = " ".join(terminal.ok(f"why {name}").split())
             assert f"and the job {length}" in why
-            assert "-> if node-0 were not isolated (`ringwise unisolate node-0`)" in why
+            assert "- if node-0 were not isolated (`ringwise unisolate node-0`)" in why
 
 
 def test_a_setting_lets_jobs_without_a_duration_onto_nodes_with_a_drain_ahead(tmp_path: Path) -> None:
