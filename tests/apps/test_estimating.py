@@ -206,7 +206,7 @@ def test_the_dashboard_shows_it_when_it_is_told() -> None:
     first = found["waits-0"]
     assert first is not None
     # As its PodGroup says it: a row stays while time passes, and names no other job.
-    assert (first["text"], first["after"]) == ("1970-01-01T00:33:20Z", [])
+    assert (first["message"], first["after"]) == ("1970-01-01T00:33:20Z", [])
     rig.end("runs")
     rig.run()
     change = rows.follow(2, rig.now)

@@ -121,10 +121,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Insta
 
 def outcomes(jobs: list[dict[str, Any]]) -> dict[str, tuple[str, str | None]]:
     """The job's name -> its outcome, and the code of its reason."""
-    return {one["name"]: (one["outcome"], one["reason"] and one["reason"]["code"]) for one in jobs}
+    return {one["name"]: (one["state"], one["reason"] and one["reason"]["code"]) for one in jobs}
 
 
-EXPECTED = {"fenced-train": ("refused", "fenced-job"), "train": ("placed", None)}
+EXPECTED = {"fenced-train": ("rejected", "fenced-job"), "train": ("scheduled", None)}
 
 
 def test_place_and_the_replay_of_its_journal(installed: Installed, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ status: {phase: Succeeded}
     ("name", "outcome", "part"),
     [
         ("plain", "pending", "asks for 5 of cpu"),
-        ("done", "ended", "1 of its 1 pod has ended"),
+        ("done", "finished", "1 of its 1 pod has ended"),
     ],
 )
 def test_jobs_without_chips(name: str, outcome: str, part: str, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_the_plugin_of_the_page_refuses_a_node_with_its_reason(answers: dict[str
     assert code == 0, err
     (job,) = json.loads(out)["jobs"]
     (pod,) = job["pods"]
-    assert (job["outcome"], pod["node"]) == ("placed", "node-2")
+    assert (job["state"], pod["node"]) == ("scheduled", "node-2")
     refused = {one["node"]: one["reason"] for one in pod["candidates"] if not one["accepted"]}
     assert refused["node-1"]["code"] == "example-node-reserved"
     assert refused["node-1"]["message"] in PAGE.replace("\n", " ")

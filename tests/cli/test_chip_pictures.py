@@ -15,7 +15,7 @@ CHIPS: ChipsFields = {
     "faulty": [1, 2],
     "isolated": [3],
     "reserved": [4],
-    "closed": [5],
+    "unschedulable": [5],
     "free": [6],
     "marks": {
         "faulty": [1, 2],
@@ -38,7 +38,12 @@ def test_chips_that_were_given_are_drawn_as_free_before_and_marked_after() -> No
 
 
 def test_a_row_of_many_chips_is_counted() -> None:
-    many = CHIPS | {"rings": [list(range(64))], "used": [0, 1], "closed": [], "free": list(range(6, 64))}
+    many = CHIPS | {
+        "rings": [list(range(64))],
+        "used": [0, 1],
+        "unschedulable": [],
+        "free": list(range(6, 64)),
+    }
     assert chip_picture(many) == "[1# 1X 1x 1i 1~ 58.]"
     assert chip_picture(many, given=[6, 7]) == "[1# 1X 1x 1i 1~ 2+ 56.]"
 

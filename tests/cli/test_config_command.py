@@ -48,9 +48,9 @@ def test_the_exit_code_says_whether_it_is_taken(text: str, code: int, last: str)
 def test_a_config_map_is_read_too_and_json_has_every_line() -> None:
     text = "kind: ConfigMap\ndata:\n  volcano-scheduler.conf: |\n    actions: allocate, reserve\n"
     document = json.loads(check("-", "-o", "json", given=text).output)
-    assert document["loads"] is True
+    assert document["valid"] is True
     assert document["warnings"] == 1
-    assert [(line["line"], line["what"], line["verdict"]) for line in document["lines"]] == [
+    assert [(line["line"], line["subject"], line["result"]) for line in document["lines"]] == [
         (4, "action allocate", "works"),
         (4, "action reserve", "warning"),
     ]

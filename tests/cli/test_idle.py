@@ -34,7 +34,7 @@ def test_without_figures_everything_is_unknown() -> None:
     document = idle_document(core().scheduler.view, NOW)
     assert check_document(document) == "ringwise.io/idle/v1"
     assert (document["chips"], document["idle_chips"], document["unknown_chips"]) == (16, 0, 16)
-    assert document["jobs"][0]["percent"] is None
+    assert document["jobs"][0]["utilization_percent"] is None
 
 
 def test_chips_below_the_limit_for_long_enough_are_idle() -> None:
@@ -50,7 +50,7 @@ def test_chips_below_the_limit_for_long_enough_are_idle() -> None:
     assert (row["namespace"], row["name"], row["queue"]) == ("default", "runs", "default")
     # The last chip of the first node is measured for less than ten minutes.
     assert (row["chips"], row["idle_chips"], row["unknown_chips"]) == (16, 9, 1)
-    assert row["percent"] == round((6 * 80 + 4.9 + 8) / 15, 1)
+    assert row["utilization_percent"] == round((6 * 80 + 4.9 + 8) / 15, 1)
 
 
 def test_the_user_is_told_as_accounting_tells_him() -> None:

@@ -144,7 +144,10 @@ def test_a_lab_sends_the_rows_that_are_shown(tmp_path: Path, manifests: Path) ->
         Terminal(tmp_path / "lab").ok(f"submit {manifests}")
         source = LabSource(LabClient(tmp_path / "lab"))
         cut = source.get("pods", Listing(limit=2, sort_by="-name"))
-        assert ([row["name"] for row in cut["pods"]], cut["more"]) == (["runs", "gang-12"], 13)
+        assert ([row["name"] for row in cut["pods"]], cut["remaining_item_count"]) == (
+            ["runs", "gang-12"],
+            13,
+        )
         assert "more" not in source.get("pods")
         with pytest.raises(RefusedByLabError, match="pods cannot be sorted by"):
             source.get("pods", Listing(sort_by="colour"))

@@ -242,9 +242,9 @@ def test_place_is_a_what_if_on_a_lab(tmp_path: Path) -> None:
         job = root / "examples/jobs/01-one-chip.yaml"
         alone = terminal.json(f"place -f {job}")["jobs"]
         there = terminal.json(f"place -f {job} --lab {tmp_path}")["jobs"]
-        assert [one["outcome"] for one in alone] == ["pending"]
-        assert [(one["outcome"], one["pods"][0]["node"]) for one in there] == [("placed", "node-0")]
-        assert "placed" in terminal.ok(f"place -f {job} --lab {tmp_path} --scores")
+        assert [one["state"] for one in alone] == ["pending"]
+        assert [(one["state"], one["pods"][0]["node"]) for one in there] == [("scheduled", "node-0")]
+        assert "scheduled" in terminal.ok(f"place -f {job} --lab {tmp_path} --scores")
         assert terminal.json("get jobs")["jobs"] == []
 
 

@@ -47,13 +47,13 @@ def test_lists_and_why_agree_about_every_example(paths: list[Path]) -> None:
     for row in rows:
         key = f"{row['namespace']}/{row['name']}"
         why, described = source.why(key), source.describe("job", key)
-        state = "refused" if row["outcome"] == "refused" else STATES[row["phase"]]
-        assert why["outcome"] == state, key
+        state = "rejected" if row["state"] == "rejected" else STATES[row["phase"]]
+        assert why["state"] == state, key
         assert (described["phase"], told(described)) == (row["phase"], told(row)), key
-        if state in ("pending", "refused"):
-            assert told(row) == why["sentence"], key
-    waiting = {row["name"]: told(row) for row in source.top()["waiting"]}
-    assert waiting == {row["name"]: told(row) for row in rows if row["outcome"] in ("pending", "refused")}
+        if state in ("pending", "rejected"):
+            assert told(row) == why["message"], key
+    waiting = {row["name"]: told(row) for row in source.top()["pending_jobs"]}
+    assert waiting == {row["name"]: told(row) for row in rows if row["state"] in ("pending", "rejected")}
 
 
 def test_the_reason_in_a_list_is_as_new_as_that_of_why(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_reason_in_a_list_is_as_new_as_that_of_why(tmp_path: Path) -> None:
         # It takes the node that was free: fewer pods of the gang fit now, and nothing became free.
         terminal.submit(job("second", 1, 8))
         rows = {row["name"]: row for row in terminal.json("get jobs")["jobs"]}
-        assert told(rows["large"]) == terminal.json("why large")["sentence"] != before
+        assert told(rows["large"]) == terminal.json("why large")["message"] != before
         assert told(terminal.json("describe job large")) == told(rows["large"])
 
 
@@ -104,13 +104,13 @@ def test_files_show_one_moment_and_say_which(tmp_path: Path) -> None:
     (pod,) = ask("get pods")["pods"]
     assert (pod["node"], pod["would_be_scheduled_on"]) == (None, "node-0")
     (row,) = ask("get jobs")["jobs"]
-    assert (row["phase"], row["placed"], row["would_be_scheduled_on"]) == ("Pending", 0, ["node-0"])
+    assert (row["phase"], row["scheduled"], row["would_be_scheduled_on"]) == ("Pending", 0, ["node-0"])
     assert ask("describe job one")["phase"] == "Pending"
     assert ask("describe node node-0")["pod_details"] == []
-    assert ask("why one")["sentence"] == "would be placed on node-0 now"
+    assert ask("why one")["message"] == "would be placed on node-0 now"
     (board,) = ask("capacity")["boards"]
     assert (board["chips"]["used"], board["chips"]["free"]) == (0, 8)
-    assert ask("top --once")["status"]["placed"] == 0
+    assert ask("top --once")["status"]["scheduled"] == 0
 
 
 def test_a_fault_of_a_node_on_which_a_job_would_be_placed_does_not_affect_it() -> None:
@@ -119,7 +119,7 @@ def test_a_fault_of_a_node_on_which_a_job_would_be_placed_does_not_affect_it() -
     (row,) = [row for row in source.get("jobs")["jobs"] if row["name"] == "whole-node"]
     # The network of a chip of it is faulty, which matters to gangs only.
     assert row["would_be_scheduled_on"] == ["node-12"]
-    assert row["hurt"] == []
+    assert row["faults"] == []
     assert source.why("default/whole-node")["faults"] == []
 
 

@@ -97,7 +97,7 @@ def test_counters_and_histograms_have_the_endings_of_prometheus() -> None:
 @pytest.mark.parametrize(
     ("group", "name", "new", "problem"),
     [
-        ("JSON fields", "waiting", "running", "two names of DashboardQueue become running"),
+        ("JSON fields", "pending", "running", "two names of DashboardQueue become running"),
         ("flags", "run scheduler --journal", "--shadow", "two names of run scheduler become --shadow"),
         ("metrics", "ringwise_nothing", "ringwise_something", "metrics: ringwise_nothing does not exist"),
         ("flags", "top --affected", "--affected", "flags: top --affected does not exist"),

@@ -88,9 +88,9 @@ def test_json_and_yaml_say_the_same(command: str) -> None:
 
 def test_why_as_json() -> None:
     answer = json.loads(run(f"why large-gang {CLUSTER} -o json").stdout)
-    assert answer["outcome"] == "pending"
+    assert answer["state"] == "pending"
     assert answer["reason"]["code"] == "gang-incomplete"
-    assert answer["queue"] == {"name": "default", "position": 1, "waiting": 1, "ahead": []}
+    assert answer["queue"] == {"name": "default", "position": 1, "pending": 1, "jobs_ahead": []}
     assert answer["closest_nodes"][1] == {
         "node": "node-4",
         "code": "node-not-wholly-free",
@@ -131,7 +131,7 @@ def test_a_job_has_one_name_and_one_phase_in_every_answer() -> None:
     for name, phase in shown.items():
         assert json.loads(run(f"describe job {name} {files} -o json").stdout)["name"] == name
         answer = json.loads(run(f"why {name} {files} -o json").stdout)
-        assert (answer["name"], answer["outcome"]) == (name, phase.lower())
+        assert (answer["name"], answer["state"]) == (name, phase.lower())
     assert run(f"why podgroup-uid-of-the-owner-of-eval-1 {files}").stdout == run(f"why eval-1 {files}").stdout
 
 
@@ -167,8 +167,8 @@ def test_the_doctor_names_pods_that_choose_their_chips(tmp_path: Path) -> None:
     )
     ran = run(f"doctor -f examples/cluster.yaml -f {dump} -o json")
     (finding,) = [one for one in json.loads(ran.stdout)["findings"] if one["code"] == "visible-devices-set"]
-    assert (finding["severity"], finding["where"]) == ("warning", "pod team/greedy/main")
-    assert 'spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES from "0-7"' in finding["what"]
+    assert (finding["severity"], finding["object"]) == ("warning", "pod team/greedy/main")
+    assert 'spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES from "0-7"' in finding["message"]
 
 
 @pytest.mark.parametrize("command", ["place", "why x", "capacity", "doctor", "topology show", "submit"])

@@ -241,7 +241,7 @@ def test_documents_of_the_lab(tmp_path: Path) -> None:
             assert_prints(command, terminal.run(f"{words} -o json", given))
         terminal.submit(job("short", minutes=1))
         terminal.ok("advance 2h")
-        assert terminal.json("why short")["outcome"] == "ended"
+        assert terminal.json("why short")["state"] == "finished"
 
 
 async def test_documents_about_a_cluster(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_placements_waits_and_fragmentation_are_summed() -> None:
         "only-ours": 0,
     }
     # A pod that only one of both placed is not among the waits; half a second is no difference.
-    assert document["waits"] == {
+    assert document["blocked_jobs"] == {
         "pods": 3,
         "shorter": 1,
         "longer": 1,
@@ -63,7 +63,7 @@ def test_placements_waits_and_fragmentation_are_summed() -> None:
         "theirs_seconds": 13.5,
     }
     assert document["split_nodes"] == {"ours": 0, "theirs": 2}
-    assert [(row["why"], row["pods"], row["example"]) for row in document["differences"]] == [
+    assert [(row["message"], row["pods"], row["example"]) for row in document["differences"]] == [
         ("score", 2, "team/b"),
         ("queue is over its limit", 1, "team/d"),
     ]

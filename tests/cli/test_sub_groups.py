@@ -59,5 +59,5 @@ def test_partitions_that_cannot_be_are_refused_with_what_is_allowed(old: str, ne
     files = ["-f", FILES[1], "-f", "-", *FILES[4:]]
     done = CliRunner().invoke(cli, ["place", *files, "-o", "json"], input=text.replace(old, new))
     job = next(job for job in json.loads(done.stdout)["jobs"] if job["name"] == "train")
-    assert job["outcome"] == "refused"
+    assert job["state"] == "rejected"
     assert problem in job["reason"]["message"]

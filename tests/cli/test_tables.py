@@ -192,7 +192,7 @@ def test_lines_are_filled_where_no_word_is_alone() -> None:
 def test_a_long_line_about_the_queue_keeps_its_empty_line_and_is_not_indented() -> None:
     ahead = [f"team/job-{number}" for number in range(5)]
     answer: Any = {
-        "queue": {"name": "default", "position": 9, "waiting": 9, "ahead": ahead},
+        "queue": {"name": "default", "position": 9, "pending": 9, "jobs_ahead": ahead},
         "reserved_chips": 0,
         "expected_start": None,
     }

@@ -132,7 +132,7 @@ def test_of_two_nodes_with_one_address_the_older_keeps_the_position(cluster: Clu
     cluster.wait(lambda: recorded() == {"node-1", "a-node"}, "both nodes have an event")
     document = json.loads(kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json").stdout)
     (finding,) = [one for one in document["findings"] if one["code"] == "duplicate-internal-ip"]
-    assert finding["where"] == "2 nodes (node-1, a-node)"
+    assert finding["object"] == "2 nodes (node-1, a-node)"
     described = cluster.kubectl("describe", "node", "a-node")
     assert "node-1 is the oldest and keeps the position under leaf switch leaf-1" in described
 

@@ -318,10 +318,10 @@ def test_web_beside_a_cluster_shows_it_with_the_rights_of_a_reader(
     document = cluster.wait(partial(snapshot, process, web), "the dashboard has read everything")
     rows = {row["name"]: row for row in document["jobs"]}
     assert rows["train"]["running"] == 2
-    assert rows["too-large"]["outcome"] == "pending"
+    assert rows["too-large"]["state"] == "pending"
     assert "default" in {row["name"] for row in document["queues"]}
     why = web.request(f"/api/v1/jobs/{cluster.namespace}/too-large/why")
-    assert (why.status, why.document["outcome"]) == (200, "pending"), why.text
+    assert (why.status, why.document["state"]) == (200, "pending"), why.text
     follower = Follower([web], "")
     cluster.apply([vcjob("later", 1, 8)])
     follower.follow(lambda mirror: jobs(mirror).get("later", {}).get("running") == 1)

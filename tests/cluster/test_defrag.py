@@ -105,7 +105,7 @@ def test_M1_vcjobs_and_pods_of_a_deployment_move_and_a_gang_starts(cluster: Clus
     assert targets.keys() == {"train", "web"}
     done = kubectl_ringwise(operator, *for_gang(cluster))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert applied(done)["outcome"] == "done"
+    assert applied(done)["state"] == "done"
     pods = cluster.wait_running("gang", 2)
     assert {node_of(one) for one in pods} == {node_of(train), node_of(served)}
     for job in ("train", "web"):
@@ -150,8 +150,8 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
     budget(cluster, "web", {"minAvailable": 1}, {"app": "web"})
     cluster.run("scheduler")
     done = running.finish()
-    assert (done.returncode, applied(done)["outcome"]) == (1, "failed"), done.stderr
-    assert "web" in applied(done)["why"]
+    assert (done.returncode, applied(done)["state"]) == (1, "failed"), done.stderr
+    assert "web" in applied(done)["message"]
     (still,) = cluster.pods("web")
     assert still["metadata"]["uid"] == served["metadata"]["uid"]
     assert place_of(still) == place_of(served)
@@ -173,7 +173,7 @@ def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, o
             cluster.wait(lambda: len(cluster.pods("web")) <= 1, "the next pod is gone, too")
     cluster.release("web")
     done = running.finish()
-    assert (done.returncode, applied(done)["outcome"]) == (1, "failed"), done.stderr
+    assert (done.returncode, applied(done)["state"]) == (1, "failed"), done.stderr
     # The chips are free all the same.
     cluster.wait_running("gang", 1)
     check_chips(cluster.pods())
@@ -196,7 +196,7 @@ def test_M1_F1_the_leader_is_killed_in_the_middle(cluster: Cluster, operator: Pa
     cluster.release("train")
     cluster.start("scheduler")
     done = running.finish()
-    assert (done.returncode, applied(done)["outcome"]) == (0, "done"), done.stderr
+    assert (done.returncode, applied(done)["state"]) == (0, "done"), done.stderr
     (gang,) = cluster.wait_running("gang", 1)
     assert node_of(gang) == node_of(train)
     (moved,) = cluster.wait_running("train", 1)
@@ -233,7 +233,7 @@ def is_in_place(cluster: Cluster, name: str, before: Object) -> bool:
 
 def outcomes(cluster: Cluster) -> list[str]:
     """Of the plans that have ended, the first one first."""
-    return [one["outcome"] for one in recorded(cluster).get("ended", {}).values()]
+    return [one["state"] for one in recorded(cluster).get("ended", {}).values()]
 
 
 def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cluster) -> None:

@@ -26,7 +26,7 @@ def answer(cluster: Cluster, *arguments: str) -> Any:
 
 def why(cluster: Cluster, job: str) -> tuple[str, str, list[str]]:
     found = answer(cluster, "why", f"{cluster.namespace}/{job}")
-    return found["outcome"], found["sentence"], found.get("errors", [])
+    return found["state"], found["message"], found.get("errors", [])
 
 
 def job_row(cluster: Cluster, name: str) -> Any:
@@ -38,7 +38,9 @@ def scheduler_errors(cluster: Cluster) -> dict[str, str]:
     """Codes and texts of what `doctor` says is wrong with the scheduler; with such an error it fails."""
     ran = kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json")
     errors = {
-        one["code"]: one["what"] for one in json.loads(ran.stdout)["findings"] if one["severity"] == "error"
+        one["code"]: one["message"]
+        for one in json.loads(ran.stdout)["findings"]
+        if one["severity"] == "error"
     }
     codes = ("no-scheduler", "scheduler-not-renewing", "bindings-fail")
     found = {code: errors[code] for code in codes if code in errors}
@@ -49,10 +51,10 @@ def scheduler_errors(cluster: Cluster) -> dict[str, str]:
 def check_pending(cluster: Cluster, name: str) -> None:
     """No command says that the pod is placed, or has chips."""
     row = job_row(cluster, name)
-    assert (row["outcome"], row["phase"], row["placed"]) == ("pending", "Pending", 0)
+    assert (row["state"], row["phase"], row["scheduled"]) == ("pending", "Pending", 0)
     assert row["would_be_scheduled_on"] == ["node-1"]
     top = answer(cluster, "top", "--once")["status"]
-    assert (top["placed"], top["waiting"]) == (0, 1)
+    assert (top["scheduled"], top["pending"]) == (0, 1)
     assert top["resources"]["huawei.com/Ascend910"]["used"] == 0
     assert answer(cluster, "describe", "job", f"{cluster.namespace}/{name}")["phase"] == "Pending"
     (shown,) = answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"]
@@ -61,7 +63,7 @@ def check_pending(cluster: Cluster, name: str) -> None:
 
 def test_without_a_scheduler_nothing_is_placed_and_doctor_fails(cluster: Cluster) -> None:
     cluster.apply([*nodes(1), pod("one-0", 8)])
-    cluster.wait(lambda: answer(cluster, "get", "nodes")["nodes"][0]["open"], "the node is ready")
+    cluster.wait(lambda: answer(cluster, "get", "nodes")["nodes"][0]["schedulable"], "the node is ready")
     (missing,) = scheduler_errors(cluster).values()
     assert missing.startswith("no scheduler holds the Lease")
     assert why(cluster, "one-0") == ("pending", "would be placed on node-1 now", [missing])
@@ -135,9 +137,9 @@ def check_facts(cluster: Cluster) -> None:
     listed = answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"]
     assert {one["name"]: one["node"] for one in listed if one["node"]} == placed
     jobs = answer(cluster, "get", "jobs", "-A")["jobs"]
-    assert {one["name"] for one in jobs if one["placed"]} == set(placed)
+    assert {one["name"] for one in jobs if one["scheduled"]} == set(placed)
     top = answer(cluster, "top", "--once")["status"]
-    assert (top["placed"], top["waiting"]) == (len(placed), len(listed) - len(placed))
+    assert (top["scheduled"], top["pending"]) == (len(placed), len(listed) - len(placed))
     assert top["resources"]["huawei.com/Ascend910"]["used"] == 8 * len(placed)
     for pending in (one["name"] for one in listed if not one["node"]):
         outcome, _, errors = why(cluster, pending)
@@ -158,7 +160,7 @@ def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster
     assert sentence.startswith("pods not created: pod train-work-0: ")
     assert 'Unsupported value: "Nonsense"' in sentence
     row = job_row(cluster, "train")
-    assert (row["phase"], row["placed"], row["reason"]["message"]) == ("Pending", 0, sentence)
+    assert (row["phase"], row["scheduled"], row["reason"]["message"]) == ("Pending", 0, sentence)
     assert answer(cluster, "describe", "job", f"{cluster.namespace}/train")["pod_details"] == []
     assert answer(cluster, "get", "pods", "-n", cluster.namespace)["pods"] == []
     # Corrected, it starts.

@@ -125,10 +125,10 @@ def test_each_wrong_one_is_told_and_hurts_no_other(cluster: Cluster) -> None:
         "s2": (None, 4),
         "other": (None, 1),
     }
-    ignored = {name for name, row in rows.items() if row["state"] == "ignored"}
+    ignored = {name for name, row in rows.items() if row["state"] == "invalid"}
     assert ignored == {"span", "lookahead", "open"}
     checked = json.loads(kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json").stdout)
-    places = {one["where"] for one in checked["findings"] if one["code"].startswith("hypernode-")}
+    places = {one["object"] for one in checked["findings"] if one["code"].startswith("hypernode-")}
     assert {f"HyperNode {one['metadata']['name']}" for one, _ in WRONG} <= places
     # Repaired, and the condition says so.
     cluster.apply([hyper_node("loop-b", 2, *exact("HyperNode", "other"))])

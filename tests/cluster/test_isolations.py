@@ -163,7 +163,7 @@ def test_a_field_of_a_newer_version_is_ignored_and_the_node_stays_isolated(
         accepted = cluster.api.get(f"{PATH}/fan")["status"]["conditions"][0]
         assert accepted["message"] == "unknown fields ignored: severity"
         findings = json.loads(ran_doctor(operator))["findings"]
-        assert any("severity" in one["what"] for one in findings if one["code"] == "isolated")
+        assert any("severity" in one["message"] for one in findings if one["code"] == "isolated")
     finally:
         cluster.kubectl("delete", "iso", "--all", check=False)
         install(cluster, crd())

@@ -117,7 +117,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     cluster.apply(may_evict(cluster))
     plan = kubectl_ringwise(operator, "drain", target, "--plan", "-o", "json")
     assert plan.returncode == 0, plan.stderr
-    assert {job["outcome"] for job in json.loads(plan.stdout)["jobs"]} == {"moves"}
+    assert {job["result"] for job in json.loads(plan.stdout)["jobs"]} == {"moves"}
     code, text, order = drain(cluster, operator, target)
     assert code == 0, text
     assert order == ["first", "second"], text
@@ -414,7 +414,7 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
     assert not node_of(waits)
     listed = kubectl_ringwise(operator, "get", "reservations", "-o", "json")
     (one,) = json.loads(listed.stdout)["reservations"]
-    assert (one["state"], one["nodes"], one["running"]) == ("current", ["kept-1"], [])
+    assert (one["state"], one["nodes"], one["running"]) == ("active", ["kept-1"], [])
     done = kubectl_ringwise(operator, "unreserve", "night")
     assert done.returncode == 0, done.stderr
     (started,) = cluster.wait_running("next", 1)

@@ -81,7 +81,7 @@ def test_reservations_are_validated_and_have_conditions(cluster: Cluster, operat
     listed = cluster.kubectl("get", "ringwise")
     assert re.search(r"night\s+nobody\s+\S+\s+\S+\s+True\s+False", listed), listed
     findings = json.loads(kubectl_ringwise(operator, "doctor", "-o", "json").stdout)["findings"]
-    assert {one["where"] for one in findings if one["code"] == "reservation-not-accepted"} == {
+    assert {one["object"] for one in findings if one["code"] == "reservation-not-accepted"} == {
         "NodeReservation far",
         "NodeReservation later",
     }

@@ -253,7 +253,7 @@ def test_pods_that_choose_their_chips_are_not_placed_and_doctor_names_those_that
     assert [one for one in cluster.pods("greedy") + cluster.pods("idle") if node_of(one)] == []
     found = kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json")
     places = {
-        one["where"] for one in json.loads(found.stdout)["findings"] if one["code"] == "visible-devices-set"
+        one["object"] for one in json.loads(found.stdout)["findings"] if one["code"] == "visible-devices-set"
     }
     assert f"pod {cluster.namespace}/bound-0/main" in places
     assert not any("usual" in place for place in places)

@@ -54,8 +54,8 @@ def test_a_bundle_of_a_cluster_with_the_journal_of_its_scheduler(cluster: Cluste
     why = ringwise(cluster.admin_config, "why", job, "-f", str(bundle), "-o", "json")
     asked = kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/weyland", "-o", "json")
     told, original = json.loads(why.stdout), json.loads(asked.stdout)
-    assert (told["outcome"], told["reason"]["code"]) == (original["outcome"], original["reason"]["code"])
-    assert told["outcome"] == "pending"
+    assert (told["state"], told["reason"]["code"]) == (original["state"], original["reason"]["code"])
+    assert told["state"] == "pending"
     shown = ringwise(cluster.admin_config, "get", "pods", "-f", str(bundle), "-o", "json")
     held = {one["name"]: (one["node"], one["chips"]) for one in json.loads(shown.stdout)["pods"]}
     for one in cluster.pods("umbrella"):

@@ -122,7 +122,7 @@ def test_limits_are_validated_and_have_conditions(cluster: Cluster, operator: Pa
     refused = {"Accepted": "UserNotVerified", "Exceeded": "NotAccepted"}
     cluster.wait(lambda: conditions(cluster, "each-user") == refused, "it is not accepted")
     findings = json.loads(kubectl_ringwise(operator, "doctor", "-o", "json").stdout)["findings"]
-    assert [one["where"] for one in findings if one["code"] == "limit-not-accepted"] == [
+    assert [one["object"] for one in findings if one["code"] == "limit-not-accepted"] == [
         "UsageLimit each-user"
     ]
     cluster.apply([vcjob("runs", 1, 8)])

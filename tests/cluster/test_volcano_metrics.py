@@ -106,7 +106,7 @@ def check_queues(cluster: Cluster, scheduler: Component) -> bool:
         most = min(total[CHIP] - others, row["capability"].get(CHIP, total[CHIP]))
         assert amounts_of(found, name, "real_capacity") == {**total, CHIP: most}
         deserved = amounts_of(found, name, "deserved")
-        assert deserved[CHIP] == row["share"][CHIP]
+        assert deserved[CHIP] == row["fair_share"][CHIP]
         # Nothing is requested beyond the shares of cpu and memory.
         asked = requested(cluster, name)
         weights = {"left": 2, "right": 1, "default": 1}

@@ -58,8 +58,8 @@ def lab(tmp_path: Path) -> Path:
 def test_a_lab_folder_goes_on(lab: Path) -> None:
     terminal = Terminal(lab)
     with running(lab, nodes(3)):
-        states = {one["name"]: one["outcome"] for one in terminal.json("get jobs")["jobs"]}
-        assert states == {"small": "suspended", "train": "ended", "waits": "placed"}
+        states = {one["name"]: one["state"] for one in terminal.json("get jobs")["jobs"]}
+        assert states == {"small": "suspended", "train": "finished", "waits": "scheduled"}
         report = terminal.json("report")
         assert sum(row["allocated_chip_hours"] for row in report["rows"]) > 1
         terminal.ok("resume small")
@@ -161,7 +161,7 @@ def entries(name: str) -> dict[str, str]:
 def test_a_support_bundle_is_read() -> None:
     bundle = str(SAMPLES / "support-bundle-v1.tar.gz")
     ran = CliRunner().invoke(cli, ["get", "jobs", "-f", bundle, "-o", "json"])
-    assert sorted(one["outcome"] for one in json.loads(ran.stdout)["jobs"]) == ["pending", "placed"]
+    assert sorted(one["state"] for one in json.loads(ran.stdout)["jobs"]) == ["pending", "scheduled"]
 
 
 def test_a_plan_of_moves_is_read() -> None:

@@ -154,7 +154,8 @@ def test_queue_and_priority_are_changed_in_place() -> None:
     said, api, clock = changed(JobChangeRequest("requeue", "night", "low"), prepare)
     assert isinstance(said, dict)
     assert (
-        said["text"] == "vcjob default/train has queue night and priority class low now and stays suspended"
+        said["message"]
+        == "vcjob default/train has queue night and priority class low now and stays suspended"
     )
     spec = api.get(JOBS, "default/train")["spec"]
     assert (spec["queue"], spec["priorityClassName"], clock.taken) == ("night", "low", [])
@@ -231,7 +232,7 @@ def test_what_is_refused_without_a_write(wish: JobChangeRequest, given: Object, 
 def test_a_job_of_kubernetes_has_its_own_field() -> None:
     said, api, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(BATCH_JOBS, batch_job()))
     assert isinstance(said, dict)
-    assert (said["kind"], said["text"]) == ("Job", "Job default/train suspended: it gives its chips back")
+    assert (said["kind"], said["message"]) == ("Job", "Job default/train suspended: it gives its chips back")
     assert api.get(BATCH_JOBS, "default/train")["spec"]["suspend"] is True
     said, api, _ = changed(
         JobChangeRequest("resume"), lambda api: api.put(BATCH_JOBS, batch_job(suspend=True))
@@ -362,7 +363,7 @@ async def test_who_may_do_it_is_the_api_servers_word(tmp_path: Path) -> None:
         api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "batch", "namespace": "default"}})
         arguments = ["suspend", "batch", "--kubeconfig", config, "-o", "json"]
         ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
-        results.append((ran.exit_code, json.loads(ran.stdout)["text"]))
+        results.append((ran.exit_code, json.loads(ran.stdout)["message"]))
         api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "far", "namespace": "lab"}})
         api.put(JOBS, vcjob())
         api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "train", "namespace": "lab"}})

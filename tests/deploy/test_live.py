@@ -139,7 +139,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_why_a_gang_waits(asked: Any) -> None:
     result = asked("why", "gang", "-o", "json")
     assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["outcome"] == "pending"
+    assert json.loads(result.stdout)["state"] == "pending"
     assert "ignored: Pod default/odd" in result.stderr
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_job_is_one_line(asked: Any) -> None:
 def test_get_lists_jobs_and_nodes(asked: Any) -> None:
     jobs = {one["name"]: one for one in json.loads(asked("get", "-o", "json").stdout)["jobs"]}
     assert (jobs["runs"]["phase"], jobs["runs"]["chips"], jobs["runs"]["nodes"]) == ("Running", 4, ["node-1"])
-    assert (jobs["gang"]["outcome"], jobs["gang"]["placed"]) == ("pending", 0)
+    assert (jobs["gang"]["state"], jobs["gang"]["scheduled"]) == ("pending", 0)
     assert jobs["gang"]["reason"]["message"]
     assert json.loads(asked("get", "-n", "elsewhere", "-o", "json").stdout)["jobs"] == []
     (one,) = json.loads(asked("get", "nodes", "-o", "json").stdout)["nodes"]
@@ -171,7 +171,7 @@ def test_place_answers_for_what_is_submitted_only(asked: Any) -> None:
     result = asked("place", "-f", str(EXAMPLE), "-o", "json")
     assert result.exit_code == 0, result.stderr
     (job,) = json.loads(result.stdout)["jobs"]
-    assert job["outcome"] in ("placed", "pending")
+    assert job["state"] in ("scheduled", "pending")
     assert asked("place", "-f", str(EXAMPLE), "--scores").exit_code == 0
 
 
@@ -207,7 +207,7 @@ async def test_place_says_that_the_records_of_the_scheduler_are_not_known(forbid
 def test_doctor_lists_what_could_not_be_read(asked: Any) -> None:
     result = asked("doctor", "-o", "json")
     found = [one for one in json.loads(result.stdout)["findings"] if one["code"] == "unreadable-object"]
-    assert any("Pod default/odd" in one["where"] for one in found)
+    assert any("Pod default/odd" in one["object"] for one in found)
     assert result.exit_code == 1
 
 
@@ -237,8 +237,8 @@ async def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
     findings = [one for one in document["findings"] if one["code"] == "device-plugin-tokens"]
     assert [one["severity"] for one in findings] == ["warning"] * reported
     if reported:
-        assert "(Kubernetes 1.29)" in findings[0]["what"]
-        assert findings[0]["where"] == "device plugin on 1 node"
+        assert "(Kubernetes 1.29)" in findings[0]["message"]
+        assert findings[0]["object"] == "device plugin on 1 node"
 
 
 def test_capacity_and_topology(asked: Any) -> None:

@@ -105,7 +105,7 @@ def test_a_plan_moves_the_pods_of_an_operator_and_changes_nothing(tmp_path: Path
     assert answered.exit_code == 0, answered.output
     plan = json.loads(answered.stdout)
     (job,) = plan["jobs"]
-    assert (job["name"], job["outcome"]) == ("gang", "moves")
+    assert (job["name"], job["result"]) == ("gang", "moves")
     assert job["pods"] == [{"name": "gang-0", "from": "node-1", "to": "node-2"}]
     assert job["restarted"] == []
     assert "nothing was changed" in drawn.stdout
@@ -115,7 +115,7 @@ def test_a_plan_moves_the_pods_of_an_operator_and_changes_nothing(tmp_path: Path
 def test_a_plan_without_another_node_says_that_the_job_waits_and_why(tmp_path: Path) -> None:
     (answered,), _ = on_cluster(tmp_path, lambda api: two_nodes(api, spare=0), "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert (job["outcome"], job["pending_seconds"]) == ("waits", None)
+    assert (job["result"], job["pending_seconds"]) == ("waits", None)
     # The drain isolates, it does not cordon.
     assert "node-isolated" in job["reason"]
     assert job["pods"][0]["to"] is None
@@ -131,7 +131,7 @@ def test_a_plan_waits_for_the_end_of_another_job(tmp_path: Path) -> None:
 
     (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert job["outcome"] == "waits"
+    assert job["result"] == "waits"
     # It counts as started now: no pod started in the future.
     assert 3500 < job["pending_seconds"] <= 3700
     assert job["pods"][0]["to"] == "node-2"
@@ -145,7 +145,7 @@ def test_a_pod_without_an_owner_is_not_started_again(tmp_path: Path) -> None:
 
     (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert job["outcome"] == "not-restarted"
+    assert job["result"] == "not-restarted"
 
 
 def test_a_plan_has_the_configuration_of_the_cluster(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_plan_has_the_configuration_of_the_cluster(tmp_path: Path) -> None:
 
     (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert job["outcome"] == "waits"
+    assert job["result"] == "waits"
 
 
 def vcjob(api: FakeApiServer, action: str = "RestartJob") -> None:
@@ -196,7 +196,7 @@ def vcjob(api: FakeApiServer, action: str = "RestartJob") -> None:
 def test_the_pods_of_a_vcjob_are_created_by_its_controller_in_a_plan(tmp_path: Path) -> None:
     (answered,), _ = on_cluster(tmp_path, vcjob, "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert (job["kind"], job["name"], job["outcome"]) == ("vcjob", "train", "moves")
+    assert (job["kind"], job["name"], job["result"]) == ("vcjob", "train", "moves")
     (moved,), (restarted,) = job["pods"], job["restarted"]
     assert (moved["name"], moved["from"]) == ("train-worker-0", "node-1")
     assert (restarted["name"], restarted["from"]) == ("train-worker-1", "node-2")
@@ -206,7 +206,7 @@ def test_the_pods_of_a_vcjob_are_created_by_its_controller_in_a_plan(tmp_path: P
 def test_a_vcjob_that_an_eviction_ends_is_not_created_again_in_a_plan(tmp_path: Path) -> None:
     (answered,), _ = on_cluster(tmp_path, lambda api: vcjob(api, "AbortJob"), "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert (job["outcome"], job["pending_seconds"]) == ("waits", None)
+    assert (job["result"], job["pending_seconds"]) == ("waits", None)
     assert [one["to"] for one in (*job["pods"], *job["restarted"])] == [None, None]
 
 
@@ -276,9 +276,9 @@ def test_a_drain_ahead_writes_its_time_and_says_what_to_run(tmp_path: Path) -> N
     assert isolations(api)["node-1"]["startTime"] == "2999-01-31T08:00:00Z"
     assert "gang-0" in pods_of(api)
     (answered,), _ = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z -o json")
-    assert json.loads(answered.stdout)["at"] == "2999-01-31T08:00:00Z"
+    assert json.loads(answered.stdout)["start"] == "2999-01-31T08:00:00Z"
     (answered,), _ = on_cluster(tmp_path, two_nodes, "drain node-1 --yes -o json")
-    assert json.loads(answered.stdout)["at"] is None
+    assert json.loads(answered.stdout)["start"] is None
 
 
 @pytest.mark.parametrize("yes", [False, True])
@@ -319,7 +319,7 @@ def test_F4_jobs_that_could_not_be_completed_are_named_and_stay_unless_forced(tm
         "default/bare: not evicted",
     ]
     assert forced.exit_code == 0, forced.output
-    assert json.loads(forced.stdout)["leaving"] == ["default/bare"]
+    assert json.loads(forced.stdout)["evicted_pods"] == ["default/bare"]
     assert pods_of(api) == ["agent", "web"]
 
 
@@ -368,8 +368,8 @@ def test_all_nodes_of_a_superpod_are_drained(tmp_path: Path) -> None:
     )
     assert json.loads(plan.stdout)["nodes"] == ["node-1", "node-2"]
     assert answered.exit_code == 0, answered.output
-    assert json.loads(answered.stdout)["leaving"] == ["default/on-node-1", "default/on-node-2"]
-    assert json.loads(again.stdout)["leaving"] == []
+    assert json.loads(answered.stdout)["evicted_pods"] == ["default/on-node-1", "default/on-node-2"]
+    assert json.loads(again.stdout)["evicted_pods"] == []
     assert pods_of(api) == ["on-node-3"]
     (entry,) = isolations(api).values()
     assert entry == {"superPod": 0, "reason": "drain"}
@@ -441,7 +441,7 @@ def test_all_nodes_of_a_leaf_switch_are_drained(tmp_path: Path) -> None:
 
     (answered,), api = on_cluster(tmp_path, prepare, "drain switch/172.0.0.0 --yes --force -o json")
     assert answered.exit_code == 0, answered.output
-    assert json.loads(answered.stdout)["leaving"] == ["default/on-node-1", "default/on-node-2"]
+    assert json.loads(answered.stdout)["evicted_pods"] == ["default/on-node-1", "default/on-node-2"]
     assert pods_of(api) == ["on-node-3"]
     (entry,) = isolations(api).values()
     assert entry["leafSwitch"] == "172.0.0.0"

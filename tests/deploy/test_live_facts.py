@@ -48,18 +48,18 @@ def test_a_decision_of_the_command_is_never_shown_as_a_placement(tmp_path: Path)
         "top --once",
     )
     found = json.loads(why.stdout)
-    assert (found["outcome"], found["sentence"]) == ("pending", "would be placed on node-0 now")
+    assert (found["state"], found["message"]) == ("pending", "would be placed on node-0 now")
     (place,) = found["pods"]
     assert (place["node"], place["would_be_scheduled_on"]) == (None, "node-0")
     (job,) = json.loads(jobs.stdout)["jobs"]
     for row in (job, json.loads(described.stdout)):
-        assert (row["outcome"], row["phase"], row["placed"], row["nodes"]) == ("pending", "Pending", 0, [])
+        assert (row["state"], row["phase"], row["scheduled"], row["nodes"]) == ("pending", "Pending", 0, [])
         assert (row["would_be_scheduled_on"], row["reason_message"]) == (
             ["node-0"],
             "would be placed on node-0 now",
         )
     status = json.loads(top.stdout)["status"]
-    assert (status["placed"], status["waiting"]) == (0, 1)
+    assert (status["scheduled"], status["pending"]) == (0, 1)
     assert "would be placed on node-0 now" in table.stdout
     assert table.stderr == f"warning: scheduler: {NO_LEASE}\n"
     assert "default/one waits" in top_table.stdout
@@ -176,7 +176,7 @@ def test_doctor_and_why_name_a_namespace_that_the_scheduler_throttles(
 
     doctor, why = ask(tmp_path, prepare, "doctor -o json", "why one -o json")
     findings = json.loads(doctor.stdout)["findings"]
-    found = [one["where"] for one in findings if one["code"] == "namespace-throttled"]
+    found = [one["object"] for one in findings if one["code"] == "namespace-throttled"]
     assert found == [f"namespace {name}" for name in throttled]
     notes = [note for note in json.loads(why.stdout).get("notes", []) if "fair share" in note]
     assert [note.split(" is above")[0] for note in notes] == ["namespace default"] * ("default" in throttled)
@@ -191,7 +191,7 @@ def test_who_may_not_read_the_lease_gets_unknown_and_the_right_to_ask_for(tmp_pa
     (finding,) = [one for one in json.loads(doctor.stdout)["findings"] if one["code"] == "scheduler-unknown"]
     right = "you need the verb list on leases.coordination.k8s.io in the whole cluster"
     assert (finding["severity"], doctor.exit_code) == ("warning", 0)
-    assert right in finding["what"]
+    assert right in finding["message"]
     document = json.loads(why.stdout)
     assert "errors" not in document
     assert any(right in note for note in document["notes"])
@@ -234,10 +234,10 @@ def test_pods_that_the_api_server_refused_are_not_shown(with_group: bool, tmp_pa
     )
     message = f"pods not created: {INVALID}"
     answer = json.loads(why.stdout)
-    assert (answer["outcome"], answer["sentence"], answer["pods"]) == ("pending", message, [])
+    assert (answer["state"], answer["message"], answer["pods"]) == ("pending", message, [])
     (job,) = json.loads(jobs.stdout)["jobs"]
     for row in (job, json.loads(described.stdout)):
-        assert (row["phase"], row["placed"], row["reason"]["message"]) == ("Pending", 0, message)
+        assert (row["phase"], row["scheduled"], row["reason"]["message"]) == ("Pending", 0, message)
     assert json.loads(described.stdout)["pod_details"] == []
     assert json.loads(pods.stdout)["pods"] == []
 
@@ -245,6 +245,6 @@ def test_pods_that_the_api_server_refused_are_not_shown(with_group: bool, tmp_pa
 def test_a_vcjob_without_a_controller_has_no_pods(tmp_path: Path) -> None:
     why, pods = ask(tmp_path, lambda api: api.put(JOBS, vcjob()), "why train -o json", "get pods -o json")
     answer = json.loads(why.stdout)
-    assert answer["outcome"] == "pending"
-    assert answer["sentence"] == "pods not created: its controller has not created its PodGroup yet"
+    assert answer["state"] == "pending"
+    assert answer["message"] == "pods not created: its controller has not created its PodGroup yet"
     assert json.loads(pods.stdout)["pods"] == []

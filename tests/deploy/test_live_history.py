@@ -83,7 +83,7 @@ def test_events_tell_what_moved_where_and_how_long_it_took(tmp_path: Path) -> No
     )
     assert answered.exit_code == 0, answered.output
     history = json.loads(answered.stdout)
-    entries = [(entry["kind"], entry["text"], entry["duration_seconds"]) for entry in history["entries"]]
+    entries = [(entry["kind"], entry["message"], entry["duration_seconds"]) for entry in history["entries"]]
     assert entries == [
         ("submitted", "submitted", None),
         ("waits", "2 pods need 16 chips", None),

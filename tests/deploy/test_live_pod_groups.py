@@ -56,18 +56,18 @@ def ask(monkeypatch: pytest.MonkeyPatch, pods: list[dict[str, Any]], *arguments:
 
 def test_why_says_that_a_pod_waits_for_its_pod_group(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = ask(monkeypatch, [owned("chat-1-a")], "why", "chat-1-a")
-    assert (answer["outcome"], answer["reason"]["code"]) == ("pending", "pod-group-not-created")
+    assert (answer["state"], answer["reason"]["code"]) == ("pending", "pod-group-not-created")
     (job,) = ask(monkeypatch, [owned("chat-1-a")], "get")["jobs"]
     assert job["reason"]["code"] == "pod-group-not-created"
 
 
 def test_bare_pods_and_clusters_without_pod_groups_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     would = "would be placed on node-1 now"
-    assert ask(monkeypatch, [pod("alone", 1)], "why", "alone")["sentence"] == would
+    assert ask(monkeypatch, [pod("alone", 1)], "why", "alone")["message"] == would
     placed = owned("chat-1-b", on="node-1", held="Ascend910-0")
     # It was placed by a scheduler that creates no PodGroups and waits for none.
     placed["metadata"]["annotations"]["predicate-time"] = "1"
-    assert ask(monkeypatch, [placed, owned("chat-1-a")], "why", "chat-1-a")["sentence"] == would
+    assert ask(monkeypatch, [placed, owned("chat-1-a")], "why", "chat-1-a")["message"] == would
 
 
 def test_a_deployment_that_is_submitted_gets_its_pod_group(
@@ -76,4 +76,4 @@ def test_a_deployment_that_is_submitted_gets_its_pod_group(
     file = tmp_path / "later.yaml"
     file.write_text(DEPLOYMENT)
     answer = ask(monkeypatch, [owned("chat-1-a")], "place", "-f", str(file))
-    assert {job["outcome"] for job in answer["jobs"]} == {"placed"}
+    assert {job["state"] for job in answer["jobs"]} == {"scheduled"}

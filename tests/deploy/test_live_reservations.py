@@ -42,7 +42,7 @@ def test_a_reservation_is_written_listed_and_deleted(tmp_path: Path) -> None:
     running = [(run["job"], run["pods"], run["ends"]) for run in answer["reservation"]["running"]]
     assert running == [("default/agent", 1, None), ("default/gang", 1, None)]
     (one,) = json.loads(listed.stdout)["reservations"]
-    assert one | {"at": ""} == answer["reservation"] | {"state": "current", "at": ""}
+    assert one | {"at": ""} == answer["reservation"] | {"state": "active", "at": ""}
     assert (one["reason"], one["namespace"], one["nodes"]) == ("course", "team", ["node-1"])
     assert gone.exit_code == 0, gone.output
     assert (again.exit_code, "there is no reservation night" in again.output) == (2, True)
@@ -129,7 +129,7 @@ def test_one_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
     ignored = [line for line in listed.stderr.splitlines() if line.startswith("ignored: ")]
     assert any("spec.exclusive" in line for line in ignored)
     assert any("at most 366 days" in line for line in ignored)
-    codes = {one["where"]: one["code"] for one in json.loads(doctor.stdout)["findings"]}
+    codes = {one["object"]: one["code"] for one in json.loads(doctor.stdout)["findings"]}
     assert codes["NodeReservation far"] == "reservation-not-accepted"
 
 

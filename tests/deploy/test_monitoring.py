@@ -129,7 +129,7 @@ def test_the_alert_on_unusable_chips_counts_all_that_it_describes() -> None:
         "Chips are faulty, isolated or on nodes that are not schedulable"
     )
     unusable, _, total = rule["expr"].partition("/")
-    assert 'state=~"faulty|isolated|closed"' in unusable
+    assert 'state=~"faulty|isolated|unschedulable"' in unusable
     # The states overlap, so their sum may be larger than the number of chips.
     assert "ringwise_chip_capacity" in total
 

@@ -34,7 +34,7 @@ async def test_figures_of_chips_and_calls() -> None:
         )
         assert (found["machine_npu_nums"], found["machine_healthy_npu_nums"]) == ("8.0", "7.0")
         assert found["ringwise_device_allocate_duration_seconds_count"] == "1.0"
-        assert found['ringwise_device_api_errors_total{what="report"}'] == "1.0"
+        assert found['ringwise_device_api_errors_total{operation="report"}'] == "1.0"
         metrics.readings = {}
         node.plugin.chips.pop(1)
         again = metrics.text().decode()

@@ -65,7 +65,7 @@ async def test_readiness_follows_the_component_and_health_does_not() -> None:
             "ringwise_bindings_total 1.0",
             "ringwise_rescheduling_omitted_entries 2.0",
             'ringwise_throttled_namespace_cpu_seconds{namespace="flood"} 12.5',
-            'ringwise_bind_errors_total{kind="conflict"} 1.0',
+            'ringwise_bind_errors_total{reason="conflict"} 1.0',
             'ringwise_pending_jobs{reason="full"} 0.0',
             'ringwise_chips{resource="huawei.com/Ascend910",state="faulty"} 1.0',
             'ringwise_chip_capacity{resource="huawei.com/Ascend910"} 8.0',
@@ -280,7 +280,7 @@ async def test_the_journal_of_the_component_gives_the_same_decisions_and_the_sto
     entries = json.loads(told.stdout)["entries"]
     assert [entry["kind"] for entry in entries][:2] == ["submitted", "placed"]
     assert entries[1]["pods"][0]["to"] == "node-1"
-    assert "the scheduler started again" in [entry["text"] for entry in entries]
+    assert "the scheduler started again" in [entry["message"] for entry in entries]
 
 
 async def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until_it_is_corrected(

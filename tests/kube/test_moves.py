@@ -138,8 +138,8 @@ def test_metrics_of_moves() -> None:
     metrics.moves({"planned": 2, "done": 1, "failed": 0}, 2 * 3600 * 10**9)
     metrics.unusable_chips(CHIP, 11)
     text = metrics.text().decode() if isinstance(metrics.text(), bytes) else metrics.text()
-    assert 'ringwise_move_plans_total{outcome="planned"} 2.0' in text
-    assert "ringwise_moves_saved_chip_hours_total 2.0" in text
+    assert 'ringwise_move_plans_total{result="planned"} 2.0' in text
+    assert "ringwise_moves_saved_chip_seconds_total 7200.0" in text
     assert f'ringwise_chips_unusable_for_head{{resource="{CHIP}"}} 11.0' in text
 
 
@@ -172,7 +172,7 @@ async def test_a_plan_is_sent_and_followed_to_its_end() -> None:
             api.put(CONFIG_MAPS, {"metadata": meta, "data": data})
 
         result = await follow(client, plan, clock=InstantClock(), tell=tell)
-        assert (result["outcome"], result["job"]) == ("done", "default/big")
+        assert (result["state"], result["job"]) == ("done", "default/big")
         assert told == ["waiting for the scheduler", "0 of 1 pod gone"]
 
 
@@ -193,7 +193,7 @@ async def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bo
             meta = {"namespace": namespace, "name": "ringwise-rescheduling"}
             api.put(CONFIG_MAPS, {"metadata": meta, "data": data})
         result = await follow(client, plan, clock=InstantClock())
-        assert (result["outcome"], result["job"]) == ("done", "default/big")
+        assert (result["state"], result["job"]) == ("done", "default/big")
 
 
 @pytest.mark.parametrize("forbidden", [False, True])

@@ -38,17 +38,19 @@ def test_chips_of_different_resources_are_never_added(tmp_path: Path) -> None:
         terminal.ok("advance 5s")
         terminal.ok("cordon node-4")
         found = {one["name"]: one for one in terminal.json("get queues")["queues"]}
-        assert {name: (one["used"], one["share"]) for name, one in found.items()} == {
+        assert {name: (one["used"], one["fair_share"]) for name, one in found.items()} == {
             "default": ({infer: 48}, {infer: 32, train: 6}),
             "research": ({train: 8}, {infer: 96, train: 18}),
         }
         resources = terminal.json("top --once")["status"]["resources"]
-        assert {name: (one["chips"], one["used"], one["closed"]) for name, one in resources.items()} == {
+        assert {
+            name: (one["chips"], one["used"], one["unschedulable"]) for name, one in resources.items()
+        } == {
             infer: (128, 48, 64),
             train: (24, 8, 0),
         }
         top = " ".join(terminal.ok("top --once").split())
-        assert "48 of 128 chips Ascend310P in use, 64 closed; 8 of 24 chips Ascend910 in use" in top
+        assert "48 of 128 chips Ascend310P in use, 64 unschedulable; 8 of 24 chips Ascend910 in use" in top
         assert "[48# 16.]" in top
         assert "share 96 Ascend310P, 18 Ascend910" in " ".join(terminal.ok("describe queue research").split())
 

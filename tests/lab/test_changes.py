@@ -20,7 +20,7 @@ def test_cordon_drain_and_fault(terminal: Terminal) -> None:
     assert found["node-1"]["chips"][0]["faulty"] == [0, 1, 2, 5]
     assert found["node-2"]["chips"][0]["marks"]["network_faulty"] == [7]
     (gang,) = terminal.submit(job("gang", 2, 8))["jobs"]
-    assert gang["outcome"] == "pending"
+    assert gang["state"] == "pending"
     terminal.ok("uncordon node-0")
     assert {node for node, _ in terminal.seats().values()} == {"node-0", "node-3"}
     terminal.ok("fault clear chip node-1 0 1 2 5")
@@ -41,7 +41,7 @@ def test_a_waiting_gang_starts_when_another_job_ends(terminal: Terminal) -> None
     assert [name.rpartition("-worker")[0] for name in terminal.seats()] == ["lab/second"] * 3
     phases = {found["name"]: found["phase"] for found in terminal.json("get jobs")["jobs"]}
     assert phases == {"first": "Completed", "second": "Running"}
-    assert terminal.ok("why first") == "lab/first: ended\n  it is Completed: 4 of 4 pods succeeded\n"
+    assert terminal.ok("why first") == "lab/first: finished\n  it is Completed: 4 of 4 pods succeeded\n"
 
 
 def test_advance_goes_to_the_next_event(terminal: Terminal) -> None:
@@ -174,17 +174,17 @@ def test_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal) ->
     )
     member = pod("member", 1).replace("labels: {}", "annotations: {scheduling.k8s.io/group-name: band}")
     answer = terminal.submit(job("placed", 2, 8), pod("alone", 8), group, member, job("waits", 3, 8))
-    phases = {found["name"]: (found["outcome"], found["phase"]) for found in answer["jobs"]}
+    phases = {found["name"]: (found["state"], found["phase"]) for found in answer["jobs"]}
     assert phases.pop("waits") == ("pending", "Pending")
     # Volcano calls the PodGroup of band Running as soon as its pods have nodes.
-    assert set(phases.values()) == {("placed", "Starting")}
+    assert set(phases.values()) == {("scheduled", "Starting")}
     terminal.ok("advance 3s")
     after = {found["name"]: found["phase"] for found in terminal.json("get jobs")["jobs"]}
     assert after == {"placed": "Running", "alone": "Running", "band": "Running", "waits": "Pending"}
     assert "lab/placed default Running" in " ".join(terminal.ok("get jobs").split())
     terminal.ok(f"drain {terminal.seats()['lab/placed-worker-0'][0]} --yes --force")
     terminal.ok("advance 3s")
-    lost = {found["name"]: (found["outcome"], found["phase"]) for found in terminal.json("get jobs")["jobs"]}
+    lost = {found["name"]: (found["state"], found["phase"]) for found in terminal.json("get jobs")["jobs"]}
     assert lost["placed"] == ("pending", "Pending")
 
 
@@ -241,7 +241,7 @@ def test_a_job_of_a_bare_group_is_deleted_with_its_pods(terminal: Terminal) -> N
         for number in range(2)
     ]
     answer = terminal.submit(group, *members)
-    assert [(found["name"], found["outcome"]) for found in answer["jobs"]] == [("band", "placed")]
+    assert [(found["name"], found["state"]) for found in answer["jobs"]] == [("band", "scheduled")]
     terminal.ok("delete job band")
     terminal.ok("advance 5s")
     assert terminal.json("get jobs")["jobs"] == []

@@ -42,4 +42,4 @@ def test_N7_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node(tmp_path: 
         assert set(terminal.seats()) == {"lab/partly"}
         assert "lab/partly" in terminal.ok("why train")
         findings = json.loads(terminal.run("doctor -o json").stdout)["findings"]
-        assert ("unknown-holder", "node node-0") in [(one["code"], one["where"]) for one in findings]
+        assert ("unknown-holder", "node node-0") in [(one["code"], one["object"]) for one in findings]

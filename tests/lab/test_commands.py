@@ -121,8 +121,8 @@ def test_a_new_lab_shows_its_nodes_before_any_job(terminal: Terminal) -> None:
 
 def test_submit_tells_what_became_of_each_job(terminal: Terminal) -> None:
     said = terminal.ok(f"submit {JOBS}")
-    assert "default/gang: placed on node-1, node-2, node-3" in said
-    assert "default/three-chips: refused\n  a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8" in said
+    assert "default/gang: scheduled on node-1, node-2, node-3" in said
+    assert "default/three-chips: rejected\n  a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8" in said
     assert "-> with 1 instead of 3 chips" in said
     assert "default/large-gang: pending\n  the job needs 48 chips" in said
 
@@ -130,9 +130,9 @@ def test_submit_tells_what_became_of_each_job(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("document", "code", "outcome"),
     [
-        (job("never", 1, 3), "request-not-allowed", "refused"),
+        (job("never", 1, 3), "request-not-allowed", "rejected"),
         (job("never", 5, 8), "cluster-too-small", "pending"),
-        (job("never", 1, 1, queue="nowhere"), "unknown-queue", "refused"),
+        (job("never", 1, 1, queue="nowhere"), "unknown-queue", "rejected"),
         (job("never", 1, 8, queue="tiny"), None, "pending"),
     ],
 )
@@ -140,13 +140,13 @@ def test_a_job_that_can_never_run_says_so_and_delays_nobody(
     terminal: Terminal, document: str, code: str | None, outcome: str
 ) -> None:
     (never, other) = terminal.submit(queue("tiny", chips=4), document, job("other", 4, 8))["jobs"]
-    assert never["outcome"] == outcome
+    assert never["state"] == outcome
     assert never["reason"]["message"]
     assert code in (None, never["reason"]["code"])
-    assert other["outcome"] == "placed"
+    assert other["state"] == "scheduled"
     status = terminal.json("top --once")["status"]
-    assert (status["waiting"], status["refused"]) == ((1, 0) if outcome == "pending" else (0, 1))
-    word = "is refused: " if outcome == "refused" else "waits "
+    assert (status["pending"], status["rejected"]) == ((1, 0) if outcome == "pending" else (0, 1))
+    word = "is refused: " if outcome == "rejected" else "waits "
     assert f"lab/never {word}" in terminal.ok("top --once")
 
 
@@ -167,9 +167,9 @@ def test_other_kinds_of_jobs_are_submitted_and_deleted(terminal: Terminal, tmp_p
     file = tmp_path / "jobs.json"
     file.write_text("\n".join(json.dumps(document) for document in documents))
     submitted = terminal.json(f"submit {file}")["jobs"]
-    assert {job["name"]: job["outcome"] for job in submitted} == {
-        "batch": "placed",
-        "late": "placed",
+    assert {job["name"]: job["state"] for job in submitted} == {
+        "batch": "scheduled",
+        "late": "scheduled",
         "train": "pending",
     }
     assert len(terminal.seats()) == 2
@@ -208,7 +208,7 @@ def test_a_whole_cluster_from_a_file(tmp_path: Path) -> None:
         assert terminal.json("get nodes")["nodes"] == []
         said = terminal.ok(f"submit {Path(JOBS).parent / 'cluster.yaml'} {JOBS}")
         assert "16 x Node created" in said
-        assert "default/gang: placed on node-13, node-14, node-15" in said
+        assert "default/gang: scheduled on node-13, node-14, node-15" in said
         placed = json.loads(terminal.ok(f"place -f {Path(JOBS).parent / 'cluster.yaml'} -f {JOBS} -o json"))
         seats = terminal.seats()
         for planned in placed["jobs"]:
@@ -235,7 +235,7 @@ spec: {{minMember: 1, queue: default}}
     )
     terminal.submit(running_job, group, member)
     (found,) = terminal.json("get jobs")["jobs"]
-    assert (found["kind"], found["phase"], found["placed"]) == ("vcjob", "Running", 1)
+    assert (found["kind"], found["phase"], found["scheduled"]) == ("vcjob", "Running", 1)
     assert terminal.seats() == {"lab/moved-worker-0": ("node-2", (2, 3))}
     terminal.ok("delete job moved")
     terminal.ok("advance 5s")
@@ -269,7 +269,7 @@ def test_a_configuration_is_taken_when_it_is_right(terminal: Terminal) -> None:
     assert "enqueue" in said
     terminal.submit(config_map(f'actions: "enqueue"\n{tiers}'))
     (found,) = terminal.submit(job("idle"))["jobs"]
-    assert found["outcome"] == "pending"  # no action allocates
+    assert found["state"] == "pending"  # no action allocates
     said = terminal.ok("submit -", config_map(f'actions: "enqueue, allocate"\n{tiers}'))
     assert said == "scheduler configuration changed\n"
     terminal.submit(job("busy"))
@@ -321,7 +321,7 @@ def test_submit_fails_and_names_what_was_not_accepted(tmp_path: Path, document: 
 def test_submit_of_many_jobs_explains_ten(tmp_path: Path) -> None:
     with running(tmp_path, nodes(1)):
         answer = Terminal(tmp_path).submit(*(job(f"job-{number}", 1, 8) for number in range(40)))
-    pending = [one for one in answer["jobs"] if one["outcome"] == "pending"]
+    pending = [one for one in answer["jobs"] if one["state"] == "pending"]
     assert len(pending) == 39
     assert all(one["reason"] for one in pending)
     assert [bool(one["reason"]["fixes"]) for one in pending] == [True] * 10 + [False] * 29

@@ -45,7 +45,7 @@ def test_a_lab_shows_the_moves_and_changes_nothing(tmp_path: Path) -> None:
         assert move["cost_chip_seconds"] == plan["cost_chip_seconds"] == 2400.0
         (pod,) = move["pods"]
         assert {pod["from"], pod["to"]} == {"node-0", "node-1"}
-        assert plan["room"][0]["node"] == pod["from"]
+        assert plan["reservation"][0]["node"] == pod["from"]
         assert terminal.json("defrag --plan --for train") == document
         printed = terminal.ok("defrag --plan --for lab/train")
         assert f"{pod['from']} -> {pod['to']}" in printed

@@ -201,8 +201,8 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
         assert "isolated" in other.ok("get nodes").splitlines()[0]
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
         found = [one for one in other.json("doctor")["findings"] if one["code"] == "isolated"]
-        assert [one["where"] for one in found] == ["node node-0"]
-        assert f"Ascend910-0 was isolated by {getpass.getuser()} at " in found[0]["what"]
+        assert [one["object"] for one in found] == ["node node-0"]
+        assert f"Ascend910-0 was isolated by {getpass.getuser()} at " in found[0]["message"]
         assert found[0]["fix"] == "when it is repaired: ringwise unisolate node-0 Ascend910-0"
     with running(tmp_path, one) as server:
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
@@ -279,7 +279,7 @@ def test_D2_doctor_names_where_kubelet_plugin_and_scheduler_differ(tmp_path: Pat
             other.ok("advance 1s")
             found = _differences(other)
             assert len(found) == 1, found
-            assert words in found[0]["what"]
+            assert words in found[0]["message"]
             assert found[0]["fix"]
 
 

@@ -26,7 +26,7 @@ def everything(server: LabServer) -> tuple[Any, ...]:
 
 
 def jobs(plan: Any) -> dict[str, tuple[str, float | None]]:
-    return {one["name"]: (one["outcome"], one["pending_seconds"]) for one in plan["jobs"]}
+    return {one["name"]: (one["result"], one["pending_seconds"]) for one in plan["jobs"]}
 
 
 def test_a_plan_says_who_moves_who_waits_and_changes_nothing(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
             for name, kind in (("first", "deleted"), ("second", "deleted"))
         ]
         drains = [
-            entry["text"]
+            entry["message"]
             for entry in terminal.json("why second --history")["entries"]
             if entry["kind"] == "drain"
         ]
@@ -231,7 +231,7 @@ def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None
         terminal.ok(f"drain {where} --yes --force")
         terminal.ok("advance 22s")
         found = terminal.json("describe queue capped")
-        assert (found["used"], found["kept"]) == ({ASCEND910: 8}, {ASCEND910: 8})
+        assert (found["used"], found["reserved_quota"]) == ({ASCEND910: 8}, {ASCEND910: 8})
         assert found["reserved_quota_jobs"] == ["lab/train"]
         described = " ".join(terminal.ok("describe queue capped").split())
         assert "kept 8 Ascend910 for lab/train, which lost pods, for at most 1m40s" in described
@@ -239,7 +239,7 @@ def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None
         assert terminal.json("why lab/next")["reason"]["code"] == "queue-quota-reserved"
         terminal.ok(f"uncordon {where}")
         terminal.ok("advance 5s")
-        assert terminal.json("describe queue capped")["kept"] == {}
+        assert terminal.json("describe queue capped")["reserved_quota"] == {}
 
 
 def test_the_jobs_of_some_pods_are_those_of_the_list_of_all(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ def test_a_job_of_0_replicas_runs_and_can_be_scaled(tmp_path: Path) -> None:
     def state() -> tuple[str, str, int]:
         (row,) = terminal.json("get jobs")["jobs"]
         assert row["reason"] is None
-        return row["phase"], row["outcome"], row["placed"]
+        return row["phase"], row["state"], row["scheduled"]
 
     def replicas(count: int) -> None:
         text = job("empty", 0, 8)
@@ -22,14 +22,14 @@ def test_a_job_of_0_replicas_runs_and_can_be_scaled(tmp_path: Path) -> None:
 
     with running(tmp_path):
         replicas(0)
-        assert state() == ("Running", "placed", 0)
+        assert state() == ("Running", "scheduled", 0)
         # Nobody waits for pods that are not wanted.
         terminal.ok("advance 20m")
-        assert state() == ("Running", "placed", 0)
-        assert terminal.json("why empty")["outcome"] == "running"
+        assert state() == ("Running", "scheduled", 0)
+        assert terminal.json("why empty")["state"] == "running"
         assert "its tasks have 0 replicas, and so it has no pods" in terminal.ok("why empty")
         assert terminal.json("doctor")["findings"] == []
         replicas(2)
-        assert state() == ("Running", "placed", 2)
+        assert state() == ("Running", "scheduled", 2)
         replicas(0)
-        assert state() == ("Running", "placed", 0)
+        assert state() == ("Running", "scheduled", 0)

@@ -186,11 +186,11 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         terminal.ok("advance 5m")
         text = f"Ascend910-3 of {node}: PreSeparateNPU, code 80E01801"
         (fault,) = terminal.json("fault list")["faults"]
-        assert (fault["jobs"], fault["text"]) == (["lab/train"], text)
+        assert (fault["affected_jobs"], fault["message"]) == (["lab/train"], text)
         assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["5m", "hurts", "lab/train"]
-        jobs = {one["name"]: one["hurt"] for one in terminal.json("get jobs")["jobs"]}
+        jobs = {one["name"]: one["faults"] for one in terminal.json("get jobs")["jobs"]}
         assert jobs["other"] == []
-        assert [one["text"] for one in jobs["train"]] == [text]
+        assert [one["message"] for one in jobs["train"]] == [text]
         assert [one["name"] for one in terminal.json("get jobs --affected")["jobs"]] == ["train"]
         table = terminal.ok("get jobs --affected")
         assert "1 fault" in table
@@ -228,10 +228,10 @@ def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
         assert "  isolated: 6 (ringwise get chips --node node-0 says why)" in described
         # Free is what a new pod may have: of a closed node no chip is.
         terminal.submit(job("all", 4, 8))
-        misses = {one["node"]: one["text"] for one in terminal.json("why all")["closest_nodes"]}
+        misses = {one["node"]: one["message"] for one in terminal.json("why all")["closest_nodes"]}
         assert misses["node-0"] == "ring 1 has 2 of 4 chips free: faulty (1), isolated (1)"
         terminal.submit(pod("there", 2, node="node-2", holds="Ascend910-0,Ascend910-1"))
-        misses = {one["node"]: one["text"] for one in terminal.json("why all")["closest_nodes"]}
+        misses = {one["node"]: one["message"] for one in terminal.json("why all")["closest_nodes"]}
         assert misses["node-2"].startswith("ring 0 has 2 of 4 chips unused: held by there (2); and ")
 
 

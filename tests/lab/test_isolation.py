@@ -34,12 +34,12 @@ def test_a_group_of_nodes_is_isolated_shown_and_unisolated(
         shown = terminal.json("get nodes")["nodes"]
         assert [bool(one["chips"][0]["isolated"]) for one in shown] == [True, True, False, False]
         why = f"node-0 is isolated with {title} by {getpass.getuser()}: new optics"
-        assert (shown[0]["state"], shown[0]["states"][0]["why"]) == ("isolated", why)
+        assert (shown[0]["state"], shown[0]["states"][0]["message"]) == ("isolated", why)
         assert terminal.json("topology show")["isolated"] == [target]
         assert f"isolated: {title} by {getpass.getuser()}: new optics" in terminal.ok("topology show")
         (found,) = [one for one in terminal.json("doctor")["findings"] if one["code"] == "isolated"]
-        assert found["where"] == title
-        assert found["what"].startswith(f"its 2 nodes were isolated by {getpass.getuser()} at ")
+        assert found["object"] == title
+        assert found["message"].startswith(f"its 2 nodes were isolated by {getpass.getuser()} at ")
         assert found["fix"] == f"when it is repaired: ringwise unisolate {target}"
         assert terminal.ok(f"unisolate {target} --lab {tmp_path}") == f"{title} is not isolated any more\n"
         assert terminal.ok(f"unisolate {target} --lab {tmp_path}") == f"{title} is not isolated\n"
@@ -130,9 +130,9 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         assert f"8 of the free chips are only for jobs that end before {time}: node-0 is" in counted
         (board,) = terminal.json("capacity")["boards"]
         assert [(one["node"], one["chips"]) for one in board["drains"]] == [("node-0", 8)]
-        assert {one["form"]: one["jobs"] for one in board["shapes"]}["1 chip"] == 8
+        assert {one["shape"]: one["jobs"] for one in board["shapes"]}["1 chip"] == 8
         terminal.ok("advance 1h")
-        assert "0 of 16 chips in use, 8 closed" in words("top --once")
+        assert "0 of 16 chips in use, 8 unschedulable" in words("top --once")
         assert "only" not in words("capacity")
         assert "1 of 2 free" in words("topology show")
 

@@ -76,7 +76,7 @@ def test_a_journal_that_begins_later_says_what_it_found(tmp_path: Path) -> None:
         pass
     history = terminal.json(f"why train --journal {tmp_path / 'journal.jsonl'}")
     assert [entry["kind"] for entry in history["entries"]] == ["submitted", "found"]
-    assert "on node-0, node-1 when the journal began" in history["entries"][1]["text"]
+    assert "on node-0, node-1 when the journal began" in history["entries"][1]["message"]
 
 
 @pytest.mark.usefixtures("fixed_start")
@@ -127,7 +127,7 @@ def test_a_fault_of_a_switch_is_told(tmp_path: Path, labels: dict[str, str], fau
         terminal.ok("advance 1m")
         history = terminal.json("why train --history")
     assert history["faults"] == 1
-    told = [entry["text"] for entry in history["entries"] if entry["kind"] in ("fault", "recovered")]
+    told = [entry["message"] for entry in history["entries"] if entry["kind"] in ("fault", "recovered")]
     assert told[: len(faults)] == faults
 
 

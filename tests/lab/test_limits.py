@@ -64,7 +64,7 @@ def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:
     why = terminal.json("why second")
     assert why["reason"]["code"] == "chip-limit-reached"
     assert "the limit of queue few is used by first (8 Ascend910)" in why["notes"]
-    fixes = [fix["text"] for fix in why["fixes"]]
+    fixes = [fix["message"] for fix in why["fixes"]]
     assert "if huawei.com/Ascend910 of UsageLimit few were 16 (now 8)" in fixes
     assert "if job lab/first ended" in fixes
     (row,) = terminal.json("limits")["limits"]

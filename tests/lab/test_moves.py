@@ -170,7 +170,7 @@ def test_defrag_apply_moves_the_jobs_that_its_question_names(tmp_path: Path) -> 
         yes = terminal.run("defrag --apply --for lab/big -o json", "y\n")
         assert yes.exit_code == 0, yes.output
         (done,) = json.loads(yes.stdout)["plans"]
-        assert (done["outcome"], done["why"]) == ("done", "")
+        assert (done["state"], done["message"]) == ("done", "")
         seats = terminal.seats()
         assert seats["lab/small-worker-0"][0] != before[0]
         assert seats["lab/big-worker-0"][0] == before[0]
@@ -189,8 +189,8 @@ def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
         client.do("move", plan=plain_plan(plan))
         terminal.ok(f"cordon {plan.moves[0].pods[0].node}")
         found = client.do("follow", id=plan.id, until=0)
-        assert found["result"]["outcome"] == "failed"
-        assert "takes no pods" in found["result"]["why"]
+        assert found["result"]["state"] == "failed"
+        assert "takes no pods" in found["result"]["message"]
         terminal.ok("advance 30s")
         # It has its old place again.
         assert terminal.seats()["lab/small-worker-0"] == (
@@ -238,7 +238,7 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
         command = ran.stderr.partition("what becomes of it: ringwise ")[2]
         entries = terminal.json(command)["entries"]
         # M1: a move is no fault, and nothing of the job that waited was restarted.
-        assert [one["text"] for one in entries if one["kind"] == "move"] == [
+        assert [one["message"] for one in entries if one["kind"] == "move"] == [
             "lab/small moves so that it can start",
             "it could start because lab/small moved",
         ]

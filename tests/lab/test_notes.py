@@ -81,7 +81,7 @@ def test_the_configuration_of_the_input_is_used_unless_another_is_given(tmp_path
     assert terminal.json("why job -f -", given)["reason"]["code"] == "no-chip-plugin"
     other = tmp_path / "other.conf"
     other.write_text("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: topology910}]}]\n")
-    assert terminal.json(f"place -f - --config {other}", given)["jobs"][0]["outcome"] == "placed"
+    assert terminal.json(f"place -f - --config {other}", given)["jobs"][0]["state"] == "scheduled"
     broken = {**config_map, "data": {"volcano-scheduler.conf": "actions: alocate"}}
     assert "alocate" in terminal.refused("place -f -", text(node("n1"), broken))
 

@@ -44,7 +44,7 @@ def test_shares_and_vnpus_run_and_are_shown(tmp_path: Path) -> None:
         pods = {one["name"]: one for one in terminal.json("get pods")["pods"]}
         assert {one["phase"] for one in pods.values()} == {"Running"}
         assert {pods[f"serve-w-{at}"]["node"] for at in range(3)} == {"node-1"}
-        assert pods["serve-w-0"]["part"]["text"] == "30%"
+        assert pods["serve-w-0"]["part"]["message"] == "30%"
         assert pods["infer-w-0"]["part"] == {
             "mode": "dynamic",
             "text": "2 cores",

@@ -65,7 +65,7 @@ def test_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
         told = terminal.json("why waits")["reason"]
         assert rows["waits"]["reason"] == {**told, "fixes": []}
         assert told["fixes"]
-        assert (rows["bad"]["outcome"], rows["bad"]["reason"]["code"]) == ("refused", "request-not-allowed")
+        assert (rows["bad"]["state"], rows["bad"]["reason"]["code"]) == ("rejected", "request-not-allowed")
         assert rows["bad"]["board_reason"]
         (pod,) = (row for row in terminal.json("get pods")["pods"] if row["job"] == "lab/waits")
         assert pod["reason"]["code"] == told["code"]
@@ -168,7 +168,7 @@ def test_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
         gate.wait()
         # Two copies at once: the lab itself, and another question.
         terminal.submit(job("runs", 1, 8))
-        assert terminal.json("why runs")["outcome"] in ("starting", "running")
+        assert terminal.json("why runs")["state"] in ("starting", "running")
         assert not no_children()
         asker.close()
         while not no_children():
@@ -251,7 +251,7 @@ def test_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(maintenance, "JOB_STEPS", 4)
         monkeypatch.setattr(maintenance, "PLAN_STEPS", 4)
         cut = terminal.json(f"drain {where} --plan")
-        assert (cut["jobs"][0]["outcome"], cut["jobs"][0]["pending_seconds"]) == ("waits", None)
+        assert (cut["jobs"][0]["result"], cut["jobs"][0]["pending_seconds"]) == ("waits", None)
         (sentence,) = cut["omitted"]
         assert sentence.endswith("the plan has used its steps; a job that waits may start later")
         assert "not looked at: what happens after" in terminal.ok(f"drain {where} --plan")

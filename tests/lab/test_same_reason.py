@@ -469,7 +469,7 @@ def test_one_outcome_and_one_reason_in_every_command(code: str, folders: Path) -
             answers["get"] = _job(terminal.json("get jobs")["jobs"])
             answers["describe"] = terminal.json("describe job job")
             answers["why"] = terminal.json("why job")
-    told = {name: (found["outcome"], (found["reason"] or {}).get("code")) for name, found in answers.items()}
+    told = {name: (found["state"], (found["reason"] or {}).get("code")) for name, found in answers.items()}
     assert set(told.values()) == {(_outcome(code), code)}, told
     assert len({found["reason"]["message"] for found in answers.values()}) == 1, answers
     # Number 10: and the same fixes, each tried at the moment; a list tries none.
@@ -481,7 +481,7 @@ def test_one_outcome_and_one_reason_in_every_command(code: str, folders: Path) -
 
 
 def _outcome(code: str) -> str:
-    return "refused" if KINDS[code].stage is Stage.VALIDATE else "pending"
+    return "rejected" if KINDS[code].stage is Stage.VALIDATE else "pending"
 
 
 def _job(jobs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -503,7 +503,7 @@ def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
     response = answered["response"]
     if response["allowed"]:
         told = "".join(response.get("warnings", ()))
-        assert placed["outcome"] == "pending" or placed["reason"]["message"][:200] in told
+        assert placed["state"] == "pending" or placed["reason"]["message"][:200] in told
     else:
         # After the words of Volcano, where it has some for the fact.
         assert placed["reason"]["message"] in response["status"]["message"]

@@ -43,7 +43,7 @@ def test_a_lab_with_faults_suspended_jobs_and_a_restart(tmp_path: Path) -> None:
         assert secret not in content
     assert terminal.ok(f"replay {bundle}").startswith("identical: ")
     again = terminal.json(f"why {mapping['aperture']} -f {bundle}")
-    assert again["outcome"] == why["outcome"] == "pending"
+    assert again["state"] == why["state"] == "pending"
     assert again["reason"]["code"] == why["reason"]["code"]
 
 

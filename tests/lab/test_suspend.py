@@ -28,7 +28,7 @@ def nodes_of(terminal: Terminal, name: str) -> list[str]:
 
 def job_of(terminal: Terminal, name: str) -> tuple[str, str, int]:
     found = terminal.json(f"describe job {name}")
-    return found["phase"], found["outcome"], found["retries"]
+    return found["phase"], found["state"], found["retries"]
 
 
 def on_the_last_nodes(terminal: Terminal, manifest: str) -> list[str]:
@@ -69,7 +69,7 @@ def test_a_suspended_job_gives_its_chips_back_and_returns_to_its_nodes(
     assert terminal.ok("resume train") == "vcjob lab/train resumed: it waits for chips in queue default\n"
     terminal.ok("advance 10s")
     assert nodes_of(terminal, "train") == before
-    assert job_of(terminal, "train") == ("Running", "placed", 0)
+    assert job_of(terminal, "train") == ("Running", "scheduled", 0)
 
 
 @pytest.mark.parametrize("manifest", [job("train", 2, 8), SWITCH], ids=["gang", "leaf switches"])
@@ -101,11 +101,11 @@ def test_it_can_be_suspended_and_resumed_without_end(terminal: Terminal) -> None
         suspended(terminal)
         terminal.ok("resume train")
         terminal.ok("advance 10s")
-        assert job_of(terminal, "train") == ("Running", "placed", 0)
+        assert job_of(terminal, "train") == ("Running", "scheduled", 0)
     for _ in range(4):
         assert terminal.ok("requeue train") == "vcjob lab/train requeued: it starts over from queue default\n"
         terminal.ok("advance 10s")
-        assert job_of(terminal, "train") == ("Running", "placed", 0)
+        assert job_of(terminal, "train") == ("Running", "scheduled", 0)
 
 
 def test_what_is_told_of_it(terminal: Terminal) -> None:
@@ -120,13 +120,13 @@ def test_what_is_told_of_it(terminal: Terminal) -> None:
     terminal.ok("advance 60s")
     said = " ".join(terminal.ok("why train").split())
     assert "(Aborted: AbortJob was requested by anna: lunch): it uses no chips; " in said
-    assert terminal.json("why train")["outcome"] == "suspended"
+    assert terminal.json("why train")["state"] == "suspended"
     assert [one["name"] for one in terminal.json("get jobs --state suspended")["jobs"]] == ["train"]
     assert " suspended " in terminal.ok("get jobs")
     terminal.ok("resume train --by bert")
     terminal.ok("advance 10s")
     story = terminal.json("why train --history")
-    told = [(entry["kind"], entry["text"]) for entry in story["entries"]]
+    told = [(entry["kind"], entry["message"]) for entry in story["entries"]]
     assert ("suspended", "Aborted: CommandIssued: AbortJob was requested by anna: lunch") in told
     again = "all its pods are created again: CommandIssued: ResumeJob was requested by bert"
     assert ("restart", again) in told
@@ -140,7 +140,7 @@ def test_priority_changes_in_place(terminal: Terminal) -> None:
     seats = terminal.seats()
     done = terminal.json("requeue train --priority urgent")
     assert (done["queue"], done["priority_class"]) == (None, "urgent")
-    assert done["text"] == "vcjob lab/train has priority class urgent now"
+    assert done["message"] == "vcjob lab/train has priority class urgent now"
     terminal.ok("advance 10s")
     assert terminal.seats() == seats
     assert terminal.json("describe job train")["priority"] == 100
@@ -154,7 +154,7 @@ def test_another_queue_while_it_waits_or_is_suspended(terminal: Terminal) -> Non
     assert job_of(terminal, "waits")[1] == "pending"
     assert terminal.ok("requeue waits --queue free") == "vcjob lab/waits has queue free now\n"
     terminal.ok("advance 5s")
-    assert job_of(terminal, "waits") == ("Running", "placed", 0)
+    assert job_of(terminal, "waits") == ("Running", "scheduled", 0)
     assert terminal.json("describe job waits")["queue"] == "free"
     suspended(terminal)
     said = terminal.ok("requeue train --queue full")

@@ -82,7 +82,7 @@ def test_a_provisioner_that_runs_nowhere_hangs_with_a_reason_and_nobody_else_wai
     assert f"expected start: {told}" in " ".join(shown.split())
     (row,) = [row for row in terminal.json("get jobs")["jobs"] if row["name"] == "slow"]
     for expected in (row, terminal.json("describe job slow"), terminal.json("why slow")):
-        assert expected["expected_start"]["text"] == told
+        assert expected["expected_start"]["message"] == told
     assert "lab/slow-volume-0" in " ".join(shown.split())
     assert "Fixes" in shown
     # The chips are free for others when its time is over.
@@ -140,7 +140,7 @@ def test_place_counts_the_claims_of_the_lab_and_of_the_file(terminal: Terminal, 
     (placed,) = asked["jobs"]
     assert placed["pods"][0]["node"] == "node-2"
     (made,) = terminal.json(place, with_new_claim(job("new", 2, 8), mode="ReadWriteMany"))["jobs"]
-    assert made["outcome"] == "placed"
+    assert made["state"] == "scheduled"
     (missing,) = terminal.json(place, with_claim(job("new", 1, 8), "data"))["jobs"]
     assert missing["reason"]["code"] == "claim-missing"
 
@@ -153,7 +153,7 @@ def test_what_a_restart_of_the_scheduler_leaves_of_a_wait(tmp_path: Path) -> Non
         terminal.ok("advance 5s")
     with running(tmp_path, nodes(3)):
         terminal = Terminal(tmp_path, columns=80)
-        assert "lab/slow-volume-0" in terminal.json("why slow")["sentence"]
+        assert "lab/slow-volume-0" in terminal.json("why slow")["message"]
         terminal.submit(text(*(csi_node(f"node-{at}", {"csi.nowhere.example": None}) for at in range(3))))
         assert phase(terminal, "slow") == "Running"
 

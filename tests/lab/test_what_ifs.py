@@ -35,7 +35,7 @@ def asked(server: LabServer, manifest: str) -> tuple[str, ...]:
     live = LiveCluster(objects, server.live.configuration)
     source = ClusterSource(direct("http://stand-in"), shipped_catalog(()), now=server.live.now, live=live)
     (asked,) = source.place(read_bundle(["-"], stdin=manifest.encode()))["jobs"]
-    return placed["outcome"], submitted["outcome"], asked["outcome"]
+    return placed["state"], submitted["state"], asked["state"]
 
 
 def test_chips_that_are_reserved_for_a_job_that_waited_long_are_not_promised(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_chips_that_are_reserved_for_a_job_that_waited_long_are_not_promised(tmp
         terminal.submit(job("long", 2, 8))
         terminal.ok("advance 5s")
         other = job("other", 1, 8)
-        assert asked(server, other) == ("placed",) * 3
+        assert asked(server, other) == ("scheduled",) * 3
         terminal.ok("advance 2m")
         assert asked(server, other) == ("pending",) * 3
         # The scheduler decides the same.
@@ -67,7 +67,7 @@ def test_S9_nodes_that_are_held_for_a_restarting_job_are_not_promised(tmp_path: 
         other = job("other", 1, 8)
         assert asked(server, other) == ("pending",) * 3
         terminal.ok("advance 3m")
-        assert asked(server, other) == ("placed",) * 3
+        assert asked(server, other) == ("scheduled",) * 3
 
 
 def test_F6_quota_that_is_kept_for_lost_pods_is_not_promised(tmp_path: Path) -> None:
@@ -82,4 +82,4 @@ def test_F6_quota_that_is_kept_for_lost_pods_is_not_promised(tmp_path: Path) -> 
         other = job("other", 1, 4, queue="capped")
         assert asked(server, other) == ("pending",) * 3
         terminal.ok("advance 3m")
-        assert asked(server, other) == ("placed",) * 3
+        assert asked(server, other) == ("scheduled",) * 3

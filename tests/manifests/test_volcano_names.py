@@ -165,7 +165,7 @@ metrics:
 """
     check = check_configuration(text, "my.conf", BUILT_IN)
     assert check.configuration is not None
-    rows = [(line.line, line.what, line.verdict) for line in check.lines]
+    rows = [(line.line, line.subject, line.result) for line in check.lines]
     assert rows == [
         (1, "action enqueue", "works"),
         (1, "action elect", "warning"),

@@ -114,7 +114,7 @@ def job_of(answer: Plain, name: str) -> Plain:
 
 def check_reason(job: Plain) -> None:
     """Nothing is refused or left waiting without a reason."""
-    if job["outcome"] in ("placed", "running"):
+    if job["state"] in ("scheduled", "running"):
         assert job["reason"] is None
         return
     reason = job["reason"]

@@ -52,7 +52,7 @@ def test_a_job_that_runs_is_described_as_place_shows_it(
         terminal.submit(manifest)
         terminal.ok("advance 5s")
         described = terminal.json("describe job lab/train")
-    assert (placed["outcome"], described["class"]) == ("placed", placed["class"])
+    assert (placed["state"], described["class"]) == ("scheduled", placed["class"])
     assert len(placed["pods"]) == 4
     for pod, shown in zip(placed["pods"], described["pod_details"], strict=True):
         assert {name: shown[name] for name in OF_PODS} == {name: pod[name] for name in OF_PODS}

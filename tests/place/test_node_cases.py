@@ -70,16 +70,16 @@ def check_one_node(number: int, case: Plain) -> None:
 def check_single(case: Plain, job: Plain, way: Way) -> None:
     expect = case["expect"]
     if expect["rejected_at"] == "job-validity":
-        assert job["outcome"] == "refused", (way, job)
+        assert job["state"] == "rejected", (way, job)
         return
     first = job["pods"][0]
     seen = {one["node"]: one for one in first["candidates"]}
     if not expect["accept"]:
-        assert job["outcome"] == "pending", (way, job)
+        assert job["state"] == "pending", (way, job)
         assert first["node"] is None
         assert all(not one["accepted"] and one["reason"]["fixes"] for one in seen.values()), (way, seen)
         return
-    assert job["outcome"] == "placed", (way, job["reason"], seen)
+    assert job["state"] == "scheduled", (way, job["reason"], seen)
     assert seen["node-0"]["accepted"]
     if expect["score"] is not None:
         assert seen["node-0"]["score"] == expect["score"], (way, seen)
@@ -131,5 +131,5 @@ def check_list(case: Plain, job: Plain, renamed: dict[str, str]) -> None:
     best_first = sorted({scores[name] for name in accepted}, reverse=True)
     order = [sorted(name for name in accepted if scores[name] == score) for score in best_first]
     assert order == [sorted(equals) for equals in expect["order"]]
-    if job["outcome"] == "placed":
+    if job["state"] == "scheduled":
         assert first["node"] == renamed[expect["best"]]

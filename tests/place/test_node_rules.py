@@ -81,7 +81,7 @@ def test_a_pod_that_names_no_chips_closes_its_node_and_is_named_N7() -> None:
     nameless = pod("stranger", pod_spec(2), on="n-0")
     nameless["spec"]["schedulerName"] = "default-scheduler"
     job = job_of(ask([node("n-0"), nameless, bare(1)]), "job")
-    assert job["outcome"] == "pending"
+    assert job["state"] == "pending"
     assert "vcjob/stranger" in candidates(job)["n-0"]["reason"]["message"]
     other = job_of(ask([node("n-0"), node("n-1"), nameless, bare(1)]), "job")
     assert other["pods"][0]["node"] == "n-1"
@@ -98,7 +98,7 @@ def test_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node_and_is_named_
     faulty = node_report("n-0", report(range(1, 7), unhealthy=[7]))
     objects = [node("n-0", devices=range(8)), faulty, partial, bare(1)]
     job = job_of(ask(objects, {"owned-annotations": owned}), "job")
-    assert job["outcome"] == "pending"
+    assert job["state"] == "pending"
     reason = candidates(job)["n-0"]["reason"]
     assert reason["code"] == "unknown-holder"
     assert (
@@ -119,7 +119,7 @@ def test_a_pod_without_a_scheduler_name_is_of_another_scheduler_and_holds_its_ch
     assert job_of(ask(objects), "job")["pods"][0]["chips"] == [4, 5, 6, 7]
     del job["spec"]["schedulerName"]
     other = job_of(ask(objects), "job")
-    assert (other["outcome"], other["reason"]["code"]) == ("refused", "other-scheduler")
+    assert (other["state"], other["reason"]["code"]) == ("rejected", "other-scheduler")
     assert other["reason"]["details"]["scheduler"] == "default-scheduler"
 
 
@@ -128,7 +128,7 @@ def test_chips_taken_in_this_run_are_not_free_for_the_next_job_N6() -> None:
     answer = ask([node("n-0"), *pods], scores=False)
     given = [chip for number in range(4) for chip in job_of(answer, f"job-{number}")["pods"][0]["chips"]]
     assert sorted(given) == list(range(8))
-    assert {job_of(answer, f"job-{number}")["outcome"] for number in (4, 5)} == {"pending"}
+    assert {job_of(answer, f"job-{number}")["state"] for number in (4, 5)} == {"pending"}
 
 
 def test_recovering_chips_are_not_free_N7() -> None:
@@ -152,12 +152,12 @@ def test_network_faults_count_for_jobs_of_several_pods_only_N1() -> None:
     reported = node_report("n-0", report(range(8), network=[0, 4]))
     silent = node_report("n-0", report(range(8), network=None))
     pair = vcjob("job", [("worker", 2, pod_spec(2))])
-    assert job_of(ask([node("n-0"), reported, bare(4)]), "job")["outcome"] == "placed"
-    assert job_of(ask([node("n-0"), silent, bare(4)]), "job")["outcome"] == "placed"
+    assert job_of(ask([node("n-0"), reported, bare(4)]), "job")["state"] == "scheduled"
+    assert job_of(ask([node("n-0"), silent, bare(4)]), "job")["state"] == "scheduled"
     placed = job_of(ask([node("n-0"), reported, pair], FIELD), "job")
     assert not {0, 4} & {chip for one in placed["pods"] for chip in one["chips"]}
     waits = job_of(ask([node("n-0"), silent, pair], FIELD), "job")
-    assert waits["outcome"] == "pending"
+    assert waits["state"] == "pending"
     assert "network" in candidates(waits)["n-0"]["reason"]["message"]
 
 
@@ -244,16 +244,16 @@ def test_pods_share_a_node_when_the_chips_fit_and_spread_when_they_must_N3() -> 
     apart = job_of(ask([*hosts, vcjob("job", [("worker", 2, spec)], pod_labels={"app": "x"})], FIELD), "job")
     assert [one["node"] for one in apart["pods"]] == ["n-0", "n-1"]
     three = vcjob("job", [("worker", 3, spec)], pod_labels={"app": "x"})
-    assert job_of(ask([*hosts, three], FIELD), "job")["outcome"] == "pending"
+    assert job_of(ask([*hosts, three], FIELD), "job")["state"] == "pending"
 
 
 def test_all_of_a_gang_or_nothing() -> None:
     hosts = [node("n-0"), node("n-1")]
     whole = job_of(ask([*hosts, vcjob("job", [("worker", 3, pod_spec(8))])]), "job")
-    assert whole["outcome"] == "pending"
+    assert whole["state"] == "pending"
     assert [one["node"] for one in whole["pods"]] == [None] * 3
     part = job_of(ask([*hosts, vcjob("job", [("worker", 3, pod_spec(8))], minAvailable=2)]), "job")
-    assert part["outcome"] == "placed"
+    assert part["state"] == "scheduled"
     assert [one["node"] for one in part["pods"]] == ["n-0", "n-1", None]
     group = [pod_group("job", 2), *(pod(f"job-{rank}", pod_spec(8), group="job") for rank in range(3))]
     assert [one["node"] for one in job_of(ask([*hosts, *group]), "job")["pods"]] == ["n-0", "n-1", None]
@@ -263,7 +263,7 @@ def test_pods_without_chips_change_nothing_else_of_a_job_N2() -> None:
     hosts = [node("n-0"), node("n-1")]
     tasks = [("launcher", 1, pod_spec(0)), ("worker", 2, pod_spec(8))]
     job = job_of(ask([*hosts, vcjob("job", tasks)]), "job")
-    assert job["outcome"] == "placed"
+    assert job["state"] == "scheduled"
     assert [one["name"] for one in job["pods"]] == ["job-worker-0", "job-worker-1", "job-launcher-0"]
     assert {one["node"] for one in job["pods"][:2]} == {"n-0", "n-1"}
     assert not job["pods"][2]["chips"]
@@ -272,7 +272,7 @@ def test_pods_without_chips_change_nothing_else_of_a_job_N2() -> None:
 def test_the_pods_with_chips_select_the_board_N1() -> None:
     job = vcjob("job", [("a-launcher", 1, pod_spec(0)), ("worker", 1, pod_spec(16))])
     job["spec"]["tasks"][1]["template"]["metadata"] = {"annotations": {POLICY: "chip8-node16"}}
-    assert job_of(ask([node("n-0", chips=16), job]), "job")["outcome"] == "placed"
+    assert job_of(ask([node("n-0", chips=16), job]), "job")["state"] == "scheduled"
 
 
 def test_pods_of_a_vcjob_are_found_by_name_or_label() -> None:
@@ -281,7 +281,7 @@ def test_pods_of_a_vcjob_are_found_by_name_or_label() -> None:
     for labels in ({}, {"volcano.sh/job-name": "job"}):
         runs = filler("job-worker-1", "n-1", range(8), labels=labels)
         found = job_of(ask([node("n-0"), node("n-1"), job, runs]), "job")
-        assert found["outcome"] == "placed"
+        assert found["state"] == "scheduled"
         assert [(one["rank"], one["node"]) for one in found["pods"]] == [(0, "n-0"), (1, "n-1")]
 
 
@@ -306,10 +306,10 @@ def test_what_can_never_run_is_refused_and_stops_no_other_job_N2() -> None:
     answer = ask([node("n-0"), *bad.values(), bare(8)])
     names = {"ownerless": "no-such-group"}
     for name in bad:
-        assert job_of(answer, names.get(name, name))["outcome"] in ("refused", "pending")
+        assert job_of(answer, names.get(name, name))["state"] in ("rejected", "pending")
     never = set(bad) - {"ownerless", "queue"}
-    assert {job_of(answer, name)["outcome"] for name in never} == {"refused"}
-    assert job_of(answer, "job")["outcome"] == "placed"
+    assert {job_of(answer, name)["state"] for name in never} == {"rejected"}
+    assert job_of(answer, "job")["state"] == "scheduled"
 
 
 # -- what travels with a binding

@@ -164,10 +164,10 @@ def test_worked_case_R1(number: int) -> None:
 def check(case: Plain, job: Plain) -> None:
     expect = case["expect"]
     if not expect["ok"]:
-        wanted = "refused" if expect["stage"] == "validity" else "pending"
-        assert job["outcome"] == wanted, job
+        wanted = "rejected" if expect["stage"] == "validity" else "pending"
+        assert job["state"] == wanted, job
         return
-    assert job["outcome"] == "placed", job["reason"]
+    assert job["state"] == "scheduled", job["reason"]
     pods = sorted(job["pods"], key=lambda one: int(one["rank"]))
     asked = case["job"]
     assert [one["rank"] for one in pods] == list(range(asked["pods"]))
@@ -212,7 +212,7 @@ def test_a_manifest_with_anti_affinity_on_hostnames_is_placed_K() -> None:
     notes = {**POLICY, "sp-block": "32", "ra-block": "16"}
     objects.append(vcjob("job", [("worker", 4, spec)], annotations=notes, pod_labels=labels))
     job = job_of(ask(objects, scores=False), "job")
-    assert job["outcome"] == "placed", job["reason"]
+    assert job["state"] == "scheduled", job["reason"]
     assert {one["rack"] for one in job["pods"]} == {0}
 
 
@@ -232,7 +232,7 @@ def test_nodes_without_a_rack_take_no_part_and_are_named_R1(told: str) -> None:
         lost.append(node_report(f"lost-{number}", report(range(8), resource=NPU, superpod=0, rack=rack)))
     job = job_objects(2, 16, 8)
     waits = job_of(ask([*lost, *job]), "job")
-    assert waits["outcome"] == "pending"
+    assert waits["state"] == "pending"
     assert "lost-0" in waits["reason"]["message"]
     first = next(one for one in waits["pods"] if "candidates" in one)
     assert {one["reason"]["code"] for one in first["candidates"]} == {
@@ -254,7 +254,7 @@ def test_the_report_of_the_device_plugin_wins_over_the_node_R1() -> None:
 
 def test_the_default_super_pod_size_is_48_R1() -> None:
     racks = [one for rack in range(6) for one in rack_nodes(0, rack, 8)]
-    assert job_of(ask([*racks, *job_objects(8, 64, 64)], scores=False), "job")["outcome"] == "placed"
+    assert job_of(ask([*racks, *job_objects(8, 64, 64)], scores=False), "job")["state"] == "scheduled"
     racks += rack_nodes(0, 6, 1)
     waits = job_of(ask([*racks, *job_objects(8, 64, 64)], scores=False), "job")
     assert waits["reason"]["code"] == "superpod-oversize"
@@ -263,9 +263,9 @@ def test_the_default_super_pod_size_is_48_R1() -> None:
 def test_a_network_fault_keeps_a_node_from_jobs_of_several_pods_only_R1() -> None:
     rack = [*rack_nodes(0, 0, 2, network_faults=1)]
     waits = job_of(ask([*rack, *job_objects(2, 16, 8)], scores=False), "job")
-    assert waits["outcome"] == "pending"
+    assert waits["state"] == "pending"
     alone = job_of(ask([*rack_nodes(0, 0, 1, network_faults=1), *job_objects(1, 8, 8)], scores=False), "job")
-    assert alone["outcome"] == "placed"
+    assert alone["state"] == "scheduled"
     assert alone["pods"][0]["chips"] == list(range(8))
 
 
@@ -274,19 +274,19 @@ def test_pods_without_chips_pass_and_go_anywhere_R1() -> None:
     tasks = [("launcher", 1, pod_spec(0)), ("worker", 8, pod_spec(8, NPU))]
     notes = {**POLICY, "sp-block": "64", "ra-block": "64"}
     job = job_of(ask([*objects, vcjob("job", tasks, annotations=notes)], scores=False), "job")
-    assert job["outcome"] == "placed"
+    assert job["state"] == "scheduled"
     assert sum(one["chips"] == list(range(8)) for one in job["pods"]) == 8
 
 
 def test_a_small_ub_memory_job_stays_in_one_domain_R1() -> None:
     apart = [*rack_nodes(0, 0, 2), *rack_nodes(0, 16, 2)]
     job = job_objects(4, 32, 8, ub_memory=True)
-    assert job_of(ask([*apart, *job], scores=False), "job")["outcome"] == "pending"
+    assert job_of(ask([*apart, *job], scores=False), "job")["state"] == "pending"
     together = [*rack_nodes(0, 0, 2), *rack_nodes(0, 15, 2)]
-    assert job_of(ask([*together, *job], scores=False), "job")["outcome"] == "placed"
+    assert job_of(ask([*together, *job], scores=False), "job")["state"] == "scheduled"
     # On pods, too, not only on the PodGroup.
     inside = job_objects(4, 32, 8, "vcjob template", ub_memory=True)
-    assert job_of(ask([*apart, *inside], scores=False), "job")["outcome"] == "pending"
+    assert job_of(ask([*apart, *inside], scores=False), "job")["state"] == "pending"
 
 
 def test_switches_and_racks_cannot_be_combined_S12() -> None:
@@ -295,7 +295,7 @@ def test_switches_and_racks_cannot_be_combined_S12() -> None:
         "job", [("w", 2, pod_spec(8, NPU))], labels={"tor-affinity": "normal-schema"}, annotations=notes
     )
     refused = job_of(ask([*rack_nodes(0, 0, 4), job], scores=False), "job")
-    assert refused["outcome"] == "refused"
+    assert refused["state"] == "rejected"
     assert refused["reason"]["code"] == "switch-and-superpod"
 
 
@@ -312,7 +312,7 @@ def test_pods_that_differ_get_nodes_they_can_take_P8() -> None:
     tasks = [("master", 1, pod_spec(8, NPU, selector={"role": "m"})), ("worker", 3, pod_spec(8, NPU))]
     notes = {**POLICY, "sp-block": "32", "ra-block": "16"}
     job = job_of(ask([*objects, vcjob("job", tasks, annotations=notes)], scores=False), "job")
-    assert job["outcome"] == "placed", job["reason"]
+    assert job["state"] == "scheduled", job["reason"]
     nodes = {one["name"]: one["node"] for one in job["pods"]}
     assert nodes["job-master-0"] == "sp0-r1-2"
     racks = [one["rack"] for one in sorted(job["pods"], key=lambda one: int(one["rank"]))]
@@ -322,11 +322,11 @@ def test_pods_that_differ_get_nodes_they_can_take_P8() -> None:
 def test_fewer_pods_than_all_start_as_whole_blocks_P8() -> None:
     objects = [*rack_nodes(0, 0, 5), *rack_nodes(0, 1, 3)]
     job = job_of(ask([*objects, *job_objects(12, 32, 32, "pod group", minimum=4)], scores=False), "job")
-    assert job["outcome"] == "placed"
+    assert job["state"] == "scheduled"
     placed = [one["rank"] for one in job["pods"] if one["node"] is not None]
     assert placed == [0, 1, 2, 3]
     waits = job_of(ask([*objects, *job_objects(12, 32, 32, "pod group", minimum=5)], scores=False), "job")
-    assert waits["outcome"] == "pending"
+    assert waits["state"] == "pending"
 
 
 def test_the_rest_is_placed_later_as_whole_blocks_P8() -> None:

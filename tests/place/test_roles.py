@@ -191,7 +191,7 @@ def test_a_part_of_the_blocks_starts_when_it_holds_min_available_P8(
     found = job_of(ask([*superpods("aaa", "aa"), job], NO_RESERVE, scores=False), "J")
     on = [one["node"] for one in found["pods"]]
     assert on == ["s1-0", "s1-1", "s0-0", "s0-1"][:placed] + [None] * (6 - placed)
-    assert found["outcome"] == ("placed" if placed else "pending")
+    assert found["state"] == ("scheduled" if placed else "pending")
 
 
 @pytest.mark.parametrize(

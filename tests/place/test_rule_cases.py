@@ -79,7 +79,7 @@ def test_job_N2(case: Plain) -> None:
     ]
     size = case.get("super_pod_size")
     found = job_of(ask([*nodes, job], {"super-pod-size": str(max(4, size))} if size else {}), "job")
-    assert found["outcome"] == ("placed" if case["expect"]["accept"] else "refused"), found["reason"]
+    assert found["state"] == ("scheduled" if case["expect"]["accept"] else "rejected"), found["reason"]
 
 
 @pytest.mark.parametrize("case", of_kind("policy_selection"))
@@ -101,7 +101,7 @@ def test_policy_N1(case: Plain) -> None:
             hosts += [filler("old", "n-0", [0, 1, 2], resource)]
         found = job_of(ask([*hosts, job]), "job")
         if not hosts:
-            assert found["outcome"] == "refused"
+            assert found["state"] == "rejected"
             continue
         if wanted in ("a3_superpod16", "a3_superpod8", "chip8node8ra64sp"):
             # Boards of SuperPoDs ask for a block and for an id; their plain ones do not.
@@ -139,7 +139,7 @@ def test_stability_N7(case: Plain) -> None:
     if nameless:
         objects.append(pod("old", pod_spec(nameless), on="n-0"))
     found = job_of(ask([*objects, pod("job", pod_spec(1))]), "job")
-    assert (found["outcome"] == "placed") == case["expect"]["accept"]
+    assert (found["state"] == "scheduled") == case["expect"]["accept"]
     (candidate,) = found["pods"][0]["candidates"]
     assert candidate["accepted"] == case["expect"]["accept"]
     if nameless:

@@ -155,7 +155,7 @@ def test_the_chips_of_a_pod_that_cannot_be_read_are_not_given_away_N7() -> None:
     going = CliRunner().invoke(cli, "place -f - -o json --keep-going", given)
     assert going.exit_code == 2
     (job,) = (one for one in json.loads(going.stdout)["jobs"] if one["name"] == "job")
-    assert job["outcome"] == "pending"
+    assert job["state"] == "pending"
     assert "unknown-holder 1" in job["reason"]["message"]
     findings = json.loads(CliRunner().invoke(cli, "doctor -f - -o json", given).stdout)["findings"]
-    assert [one["code"] for one in findings if "vcjob/old" in one["what"]] == ["unknown-holder"]
+    assert [one["code"] for one in findings if "vcjob/old" in one["message"]] == ["unknown-holder"]

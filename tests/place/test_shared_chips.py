@@ -59,10 +59,10 @@ def test_a_node_that_offers_shares_takes_no_whole_chips_V1(
     (candidate,) = job_of(answer, "job")["pods"][0]["candidates"]
     assert (None if candidate["accepted"] else candidate["reason"]["code"]) == code
     # Pods that ask for no chips are not concerned.
-    assert job_of(answer, "without-chips")["outcome"] == "placed"
+    assert job_of(answer, "without-chips")["state"] == "scheduled"
     bundle = read_bundle(["-"], stdin=as_bytes(objects))
     diagnosis = examine(bundle, default_configuration(), shipped_catalog(()), now=0)
-    found = {one.code for one in diagnosis.findings if one.where == "node n-0"}
+    found = {one.code for one in diagnosis.findings if one.object == "node n-0"}
     shares = {"chip-memory-missing", "soft-capacity-differs", "shares-without-soft-label"}
     assert found & shares == ({code} if code else set())
     # Kubernetes counts shares there, which no other view can be compared with.

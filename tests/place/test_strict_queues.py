@@ -10,7 +10,7 @@ STRICT = {"queue-discipline": "strict"}
 
 def outcomes(*objects: Plain) -> dict[str, str]:
     answer = ask(objects, STRICT, scores=False)
-    return {job["name"]: job_of(answer, job["name"])["outcome"] for job in answer["jobs"]}
+    return {job["name"]: job_of(answer, job["name"])["state"] for job in answer["jobs"]}
 
 
 def job(name: str, chips: int = 8, at: int = 0, selector: dict[str, str] | None = None) -> Plain:
@@ -29,7 +29,7 @@ def test_jobs_that_fit_into_no_empty_cluster_block_no_others() -> None:
     small = [job(f"small-{number}", 1, at=10 + number) for number in range(16)]
     found = outcomes(node("n-0"), node("n-1"), *map(never, range(3)), *small)
     assert {found[f"never-{number}"] for number in range(3)} == {"pending"}
-    assert {found[f"small-{number}"] for number in range(16)} == {"placed"}
+    assert {found[f"small-{number}"] for number in range(16)} == {"scheduled"}
 
 
 def test_a_job_that_fits_when_others_end_blocks_those_behind_it() -> None:

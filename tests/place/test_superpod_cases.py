@@ -126,9 +126,9 @@ def test_worked_case_P2_P3_P4_P5(number: int) -> None:
 def check(case: Plain, job: Plain, ids: dict[Any, int], board: Board) -> None:
     expect = case["expect"]
     if not expect["ok"]:
-        assert job["outcome"] == "pending", job
+        assert job["state"] == "pending", job
         return
-    assert job["outcome"] == "placed", job["reason"]
+    assert job["state"] == "scheduled", job["reason"]
     pods = sorted(job["pods"], key=lambda one: int(one["rank"]))
     assert [one["rank"] for one in pods] == list(range(case["job_pods"]))
     assert len({one["node"] for one in pods}) == case["job_pods"]
@@ -167,7 +167,7 @@ def test_validation_P1_P6(number: int) -> None:
     notes = {**dict(board.notes), "sp-block": str(rule["sp_block_npus"])}
     tasks = [(f"task{place}", 1, pod_spec(count, board.resource)) for place, count in enumerate(chips)]
     job = job_of(ask([*objects, vcjob("job", tasks, annotations=notes)], settings), "job")
-    assert job["outcome"] == ("placed" if rule["pass"] else "refused"), job["reason"]
+    assert job["state"] == ("scheduled" if rule["pass"] else "rejected"), job["reason"]
 
 
 def test_soft_jobs_take_fragments_and_never_more_nodes_than_pods_P4() -> None:
@@ -178,18 +178,18 @@ def test_soft_jobs_take_fragments_and_never_more_nodes_than_pods_P4() -> None:
     ]
     job = job_objects(16, 128, A3_SP_BLOCK, "vcjob", soft=True)
     placed = job_of(ask([*objects, *job], {"super-pod-size": "48"}, scores=False), "job")
-    assert placed["outcome"] == "placed"
+    assert placed["state"] == "scheduled"
     assert len({one["node"] for one in placed["pods"]}) == 16
     hard = job_objects(16, 128, A3_SP_BLOCK, "vcjob")
     waits = job_of(ask([*objects, *hard], {"super-pod-size": "48"}, scores=False), "job")
-    assert waits["outcome"] == "pending"
+    assert waits["state"] == "pending"
 
 
 def test_a_superpod_that_is_too_large_is_an_error_P6() -> None:
     objects = [*superpod_nodes(0, 5, 0, A3_SP_BLOCK, "annotation")]
     job = job_objects(2, 32, A3_SP_BLOCK, "vcjob")
     reported = job_of(ask([*objects, *job], {"super-pod-size": "4"}, scores=False), "job")
-    assert reported["outcome"] in ("pending", "refused")
+    assert reported["state"] in ("pending", "rejected")
     assert "super-pod-size" in reported["reason"]["message"]
 
 
@@ -199,7 +199,7 @@ def test_nodes_without_a_superpod_id_take_no_part_P6(reported: str) -> None:
     lost = [node(f"lost-{number}", chips=16, annotations=notes) for number in range(4)]
     job = job_objects(2, 32, A3_SP_BLOCK, "vcjob")
     waits = job_of(ask([*lost, *job]), "job")
-    assert waits["outcome"] == "pending"
+    assert waits["state"] == "pending"
     assert "lost-0" in json.dumps(waits)
     good = [*superpod_nodes(7, 4, 0, A3_SP_BLOCK, "annotation")]
     placed = job_of(ask([*lost, *good, *job]), "job")
@@ -210,7 +210,7 @@ def test_a_block_that_does_not_divide_the_job_is_refused_P6() -> None:
     objects = [*superpod_nodes(0, 8, 0, A3_SP_BLOCK, "report")]
     for pods, block in ((3, 32), (2, 40), (2, 0)):
         job = job_of(ask([*objects, *job_objects(pods, block, A3_SP_BLOCK, "vcjob")]), "job")
-        assert job["outcome"] == "refused"
+        assert job["state"] == "rejected"
 
 
 def test_reserve_nodes_stay_free_until_nothing_else_is_left_P4() -> None:
@@ -243,7 +243,7 @@ def test_a_lost_pod_of_a_block_is_rescheduled_inside_its_superpod_P7() -> None:
         }
         objects.append(filler(f"job-{rank}", f"sp{block}-{place}", range(16), annotations=marks, group="job"))
     job = job_of(ask(objects, scores=False), "job")
-    assert job["outcome"] == "placed"
+    assert job["state"] == "scheduled"
     lost = next(one for one in job["pods"] if one["rank"] == 1)
     assert (lost["superpod"], lost["logical_superpod"]) == (1, 0)
     assert lost["node"].startswith("sp1-")

@@ -48,11 +48,11 @@ def check(case: Plain, answer: Plain) -> None:
     job = job_of(answer, "J")
     assert job["class"] == CLASSES[case["job_type"]]
     if not expect["scheduled"]:
-        assert job["outcome"] == "pending", job
+        assert job["state"] == "pending", job
         assert job["reason"]["message"]
         assert all(one["node"] is None for one in job["pods"])
         return
-    assert job["outcome"] == "placed", job["reason"]
+    assert job["state"] == "scheduled", job["reason"]
     assert len(job["pods"]) == case["job_pods"]
     before = {one["rank"]: one["node"] for one in case.get("pods") or () if one["node"]}
     new = [one for one in job["pods"] if one["rank"] not in before]

@@ -116,7 +116,7 @@ def test_the_number_leaves_out_pods_known_to_ask_for_no_chips_S1() -> None:
 def test_a_huge_min_member_costs_nothing_S1() -> None:
     objects = [*leaves(4, 4), pod_group("g", 2**31 - 1, labels=MODEL), pod("g-0", pod_spec(8), group="g")]
     found = job_of(ask(objects, V2), "g")
-    assert (found["outcome"], found["reason"]["code"]) == ("refused", "not-enough-pods")
+    assert (found["state"], found["reason"]["code"]) == ("rejected", "not-enough-pods")
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_different_labels_of_podgroup_and_pods_are_refused_S1(
     objects += [pod(f"g-{at}", pod_spec(8), group="g", labels=one) for at, one in enumerate(of_pods)]
     found = job_of(ask(objects, V2), "g")
     if values is None:
-        assert (found["outcome"], found["class"]) == ("placed", "padding")
+        assert (found["state"], found["class"]) == ("scheduled", "padding")
         return
-    assert (found["outcome"], found["reason"]["code"]) == ("refused", "conflicting-values")
+    assert (found["state"], found["reason"]["code"]) == ("rejected", "conflicting-values")
     assert found["reason"]["message"] == f"the label tor-affinity has different values in one job: {values}"
 
 
@@ -168,9 +168,9 @@ def test_pods_that_select_different_boards_are_refused_and_silent_ones_follow_N1
     silent = vcjob("A", [("master", 1, pod_spec(8)), ("worker", 1, pod_spec(8, selector=x8))])
     mixed = vcjob("B", [("master", 1, pod_spec(8, selector=x16)), ("worker", 1, pod_spec(8, selector=x8))])
     answer = ask([*hosts, silent, mixed])
-    assert job_of(answer, "A")["outcome"] == "placed"
-    assert (job_of(answer, "B")["outcome"], job_of(answer, "B")["reason"]["code"]) == (
-        "refused",
+    assert job_of(answer, "A")["state"] == "scheduled"
+    assert (job_of(answer, "B")["state"], job_of(answer, "B")["reason"]["code"]) == (
+        "rejected",
         "mixed-boards",
     )
 
@@ -208,7 +208,7 @@ def test_running_jobs_are_listed_on_request_with_their_class_S1() -> None:
     objects += [runs(f"g-{at}", f"n{at}", "g", "2") for at in range(4)]
     assert ask(objects, V2)["jobs"] == []
     reported = job_of(ask(objects, V2, everything=True), "g")
-    assert (reported["outcome"], reported["class"], per_switch(reported)) == (
+    assert (reported["state"], reported["class"], per_switch(reported)) == (
         "running",
         "foundation-model",
         {"t0": 4},
@@ -267,17 +267,17 @@ def test_pods_without_chips_do_not_count_S1_S10(
 ) -> None:
     tasks = [("launcher", 2, pod_spec(0)), ("worker", workers, pod_spec(8))]
     found = job_of(ask([*leaves(4, 4), vcjob("J", tasks, labels=MODEL)], settings, scores=False), "J")
-    assert (found["outcome"], found["class"]) == ("placed", job_class)
+    assert (found["state"], found["class"]) == ("scheduled", job_class)
     assert per_switch(found) == {"t0": workers}
 
 
 @pytest.mark.parametrize("settings", [V1, V2])
 def test_a_gang_smaller_than_the_job_takes_what_there_is_S10(settings: dict[str, str]) -> None:
     found = job_of(ask([*leaves(3, 2), train(6, COMMON, minAvailable=4)], settings, scores=False), "J")
-    assert found["outcome"] == "placed"
+    assert found["state"] == "scheduled"
     assert sum(one["node"] is not None for one in found["pods"]) == 5
     few = job_of(ask([*leaves(3, 2), train(8, COMMON, minAvailable=6)], settings, scores=False), "J")
-    assert few["outcome"] == "pending"
+    assert few["state"] == "pending"
 
 
 @pytest.mark.parametrize("settings", [V1, V2])
@@ -317,8 +317,8 @@ def test_an_unusable_topology_concerns_labelled_jobs_only_S10(
 ) -> None:
     other = vcjob("K", [("worker", 1, pod_spec(8))])
     answer = ask([*bad, node("n0", ip="10.0.0.0"), train(1, COMMON), other], settings, scores=False)
-    assert job_of(answer, "J")["outcome"] == "refused"
-    assert job_of(answer, "K")["outcome"] == "placed"
+    assert job_of(answer, "J")["state"] == "rejected"
+    assert job_of(answer, "K")["state"] == "scheduled"
 
 
 @pytest.mark.parametrize("settings", [V1, V2])
@@ -343,17 +343,17 @@ def test_switch_names_are_opaque_S10() -> None:
 @pytest.mark.parametrize(
     ("labels", "notes", "outcome"),
     [
-        ({"tor-affinity": "large-model"}, {}, "refused"),
-        ({"tor-affinity": "null"}, {}, "placed"),
-        (COMMON, {"sp-block": "16"}, "refused"),
-        (MODEL, {"sp-block": "8"}, "refused"),
+        ({"tor-affinity": "large-model"}, {}, "rejected"),
+        ({"tor-affinity": "null"}, {}, "scheduled"),
+        (COMMON, {"sp-block": "16"}, "rejected"),
+        (MODEL, {"sp-block": "8"}, "rejected"),
     ],
 )
 def test_labels_S1_S12(
     settings: dict[str, str], labels: dict[str, str], notes: dict[str, str], outcome: str
 ) -> None:
     found = job_of(ask([*leaves(2, 2), train(1, labels, annotations=notes)], settings), "J")
-    assert found["outcome"] == outcome
+    assert found["state"] == outcome
     assert found["class"] is None
 
 
@@ -364,7 +364,7 @@ def test_single_layer_wins_over_the_version_S11(settings: dict[str, str], labels
     found = job_of(ask([*objects, train(3, labels)], settings, scores=False), "J")
     assert per_switch(found) == {"t1": 3}
     assert not any("isSharedTor" in one["annotations"] for one in found["pods"])
-    assert job_of(ask([*objects, train(5, labels)], settings), "J")["outcome"] == "pending"
+    assert job_of(ask([*objects, train(5, labels)], settings), "J")["state"] == "pending"
     objects.append(pod_group("J", 2, labels=labels, phase="Running"))
     objects += [runs("J-0", "n0", "J"), pod("J-1", pod_spec(8), group="J")]
     peers = job_of(ask(objects, settings, scores=False), "J")

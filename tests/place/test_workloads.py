@@ -46,7 +46,7 @@ def notes(*objects: Plain) -> list[str]:
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
 def test_every_kind_of_kubernetes_is_placed(kind: str) -> None:
     job = job_of(ask([*NODES, replicated(kind, 8, 2)]), "app")
-    assert job["outcome"] == "placed"
+    assert job["state"] == "scheduled"
     assert [(pod["name"], pod["rank"], len(pod["chips"])) for pod in job["pods"]] == [
         ("app-0", 0, 8),
         ("app-1", 1, 8),
@@ -56,7 +56,7 @@ def test_every_kind_of_kubernetes_is_placed(kind: str) -> None:
 def test_a_name_that_the_api_server_makes_is_made_here_too() -> None:
     made = replicated("Job", 8)
     made["metadata"]["generateName"] = f"{made['metadata'].pop('name')}-"
-    assert job_of(ask([*NODES, made]), "app-0")["outcome"] == "placed"
+    assert job_of(ask([*NODES, made]), "app-0")["state"] == "scheduled"
     (twice,) = [str(error) for error in read(made, made).errors]
     assert "app-0 is already defined" in twice
 
@@ -151,8 +151,8 @@ def test_a_gang_of_a_statefulset_waits_for_all_its_pods() -> None:
     gang = {"annotations": {"huawei.com/schedule_minAvailable": "7"}}
     whole = replicated("StatefulSet", 8, 7, pod_metadata=gang, podManagementPolicy="Parallel")
     assert notes(whole) == []
-    assert job_of(ask([*NODES, whole]), "app")["outcome"] == "pending"
-    assert job_of(ask([*NODES, node("node-7"), whole]), "app")["outcome"] == "placed"
+    assert job_of(ask([*NODES, whole]), "app")["state"] == "pending"
+    assert job_of(ask([*NODES, node("node-7"), whole]), "app")["state"] == "scheduled"
 
 
 def test_a_job_places_as_many_pods_as_run_at_once() -> None:
@@ -175,7 +175,7 @@ def test_pods_that_name_a_podgroup_get_no_other() -> None:
     assert [group.name for group in bundle.pod_groups] == ["gang"]
     assert job_of(
         ask([*NODES, replicated("Deployment", 8, 2, pod_metadata=named), pod_group("gang", 2)]), "gang"
-    )["outcome"] == ("placed")
+    )["state"] == ("scheduled")
 
 
 def test_pods_of_another_scheduler_are_told_or_left_out() -> None:
@@ -186,7 +186,7 @@ def test_pods_of_another_scheduler_are_told_or_left_out() -> None:
     without = replicated("Deployment", 8, 1)
     del without["spec"]["template"]["spec"]["schedulerName"]
     job = job_of(ask([*NODES, without]), "app-0")
-    assert (job["outcome"], job["reason"]["code"]) == ("refused", "other-scheduler")
+    assert (job["state"], job["reason"]["code"]) == ("rejected", "other-scheduler")
 
 
 def test_equal_names_of_different_kinds_do_not_mix() -> None:
@@ -342,12 +342,12 @@ OPERATOR_JOBS = [
 def test_jobs_of_operators_are_placed_as_gangs(wanted: Plain, pods: list[str]) -> None:
     assert notes(wanted) == []
     job = job_of(ask([*NODES, wanted]), "train")
-    assert job["outcome"] == "placed"
+    assert job["state"] == "scheduled"
     assert [pod["name"] for pod in job["pods"]] == [f"train-{name}" for name in pods]
     (group,) = read(wanted).pod_groups
     assert group.min_member == len(pods)
     few = job_of(ask([NODES[0], wanted]), "train")
-    assert few["outcome"] == "pending"
+    assert few["state"] == "pending"
 
 
 def test_ranks_are_those_of_huaweis_operator() -> None:

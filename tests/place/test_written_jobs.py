@@ -235,14 +235,14 @@ REFUSED: dict[str, tuple[Plain, str]] = {
 def test_a_job_is_placed(case: str) -> None:
     manifest, nodes = PLACED[case]
     (job,) = ask([*NODES, manifest])["jobs"]
-    assert (job["outcome"], [pod["node"] for pod in job["pods"]]) == ("placed", nodes), job["reason"]
+    assert (job["state"], [pod["node"] for pod in job["pods"]]) == ("scheduled", nodes), job["reason"]
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_job_is_refused_with_the_reason(case: str) -> None:
     manifest, code = REFUSED[case]
     (job,) = ask([*NODES, manifest])["jobs"]
-    assert (job["outcome"], job["reason"]["code"]) == ("refused", code)
+    assert (job["state"], job["reason"]["code"]) == ("rejected", code)
 
 
 def test_the_owner_of_pods_is_read_where_the_pods_say_nothing() -> None:
@@ -250,4 +250,4 @@ def test_the_owner_of_pods_is_read_where_the_pods_say_nothing() -> None:
     owner = {"annotations": {"huawei.com/schedule_policy": "chip4-node4"}}
     inside = {"annotations": {"huawei.com/schedule_policy": "chip8-node16"}}
     (job,) = ask([*NODES, deployment(1, body(16, A2_16), metadata=owner, pod_metadata=inside)])["jobs"]
-    assert job["outcome"] == "placed"
+    assert job["state"] == "scheduled"

@@ -273,7 +273,7 @@ def check_best_node(case: Case) -> None:
 def filled(table: ScoreTable) -> list[list[int]]:
     size = max(free for row in table.rows.values() for free in row)
     return [
-        [table.rows.get(request, {}).get(free, table.unfit) for free in range(1, size + 1)]
+        [table.rows.get(request, {}).get(free, table.no_fit_value) for free in range(1, size + 1)]
         for request in range(1, size + 1)
     ]
 
@@ -290,7 +290,7 @@ def check_score_table(case: Case) -> None:
     if "table" in expect:
         (table,) = chip_rule(board_of(case)).tables()
         assert filled(table) == expect["table"]
-        assert table.unfit == expect["unfit"]
+        assert table.no_fit_value == expect["unfit"]
         return
     tables = chip_rule(shipped_boards()["310p-duo-chip-distributed"]).tables()
     for table, name in zip(tables, ("odd_with_half_card", "odd_without_half_card", "even"), strict=True):

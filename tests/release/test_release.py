@@ -125,7 +125,7 @@ def test_the_guide_installs_the_command_line_and_the_sources_offline(
     arguments = ("place", "-f", "examples/cluster.yaml", "-f", "examples/jobs", "-o", "json")
     placed = run(command, *arguments, cwd=sources)
     assert placed.returncode == 0, placed.stderr
-    assert {job["outcome"] for job in json.loads(placed.stdout)["jobs"]} >= {"placed", "pending"}
+    assert {job["state"] for job in json.loads(placed.stdout)["jobs"]} >= {"scheduled", "pending"}
     for component in ("scheduler", "controller", "admission"):
         assert run(command, "run", component, "--help", cwd=tmp_path).returncode == 0
 

@@ -31,13 +31,13 @@ def objects(view: SchedulerView) -> ClusterObjects:
 
 def hurt(view: SchedulerView) -> dict[str, list[str]]:
     """The texts of the faults of each job, the same in all documents."""
-    found = {one["name"]: [fault["text"] for fault in one["hurt"]] for one in documents(view)}
+    found = {one["name"]: [fault["message"] for fault in one["faults"]] for one in documents(view)}
     document = faults_document(view, NOW)
     assert check_document(document) == "ringwise.io/faults/v1"
     listed: dict[str, set[str]] = {}
     for fault in document["faults"]:
-        for job in fault["jobs"]:
-            listed.setdefault(job.removeprefix("default/"), set()).add(fault["text"])
+        for job in fault["affected_jobs"]:
+            listed.setdefault(job.removeprefix("default/"), set()).add(fault["message"])
     gone = " deleted"
     of_nodes = {name: {text for text in texts if not text.endswith(gone)} for name, texts in found.items()}
     assert {name: texts for name, texts in of_nodes.items() if texts} == listed

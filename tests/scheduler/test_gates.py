@@ -36,7 +36,7 @@ def gated(name: str, group: str | None = None) -> dict[str, object]:
 )
 def test_gated_pods_are_named_as_gated(objects: list[dict[str, object]], name: str, message: str) -> None:
     job = job_of(ask([node("n-0"), *objects], {"multi-pod-requests": "vendor"}), name)
-    assert (job["outcome"], job["reason"]["code"]) == ("pending", "pods-gated")
+    assert (job["state"], job["reason"]["code"]) == ("pending", "pods-gated")
     assert job["reason"]["message"] == message
 
 

@@ -34,10 +34,10 @@ CASES = [
     # A fault took one of them.
     ([RUNS, WAITS, WAITS], 2, "Running", JobState.PENDING, "Pending"),
     ([RUNS, DONE], 2, "Running", JobState.RUNNING, "Running"),
-    ([DONE, DONE], 2, "Completed", JobState.ENDED, "Completed"),
-    ([FAILED], 1, "Failed", JobState.ENDED, "Failed"),
+    ([DONE, DONE], 2, "Completed", JobState.FINISHED, "Completed"),
+    ([FAILED], 1, "Failed", JobState.FINISHED, "Failed"),
     ([], 1, "Pending", JobState.PENDING, "Pending"),
-    ([], 1, "Completed", JobState.ENDED, "Completed"),
+    ([], 1, "Completed", JobState.FINISHED, "Completed"),
 ]
 
 
@@ -68,7 +68,7 @@ def test_the_state_follows_from_the_nodes_and_phases_of_pods(
     ("refused", "suspended", "needs_none", "state"),
     [
         (True, True, True, JobState.SUSPENDED),
-        (True, False, True, JobState.REFUSED),
+        (True, False, True, JobState.REJECTED),
         (False, False, True, JobState.RUNNING),
     ],
 )

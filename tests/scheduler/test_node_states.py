@@ -110,7 +110,7 @@ CASES: dict[str, tuple[list[object], list[str], bool]] = {
         ["draining", "isolated"],
         False,
     ),
-    "no report yet": ([node("n1", devices=None)], ["report pending"], True),
+    "no report yet": ([node("n1", devices=None)], ["awaiting report"], True),
 }
 
 
@@ -134,7 +134,7 @@ def test_a_pod_without_known_chips_makes_a_node_unstable_and_its_chips_closed() 
     assert chip_counts(view.cluster, NOW)[CHIP] == {
         **dict.fromkeys(CHIP_STATES, 0),
         "chips": 8,
-        "closed": 8,
+        "unschedulable": 8,
     }
 
 
@@ -254,7 +254,7 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
     assert [one[CHIP]["until_drain"] for one in totals] == [sum(later.values())] * len(totals)
     letters = "".join(row["chip_states"] for row in shown.nodes())
     assert letters.count(".") == counts["free"]
-    assert letters.count("c") == counts["closed"]
+    assert letters.count("c") == counts["unschedulable"]
     assert [row["state"] for row in rows] == [row["state"] for row in shown.nodes()]
 
 
@@ -290,7 +290,7 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
         usable = counts["free"] - (0 if notes else counts["until_drain"])
         if not notes:
             (board,) = capacity(scheduler.view, NOW)
-            (shape,) = (shape for shape in board.shapes if shape.form == "1 chip")
+            (shape,) = (shape for shape in board.shapes if shape.shape == "1 chip")
             assert (shape.jobs, shape.upper_bound, shape.stranded_chips) == (usable, usable, 0)
         asked = [pod(f"new{number}", 1, annotations=notes) for number in range(9)]
         assert sum(isinstance(one, Bind) for one in scheduler.handle(seen(*asked), NOW)) == usable
@@ -316,7 +316,7 @@ def test_capacity_says_where_chips_wait_for_a_drain() -> None:
     ) in drawn.getvalue()
     # At that time they are closed.
     (board,) = capacity(view, NOW + SECOND)
-    assert (board.chips.free, board.chips.closed, board.chips.until_drain) == (8, 16, 0)
+    assert (board.chips.free, board.chips.unschedulable, board.chips.until_drain) == (8, 16, 0)
 
 
 def test_blocks_are_counted_without_nodes_that_are_drained_later() -> None:
@@ -326,7 +326,7 @@ def test_blocks_are_counted_without_nodes_that_are_drained_later() -> None:
     ]
     view = told(nodes, isolated(*_drained("n3")))
     (board,) = capacity(view, NOW)
-    blocks = {shape.form: (shape.jobs, shape.upper_bound) for shape in board.shapes if shape.kind == "block"}
+    blocks = {shape.shape: (shape.jobs, shape.upper_bound) for shape in board.shapes if shape.kind == "block"}
     assert blocks["blocks of 2 nodes"] == (1, 1)
 
 

@@ -67,10 +67,10 @@ SIGNS = {
     "x": "faulty",
     "i": "isolated",
     "~": "reserved",
-    "-": "closed",
+    "-": "unschedulable",
     ".": "free",
 }
-LETTERS = {"u": "used", "f": "faulty", "i": "isolated", "r": "reserved", "c": "closed", ".": "free"}
+LETTERS = {"u": "used", "f": "faulty", "i": "isolated", "r": "reserved", "c": "unschedulable", ".": "free"}
 
 _NODES = st.lists(st.frozensets(st.sampled_from(KINDS), max_size=4), min_size=1, max_size=4)
 
@@ -186,22 +186,22 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
         text = drawn_text(print_node, whole)
         described.update(drawn_counts(text))
         assert f"{len(one['chips'][0]['free'])} of 8 free" in text
-        assert all(state["why"] in " ".join(text.split()) for state in one["states"])
+        assert all(state["message"] in " ".join(text.split()) for state in one["states"])
     assert {name: described[name] for name in CHIP_STATES} == once
 
     # top and status.
     totals = chip_totals(view, NOW)
     assert {name: dict(totals[CHIP])[name] for name in CHIP_STATES} == counts
     status: StatusFields = {
-        "folder": "",
+        "directory": "",
         "now": NOW,
         "speed": None,
         "nodes": len(nodes),
         "resources": totals,
         "jobs": 0,
-        "waiting": 0,
-        "placed": 0,
-        "refused": 0,
+        "pending": 0,
+        "scheduled": 0,
+        "rejected": 0,
         "pods": len(pods),
         "commands": {},
         "incidents": [],
@@ -210,7 +210,7 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
     top = drawn_text(draw_top, top_document(objects, status, []))
     assert drawn_counts(top) == once
     assert f"{counts['used']} of {8 * len(drawn)} chips in use" in top
-    for name in ("faulty", "isolated", "closed"):
+    for name in ("faulty", "isolated", "unschedulable"):
         assert (f", {counts[name]} {name}" in top) is bool(counts[name])
 
     # Capacity.
@@ -246,13 +246,17 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
     assert (health["f"], health["i"]) == (counts["faulty"], counts["isolated"])
     for row in shown.nodes():
         one = by_name[row["name"]]
-        assert (row["state"], row["states"], row["open"]) == (one["state"], one["states"], one["open"])
+        assert (row["state"], row["states"], row["schedulable"]) == (
+            one["state"],
+            one["states"],
+            one["schedulable"],
+        )
         page = node_document(shown, view, NOW, row["name"])
         assert page is not None
         assert [chip["number"] for chip in page["chips"]] == row["numbers"] == list(range(8))
         assert "".join(chip["health"] for chip in page["chips"]) == row["health"]
         assert [reason["code"] for reason in page["reasons"] if not reason["code"].startswith("taint ")] == [
-            state["state"] for state in one["states"] if state["why"]
+            state["state"] for state in one["states"] if state["message"]
         ]
 
     # Metrics.
@@ -272,8 +276,8 @@ def test_each_kind_gives_its_state() -> None:
         "drain due": "draining",
         "drain in progress": "draining",
         "isolated": "isolated",
-        "unreadable": "unreadable",
-        "report pending": "report pending",
+        "unreadable": "invalid",
+        "report pending": "awaiting report",
         "cordoned": "cordoned",
         "not ready": "not ready",
         "unstable": "unstable",

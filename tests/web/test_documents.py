@@ -45,7 +45,7 @@ async def test_every_document_keeps_to_its_schema() -> None:
             seen.add(check_document(document))
         async with at.session.post(f"{at.url}api/v1/what-if", data=JOB) as response:
             answer = await response.json()
-            assert (response.status, answer["jobs"][0]["outcome"]) == (200, "placed"), answer
+            assert (response.status, answer["jobs"][0]["state"]) == (200, "scheduled"), answer
             seen.add(check_document(answer))
         core.tell(gang("new", 1, 1))
         snapshot = await at.snapshot()

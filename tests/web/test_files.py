@@ -51,7 +51,7 @@ def document(url: str) -> Any:
 
 
 def phases(url: str) -> dict[str, str]:
-    return {job["name"]: job["outcome"] for job in document(f"{url}api/v1/snapshot")["jobs"]}
+    return {job["name"]: job["state"] for job in document(f"{url}api/v1/snapshot")["jobs"]}
 
 
 def test_manifests_are_shown_with_what_becomes_of_them() -> None:
@@ -59,9 +59,9 @@ def test_manifests_are_shown_with_what_becomes_of_them() -> None:
         shown = document(f"{url}api/v1/snapshot")
         assert (shown["source"]["kind"], shown["source"]["live"]) == ("file", False)
         assert len(shown["nodes"]) == 16
-        found = {job["name"]: (job["outcome"], job["reason_message"]) for job in shown["jobs"]}
+        found = {job["name"]: (job["state"], job["reason_message"]) for job in shown["jobs"]}
         assert found["gang"] == ("pending", "would be placed on node-13, node-14, node-15 now")
-        assert (found["large-gang"][0], found["three-chips"][0]) == ("pending", "refused")
+        assert (found["large-gang"][0], found["three-chips"][0]) == ("pending", "rejected")
         assert document(f"{url}api/v1/jobs/default/large-gang/why")["fixes"]
 
 

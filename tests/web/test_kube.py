@@ -100,7 +100,7 @@ async def test_the_leader_shows_what_it_decides() -> None:
         _, last = await one.get("api/v1/snapshot")
         assert last["source"]["kind"] == "cluster"
         status, why = await one.get("api/v1/jobs/default/train/why")
-        assert (status, why["outcome"]) == (200, "starting")
+        assert (status, why["state"]) == (200, "starting")
         status, history = await one.get("api/v1/jobs/default/train/history")
         assert (status, history["error"]["code"]) == (404, "no-journal")
 
@@ -151,7 +151,7 @@ async def test_a_standby_replica_says_who_leads() -> None:
                 assert document["error"]["leader"] == "first"
                 # What it knows is enough for a question: the leader is left alone.
                 status, why = await second.get("api/v1/jobs/default/waits/why")
-                assert (status, why["outcome"]) == (200, "pending")
+                assert (status, why["state"]) == (200, "pending")
                 # What it does not know it says.
                 assert why["omitted"] == [MEMORY]
                 # Its journal does not have what the leader decided.
@@ -310,8 +310,8 @@ async def test_beside_a_cluster_nothing_is_decided_or_written() -> None:
         async with beside(client) as page:
             document = await page.snapshot()
             rows = {row["name"]: row for row in document["jobs"]}
-            assert rows["waits"]["outcome"] == "pending"
-            assert rows["runs"]["outcome"] == "placed"
+            assert rows["waits"]["state"] == "pending"
+            assert rows["runs"]["state"] == "scheduled"
             assert document["totals"]["resources"][CHIP]["used"] == 4
             _, why = await page.get("api/v1/jobs/default/waits/why")
             assert why["namespace"] == "default"
@@ -377,7 +377,7 @@ CONDITIONS = {
     "refused": (
         [group_with("waits", condition("JobValidateFailed", "3 chips"))],
         [],
-        ("refused", "JobValidateFailed", "3 chips", "PodGroup"),
+        ("rejected", "JobValidateFailed", "3 chips", "PodGroup"),
     ),
     "pod": (
         [],
@@ -407,7 +407,7 @@ CONDITIONS = {
     "it runs": (
         [group_with("waits", TOLD)],
         [pod_with("a-0", group="waits", on="n1", held="Ascend910-" + ",Ascend910-".join("01234567"))],
-        ("placed", "", "", ""),
+        ("scheduled", "", "", ""),
     ),
 }
 
@@ -423,7 +423,7 @@ async def test_beside_a_cluster_the_reason_is_that_of_the_condition(case: str) -
             api.put(PODS, copy.deepcopy(one))
         async with beside(client) as page:
             (row,) = (await page.snapshot())["jobs"]
-            assert (row["outcome"], row["reason_code"], row["reason_source"]) == (outcome, reason, kind)
+            assert (row["state"], row["reason_code"], row["reason_source"]) == (outcome, reason, kind)
             assert row["reason_message"].startswith(message)
             assert len(row["reason_message"]) <= 300
             assert bool(row["reason_message"]) == bool(message)

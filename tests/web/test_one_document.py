@@ -23,10 +23,10 @@ from tests.web.test_rows import rows_of
 SHOWING = ("cli", "views", "metrics", "web", "apps", "kube")
 
 #: Fields by which a shape is one of a job or of a node that exists, with its state.
-OF_JOBS = (frozenset({"namespace", "name", "queue", "phase"}), frozenset({"name", "outcome", "phase"}))
+OF_JOBS = (frozenset({"namespace", "name", "queue", "phase"}), frozenset({"name", "state", "phase"}))
 OF_NODES = (
     frozenset({"name", "states"}),
-    frozenset({"name", "open"}),
+    frozenset({"name", "schedulable"}),
     frozenset({"name", "ready", "cordoned"}),
     frozenset({"name", "health", "state"}),
 )
@@ -85,11 +85,11 @@ def test_the_search_for_shapes_finds_them() -> None:
     source = """
 class Row(TypedDict):
     name: str
-    outcome: str
+    state: str
     phase: str
 class Whole(Row):
     pods: int
-Second = TypedDict("Second", {"name": str, "outcome": str, "phase": str})
+Second = TypedDict("Second", {"name": str, "state": str, "phase": str})
 class Third(Struct):
     name: str
     states: list[str]
@@ -104,8 +104,9 @@ def test_a_shown_job_has_one_shape() -> None:
 
 
 def test_answers_about_a_job_say_what_would_happen_to_it() -> None:
-    """They name the job and have an outcome of their own, of a run, a drain or an explanation; no state."""
-    about = declaring(all_shapes(), (frozenset({"namespace", "name", "outcome"}),)) - {"JobRow"}
+    """They name the job and have a state or result of their own, of a run, a drain or an explanation."""
+    fields = (frozenset({"namespace", "name", word}) for word in ("outcome", "result"))
+    about = declaring(all_shapes(), (*fields, frozenset({"namespace", "name", "pods", "state", "reason"})))
     assert about == {"DrainedJob", "DrainedJobFields", "JobAnswer", "PlacedJobFields", "WhyDocument"}
 
 
@@ -169,7 +170,7 @@ def test_the_dashboard_shows_the_values_of_the_documents() -> None:
     made = {one.name: dict(one.document()) for one in job_views(objects)}
     rows = {row["name"]: row for row in shown.jobs()}
     assert rows.keys() == made.keys() == {"held", "runs", "waits", "wrong"}
-    assert {row["outcome"] for row in rows.values()} == {"placed", "pending", "refused"}
+    assert {row["state"] for row in rows.values()} == {"scheduled", "pending", "rejected"}
     for name, job_row in rows.items():
         assert {**made[name], **job_row} == {**job_row, **made[name]}
 

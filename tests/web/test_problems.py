@@ -26,7 +26,7 @@ def of(*known: object, written: WrittenReasons | None = None) -> list[DashboardP
 
 
 def in_short(found: list[DashboardProblem]) -> list[tuple[str, str, str, list[str]]]:
-    return [(one["severity"], one["code"], one["where"], one["jobs"]) for one in found]
+    return [(one["severity"], one["code"], one["object"], one["jobs"]) for one in found]
 
 
 def broken(name: str) -> list[object]:
@@ -91,7 +91,7 @@ def test_the_list_and_the_jobs_of_a_problem_are_bounded(monkeypatch: pytest.Monk
     assert (waits["jobs"][0], len(waits["jobs"]), waits["more_jobs"]) == ("default/j6", MAX_JOBS, 2)
     monkeypatch.setattr(problems, "MAX_PROBLEMS", 1)
     document = problems_document(told(*broken("n1"), node("n2", labels=ARM, ready=False)), NOW)
-    assert (len(document["problems"]), document["more"]) == (1, 1)
+    assert (len(document["problems"]), document["remaining_item_count"]) == (1, 1)
 
 
 def test_a_scheduler_that_decides_nothing_repeats_the_conditions_of_the_cluster() -> None:
@@ -104,7 +104,7 @@ def test_a_scheduler_that_decides_nothing_repeats_the_conditions_of_the_cluster(
     for job in view.jobs.values():
         job.reason = None
     found = [one for one in problems_document(view, NOW, written=written)["problems"] if one["jobs"]]
-    assert [(one["code"], one["what"]) for one in found] == [(told_by.reason, told_by.message)]
+    assert [(one["code"], one["message"]) for one in found] == [(told_by.reason, told_by.message)]
 
 
 def test_findings_of_readers_are_problems() -> None:

@@ -45,11 +45,11 @@ async def test_the_days_that_are_asked_for_are_added_up() -> None:
         status, week = await at.get("api/v1/report")
         assert status == 200
         assert check_document(week) == "ringwise.io/report/v1"
-        assert (week["by"], len(week["days"]), week["days"][-1]) == ("queue", 7, DAY)
+        assert (week["group_by"], len(week["days"]), week["days"][-1]) == ("queue", 7, DAY)
         held = {row["queue"]: row["allocated_chip_hours"] for row in week["rows"]}
         assert held == {"research": 8, "default": 1}
         status, day = await at.get("api/v1/report?by=user&days=1")
-        assert (day["by"], len(day["days"])) == ("user", 1)
+        assert (day["group_by"], len(day["days"])) == ("user", 1)
         users = {(row["user"], row["verified"]): row["allocated_by_day"] for row in day["rows"]}
         assert users == {("ana", True): [8], ("ana", False): [1]}
         for wrong in ("by=pod", "by=", "days=0", "days=367", "days=x", "days=-1"):

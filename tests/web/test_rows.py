@@ -195,8 +195,8 @@ def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
     (row,) = change["jobs"]
     assert row["reason_code"] == "cluster-too-small"
     assert "16" in row["reason_message"]
-    assert row["outcome"] == "pending"
-    assert change["totals"]["waiting"] == 1
+    assert row["state"] == "pending"
+    assert change["totals"]["pending"] == 1
 
 
 def test_a_job_that_runs_has_its_user_and_its_end_in_its_row() -> None:
@@ -216,12 +216,12 @@ def test_a_job_that_runs_has_its_user_and_its_end_in_its_row() -> None:
 
 def test_refused_jobs_are_counted_by_themselves_as_in_the_tables() -> None:
     client = followed(node("n1"), gang("waits", 2, 8), gang("refused", 1, 3))
-    assert {row["name"]: row["outcome"] for row in client.rows.jobs()} == {
+    assert {row["name"]: row["state"] for row in client.rows.jobs()} == {
         "waits": "pending",
-        "refused": "refused",
+        "refused": "rejected",
     }
     for counts in (client.rows.totals(), client.rows.queues()[0]):
-        assert (counts["waiting"], counts["refused"], counts["running"]) == (1, 1, 0)
+        assert (counts["pending"], counts["rejected"], counts["running"]) == (1, 1, 0)
 
 
 def test_a_long_message_is_shortened() -> None:
@@ -246,7 +246,7 @@ def test_health_letters() -> None:
         isolated(Isolation("n1", ("Ascend910-3",))),
     )
     assert client.mirror.nodes["n1"]["health"] == "fnsi"
-    assert client.mirror.nodes["n1"]["states"][0]["why"]
+    assert client.mirror.nodes["n1"]["states"][0]["message"]
 
 
 def test_chips_that_no_list_names_are_unknown() -> None:
@@ -254,7 +254,7 @@ def test_chips_that_no_list_names_are_unknown() -> None:
     scheduler.handle(seen(node("n1", 2, devices=None)), NOW)
     client = Follower(scheduler)
     row = client.mirror.nodes["n1"]
-    assert (row["health"], row["state"]) == ("uu", "report pending")
+    assert (row["health"], row["state"]) == ("uu", "awaiting report")
     # A new pod may have them: the header counts as free what the rows do.
     assert (row["chip_states"], client.mirror.totals["resources"][CHIP]["free"]) == ("..", 2)
 
@@ -274,21 +274,21 @@ def test_chips_that_no_list_names_are_unknown() -> None:
 def test_states_of_nodes(events: list[object], state: str) -> None:
     row = followed(*events).mirror.nodes["n1"]
     assert row["state"] == state
-    assert bool(row["states"][0]["why"]) == (state != "ready")
+    assert bool(row["states"][0]["message"]) == (state != "ready")
 
 
 def test_a_drain_begins_although_no_object_changes() -> None:
     start = NOW + 5
     client = followed(node("n1"), isolated(Isolation("n1", start=start)))
     row = client.mirror.nodes["n1"]
-    assert (row["open"], row["state"], row["chip_states"]) == (True, "draining", ".." * 4)
+    assert (row["schedulable"], row["state"], row["chip_states"]) == (True, "draining", ".." * 4)
     assert [one["start"] for one in row["states"]] == [start]
     assert client.follow(start - 1) is None
     assert client.follow(start) is not None
     row = client.mirror.nodes["n1"]
-    assert (row["open"], row["chip_states"]) == (False, "cc" * 4)
+    assert (row["schedulable"], row["chip_states"]) == (False, "cc" * 4)
     chips = client.mirror.totals["resources"][CHIP]
-    assert (chips["free"], chips["closed"]) == (0, 8)
+    assert (chips["free"], chips["unschedulable"]) == (0, 8)
 
 
 @pytest.mark.parametrize(("number", "shown"), [(None, None), (-1, None), (0, 0), (7, 7)])
@@ -353,7 +353,7 @@ def test_what_happens_while_the_rows_are_filled_is_not_lost() -> None:
 def test_shares_of_queues(queues: list[Queue], shares: dict[str, int]) -> None:
     """48 chips; the queue `default` has the weight 1."""
     client = followed(*(node(f"n{number}") for number in range(6)), *queues)
-    found = {row["name"]: row["share"] for row in client.rows.queues()}
+    found = {row["name"]: row["fair_share"] for row in client.rows.queues()}
     assert {name: found[name] for name in shares} == {name: {CHIP: share} for name, share in shares.items()}
 
 
@@ -381,11 +381,11 @@ def test_chips_of_different_resources_are_never_added() -> None:
         pod("infer", 16, resource=INFER),
     )
     rows = {row["name"]: row for row in client.rows.queues()}
-    assert rows["a"]["share"] == {CHIP: 18, INFER: 48}
+    assert rows["a"]["fair_share"] == {CHIP: 18, INFER: 48}
     assert rows["a"]["capability"] == {INFER: 50}
     assert rows["a"]["used"] == {CHIP: 4, INFER: 0}
     # One that says what it deserves deserves nothing else.
-    assert rows["b"]["share"] == {CHIP: 20, INFER: 0}
+    assert rows["b"]["fair_share"] == {CHIP: 20, INFER: 0}
     assert rows["b"]["capability"] == {}
     assert rows["default"]["used"] == {CHIP: 0, INFER: 16}
     totals = client.rows.totals()["resources"]
@@ -414,7 +414,7 @@ def test_totals_of_samples_are_those_of_the_rows() -> None:
     )
     assert cluster_totals(client.scheduler.view, client.scheduler.view.now) == client.rows.totals()
     # A decision that no Binding confirms is not a placement.
-    assert (client.rows.totals()["waiting"], client.rows.totals()["running"]) == (2, 0)
+    assert (client.rows.totals()["pending"], client.rows.totals()["running"]) == (2, 0)
 
 
 def test_nothing_is_recorded_while_nobody_looks() -> None:

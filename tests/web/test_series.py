@@ -16,7 +16,7 @@ def chips(used: int, free: int, fragmentation: float = 0.0) -> DashboardChips:
         "used": used,
         "faulty": 0,
         "reserved": 0,
-        "closed": 0,
+        "unschedulable": 0,
         "isolated": 0,
         "until_drain": 0,
         "fragmentation": fragmentation,
@@ -24,7 +24,7 @@ def chips(used: int, free: int, fragmentation: float = 0.0) -> DashboardChips:
 
 
 def totals(used: int, free: int) -> DashboardTotals:
-    return {"resources": {TRAIN: chips(used, free)}, "waiting": 1, "refused": 2, "running": 0}
+    return {"resources": {TRAIN: chips(used, free)}, "pending": 1, "rejected": 2, "running": 0}
 
 
 def test_decisions_are_counted_per_second_and_start_again_with_another_scheduler() -> None:
@@ -61,8 +61,8 @@ def test_chips_of_different_resources_are_not_added() -> None:
     series.add(SECOND, totals(4, 4), 0, series)
     both: DashboardTotals = {
         "resources": {TRAIN: chips(4, 4, 0.5), INFER: chips(0, 64)},
-        "waiting": 0,
-        "refused": 3,
+        "pending": 0,
+        "rejected": 3,
         "running": 0,
     }
     series.add(2 * SECOND, both, 0, series)
@@ -71,4 +71,4 @@ def test_chips_of_different_resources_are_not_added() -> None:
         INFER: {"used": [0, 0], "free": [0, 64], "fragmentation": [0.0, 0.0]},
         TRAIN: {"used": [4, 4], "free": [4, 4], "fragmentation": [0.0, 0.5]},
     }
-    assert document["waiting"] == [1, 0]
+    assert document["pending"] == [1, 0]

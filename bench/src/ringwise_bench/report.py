@@ -96,14 +96,14 @@ def bench_document(
         "bench": name,
         "version": __version__,
         "machine": machine,
-        "seconds": round(seconds, 1),
+        "duration_seconds": round(seconds, 1),
         "results": [
             {
                 "name": result.name,
                 "value": round(result.value, 3),
                 "unit": result.unit,
                 "goal": result.goal,
-                "holds": result.holds,
+                "goal_met": result.holds,
             }
             for result in results
         ],

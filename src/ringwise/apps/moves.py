@@ -30,8 +30,8 @@ def result_of(ended: EndedPlan) -> AppliedPlanFields:
         "id": ended.id,
         "job": ended.name,
         "moved": list(ended.moved_names),
-        "outcome": ended.outcome,
-        "why": ended.why,
+        "state": ended.outcome,
+        "message": ended.why,
     }
 
 

@@ -128,7 +128,7 @@ def job_change_document(
         "action": action,
         "queue": change.spec.get("queue"),
         "priority_class": change.spec.get("priorityClassName"),
-        "text": change.text,
+        "message": change.text,
     }
 
 

@@ -38,6 +38,6 @@ MEANINGS = {
 
 def code_of_outcomes(outcomes: list[str]) -> ExitCode:
     """The exit code for jobs with these outcomes."""
-    if "refused" in outcomes:
+    if "rejected" in outcomes:
         return ExitCode.REFUSED
     return ExitCode.PENDING if "pending" in outcomes else ExitCode.OK

@@ -45,7 +45,9 @@ class DeviceMetrics(MetricSet, Observer):
         self._failures = counter("ringwise_device_allocate_failures", "Allocate calls that failed")
         self._corrections = counter("ringwise_device_corrections", "Pods whose annotations were corrected")
         self._reports = counter("ringwise_device_reports", "Writes of the node's ConfigMap")
-        self._api = counter("ringwise_device_api_errors", "Requests to the API server that failed", "what")
+        self._api = counter(
+            "ringwise_device_api_errors", "Requests to the API server that failed", "operation"
+        )
         self._mounts = gauge("ringwise_device_mounts", "Containers with chips that the plugin knows")
         self._unanswered = gauge(
             "ringwise_device_unresponsive_chips", "Chips that the driver lists and does not answer for"

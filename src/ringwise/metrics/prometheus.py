@@ -33,12 +33,12 @@ class Metrics(MetricSet):
             "ringwise_bind_duration_seconds", "From the decision to the response of the API server", _SHORT
         )
         self._bindings = counter("ringwise_bindings", "Pods bound")
-        self._bind_errors = counter("ringwise_bind_errors", "Failed bindings, by kind of error", "kind")
-        self._bind_retries = counter("ringwise_bind_retries", "Retries of bindings, by kind of error", "kind")
-        self._queue = gauge("ringwise_request_queue_depth", "Requests that wait to be sent", "queue")
+        self._bind_errors = counter("ringwise_bind_errors", "Failed bindings, by reason", "reason")
+        self._bind_retries = counter("ringwise_bind_retries", "Retries of bindings, by reason", "reason")
+        self._queue = gauge("ringwise_request_queue_depth", "Requests that wait to be sent", "name")
         self._leader = gauge("ringwise_leader", "1 while this replica leads")
         self._relists = counter(
-            "ringwise_relists", "Lists repeated after an interrupted watch", "kind", "why"
+            "ringwise_relists", "Lists repeated after an interrupted watch", "kind", "reason"
         )
         self._malformed = gauge("ringwise_invalid_objects", "API objects that cannot be read")
         self._internal_errors = counter(
@@ -68,11 +68,11 @@ class Metrics(MetricSet):
         self._moves = counter(
             "ringwise_move_plans",
             "Plans of moves that the scheduler accepted (planned), and how they ended: done or failed",
-            "outcome",
+            "result",
         )
         self._saved = counter(
-            "ringwise_moves_saved_chip_hours",
-            "Chips of jobs that waited times the hours that they started sooner because others moved",
+            "ringwise_moves_saved_chip_seconds",
+            "Chips of pending jobs times the seconds that they started sooner because others moved",
         )
         self._unusable = gauge(
             "ringwise_chips_unusable_for_head",
@@ -81,7 +81,7 @@ class Metrics(MetricSet):
         )
         self._chips = gauge(
             "ringwise_chips",
-            "Chips by resource and state: used, faulty, isolated, reserved, closed or free; "
+            "Chips by resource and state: used, faulty, isolated, reserved, unschedulable or free; "
             "a chip in use that is faulty or isolated counts as both",
             "resource",
             "state",
@@ -103,22 +103,22 @@ class Metrics(MetricSet):
         )
         self._lost = counter(
             "ringwise_lost_chip_seconds",
-            "Chips times seconds of work that was lost, by cause: fault, preempt, move, drain, ...",
+            "Chips times seconds of work that was lost, by reason: fault, preempt, move, drain, ...",
             "queue",
-            "cause",
+            "reason",
         )
         self._evicted = counter(
             "ringwise_evicted_pods",
-            "Pods with chips that the scheduler ended, by cause: fault, preempt, reclaim, move, drain, ...",
+            "Pods with chips that the scheduler ended, by reason: fault, preempt, reclaim, move, drain, ...",
             "queue",
-            "cause",
+            "reason",
         )
         self._waited = counter(
             "ringwise_job_pending_seconds", "Seconds that jobs waited before they started", "queue"
         )
         self._starts = counter("ringwise_job_starts", "Jobs that got nodes", "queue")
         self._failures = counter("ringwise_job_failures", "Runs of jobs that failed by themselves", "queue")
-        self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "outcome")
+        self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "result")
         self._journal_dropped = counter(
             "ringwise_journal_dropped_turns", "Turns that are missing in the journal (--journal)"
         )
@@ -198,7 +198,7 @@ class Metrics(MetricSet):
     def moves(self, counts: Mapping[str, int], saved: int) -> None:
         for outcome, number in counts.items():
             self._moves.inc(outcome, by=number)
-        self._saved.inc(by=saved / (3600 * SECOND))
+        self._saved.inc(by=saved / SECOND)
 
     def unusable_chips(self, resource: str, chips: int) -> None:
         self._unusable.set(chips, resource)

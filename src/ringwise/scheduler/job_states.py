@@ -24,10 +24,10 @@ class JobState(StrEnum):
     STARTING = "starting"
     PENDING = "pending"
     #: It can never run as it is.
-    REFUSED = "refused"
+    REJECTED = "rejected"
     #: It released its chips and can be resumed.
     SUSPENDED = "suspended"
-    ENDED = "ended"
+    FINISHED = "finished"
 
 
 def job_state(
@@ -40,7 +40,7 @@ def job_state(
     if suspended:
         return JobState.SUSPENDED
     if refused:
-        return JobState.REFUSED
+        return JobState.REJECTED
     needed = max(1, needed)
     running = succeeded = live = bound = 0
     for pod in pods:
@@ -57,7 +57,7 @@ def job_state(
     if succeeded + bound >= needed:
         return JobState.STARTING
     over = phase in OVER or (bool(pods) and not live)
-    return JobState.ENDED if over else JobState.PENDING
+    return JobState.FINISHED if over else JobState.PENDING
 
 
 def is_refused(reason: Reason | None) -> bool:

@@ -53,14 +53,14 @@ class NodeState(enum.StrEnum):
 
     NOT_READY = "not ready"
     UNHEALTHY = "unhealthy"
-    UNREADABLE = "unreadable"
+    INVALID = "invalid"
     UNSTABLE = "unstable"
     DRAINING = "draining"
     ISOLATED = "isolated"
     CORDONED = "cordoned"
     RESERVED = "reserved"
     SUB_HEALTHY = "sub-healthy"
-    REPORT_PENDING = "report pending"
+    AWAITING_REPORT = "awaiting report"
     READY = "ready"
 
 
@@ -73,7 +73,7 @@ _CLOSED = {
     UNSTABLE_NODE.code: NodeState.UNSTABLE,
     IDLE_ABOVE_CAPACITY.code: NodeState.UNSTABLE,
     SHARES_WITHOUT_SOFT_LABEL.code: NodeState.UNSTABLE,
-    UNREADABLE_POD.code: NodeState.UNREADABLE,
+    UNREADABLE_POD.code: NodeState.INVALID,
 }
 
 
@@ -99,7 +99,7 @@ class ChipStates:
     """The chips of one resource of a node as masks; together they are `listed`.
 
     A chip in use may be faulty or isolated, too. Apart from that no chip is in two of them, so the unusable
-    chips are the sum of faulty, isolated and closed ones.
+    chips are the sum of faulty, isolated and unschedulable ones.
     """
 
     listed: int
@@ -107,7 +107,7 @@ class ChipStates:
     faulty: int
     isolated: int
     reserved: int
-    closed: int
+    unschedulable: int
     free: int
 
     def by_state(self) -> Iterator[tuple[str, int]]:
@@ -125,7 +125,7 @@ class ChipStates:
 
 
 #: A chip is shown in the first that applies.
-CHIP_STATES = ("used", "faulty", "isolated", "reserved", "closed", "free")
+CHIP_STATES = ("used", "faulty", "isolated", "reserved", "unschedulable", "free")
 
 
 def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfNode, ...]:
@@ -206,7 +206,7 @@ class BeforeDrain:
     start: int
     chips: int
     #: `drained` or `reserved`: what happens to the node then.
-    what: str
+    event: str
 
 
 def states_for(cluster: ClusterReader, number: int, now: int, holder: str = "") -> tuple[StateOfNode, ...]:
@@ -397,7 +397,7 @@ def _of_chips(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
             pending.append(resource)
     if pending:
         why = f"no device plugin of {name} has reported its chips of {', '.join(sorted(pending))} yet"
-        yield StateOfNode(NodeState.REPORT_PENDING, why, closes=False)
+        yield StateOfNode(NodeState.AWAITING_REPORT, why, closes=False)
 
 
 # -- chips ---------------------------------------------------------------------------------------

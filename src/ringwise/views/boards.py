@@ -93,7 +93,7 @@ def table_grid(table: ScoreTable) -> tuple[list[int], list[tuple[int, list[int]]
     """Columns (free chips) and rows (request, misfits), unfit places filled in."""
     columns = list(range(1, max(free for row in table.rows.values() for free in row) + 1))
     return columns, [
-        (request, [row.get(free, table.unfit) for free in columns])
+        (request, [row.get(free, table.no_fit_value) for free in columns])
         for request, row in sorted(table.rows.items())
     ]
 

@@ -12,7 +12,13 @@ def node_change(
     node: str, action: str, leaving: Sequence[str] = (), at: str | None = None
 ) -> NodeChangeDocument:
     kept = list(leaving)
-    return {"schema": "ringwise.io/node-change/v1", "node": node, "action": action, "leaving": kept, "at": at}
+    return {
+        "schema": "ringwise.io/node-change/v1",
+        "node": node,
+        "action": action,
+        "evicted_pods": kept,
+        "start": at,
+    }
 
 
 def reservation_change(

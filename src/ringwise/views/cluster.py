@@ -169,7 +169,7 @@ class JobView:
         )
         told = self.written if self.reason is None else None
         if state is JobState.PENDING and told is not None and told.reason == Stage.VALIDATE.value:
-            return JobState.REFUSED
+            return JobState.REJECTED
         return state
 
     @property
@@ -189,14 +189,14 @@ class JobView:
                 return "Running"
             case JobState.STARTING:
                 return STARTING
-            case JobState.PENDING | JobState.REFUSED if self.phase == "Running":
+            case JobState.PENDING | JobState.REJECTED if self.phase == "Running":
                 return "Pending"
         return self.phase
 
     @property
     def started(self) -> bool:
         """Whether as many pods run as it needs, or it has ended."""
-        return self.state in (JobState.RUNNING, JobState.ENDED, JobState.SUSPENDED)
+        return self.state in (JobState.RUNNING, JobState.FINISHED, JobState.SUSPENDED)
 
     @property
     def outcome(self) -> str:
@@ -212,7 +212,7 @@ class JobView:
         outcome, code, text, reason_source = _outcome(state), "", "", ""
         if self.reason is not None:
             code, text = self.reason.code, (text_of or reason_message)(self.reason)
-        elif self.written is not None and outcome in ("pending", "refused"):
+        elif self.written is not None and outcome in ("pending", "rejected"):
             told = self.written
             code, text, reason_source = told.reason, shortened(told.message), told.kind
         elif self.would_be_nodes and outcome == "pending":
@@ -224,7 +224,7 @@ class JobView:
             "queue": self.queue,
             "priority": self.priority,
             "phase": self._phase(state),
-            "outcome": outcome,
+            "state": outcome,
             "pods": self.wanted,
             "running": sum(1 for pod in self.pods if pod.phase == "Running"),
             "chips": self.chips,
@@ -236,7 +236,7 @@ class JobView:
             "moves": list(self.moves),
             "expected_start": None if self.start is None else expected_start_fields(self.start, self.now),
             "user": self.user,
-            "expected_end": self.end if outcome == "placed" else None,
+            "expected_end": self.end if outcome == "scheduled" else None,
         }
 
     def document(self) -> JobFields:
@@ -245,12 +245,12 @@ class JobView:
         document: JobFields = {
             **self.row(None if reason is None else lambda _: shortened(reason["message"])),
             "min_available": self.needed,
-            "placed": self.placed,
+            "scheduled": self.placed,
             "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
             "reason": reason,
             "board_reason": self.board,
-            "never": self.never,
-            "hurt": [job_fault_fields(one) for one in self.hurt],
+            "requires_change": self.never,
+            "faults": [job_fault_fields(one) for one in self.hurt],
             "notes": [] if self.job is None else list(self.job.refused_classes.values()),
             "would_be_scheduled_on": list(self.would_be_nodes),
         }
@@ -262,7 +262,7 @@ class JobView:
 
 
 def _outcome(state: JobState) -> str:
-    return "placed" if state in (JobState.RUNNING, JobState.STARTING) else state.value
+    return "scheduled" if state in (JobState.RUNNING, JobState.STARTING) else state.value
 
 
 def expected_start_fields(expected: ExpectedStart, now: int | None) -> ExpectedStartFields:
@@ -272,9 +272,9 @@ def expected_start_fields(expected: ExpectedStart, now: int | None) -> ExpectedS
         "earliest": expected.earliest,
         "latest": expected.latest,
         "after": [] if now is None else list(expected.after),
-        "why": expected.why,
-        "guess": expected.guess,
-        "text": expected.text(now),
+        "reason": expected.why,
+        "estimated": expected.guess,
+        "message": expected.text(now),
     }
 
 
@@ -381,7 +381,7 @@ def _present_reasons(
 
 
 def _name_board(objects: ClusterObjects, view: JobView) -> None:
-    refused = view.outcome == "refused" and view.job is not None
+    refused = view.outcome == "rejected" and view.job is not None
     view.board = why_this_board(objects.view, view.job) if refused and view.job is not None else None
 
 
@@ -604,7 +604,7 @@ class SwitchNames:
 
 
 #: A letter for the state in which a chip counts.
-LETTERS = {"used": "u", "faulty": "f", "isolated": "i", "reserved": "r", "closed": "c", "free": "."}
+LETTERS = {"used": "u", "faulty": "f", "isolated": "i", "reserved": "r", "unschedulable": "c", "free": "."}
 #: A letter for the health of a chip that is not as it should be.
 HEALTH_LETTERS = {"faulty": "f", "isolated": "i", "network fault": "n", "sub-healthy": "s"}
 
@@ -693,9 +693,9 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
 
 def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
     return {
-        "open": is_open(states),
+        "schedulable": is_open(states),
         "state": states[0].state.value,
-        "states": [{"state": one.state.value, "why": one.why, "start": one.start} for one in states],
+        "states": [{"state": one.state.value, "message": one.why, "start": one.start} for one in states],
     }
 
 
@@ -718,11 +718,11 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "limit": plain(objects.view.limits.of_queue(queue.name)),
                 "guarantee": {**queue.guarantee},
                 "used": plain(objects.view.used_by_queue(queue.name)),
-                "share": {**shares.of(queue.name)},
-                "kept": plain(objects.view.kept_in_queue(queue.name)),
+                "fair_share": {**shares.of(queue.name)},
+                "reserved_quota": plain(objects.view.kept_in_queue(queue.name)),
                 "reserved_quota_jobs": objects.view.jobs_kept_in_queue(queue.name),
                 "jobs": len(own),
-                "waiting": sum(1 for view in own if view.outcome == "pending"),
+                "pending": sum(1 for view in own if view.outcome == "pending"),
             }
         )
     return found
@@ -759,7 +759,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
             "phase": pod_phase(pod),
             "node": pod.node,
             "resource": resource,
-            "asks": asks,
+            "requested_chips": asks,
             "chips": list(pod.named_chips or chips_of(part_chips)),
             "rank": pod.rank if job is None else ranks_of(job).get(pod.uid, pod.rank),
             "created": pod.created,
@@ -787,7 +787,7 @@ def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dic
             "faulty": counts["faulty"],
             "isolated": counts["isolated"],
             "reserved": counts["reserved"],
-            "closed": counts["closed"],
+            "unschedulable": counts["unschedulable"],
             "free": counts["free"],
             "until_drain": drained.get(resource, 0),
         }
@@ -803,9 +803,9 @@ def top_document(objects: ClusterObjects, status: StatusFields, views: Sequence[
         "status": status,
         "nodes": node_documents(objects),
         "queues": queue_documents(objects, views),
-        "waiting": [view.document() for view in not_placed(views)],
+        "pending_jobs": [view.document() for view in not_placed(views)],
     }
 
 
 def not_placed(views: Iterable[JobView]) -> list[JobView]:
-    return [view for view in views if view.outcome in ("pending", "refused")]
+    return [view for view in views if view.outcome in ("pending", "rejected")]

@@ -114,7 +114,7 @@ class DashboardRows:
     def find_job(self, namespace: str, name: str) -> str | None:
         """The key of the job that is shown with this name; of several the one that is not over."""
         found = [
-            (row["outcome"] == "ended", key)
+            (row["state"] == "finished", key)
             for key, row in self._jobs.items()
             if row["name"] == name and row["namespace"] == namespace
         ]
@@ -329,7 +329,7 @@ class DashboardRows:
         self._count(row, 1)
 
     def _count(self, row: DashboardJob, sign: int) -> None:
-        outcome, queue = row["outcome"], row["queue"]
+        outcome, queue = row["state"], row["queue"]
         self._outcomes[outcome] += sign
         of_queue = self._outcomes_of.setdefault(queue, Counter())
         of_queue[outcome] += sign
@@ -369,15 +369,15 @@ class DashboardRows:
                     "parent": queue.parent,
                     "state": queue.state,
                     "weight": queue.weight,
-                    "share": {**shares.of(queue.name)},
+                    "fair_share": {**shares.of(queue.name)},
                     "capability": {
                         name: queue.capability[name] for name in chips if name in queue.capability
                     },
                     "limit": {name: as_number(limit[name]) for name in chips if name in limit},
                     "used": {name: as_number(used.get(name, 0)) for name in chips},
-                    "waiting": outcomes["pending"],
-                    "refused": outcomes["refused"],
-                    "running": outcomes["placed"],
+                    "pending": outcomes["pending"],
+                    "rejected": outcomes["rejected"],
+                    "running": outcomes["scheduled"],
                 }
             )
         return rows

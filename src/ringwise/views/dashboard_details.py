@@ -49,7 +49,7 @@ def job_document(
     return {
         "schema": "ringwise.io/dashboard-job/v1",
         "job": row,
-        "minAvailable": _min_available(view, job, f"{namespace}/{name}"),
+        "min_available": _min_available(view, job, f"{namespace}/{name}"),
         "class": "" if policy is None else policy.switch_class or "",
         "board": "" if policy is None else policy.board.name,
         "labels": {} if job is None else _texts(job.labels),
@@ -91,7 +91,7 @@ def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPla
                 "state": "running",
                 "job": name_of(live.plan.job),
                 "moved": list(map(name_of, moved)),
-                "places": [
+                "pods": [
                     {
                         "pod": pod.target.pod,
                         "from": pod.old.node,
@@ -100,8 +100,8 @@ def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPla
                     }
                     for pod in pods[:MAX_PLACES]
                 ],
-                "gone": sum(pod.gone for pod in pods),
-                "why": "",
+                "deleted_pods": sum(pod.gone for pod in pods),
+                "message": "",
                 "time": live.since,
             }
     for ended in reversed([*view.moves.ended.values()]):
@@ -110,9 +110,9 @@ def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPla
                 "state": ended.outcome,
                 "job": ended.name,
                 "moved": list(ended.moved_names),
-                "places": [],
-                "gone": 0,
-                "why": ended.why,
+                "pods": [],
+                "deleted_pods": 0,
+                "message": ended.why,
                 "time": ended.at,
             }
 

@@ -38,7 +38,7 @@ class NodeCounts:
     faulty: int = 0
     isolated: int = 0
     reserved: int = 0
-    closed: int = 0
+    unschedulable: int = 0
     free: int = 0
     #: Of the free ones: on nodes that are drained later, for jobs that end before.
     until_drain: int = 0
@@ -51,7 +51,7 @@ class NodeCounts:
         self.faulty += times * other.faulty
         self.isolated += times * other.isolated
         self.reserved += times * other.reserved
-        self.closed += times * other.closed
+        self.unschedulable += times * other.unschedulable
         self.free += times * other.free
         self.until_drain += times * other.until_drain
         self.beside_used += times * other.beside_used
@@ -120,7 +120,7 @@ def _counts(masks: ChipStates, *, drained: bool) -> NodeCounts:
         masks.faulty.bit_count(),
         masks.isolated.bit_count(),
         masks.reserved.bit_count(),
-        masks.closed.bit_count(),
+        masks.unschedulable.bit_count(),
         free,
         free if drained else 0,
         free if masks.used else 0,
@@ -148,9 +148,9 @@ def totals(counts: CountsByResource, outcomes: Mapping[str, int]) -> DashboardTo
     resources = {resource: _chips(counts[resource]) for resource in sorted(counts)}
     return {
         "resources": resources,
-        "waiting": outcomes.get("pending", 0),
-        "refused": outcomes.get("refused", 0),
-        "running": outcomes.get("placed", 0),
+        "pending": outcomes.get("pending", 0),
+        "rejected": outcomes.get("rejected", 0),
+        "running": outcomes.get("scheduled", 0),
     }
 
 
@@ -161,7 +161,7 @@ def _chips(counts: NodeCounts) -> DashboardChips:
         "faulty": counts.faulty,
         "isolated": counts.isolated,
         "reserved": counts.reserved,
-        "closed": counts.closed,
+        "unschedulable": counts.unschedulable,
         "free": counts.free,
         "until_drain": counts.until_drain,
         "fragmentation": round(counts.beside_used / counts.free, 4) if counts.free else 0.0,

@@ -57,7 +57,9 @@ def _plan(view: SchedulerView, plan: MovePlan) -> MovePlanFields:
         "moved_chips": plan.moved_chips,
         "cost_chip_seconds": plan.cost / SECOND,
         "moves": [_move(view, move) for move in plan.moves],
-        "room": [{"name": _pod_name(pod), "node": pod.node, "chips": list(pod.chips)} for pod in plan.room],
+        "reservation": [
+            {"name": _pod_name(pod), "node": pod.node, "chips": list(pod.chips)} for pod in plan.room
+        ],
     }
 
 

@@ -29,11 +29,11 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
         "class": job.policy.switch_class if job.policy is not None else None,
         "board": job.policy.board.name if job.policy is not None else None,
         "board_reason": explanation.board,
-        "outcome": explanation.outcome.value,
-        "sentence": explanation.sentence,
+        "state": explanation.outcome.value,
+        "message": explanation.sentence,
         "faults": list(explanation.faults),
         "reason": None if explanation.reason is None else explanation.reason.as_json(),
-        "refusals": None if refusals is None else refusals.counts,
+        "rejected_nodes": None if refusals is None else refusals.counts,
         "rejection_examples": None
         if refusals is None
         else {code: refusals.examples[code] for code in refusals.counts},
@@ -43,7 +43,7 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
             {
                 "node": miss.node,
                 "missing_chips": miss.missing,
-                "text": miss.text,
+                "message": miss.text,
                 "code": miss.reason.code,
             }
             for miss in explanation.misses
@@ -51,13 +51,13 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
         "queue": {
             "name": job.queue,
             "position": explanation.position,
-            "waiting": explanation.waiting,
-            "ahead": list(explanation.ahead),
+            "pending": explanation.waiting,
+            "jobs_ahead": list(explanation.ahead),
         },
         "reserved_chips": explanation.kept,
         "expected_start": None if start is None else expected_start_fields(start, now),
         "fixes": [
-            {"kind": fix.kind, "text": fix.text, "conflicting_jobs": fix.contested}
+            {"kind": fix.kind, "message": fix.text, "conflicting_jobs": fix.contested}
             for fix in explanation.fixes
         ],
         "pods": [_location(location) for location in explanation.locations],
@@ -117,16 +117,16 @@ def document_without_gang(view: JobView, now: int) -> WhyDocument:
         "class": None,
         "board": None,
         "board_reason": None,
-        "outcome": view.state.value,
-        "sentence": ended_sentence(view) if view.reason is None else view.reason.message,
+        "state": view.state.value,
+        "message": ended_sentence(view) if view.reason is None else view.reason.message,
         "faults": [],
         "reason": None if view.reason is None else view.reason.as_json(),
-        "refusals": None,
+        "rejected_nodes": None,
         "rejection_examples": None,
         "checked_pod": None,
         "fitting_nodes": None,
         "closest_nodes": [],
-        "queue": {"name": view.queue, "position": None, "waiting": 0, "ahead": []},
+        "queue": {"name": view.queue, "position": None, "pending": 0, "jobs_ahead": []},
         "reserved_chips": 0,
         "expected_start": None,
         "fixes": [],

@@ -21,7 +21,7 @@ def job_fault_fields(hurt: JobFault) -> JobFaultFields:
         "level": fault.level,
         "code": fault.code or None,
         "since": hurt.since,
-        "text": fault.text,
+        "message": fault.text,
     }
 
 
@@ -31,5 +31,5 @@ def faults_document(view: SchedulerView, now: int) -> FaultsDocument:
     return {
         "schema": "ringwise.io/faults/v1",
         "now": now,
-        "faults": [{**job_fault_fields(hurt), "jobs": jobs} for hurt, jobs in found],
+        "faults": [{**job_fault_fields(hurt), "affected_jobs": jobs} for hurt, jobs in found],
     }

@@ -93,7 +93,7 @@ def entry_document(entry: HistoryEntry) -> HistoryEntryFields:
         "nanoseconds": entry.at,
         "kind": entry.kind,
         "code": entry.code or None,
-        "text": entry.text,
+        "message": entry.text,
         "duration_seconds": None if entry.took is None else seconds(entry.took),
         "pods": [step_fields(step) for step in entry.pods],
     }
@@ -108,7 +108,7 @@ def timeline_fields(start: int, entries: Iterable[tuple[str, HistoryEntry]]) -> 
             "after_seconds": seconds(entry.at - start),
             "job": job or None,
             "kind": entry.kind,
-            "text": entry.text,
+            "message": entry.text,
             "duration_seconds": None if entry.took is None else seconds(entry.took),
             "pods": [step_fields(step) for step in entry.pods],
         }

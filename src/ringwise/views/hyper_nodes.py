@@ -70,6 +70,6 @@ def _fields(forest: Forest, one: HyperNode) -> HyperNodeFields:
         "tier_name": one.tier_name or None,
         "parent": None if domain is None else domain.parent or None,
         "nodes": 0 if domain is None else domain.nodes.bit_count(),
-        "state": "ignored" if domain is None else "partial" if partial else "valid",
-        "problems": [{"kind": problem.kind.value, "text": problem.text} for problem in problems],
+        "state": "invalid" if domain is None else "partial" if partial else "valid",
+        "problems": [{"kind": problem.kind.value, "message": problem.text} for problem in problems],
     }

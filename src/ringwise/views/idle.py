@@ -62,7 +62,7 @@ def _row(view: SchedulerView, job: Job) -> IdleFields | None:
         "chips": held,
         "idle_chips": sum(mean < IDLE_BELOW for mean in means),
         "unknown_chips": held - len(means),
-        "percent": round(sum(means) / len(means), 1) if means else None,
+        "utilization_percent": round(sum(means) / len(means), 1) if means else None,
     }
 
 

@@ -92,9 +92,9 @@ def _chip_states() -> Sequence[str]:
 
 
 def _job_states(row: Row) -> tuple[str, ...]:
-    outcome = row["outcome"]
+    outcome = row["state"]
     # Where tables show `refused`, the phase of the object tells nothing.
-    return (outcome,) if outcome == "refused" else (outcome, row["phase"])
+    return (outcome,) if outcome == "rejected" else (outcome, row["phase"])
 
 
 def _total(state: str) -> Callable[[Row], int]:
@@ -117,7 +117,7 @@ def _state(row: Row) -> tuple[str]:
     return (row["state"],)
 
 
-_OUTCOMES = ("placed", "pending", "refused", "suspended", "ended")
+_OUTCOMES = ("scheduled", "pending", "rejected", "suspended", "finished")
 _PHASES = (
     *("Running", "Starting", "Inqueue", "Restarting", "Completing", "Completed", "Succeeded", "Failed"),
     *("Aborting", "Aborted", "Terminating", "Terminated", "Unknown"),
@@ -155,7 +155,7 @@ KINDS = (
         "cluster",
         lambda: ("Open", "Closed", "Closing", "Unknown"),
         _state,
-        _fields("name", "state", "weight", "jobs", "waiting"),
+        _fields("name", "state", "weight", "jobs", "pending"),
         # They are not read.
         has_labels=False,
         is_deletable=True,
@@ -166,7 +166,11 @@ KINDS = (
         "cluster",
         lambda: ("Pending", "Running", "Succeeded", "Failed", "Terminating", "Unknown"),
         lambda row: (row["phase"],),
-        {**_fields("name", "namespace", "phase", "node", "rank"), "chips": _field("asks"), "age": _age},
+        {
+            **_fields("name", "namespace", "phase", "node", "rank"),
+            "chips": _field("requested_chips"),
+            "age": _age,
+        },
         key_fields=("namespace", "name"),
         has_queue=True,
         has_reasons=True,
@@ -185,7 +189,7 @@ KINDS = (
     ShownKind(
         "Reservation",
         "reservations",
-        lambda: ("ahead", "current"),
+        lambda: ("pending", "active"),
         _state,
         _fields("name", "start", "end", "queue", "namespace"),
         has_labels=False,
@@ -195,7 +199,7 @@ KINDS = (
     ShownKind(
         "Isolation",
         "topology",
-        lambda: ("ahead", "current"),
+        lambda: ("pending", "active"),
         _state,
         _fields("name", "target", "start", "by"),
         has_labels=False,
@@ -216,7 +220,7 @@ KINDS = (
     ShownKind(
         "HyperNode",
         "hyper_nodes",
-        lambda: ("valid", "partial", "ignored"),
+        lambda: ("valid", "partial", "invalid"),
         _state,
         {**_fields("name", "tier", "parent", "nodes"), "tier-name": _field("tier_name")},
         short_names=("hn",),

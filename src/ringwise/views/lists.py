@@ -138,7 +138,7 @@ class Choice:
         if self._states:
             found = [row for row in found if self._states.intersection(map(_word, self.kind.states_of(row)))]
         if self.listing.affected:
-            found = [row for row in found if row["hurt"]]
+            found = [row for row in found if row["faults"]]
         if self._key is not None:
             found = _sorted(found, self._key, reverse=self._reverse)
         limit = self.listing.limit or len(found)

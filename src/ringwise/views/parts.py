@@ -59,7 +59,7 @@ def part_of_pod(view: SchedulerView, pod: Pod) -> PartFields | None:
         text = counted(part.count, "core")
     return {
         "mode": part.mode,
-        "text": text,
+        "message": text,
         "percent": part.count if part.mode == SOFT else None,
         "memory_mb": part.mb if part.mode == SOFT else None,
         "policy": part.policy or None,

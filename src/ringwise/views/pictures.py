@@ -48,7 +48,7 @@ def chips_fields(
         "faulty": list(chips_of(states.faulty)),
         "isolated": list(chips_of(states.isolated)),
         "reserved": list(chips_of(states.reserved)),
-        "closed": list(chips_of(states.closed)),
+        "unschedulable": list(chips_of(states.unschedulable)),
         "free": list(chips_of(states.free)),
         "marks": {
             "faulty": list(chips_of(chips.faulty)),

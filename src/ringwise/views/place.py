@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from ringwise.views.documents.topology import PlacedSwitchFields
 
-PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
+SCHEDULED, PENDING, REJECTED, RUNNING = "scheduled", "pending", "rejected", "running"
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ def job_answer(
         reason,
         pods,
         plan.lines if plan is not None else (),
-        why_this_board(view, job) if outcome == REFUSED else None,
+        why_this_board(view, job) if outcome == REJECTED else None,
         (*not_obeyed(view, job), *_rest(view, job, outcome)),
     )
 
@@ -145,7 +145,7 @@ def job_answer(
 def _rest(view: SchedulerView, job: Job, outcome: str) -> Iterator[str]:
     """Why the other pods of a job wait of which some are placed."""
     waiting = [pod for pod in job.pods.values() if view.is_pending(pod)]
-    if outcome == PLACED and waiting and job.reason is not None:
+    if outcome == SCHEDULED and waiting and job.reason is not None:
         yield f"{counted(waiting, 'pod of it waits', 'pods of it wait')}: {job.reason.message}"
 
 
@@ -170,10 +170,10 @@ def _runs(job: Job, waits: bool) -> bool:
 
 def _outcome(job: Job, reason: Reason | None, waits: bool, placed: bool) -> str:
     if placed:
-        return PLACED
+        return SCHEDULED
     if _runs(job, waits):
         return RUNNING
-    return REFUSED if reason is not None and reason.kind.stage is Stage.VALIDATE else PENDING
+    return REJECTED if reason is not None and reason.kind.stage is Stage.VALIDATE else PENDING
 
 
 def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None, bound: bool) -> PodAnswer:
@@ -291,7 +291,7 @@ def _job_document(job: JobAnswer) -> PlacedJobFields:
         "namespace": job.namespace,
         "name": job.name,
         "class": job.job_class,
-        "outcome": job.outcome,
+        "state": job.outcome,
         "reason": None if job.reason is None else job.reason.as_json(),
         "pods": [_pod_document(pod) for pod in job.pods],
     }

@@ -53,7 +53,7 @@ def problems_document(
         "problems": found[:MAX_PROBLEMS],
     }
     if len(found) > MAX_PROBLEMS:
-        document["more"] = len(found) - MAX_PROBLEMS
+        document["remaining_item_count"] = len(found) - MAX_PROBLEMS
     return document
 
 
@@ -61,8 +61,8 @@ def _problem(finding: Finding, since: int | None, jobs: Sequence[str]) -> Dashbo
     return {
         "severity": finding.severity,
         "code": finding.code,
-        "where": shortened(finding.where),
-        "what": shortened(finding.what),
+        "object": shortened(finding.object),
+        "message": shortened(finding.message),
         "fix": shortened(finding.fix),
         "since": since,
         "jobs": list(jobs[:MAX_JOBS]),
@@ -92,7 +92,7 @@ def _findings(view: SchedulerView, findings: Iterable[Finding]) -> Iterator[Dash
     created = {f"{job.namespace}/{job.name}": job.created for job in view.jobs.values()}
     for finding in findings:
         if finding.severity != NOTE and finding.code not in _SHOWN_AS_FAULTS:
-            kind, _, name = finding.where.partition(" ")
+            kind, _, name = finding.object.partition(" ")
             jobs = [name] if kind == "job" and name in created else []
             yield _problem(finding, _first(map(created.get, jobs)), jobs)
 

@@ -146,7 +146,7 @@ def report_document(
     return {
         "schema": "ringwise.io/report/v1",
         "now": until * SECOND,
-        "by": by,
+        "group_by": by,
         "days": days,
         "notes": list(period.notes),
         "rows": [_row(key, sums[key], allocated_by_day[key]) for key in ordered],

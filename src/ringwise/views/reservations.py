@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ringwise.views.documents.reservations import ReservationFields, ReservedNodeFields
 
 #: States that keep nobody from using a node.
-_USABLE = (NodeState.READY, NodeState.RESERVED, NodeState.SUB_HEALTHY, NodeState.REPORT_PENDING)
+_USABLE = (NodeState.READY, NodeState.RESERVED, NodeState.SUB_HEALTHY, NodeState.AWAITING_REPORT)
 
 
 def reservation_documents(
@@ -41,9 +41,9 @@ def _fields(
         "namespace": one.namespace or None,
         "start": one.start,
         "end": one.end,
-        "state": "current" if one.start <= now else "ahead",
-        "by": one.by,
-        "at": time_text(one.created) if one.created else "",
+        "state": "active" if one.start <= now else "pending",
+        "created_by": one.by,
+        "created": time_text(one.created) if one.created else "",
         "reason": one.reason,
         "problems": list(_troubles(view, one, now)),
         "running": [{"job": run.job, "pods": run.pods, "ends": run.ends} for run in running],
@@ -54,11 +54,11 @@ def _troubles(view: SchedulerView, one: NodeReservation, now: int) -> Iterator[R
     for name in one.nodes:
         number = view.cluster.node_id.get(name)
         if number is None or view.cluster.nodes[number] is None:
-            yield {"node": name, "state": "gone", "why": f"there is no node {name}"}
+            yield {"node": name, "state": "gone", "message": f"there is no node {name}"}
             continue
         for state in node_states(view.cluster, number, now):
             if state.state not in _USABLE and (state.closes or (state.start or 0) < one.end):
-                yield {"node": name, "state": state.state.value, "why": state.why}
+                yield {"node": name, "state": state.state.value, "message": state.why}
                 break
 
 

@@ -59,7 +59,7 @@ def shadow_report(lines: Iterable[str]) -> ShadowReportDocument:
         "until": max(times, default=""),
         "pods": len(times),
         "outcomes": dict(outcomes),
-        "waits": {
+        "blocked_jobs": {
             "pods": len(waits),
             "shorter": sum(theirs - ours >= _NOTABLE for ours, theirs in waits),
             "longer": sum(ours - theirs >= _NOTABLE for ours, theirs in waits),
@@ -68,7 +68,7 @@ def shadow_report(lines: Iterable[str]) -> ShadowReportDocument:
         },
         "split_nodes": split,
         "differences": [
-            {"outcome": outcome, "why": why, "pods": count, "example": examples[outcome, why]}
+            {"state": outcome, "message": why, "pods": count, "example": examples[outcome, why]}
             for (outcome, why), count in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
         ],
         "unreadable": unreadable,

@@ -201,9 +201,9 @@ def isolation_documents(view: SchedulerView, now: int) -> list[IsolationFields]:
             "target": one.target,
             "chips": list(one.chips),
             "title": one.title,
-            "state": "ahead" if (one.start or 0) > now else "current",
-            "by": one.by,
-            "at": time_text(one.created) if one.created else "",
+            "state": "pending" if (one.start or 0) > now else "active",
+            "created_by": one.by,
+            "created": time_text(one.created) if one.created else "",
             "reason": one.reason,
             "start": one.start,
         }

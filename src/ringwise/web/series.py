@@ -50,14 +50,14 @@ class Series:
         found = [sample.totals["resources"] for sample in samples]
         return {
             "schema": "ringwise.io/series/v1",
-            "interval": self.interval,
+            "interval_seconds": self.interval,
             "times": [sample.time for sample in samples],
             "resources": {
                 resource: _chips([one.get(resource) for one in found])
                 for resource in sorted({resource for one in found for resource in one})
             },
-            "waiting": [sample.totals["waiting"] for sample in samples],
-            "refused": [sample.totals["refused"] for sample in samples],
+            "pending": [sample.totals["pending"] for sample in samples],
+            "rejected": [sample.totals["rejected"] for sample in samples],
             "decisions": [sample.decisions for sample in samples],
         }
 

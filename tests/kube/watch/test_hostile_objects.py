@@ -439,7 +439,7 @@ def test_a_job_that_exceeds_a_limit_says_so(kind: str, document: Any, said: str)
     scheduler.handle(list(change_events((), objects)), 0)
     (job,) = scheduler.view.jobs.values()
     assert job.defects[0].message.startswith(said)
-    assert any(one.what.startswith(said) for one in diagnose(scheduler.view).findings)
+    assert any(one.message.startswith(said) for one in diagnose(scheduler.view).findings)
 
 
 def test_a_vcjob_that_runs_and_exceeds_a_limit_keeps_its_last_good_version() -> None:

@@ -187,7 +187,7 @@ def test_metrics_tell_how_many_pods_were_evicted_and_what_was_lost(end: int, los
     adapter.count(metrics)
     adapter.count(metrics)
     text = str(metrics.text())
-    labels = 'cause="preempt",queue="default"'
+    labels = 'queue="default",reason="preempt"'
     wanted = (
         f"ringwise_evicted_pods_total{{{labels}}} 1.0",
         f"ringwise_lost_chip_seconds_total{{{labels}}} {lost:.1f}",

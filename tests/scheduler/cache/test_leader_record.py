@@ -177,7 +177,7 @@ def test_what_cannot_be_read_is_copied_and_reported(tables: dict[str, str], prob
     assert emptied.data[key] == ""
     assert entries_of(rig.record, "restarts").keys() == {"default/train"}
     (finding,) = [one for one in diagnose(rig.machine.view).findings if one.code == "record-unread"]
-    assert (finding.where, finding.what.split(";")[0]) == (f"leader record {key}", problem)
+    assert (finding.object, finding.message.split(";")[0]) == (f"leader record {key}", problem)
     assert rig.step() == []
 
 

@@ -62,12 +62,12 @@ def test_doctor_tells_of_each_wrong_one() -> None:
         HyperNode("b", 1, (HyperNodeMember(pattern="n(?=2)"),)),
     )
     rig.step()
-    found = {one.code: one for one in diagnose(rig.machine.view).findings if "HyperNode" in one.where}
+    found = {one.code: one for one in diagnose(rig.machine.view).findings if "HyperNode" in one.object}
     assert set(found) == {"hypernode-missing-node", "hypernode-bad-expression"}
     assert found["hypernode-missing-node"].severity == "note"
     wrong = found["hypernode-bad-expression"]
-    assert (wrong.severity, wrong.where) == ("warning", "HyperNode b")
-    assert wrong.what == "regexMatch n(?=2): invalid perl operator: (?=; it is ignored"
+    assert (wrong.severity, wrong.object) == ("warning", "HyperNode b")
+    assert wrong.message == "regexMatch n(?=2): invalid perl operator: (?=; it is ignored"
 
 
 def test_a_topology_without_the_plugin_is_told() -> None:
@@ -87,7 +87,7 @@ def test_a_topology_without_the_plugin_is_told() -> None:
     rig.tell(replace(near))
     assert not [one for one in rig.step() if isinstance(one, RecordJobEvent)]
     view = rig.machine.view
-    assert [one.where for one in diagnose(view).findings if one.code == "topology-ignored"] == [
+    assert [one.object for one in diagnose(view).findings if one.code == "topology-ignored"] == [
         "2 jobs (default/near, default/parts)"
     ]
     assert text in explain(view, view.jobs["default/near"], rig.now).notes

@@ -57,7 +57,7 @@ def test_a_node_that_is_created_later_is_isolated_at_once() -> None:
     assert closed(rig) == {"n2"}
     assert conditions(rig, "n2") == ("Accepted", "Started")
     (finding,) = [one for one in diagnose(rig.machine.view).findings if one.code == "isolated"]
-    assert "fields severity are unknown and ignored" in finding.what
+    assert "fields severity are unknown and ignored" in finding.message
     rig.tell(ev.IsolationGone("n2"))
     rig.step()
     assert closed(rig) == set()

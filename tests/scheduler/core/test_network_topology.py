@@ -195,7 +195,7 @@ def test_a_topology_that_restricts_nothing_is_told() -> None:
         "parts": "the networkTopology of its sub-groups work restricts nothing: no HyperNode has the tier "
         "name laef",
     }
-    found = {one.where: one.what for one in diagnose(view).findings if one.code == "topology-unlimited"}
+    found = {one.object: one.message for one in diagnose(view).findings if one.code == "topology-unlimited"}
     assert found == {f"job default/{name}": text for name, text in told.items()}
     for name in ("typo", "none", "parts", "good"):
         notes = explain(view, view.jobs[f"default/{name}"], rig.now).notes
@@ -256,7 +256,7 @@ def test_a_tier_name_that_no_hyper_node_has_is_told(name: str, told: str) -> Non
     text = f"its networkTopology restricts nothing: no HyperNode has the tier name {told}"
     view = rig.machine.view
     assert (text in explain(view, view.jobs["default/train"], rig.now).notes) is bool(told)
-    found = [one.what for one in diagnose(view).findings if one.code == "topology-unlimited"]
+    found = [one.message for one in diagnose(view).findings if one.code == "topology-unlimited"]
     assert found == ([text] if told else [])
 
 
@@ -292,7 +292,7 @@ def test_what_of_a_topology_does_not_count_is_told_once_and_in_every_view() -> N
     ]
     assert events == [("both", both), ("wrong", f"{mode}; {tier}")]
     view = rig.machine.view
-    found = [one.what for one in diagnose(view).findings if one.code == "topology-unread"]
+    found = [one.message for one in diagnose(view).findings if one.code == "topology-unread"]
     assert found == [both, mode, tier]
     assert both in explain(view, view.jobs["default/both"], rig.now).notes
     assert {mode, tier} <= set(explain(view, view.jobs["default/wrong"], rig.now).notes)

@@ -158,7 +158,7 @@ def test_free_chips_of_a_node_that_is_reserved_now_count_as_reserved() -> None:
     )
     rig.step(100)
     counts = chip_counts(view.cluster, rig.now)[CHIP]
-    assert (counts["free"], counts["reserved"], counts["closed"]) == (8, 8, 0)
+    assert (counts["free"], counts["reserved"], counts["unschedulable"]) == (8, 8, 0)
 
 
 def test_why_names_the_reservation_with_fixes_that_were_tried() -> None:

@@ -266,9 +266,9 @@ def test_throttled_namespaces_are_shown() -> None:
     used = view.throttled_namespaces["flood"]
     assert rows.totals()["throttled"] == {"flood": round(used / SECOND, 1)}
     (finding,) = [one for one in diagnose(view).findings if one.code == "namespace-throttled"]
-    assert finding.where == "namespace flood"
+    assert finding.object == "namespace flood"
     said = f"its jobs took {used / SECOND:.1f}s of processor time"
-    assert said in finding.what
+    assert said in finding.message
     notes = {
         key: [note for note in explain(view, view.jobs[key], burning.rig.now).notes if said in note]
         for key in ("flood/never1", "quiet/job")
@@ -334,7 +334,7 @@ def test_a_next_leader_ignores_what_was_written_and_another_reader_knows_it() ->
     assert reader.machine.view.throttled_namespaces == {"flood": 0}
     assert reader.machine.next_deadline() == reader.now + WINDOW * SECOND
     (finding,) = [one for one in diagnose(reader.machine.view).findings if one.code == "namespace-throttled"]
-    assert "took" not in finding.what
+    assert "took" not in finding.message
     leader.tell(replace(event, takes_over=True))
     commands = leader.step()
     assert leader.machine.view.throttled_namespaces == {}

@@ -28,7 +28,7 @@ NPU = "huawei.com/npu"
 
 
 def jobs(answer: BoardCapacity) -> dict[str, int]:
-    return {shape.form: shape.jobs for shape in answer.shapes}
+    return {shape.shape: shape.jobs for shape in answer.shapes}
 
 
 def test_an_empty_cluster_has_no_stranded_chips() -> None:
@@ -58,7 +58,7 @@ def test_chips_that_are_not_free_are_counted_by_cause() -> None:
     (answer,) = capacity(view, NOW)
     chips = answer.chips
     assert (chips.nodes, chips.chips, chips.used, chips.free, chips.faulty) == (4, 32, 2, 13, 1)
-    assert (chips.closed, chips.network_faulty) == (16, 1)
+    assert (chips.unschedulable, chips.network_faulty) == (16, 1)
 
 
 def test_n1_boards_are_found_by_the_labels_of_nodes() -> None:
@@ -88,7 +88,7 @@ def test_p1_blocks_stay_inside_superpods() -> None:
     (answer,) = capacity(view, NOW)
     assert answer.board == "a3-x16-superpod"
     blocks = {
-        shape.form: (shape.jobs, shape.stranded_chips) for shape in answer.shapes if shape.kind == "block"
+        shape.shape: (shape.jobs, shape.stranded_chips) for shape in answer.shapes if shape.kind == "block"
     }
     assert blocks == {"blocks of 2 nodes": (4, 32), "blocks of 4 nodes": (2, 32)}
     assert answer.largest_gang == 5
@@ -100,7 +100,7 @@ def test_r1_blocks_on_boards_with_racks_follow_the_rack_rules() -> None:
     (answer,) = capacity(view, NOW)
     assert answer.board == "950-x8-rack"
     blocks = {
-        shape.form: (shape.jobs, shape.stranded_chips) for shape in answer.shapes if shape.kind == "block"
+        shape.shape: (shape.jobs, shape.stranded_chips) for shape in answer.shapes if shape.kind == "block"
     }
     assert blocks == {"blocks of 2 nodes": (4, 16), "blocks of 4 nodes": (2, 16)}
     assert answer.largest_gang == 5
@@ -137,11 +137,11 @@ def started(scheduler: Scheduler, board: Board, shape: JobShape) -> int:
     if shape.kind == "block":
         more[SP_BLOCK] = str(shape.pods * shape.chips_per_pod)
     if shape.kind == "switches":
-        more[TOR_AFFINITY] = "large-model-schema" if "foundation" in shape.form else "normal-schema"
+        more[TOR_AFFINITY] = "large-model-schema" if "foundation" in shape.shape else "normal-schema"
     events = job_events(board, "asked", shape.pods, shape.chips_per_pod, **more)
     commands = scheduler.handle(seen(*events), NOW + 1)
     reason = scheduler.view.jobs["default/asked"].reason
-    assert reason is None or reason.kind.stage is not Stage.VALIDATE, (shape.form, reason)
+    assert reason is None or reason.kind.stage is not Stage.VALIDATE, (shape.shape, reason)
     return sum(isinstance(one, Bind) and one.pod.startswith("asked") for one in commands)
 
 
@@ -153,8 +153,8 @@ def test_n2_no_shape_is_offered_that_the_board_refuses(board: Board) -> None:
     assert answer.board == board.name
     assert answer.shapes
     for shape in answer.shapes:
-        assert shape.jobs, shape.form
-        assert started(scheduler_told(events), board, shape) == shape.pods, shape.form
+        assert shape.jobs, shape.shape
+        assert started(scheduler_told(events), board, shape) == shape.pods, shape.shape
     alone = [shape for shape in answer.shapes if shape.kind == "one-pod"]
     assert alone[0].jobs == answer.chips.free
     # As many start as were counted, and not one more.
@@ -170,8 +170,8 @@ def test_nodes_with_fewer_chips_than_their_board(name: str, chips: int) -> None:
     events = [*fleet_events(board, 4, chips), *job_events(board, "first", 1, 1)]
     (answer,) = capacity(scheduler_told(events).view, NOW)
     for shape in answer.shapes:
-        assert shape.chips_per_pod <= chips, shape.form
-        assert started(scheduler_told(events), board, shape) == shape.pods, shape.form
+        assert shape.chips_per_pod <= chips, shape.shape
+        assert started(scheduler_told(events), board, shape) == shape.pods, shape.shape
 
 
 def test_p6_no_block_is_larger_than_a_superpod_may_be() -> None:
@@ -184,7 +184,7 @@ def test_p6_no_block_is_larger_than_a_superpod_may_be() -> None:
 def test_s1_fewer_pods_than_a_foundation_model_needs_are_none() -> None:
     board = shipped_catalog()["910-x8"]
     (answer,) = capacity(scheduler_told(fleet_events(board, 3)).view, NOW)
-    assert [shape.form for shape in answer.shapes if shape.kind == "switches"] == ["largest common job"]
+    assert [shape.shape for shape in answer.shapes if shape.kind == "switches"] == ["largest common job"]
 
 
 def test_s1_largest_switch_aware_jobs_of_version_2() -> None:
@@ -193,7 +193,7 @@ def test_s1_largest_switch_aware_jobs_of_version_2() -> None:
     version2 = replace(default, settings=replace(default.settings, nslb_version="2.0"))
     events = fleet_events(shipped_catalog()["910-x8"])
     (answer,) = capacity(scheduler_told(events, configuration=version2).view, NOW)
-    assert {shape.form: shape.pods for shape in answer.shapes if shape.kind == "switches"} == {
+    assert {shape.shape: shape.pods for shape in answer.shapes if shape.kind == "switches"} == {
         "largest foundation-model job": 8,
         "largest common job": 8,
     }

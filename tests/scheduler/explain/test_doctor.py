@@ -36,7 +36,7 @@ def examined(*events: object, configuration: Configuration | None = None) -> Dia
 
 
 def found(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
-    return [(one.severity, one.code, one.where) for one in diagnosis.findings]
+    return [(one.severity, one.code, one.object) for one in diagnosis.findings]
 
 
 def test_a_correct_cluster_has_no_findings() -> None:
@@ -69,7 +69,7 @@ def test_isolated_chips_are_healthy_and_no_view_differs_because_of_them(chip: st
 def test_chips_that_are_isolated_are_not_called_free_where_others_are_faulty() -> None:
     isolations = isolated(Isolation("n", ("Ascend910-3",)))
     findings = examined(node("n", labels=ARM), report("n", range(1, 8), unhealthy=1), isolations).findings
-    (text,) = [one.what for one in findings if one.code == "views-differ"]
+    (text,) = [one.message for one in findings if one.code == "views-differ"]
     assert text.endswith("has 7 free or isolated: 1 allocatable chip is faulty or not listed")
 
 
@@ -218,7 +218,7 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
 def test_each_problem_is_found_with_a_fix(events: list[Any], finding: tuple[str, str, str]) -> None:
     diagnosis = examined(*events)
     assert finding in found(diagnosis)
-    assert all(one.what and one.fix for one in diagnosis.findings)
+    assert all(one.message and one.fix for one in diagnosis.findings)
     assert (diagnosis.errors > 0) == any(one.severity == "error" for one in diagnosis.findings)
 
 
@@ -226,7 +226,7 @@ def test_n7_differences_name_the_chips_and_the_pods() -> None:
     diagnosis = examined(
         node("n", labels=ARM), report("n", [0, 1, 2, 3, 4, 5, 6]), pod("a", 1, on="n", holds=[0])
     )
-    texts = [one.what for one in diagnosis.findings]
+    texts = [one.message for one in diagnosis.findings]
     assert any(
         "Ascend910-0 as free; by the scheduler's state it is held by default/a" in text for text in texts
     )
@@ -241,7 +241,7 @@ def test_a_report_need_not_include_pods_that_have_not_started() -> None:
     for phase, texts in (("Pending", []), ("Running", [differs])):
         bound = pod("a", 2, on="n", holds=[0, 1], phase=phase)
         diagnosis = examined(node("n", labels=ARM), report("n", range(8)), bound)
-        assert [one.what for one in diagnosis.findings] == texts
+        assert [one.message for one in diagnosis.findings] == texts
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,10 @@ def test_N8_a_difference_between_annotations_is_named(
         for one in examined(node("n", labels=ARM), first, edited, listed).findings
         if one.code == "annotations-differ"
     ]
-    assert [one.where for one in findings] == (["node n"] if named_by else [])
-    assert all("pod default/a holds " in one.what and f"named by {named_by}" in one.what for one in findings)
+    assert [one.object for one in findings] == (["node n"] if named_by else [])
+    assert all(
+        "pod default/a holds " in one.message and f"named by {named_by}" in one.message for one in findings
+    )
 
 
 def test_r1_superpods_without_any_rack_need_none() -> None:
@@ -423,9 +425,9 @@ def test_N8_a_pod_without_a_record_of_its_mount_is_named(doubtful: list[int], se
     )
     assert {one.code for one in findings} == codes
     (found_here,) = (one for one in findings if one.code == "chips-doubtful")
-    assert (found_here.severity, found_here.where) == (severity, "node n")
+    assert (found_here.severity, found_here.object) == (severity, "node n")
     named = ",".join(f"Ascend910-{chip}" for chip in doubtful)
-    assert f"for pod default/a, which asks for 2 chips: {named} may be in its container" in found_here.what
+    assert f"for pod default/a, which asks for 2 chips: {named} may be in its container" in found_here.message
 
 
 def test_N8_chips_of_a_deleted_pod_that_may_still_run_are_named() -> None:
@@ -434,7 +436,7 @@ def test_N8_chips_of_a_deleted_pod_that_may_still_run_are_named() -> None:
     findings = examined(node("n", labels=ARM), reported).findings
     (found,) = (one for one in findings if one.code == "chips-doubtful")
     assert found.severity == "warning"
-    assert "the pod with uid gone is deleted and its container may still run: Ascend910-0," in found.what
+    assert "the pod with uid gone is deleted and its container may still run: Ascend910-0," in found.message
     (job,) = (one for one in view.jobs.values() if one.name == "b")
     assert "in a container of a deleted pod (4)" in str(explain(view, job, NOW))
 
@@ -474,7 +476,7 @@ def test_running_pods_that_choose_their_chips_are_named(setting: str, certain: b
     assert [one for one in found(diagnosis) if one[1].startswith("visible-devices")] == wanted
     for one in diagnosis.findings:
         if one.code == code:
-            assert one.what.startswith("on n, container main of pod ")
+            assert one.message.startswith("on n, container main of pod ")
             assert one.fix
 
 
@@ -487,7 +489,7 @@ def test_findings_that_say_the_same_are_one_with_examples() -> None:
     }
     for count, shown in expected.items():
         findings = examined(*nodes[:count]).findings
-        assert [(one.where, one.what) for one in findings if one.code == "node-not-ready"] == [shown]
+        assert [(one.object, one.message) for one in findings if one.code == "node-not-ready"] == [shown]
 
 
 def test_many_findings_that_differ_in_details_are_one_with_an_example() -> None:
@@ -495,8 +497,8 @@ def test_many_findings_that_differ_in_details_are_one_with_an_example() -> None:
     nodes = [node(f"n{number}", labels=ARM) for number in range(21)]
     view = told(*nodes, *ages, report("n20", range(8), update_time=10**13))
     (stale,) = [one for one in diagnose(view).findings if one.code == "report-stale"]
-    assert stale.where == "20 nodes"
-    assert stale.what == "for example node n0: its report is 2h45m older than the newest one"
+    assert stale.object == "20 nodes"
+    assert stale.message == "for example node n0: its report is 2h45m older than the newest one"
     # Where time jumps, a report that was written once is not stale.
     assert not [one for one in diagnose(view, renews_reports=False).findings if one.code == "report-stale"]
 
@@ -507,8 +509,8 @@ def test_of_very_many_pods_that_choose_their_chips_most_are_counted() -> None:
         one for one in examined(node("n", labels=ARM), pods).findings if one.code.startswith("visible")
     ]
     (one,) = findings
-    assert one.where == "120 pods"
-    assert one.what.startswith("for example pod default/p0/main: on n, container main of pod ")
+    assert one.object == "120 pods"
+    assert one.message.startswith("for example pod default/p0/main: on n, container main of pod ")
 
 
 def test_a_waiting_pod_that_chooses_its_chips_is_a_refused_job() -> None:

@@ -13,7 +13,7 @@ from tests.scheduler.rig import Rig
 
 def codes(rig: Rig) -> set[tuple[str, str]]:
     found = diagnose(rig.machine.view).findings
-    return {(one.code, one.where) for one in found if one.where == "job default/train"}
+    return {(one.code, one.object) for one in found if one.object == "job default/train"}
 
 
 def running(labels: dict[str, str]) -> Rig:

@@ -49,7 +49,7 @@ def expected(view: SchedulerView, name: str) -> ExpectedStart:
     assert check_document(document) == "ringwise.io/why/v1"
     start = document["expected_start"]
     assert start is not None
-    assert start["text"] == answer.start.text(NOW)
+    assert start["message"] == answer.start.text(NOW)
     return answer.start
 
 

@@ -56,7 +56,7 @@ def check(answer: Explanation, nodes: dict[str, Node], classes: dict[str, PodCla
         assert counted_in(answer.reason) is None
         return
     assert sum(refusals.counts.values()) + refusals.fits == len(nodes)
-    assert document["refusals"] == refusals.counts
+    assert document["rejected_nodes"] == refusals.counts
     assert document["fitting_nodes"] == refusals.fits
     assert refusals.examples.keys() == refusals.counts.keys()
     told = counted_in(answer.reason)

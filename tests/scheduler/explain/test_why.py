@@ -134,7 +134,7 @@ def test_faulty_chips_are_reported_as_faulty() -> None:
 
 def test_n2_a_refused_job_gets_valid_sizes_and_no_position_in_its_queue() -> None:
     answer = why(told(node("node-1"), pod("three", 3)), "three")
-    assert (answer.outcome, answer.position) == ("refused", None)
+    assert (answer.outcome, answer.position) == ("rejected", None)
     assert fixes(answer) == ["with 2 instead of 3 chips", "with 4 instead of 3 chips"]
 
 
@@ -158,7 +158,7 @@ def test_a_full_queue_names_its_capability() -> None:
 
 def test_an_unknown_queue_offers_a_known_one() -> None:
     answer = why(told(node("node-1"), gang("lost", 1, 4, queue="nowhere")), "lost")
-    assert answer.outcome == "refused"
+    assert answer.outcome == "rejected"
     assert fixes(answer) == ["in queue default"]
 
 
@@ -276,7 +276,7 @@ def test_n1_the_boards_of_the_nodes_are_tried_and_an_assumed_board_is_named() ->
     labels = {"accelerator-type": "module-910b-8"}
     view = told(node("node-1", labels=labels), node("node-2", labels=labels), pod("new", 3))
     answer = why(view, "new")
-    assert answer.outcome == "refused"
+    assert answer.outcome == "rejected"
     assert fixes(answer)[0] == "with the nodeSelector accelerator-type: module-910b-8 (board 910b-x8)"
     assert answer.board is not None
     assert answer.board.startswith("board 910-x8: assumed, because the job names no other board")

@@ -104,7 +104,7 @@ STATES = {
 
 #: A lab remembers a sample for every five seconds of the wall clock: it has none yet.
 _SERIES = {
-    "interval": 10,
+    "interval_seconds": 10,
     "times": [1_800_000_000 + 10 * i for i in range(60)],
     "resources": {
         "huawei.com/Ascend910": {
@@ -113,8 +113,8 @@ _SERIES = {
             "fragmentation": [0.05 + i % 9 / 100 for i in range(60)],
         }
     },
-    "waiting": [i // 8 % 5 for i in range(60)],
-    "refused": [0] * 60,
+    "pending": [i // 8 % 5 for i in range(60)],
+    "rejected": [0] * 60,
     "decisions": [float(i % 7) for i in range(60)],
 }
 

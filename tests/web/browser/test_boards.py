@@ -77,7 +77,7 @@ def test_the_map_is_grouped_by_board(mixed_lab: DashboardLab, open_page: Opener)
     view.page.locator(".map-overlay").focus()
     view.page.keyboard.press("ArrowDown")
     cursor = view.page.locator("#map-cursor")
-    cursor.get_by_text("board 310p: 3 nodes, 88 of 192 chips free, 64 closed").wait_for()
+    cursor.get_by_text("board 310p: 3 nodes, 88 of 192 chips free, 64 unschedulable").wait_for()
     view.open("nodes", settings="rows=board")
     rows = view.page.get_by_role("table", name="boards", exact=True).get_by_role("row").all_inner_texts()
     assert [row.split()[:5] for row in rows[1:]] == [

@@ -48,13 +48,13 @@ MEANT = {
     "time",
     "state",
     "chip_states",
-    "outcome",
+    "schedulable",
     "health",
     "kind",
     "schema",
     "live",
-    "interval",
-    "by",
+    "interval_seconds",
+    "group_by",
 }
 #: Signs that are shown as their number.
 ACTING = {"\u202e": "[U+202E]", "\u200b": "[U+200B]", "\ufeff": "[U+FEFF]", "\x07": "[U+0007]"}
@@ -191,7 +191,7 @@ def test_a_hostile_name_can_be_read(quiet_lab: DashboardLab, open_page: Opener, 
         """async (name) => {
           const { store } = await import("/page/main.js");
           const row = {
-            id: 7, namespace: "ns", name, kind: "Pod", queue: "q", phase: "Running", outcome: "placed",
+            id: 7, namespace: "ns", name, kind: "Pod", queue: "q", phase: "Running", state: "scheduled",
             pods: 1, running: 1, chips: 1, priority: 0, created: 0, reason_code: "", reason_message: "",
             reason_source: "", affected_by: [], moves: [], expected_start: null, user: "", expected_end: null,
           };

@@ -90,7 +90,7 @@ def _fill_superpods(lab: DashboardLab) -> None:
 
     lab.terminal.submit(blocks("ended", 2, minutes=1), blocks("paused", 2), blocks("train", 4))
     lab.terminal.ok("advance 5s")
-    assert {one["outcome"] for one in lab.terminal.json("get jobs")["jobs"]} == {"placed"}
+    assert {one["state"] for one in lab.terminal.json("get jobs")["jobs"]} == {"scheduled"}
     lab.terminal.ok("suspend paused --reason 'replace a disk'")
     lab.terminal.ok("advance 5m")
     lab.terminal.submit(blocks("train-with-a-long-name-that-does-not-end-soon", 6))

@@ -175,14 +175,14 @@ def test_one_board_of_two_labels_has_two_names(call: Any) -> None:
 def test_a_group_with_several_resources_counts_each(call: Any) -> None:
     body = """
       const nodes = ["....uuuu", "........", ".".repeat(60) + "cccc"].map((chip_states, i) => (
-        { row: { board: i >> 1, state: "ready", open: true, holders: [], health: "", chip_states } }));
+        { row: { board: i >> 1, state: "ready", schedulable: true, holders: [], health: "", chip_states } }));
       const store = { resource: (node) => ["huawei.com/Ascend910", "huawei.com/Ascend310P"][node.board] };
       const group = { kind: "leaf switch", name: "s", nodes, groups: [] };
       const part = { ...group, nodes: nodes.slice(0, 2) };
       return [module.groupText(store, group), module.groupText(store, part)];
     """
     mixed, alike = call("describe.js", body)
-    assert "60 of 64 chips Ascend310P free, 4 closed, 12 of 16 chips Ascend910 free" in mixed
+    assert "60 of 64 chips Ascend310P free, 4 unschedulable, 12 of 16 chips Ascend910 free" in mixed
     assert "12 of 16 chips free" in alike
 
 
@@ -250,11 +250,11 @@ STARTS = [
     (300, None, False, "in 5m or later"),
     (-300, None, False, "unknown"),
     (300, 300, False, "in 5m"),
-    (300, 480, True, "in 5m to 8m (guess)"),
+    (300, 480, True, "in 5m to 8m (estimated)"),
     (-10, 480, False, "within 8m"),
     (-10, -10, False, "in the next cycle"),
     (-7200, -600, False, "overdue by 10m"),
-    (-7200, -600, True, "overdue by 10m (guess)"),
+    (-7200, -600, True, "overdue by 10m (estimated)"),
 ]
 
 
@@ -267,10 +267,10 @@ def test_a_start_never_lies_in_the_past(
     start: dict[str, Any] = {
         "earliest": times[0],
         "latest": times[1],
-        "guess": guess,
+        "estimated": guess,
         "after": [],
-        "why": "",
-        "text": "",
+        "reason": "",
+        "message": "",
     }
     body = "return module.startText(argument, '2027-01-15T08:00:00Z')"
     assert call("text.js", body, start) == text
@@ -279,15 +279,15 @@ def test_a_start_never_lies_in_the_past(
 @pytest.mark.parametrize(
     ("start", "text"),
     [
-        ({"why": "no job says how long it runs"}, "no job says how long it runs"),
+        ({"reason": "no job says how long it runs"}, "no job says how long it runs"),
         ({"earliest": 0, "latest": 0}, "at 1970-01-01 00:00:00"),
         (
             {"earliest": 0, "latest": 60 * 10**9, "after": ["a/b", "c/d"]},
             "between 1970-01-01 00:00:00 and 1970-01-01 00:01:00; after the end of a/b, c/d",
         ),
-        ({"earliest": 0, "why": "x", "guess": True}, "not before 1970-01-01 00:00:00; x; a guess"),
+        ({"earliest": 0, "reason": "x", "estimated": True}, "not before 1970-01-01 00:00:00; x; estimated"),
     ],
 )
 def test_a_start_says_what_it_rests_on(call: Any, start: dict[str, Any], text: str) -> None:
-    empty: dict[str, Any] = {"earliest": None, "latest": None, "guess": False, "after": [], "why": ""}
+    empty: dict[str, Any] = {"earliest": None, "latest": None, "estimated": False, "after": [], "reason": ""}
     assert call("text.js", "return module.startDetail(argument)", {**empty, **start}).startswith(text)

@@ -196,7 +196,7 @@ def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None
     [
         ("ready", True, None, ""),
         ("sub-healthy", True, None, ""),
-        ("report pending", True, None, ""),
+        ("awaiting report", True, None, ""),
         ("draining", True, DRAIN, "drain-ahead"),
         ("reserved", True, DRAIN, "reserved"),
         ("draining", False, DRAIN, "draining"),
@@ -211,14 +211,18 @@ def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None
     ],
 )
 def test_states_and_their_signs(call: Any, state: str, is_open: bool, drain: int | None, sign: str) -> None:
-    row = {"state": state, "open": is_open, "states": [{"state": state, "why": "", "start": drain}]}
+    row = {
+        "state": state,
+        "schedulable": is_open,
+        "states": [{"state": state, "message": "", "start": drain}],
+    }
     assert call("store.js", "return module.nodeSign(argument)", row) == sign
 
 
 @pytest.mark.parametrize(
     ("states", "sign"),
     [
-        (["report pending", "draining"], "drain-ahead"),
+        (["awaiting report", "draining"], "drain-ahead"),
         (["draining", "reserved"], "drain-ahead"),
         (["reserved", "sub-healthy"], "reserved"),
         (["sub-healthy", "reserved"], "reserved"),
@@ -228,10 +232,10 @@ def test_a_node_with_several_states_that_close_nothing_has_one_sign(
     call: Any, states: list[str], sign: str
 ) -> None:
     listed = [
-        {"state": state, "why": "", "start": DRAIN if state in ("draining", "reserved") else None}
+        {"state": state, "message": "", "start": DRAIN if state in ("draining", "reserved") else None}
         for state in states
     ]
-    row = {"state": states[0], "open": True, "states": listed}
+    row = {"state": states[0], "schedulable": True, "states": listed}
     assert call("store.js", "return module.nodeSign(argument)", row) == sign
 
 
@@ -251,8 +255,8 @@ def _without_reports(route: Any) -> None:
     document = route.fetch().json()
     for row in document["nodes"]:
         why = f"no device plugin of {row['name']} has reported its chips"
-        states = [{"state": "report pending", "why": why, "start": None}]
-        row |= {"health": "u" * 8, "state": "report pending", "states": states}
+        states = [{"state": "awaiting report", "message": why, "start": None}]
+        row |= {"health": "u" * 8, "state": "awaiting report", "states": states}
     route.fulfill(json=document)
 
 

@@ -28,7 +28,7 @@ def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) 
     lab.terminal.submit(job("large", 2, 8))
     waiting = view.row("lab/large", "Jobs")
     waiting.get_by_text("too-few-free-chips").wait_for()
-    view.see_total("jobs waiting", "1")
+    view.see_total("jobs pending", "1")
 
     waiting.get_by_role("link", name="lab/large").click()
     view.see("Why it waits")
@@ -38,7 +38,7 @@ def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) 
     lab.terminal.ok("advance 11m")
     view.page.get_by_role("table", name="Pods").get_by_text("Running").first.wait_for()
     view.see("2 of 2 running")
-    view.see_total("jobs waiting", "0")
+    view.see_total("jobs pending", "0")
     where = view.page.get_by_role("list", name="Where the job is")
     where.get_by_text("leaf switch").first.wait_for()
     history = view.page.get_by_role("list", name="Story").first
@@ -50,7 +50,7 @@ def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) 
 def test_a_refused_job_says_what_would_be_allowed(lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(lab.url).open("jobs")
     lab.terminal.submit(job("odd", 1, 3))
-    view.row("lab/odd", "Jobs").get_by_text("refused").wait_for()
+    view.row("lab/odd", "Jobs").get_by_text("rejected").wait_for()
     view.open("jobs", "lab", "odd")
     view.see("with 4 instead of 3 chips")
 
@@ -168,7 +168,7 @@ def test_a_start_is_a_time_only_where_it_is_known(lab: DashboardLab, open_page: 
     view = open_page(lab.url)
     for name, later in (("first", ""), ("second", " or later")):
         short = re.compile(rf"in 9m\d+s{later}")
-        text = lab.terminal.json(f"why {name}")["expected_start"]["text"]
+        text = lab.terminal.json(f"why {name}")["expected_start"]["message"]
         assert text.startswith("not before") is (name == "second")
         view.open("jobs", "lab", name)
         view.page.locator("main").get_by_text(short).first.wait_for()
@@ -224,7 +224,7 @@ def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Ope
         "**/api/v1/series",
         lambda route: route.fulfill(
             json={
-                "interval": 10,
+                "interval_seconds": 10,
                 "times": [1_800_000_000 + 10 * i for i in range(60)],
                 "resources": {
                     "huawei.com/Ascend910": {
@@ -233,7 +233,7 @@ def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Ope
                         "fragmentation": [i / 100 for i in range(60)],
                     }
                 },
-                "waiting": [i % 5 for i in range(60)],
+                "pending": [i % 5 for i in range(60)],
                 "decisions": [i % 3 / 25 for i in range(60)],
             }
         ),

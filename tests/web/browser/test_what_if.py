@@ -17,7 +17,7 @@ def test_a_manifest_is_placed_and_shown_on_the_map_and_nothing_changes(
     view = open_page(lab.url).open("what-if")
     view.page.get_by_label("Manifest").fill(job("asked", 2, 8))
     view.page.get_by_role("button", name="Where would it go?").click()
-    view.see("1 job: 1 placed.")
+    view.see("1 job: 1 scheduled.")
     pods = view.page.get_by_role("table", name="Pods of asked")
     view.until(lambda: pods.get_by_role("row").count() == 3)
     view.until(lambda: "0-7" in pods.inner_text())
@@ -25,7 +25,7 @@ def test_a_manifest_is_placed_and_shown_on_the_map_and_nothing_changes(
     view.page.get_by_role("link", name="Show on the map").click()
     view.see("Highlighted: the chips that the what-if would take.")
     view.page.get_by_role("link", name="What-if").click()
-    view.see("1 job: 1 placed.")
+    view.see("1 job: 1 scheduled.")
 
 
 def test_a_job_that_would_wait_says_what_would_start_it(lab: DashboardLab, open_page: Opener) -> None:

@@ -86,7 +86,7 @@ def _board_section(board: Board) -> list[str]:
     for scores in chip_rule(board).tables():
         columns, grid = table_grid(scores)
         rows = (
-            (str(request), *("-" if value >= scores.unfit else str(value) for value in row))
+            (str(request), *("-" if value >= scores.no_fit_value else str(value) for value in row))
             for request, row in grid
         )
         lines += [f"{scores.title.capitalize()}; columns: {scores.columns}.", ""]

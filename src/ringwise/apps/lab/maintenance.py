@@ -207,7 +207,7 @@ def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
                 "namespace": job.namespace,
                 "name": job.name,
                 "kind": job.kind,
-                "outcome": job.outcome,
+                "result": job.outcome,
                 "pending_seconds": None if job.waits is None else round(job.waits / SECOND, 3),
                 "reason": job.reason,
                 "pods": [_fields(pod) for pod in job.pods],

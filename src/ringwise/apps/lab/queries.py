@@ -74,7 +74,7 @@ class LabAnswers(ClusterAnswers):
         live = self.live
         return {
             **super().status(views),
-            "folder": str(live.folder.path),
+            "directory": str(live.folder.path),
             "speed": None if isinstance(live.clock, VirtualClock) else live.settings.speed,
             "commands": dict(live.lab.done),
             "alarms": list(live.cluster.alarms),

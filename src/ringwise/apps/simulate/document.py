@@ -33,7 +33,7 @@ def simulation_document(comparison: Comparison) -> SimulationDocument:
             "superpod_size": plan.cluster.superpod_size,
         },
         "jobs": len(jobs),
-        "omitted": [{"why": why, "jobs": count} for why, count in comparison.omitted.items()],
+        "omitted": [{"message": why, "jobs": count} for why, count in comparison.omitted.items()],
         "virtual_seconds": _seconds(jobs[-1].submitted),
         "load": round(mean_demand(jobs) / comparison.chips, 4),
         "runs": [_run(comparison, outcome) for outcome in comparison.outcomes],

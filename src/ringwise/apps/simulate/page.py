@@ -44,7 +44,7 @@ def page_text(document: SimulationDocument) -> str:
         parts.append("<p><strong>Interrupted: the last run is not complete.</strong></p>")
     if document["omitted"]:
         rows = "".join(
-            f"<li>{counted(one['jobs'], 'job')}: {escape(one['why'])}</li>" for one in document["omitted"]
+            f"<li>{counted(one['jobs'], 'job')}: {escape(one['message'])}</li>" for one in document["omitted"]
         )
         parts.append(f"<p>Left out:</p><ul>{rows}</ul>")
     parts += [

@@ -120,7 +120,7 @@ class ClusterSource(ObjectAnswers):
         if pending := _pending_jobs(self.bundle):
             for one in self._health(pending):
                 if one.severity == ERROR:
-                    self._tell(f"warning: {one.where}: {one.what}")
+                    self._tell(f"warning: {one.object}: {one.message}")
 
     @property
     def _lease_findings(self) -> list[Finding]:

@@ -105,7 +105,7 @@ class ClusterAnswers(ABC):
             **({"now": self.now} if finder.has_now else {}),
             kind: rows,
             **finder.beside(self),
-            **({"more": more} if more else {}),
+            **({"remaining_item_count": more} if more else {}),
         }
 
     def describe(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
@@ -139,15 +139,15 @@ class ClusterAnswers(ABC):
         objects = self.objects
         outcomes = [view.outcome for view in views]
         return {
-            "folder": "",
+            "directory": "",
             "now": self.now,
             "speed": 1.0,
             "nodes": len(objects.nodes),
             "resources": chip_totals(objects.view, self.now),
             "jobs": len(views),
-            "waiting": outcomes.count("pending"),
-            "placed": outcomes.count("placed"),
-            "refused": outcomes.count("refused"),
+            "pending": outcomes.count("pending"),
+            "scheduled": outcomes.count("scheduled"),
+            "rejected": outcomes.count("rejected"),
             "pods": len(objects.pods),
             "commands": {},
             "incidents": [str(incident) for incident in objects.view.incidents[-5:]],
@@ -164,7 +164,7 @@ class ClusterAnswers(ABC):
                 view
                 for view in job_views(decided)
                 if name in (view.key, view.name)
-                and (view.outcome in ("ended", "suspended") or view.job is None)
+                and (view.outcome in ("finished", "suspended") or view.job is None)
             ]
             if not others:
                 raise
@@ -172,7 +172,7 @@ class ClusterAnswers(ABC):
         shown = view_of_job(decided.view, explanation.job)
         if shown is not None and (
             shown.suspended
-            or (shown.kind == "vcjob" and shown.outcome == "ended" and explanation.job.group is None)
+            or (shown.kind == "vcjob" and shown.outcome == "finished" and explanation.job.group is None)
         ):
             # Pods of it still exist, or its PodGroup does.
             return document_without_gang(shown, self.now)
@@ -180,8 +180,8 @@ class ClusterAnswers(ABC):
         if explanation.outcome is JobState.PENDING:
             key = explanation.job.key
             findings = self._scheduler_findings(key, f"{document['namespace']}/{document['name']}")
-            errors = [one.what for one in findings if one.severity == ERROR]
-            notes = [f"{one.where}: {one.what}" for one in findings if one.severity != ERROR]
+            errors = [one.message for one in findings if one.severity == ERROR]
+            notes = [f"{one.object}: {one.message}" for one in findings if one.severity != ERROR]
             if errors:
                 document["errors"] = errors
             if notes:

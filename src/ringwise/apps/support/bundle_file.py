@@ -257,7 +257,7 @@ def _document(contents: Contents, counts: _Counts, renaming: Renaming) -> Suppor
             for name, (_, batches, events) in counts.files.items()
             if name != OBJECTS
         ],
-        "never": _NEVER,
+        "excluded": _NEVER,
         "omitted": [*([] if renaming.with_text else ["messages and other free text"]), *contents.not_needed],
         "missing": counts.missing,
     }
@@ -280,7 +280,7 @@ def readme(document: SupportBundleDocument) -> str:
             f"replaced: {counted(replaced['names'], 'name')}, "
             f"{counted(replaced['addresses'], 'address', 'addresses')}"
         )
-    lines.append(f"never in it: {document['never']}")
+    lines.append(f"never in it: {document['excluded']}")
     lines += [f"left out: {line}" for line in document["omitted"]]
     lines += [f"missing: {line}" for line in document["missing"]]
     return "\n".join(lines) + "\n"

@@ -157,7 +157,7 @@ class KubeAnswers:
 
 def _may_start(answer: Mapping[str, Any]) -> bool:
     """From the objects alone it could start; what it waits for then, if for anything, the leader knows."""
-    return answer.get("outcome") in ("pending", "starting") and answer.get("reason") is None
+    return answer.get("state") in ("pending", "starting") and answer.get("reason") is None
 
 
 def serving_dashboard(

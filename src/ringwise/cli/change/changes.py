@@ -107,7 +107,7 @@ def submit_command(
         jobs, started = _wait_for(lab, jobs, timeout)
         answer["jobs"] = jobs
         code = ExitCode.OK if started else ExitCode.PENDING
-    refused = [f"job {job['namespace']}/{job['name']}" for job in jobs if job["outcome"] == "refused"]
+    refused = [f"job {job['namespace']}/{job['name']}" for job in jobs if job["state"] == "rejected"]
     if len(refused) > _NAMED:
         refused[_NAMED:] = [counted(len(refused) - _NAMED, "more job")]
     complain(*(f"not accepted: {one}" for one in bundle.misspelled))
@@ -116,7 +116,7 @@ def submit_command(
     if bundle.misspelled or refused:
         code = ExitCode.FAILED
     if wait or exit_code:
-        code = code_of_outcomes([job["outcome"] for job in jobs]) or code
+        code = code_of_outcomes([job["state"] for job in jobs]) or code
     if dry_run:
         complain("note: a dry run: nothing was submitted")
 

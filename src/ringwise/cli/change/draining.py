@@ -202,7 +202,7 @@ def _drain_lab(lab: Path | None, wanted: DrainOptions) -> None:
             f"to give up: ringwise uncordon NODE{given}",
             code=ExitCode.INTERRUPTED,
         ) from None
-    leaving = answer["leaving"]
+    leaving = answer["evicted_pods"]
     lines = [
         f"{affected['target']} cordoned; {counted(leaving, 'pod')} evicted",
         *(f"  {pod}" for pod in leaving),
@@ -243,7 +243,7 @@ def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) ->
     leaving: list[str] = []
     with lab_client(lab, f"draining {target}") as client:
         answer = client.do("drain", target=target, job=jobs[0] if jobs else "")
-        leaving += answer["leaving"]
+        leaving += answer["evicted_pods"]
         for before, job in itertools.pairwise(jobs):
             limit: int | None = None
             while True:
@@ -256,8 +256,8 @@ def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) ->
                     time.sleep(POLL_SECONDS)
             if not settled["settled"]:
                 complain(f"note: {before} does not run again yet; the next job is evicted")
-            leaving += client.do("drain", target=target, job=job)["leaving"]
-    return {**answer, "leaving": leaving}
+            leaving += client.do("drain", target=target, job=job)["evicted_pods"]
+    return {**answer, "evicted_pods": leaving}
 
 
 # -- a cluster -----------------------------------------------------------------------------------

@@ -64,11 +64,11 @@ def _before_moving(document: DefragPlanDocument, plans: list[MovePlan], yes: boo
 
 
 def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int, output: str) -> None:
-    answer: MovesDocument = {"schema": "ringwise.io/moves/v1", "plans": done, "left": left}
+    answer: MovesDocument = {"schema": "ringwise.io/moves/v1", "plans": done, "skipped_plans": left}
     lines = [_line(one) for one in done]
     if left:
         lines.append(f"{counted(left, 'plan')} not begun: they follow from the one that failed")
-    failed = any(one["outcome"] != "done" for one in done)
+    failed = any(one["state"] != "done" for one in done)
     # A job that was asked for by name and is not helped is no success either.
     nothing = not done and bool(document["without_plan"])
     text = "\n".join(lines) if lines else "nothing was changed: no moves start a job"
@@ -77,11 +77,10 @@ def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int
 
 def _line(one: AppliedPlanFields) -> str:
     moved = ", ".join(one["moved"])
-    if one["outcome"] == "done":
+    if one["state"] == "done":
         return f"{one['job']} has started; moved: {moved}"
-    return (
-        f"{one['job']}: the plan {'was refused' if one['outcome'] == 'refused' else 'failed'}: {one['why']}"
-    )
+    happened = "was rejected" if one["state"] == "rejected" else "failed"
+    return f"{one['job']}: the plan {happened}: {one['message']}"
 
 
 def _goes_on(document: DefragPlanDocument, plan: MovePlan) -> click.exceptions.Exit:
@@ -111,7 +110,7 @@ def _apply_in_lab(lab: Path | None, job: str | None, namespace: str | None, yes:
                     done.append(_follow_in_lab(client, plan, now + _LONGEST))
             except KeyboardInterrupt:
                 raise _goes_on(document, plan) from None
-            if done[-1]["outcome"] != "done":
+            if done[-1]["state"] != "done":
                 break
     _show(document, done, len(plans) - len(done), output)
 
@@ -148,6 +147,6 @@ def _apply_in_cluster(
                 raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
             except KeyboardInterrupt:
                 raise _goes_on(document, plan) from None
-            if done[-1]["outcome"] != "done":
+            if done[-1]["state"] != "done":
                 break
     _show(document, done, len(plans) - len(done), output)

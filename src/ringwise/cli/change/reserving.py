@@ -145,7 +145,7 @@ def _plan_lines(one: ReservationFields, now: int) -> list[str]:
     from ringwise.durations import duration_text, time_text
 
     lines = [_title(one), f"  {name_list(one['nodes'])}"]
-    lines += [f"  note: {trouble['why']}" for trouble in one["problems"][:_NAMED]]
+    lines += [f"  note: {trouble['message']}" for trouble in one["problems"][:_NAMED]]
     running = one["running"]
     if running:
         lines.append(

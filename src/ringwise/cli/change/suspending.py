@@ -80,4 +80,4 @@ def _change(action: str, job: str, output: str, options: dict[str, Any]) -> None
     given = ("namespace", "all_namespaces", "by", "reason", "timeout")
     request = JobRequest(job, queue=queue, priority=priority, **{name: options[name] for name in given})
     document = change_target(options).change(action, request)
-    show_text(document, output, document["text"])
+    show_text(document, output, document["message"])

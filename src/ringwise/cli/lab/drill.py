@@ -94,9 +94,9 @@ def _fields(result: DrillResult) -> DrillFields:
             {
                 "number": step.number,
                 "kind": step.kind,
-                "text": step.text,
+                "message": step.text,
                 "time": time_text(step.at),
-                "holds": step.holds,
+                "passed": step.holds,
                 "problems": step.problems,
             }
             for step in result.steps

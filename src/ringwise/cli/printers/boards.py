@@ -71,5 +71,5 @@ def _score_table(table: ScoreTable) -> Table:
     columns, rows = table_grid(table)
     drawn = Table([Column("request", right=True), *(Column(str(free), right=True) for free in columns)])
     for request, row in rows:
-        drawn.add(str(request), *("-" if value >= table.unfit else str(value) for value in row))
+        drawn.add(str(request), *("-" if value >= table.no_fit_value else str(value) for value in row))
     return drawn

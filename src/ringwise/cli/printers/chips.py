@@ -23,10 +23,10 @@ GROUP_LEGEND = (
 )
 STATES_LEGEND = "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved  - closed"
 
-_SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "closed": "-", "free": "."}
+_SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "unschedulable": "-", "free": "."}
 #: Signs of a ring that can be read at a glance.
 _LONGEST = 16
-_MEANINGS = {"X": "used and faulty", "i": "isolated", "-": "closed"}
+_MEANINGS = {"X": "used and faulty", "i": "isolated", "-": "unschedulable"}
 
 
 def legend(pictures: Iterable[str], given: str = "") -> str:
@@ -66,7 +66,7 @@ def _signs(chips: ChipsFields) -> dict[int, str]:
         "faulty": chips["faulty"],
         "isolated": chips["isolated"],
         "reserved": chips["reserved"],
-        "closed": chips["closed"],
+        "unschedulable": chips["unschedulable"],
         "free": chips["free"],
     }
     signs: dict[int, str] = {

@@ -46,11 +46,11 @@ _COLOURS = {
     "Terminating": "magenta",
 }
 _OUTCOME_COLOURS = {
-    "placed": "green",
+    "scheduled": "green",
     "pending": "yellow",
-    "refused": "red",
+    "rejected": "red",
     "suspended": "magenta",
-    "ended": "dim",
+    "finished": "dim",
 }
 #: More objects of one kind than this are counted, not listed.
 _LISTED = 10
@@ -85,7 +85,7 @@ def node_state(node: NodeFields) -> str:
     if worst["start"] is None or worst["state"] == "reserved":
         return worst["state"]
     start = time_text(worst["start"])
-    return f"{worst['state']} from {start} on" if node["open"] else f"{worst['state']} since {start}"
+    return f"{worst['state']} from {start} on" if node["schedulable"] else f"{worst['state']} since {start}"
 
 
 def _window_note(node: NodeFields) -> str:
@@ -94,8 +94,8 @@ def _window_note(node: NodeFields) -> str:
     if worst["start"] is None:
         return ""
     if worst["state"] == "reserved":
-        return worst["why"].removeprefix(f"{node['name']} is ")
-    return node_state(node) + ("; takes jobs that end before" if node["open"] else "")
+        return worst["message"].removeprefix(f"{node['name']} is ")
+    return node_state(node) + ("; takes jobs that end before" if node["schedulable"] else "")
 
 
 def draw_nodes(
@@ -139,20 +139,20 @@ def draw_jobs(
     console: Console, jobs: Sequence[JobFields], now: int, only: Only = None, extra: Extra = _NONE
 ) -> None:
     """With a column for the faults that hurt jobs, and one for when they start, where there are any."""
-    hurt = [Column("hurt by")] if any(job["hurt"] for job in jobs) else []
+    hurt = [Column("hurt by")] if any(job["faults"] for job in jobs) else []
     starts = [Column("starts in")] if any(job.get("expected_start") for job in jobs) else []
     columns = [Column("job"), Column("queue", moves=True), Column("phase"), *hurt]
     note = "why it waits, or what hurts it" if hurt else "why it waits"
     columns += [Column("pods"), Column("chips"), Column("age"), *starts, *_columns(extra)]
     table = Table(columns, note=note)
     for job in jobs:
-        faults = [counted(job["hurt"], "fault") if job["hurt"] else ""] if hurt else []
+        faults = [counted(job["faults"], "fault") if job["faults"] else ""] if hurt else []
         table.add(
             job_key(job),
             job["queue"],
             _state_text(job),
             *(Text(text, "red") for text in faults),
-            f"{job['placed']}/{job['pods']}",
+            f"{job['scheduled']}/{job['pods']}",
             str(job["chips"]),
             duration_text(now - job["created"]),
             *([_starts_in(job, now)] if starts else []),
@@ -164,8 +164,8 @@ def draw_jobs(
 
 def _state_text(job: JobFields) -> Text:
     """Its phase, except where the phase of the object tells less than what became of the job."""
-    outcome = job["outcome"]
-    if outcome in ("refused", "suspended"):
+    outcome = job["state"]
+    if outcome in ("rejected", "suspended"):
         return Text(outcome, _OUTCOME_COLOURS[outcome])
     return phase_text(job["phase"])
 
@@ -175,28 +175,28 @@ def _starts_in(job: JobFields, now: int) -> str:
     if start is None:
         return ""
     kind = StartKind(start["kind"])
-    return ExpectedStart(kind, start["earliest"], start["latest"], guess=start["guess"]).short(now)
+    return ExpectedStart(kind, start["earliest"], start["latest"], guess=start["estimated"]).short(now)
 
 
 def _notes(job: JobFields, now: int) -> Iterator[str]:
     if job["reason"] is not None:
         yield job["reason"]["message"]
     yield from decision_text(job)
-    for fault in job["hurt"][:_SHOWN_FAULTS]:
+    for fault in job["faults"][:_SHOWN_FAULTS]:
         yield job_fault_text(fault, now)
-    if len(job["hurt"]) > _SHOWN_FAULTS:
-        yield f"and {counted(len(job['hurt']) - _SHOWN_FAULTS, 'more fault')}"
+    if len(job["faults"]) > _SHOWN_FAULTS:
+        yield f"and {counted(len(job['faults']) - _SHOWN_FAULTS, 'more fault')}"
 
 
 def decision_text(job: JobFields) -> Iterator[str]:
     """What a decision would give a job that has no nodes for some of its pods."""
     if nodes := job.get("would_be_scheduled_on"):
-        yield would_be_placed(nodes, partly=job["placed"] > 0)
+        yield would_be_placed(nodes, partly=job["scheduled"] > 0)
 
 
 def job_fault_text(fault: JobFaultFields, now: int) -> str:
     age = "" if fault["since"] is None else f", for {duration_text(now - fault['since'])}"
-    return f"{fault['text']}{age}"
+    return f"{fault['message']}{age}"
 
 
 def job_key(job: JobFields) -> str:
@@ -224,7 +224,7 @@ def draw_reservations(
         return
     for one in shown:
         for trouble in one["problems"][:_SHOWN_FAULTS]:
-            print_line(console, Text(one_line(f"{one['name']}: {trouble['why']}")))
+            print_line(console, Text(one_line(f"{one['name']}: {trouble['message']}")))
         if one["running"]:
             jobs = ", ".join(job["job"] for job in one["running"][:_SHOWN_FAULTS])
             more = len(one["running"]) - _SHOWN_FAULTS
@@ -241,7 +241,7 @@ def draw_isolations(console: Console, shown: Sequence[IsolationFields], now: int
         if one["start"] is not None:
             state = f"drain {'since' if one['start'] <= now else 'at'} {time_text(one['start'])}"
         target = " ".join((one["target"], *one["chips"]))
-        table.add(one["name"], target, state, one["by"] or "-", note=one["reason"])
+        table.add(one["name"], target, state, one["created_by"] or "-", note=one["reason"])
     table.print(console, only)
 
 
@@ -268,16 +268,16 @@ def draw_queues(
             queue["state"],
             str(queue["weight"]),
             used_text(queue),
-            amounts_text(queue["share"]),
+            amounts_text(queue["fair_share"]),
             limit_text(queue),
             str(queue["jobs"]),
-            str(queue["waiting"]),
+            str(queue["pending"]),
             *_cells(extra, queue),
         )
     table.print(console, only)
 
 
-_HYPER_NODE_STYLES = {"partial": "yellow", "ignored": "red"}
+_HYPER_NODE_STYLES = {"partial": "yellow", "invalid": "red"}
 
 
 def draw_hyper_nodes(
@@ -293,7 +293,7 @@ def draw_hyper_nodes(
             one["parent"] or "-",
             str(one["nodes"]),
             Text(one["state"], _HYPER_NODE_STYLES.get(one["state"], "")),
-            note="; ".join(problem["text"] for problem in one["problems"]),
+            note="; ".join(problem["message"] for problem in one["problems"]),
         )
     table.print(console, only)
 
@@ -309,7 +309,7 @@ def draw_pods(
             f"{pod['namespace']}/{pod['name']}",
             phase_text(pod["phase"]),
             pod["node"] or "-",
-            pod["part"]["text"] if "part" in pod else str(pod["asks"]),
+            pod["part"]["message"] if "part" in pod else str(pod["requested_chips"]),
             chip_list(pod["chips"]),
             "-" if pod["rank"] is None else str(pod["rank"]),
             duration_text(now - pod["created"]),
@@ -335,7 +335,7 @@ def phase_text(phase: str) -> Text:
 def used_text(queue: QueueFields) -> str:
     """`16 Ascend910, and 8 Ascend910 kept`"""
     used = amounts_text(queue["used"])
-    return f"{used}, and {amounts_text(queue['kept'])} kept" if queue["kept"] else used
+    return f"{used}, and {amounts_text(queue['reserved_quota'])} kept" if queue["reserved_quota"] else used
 
 
 def limit_text(queue: QueueFields) -> str:
@@ -372,17 +372,17 @@ def draw_submitted(console: Console, answer: dict[str, Any], *, dry_run: bool) -
     if len(answer["jobs"]) > 2 * _LISTED:
         counts: dict[str, int] = {}
         for job in answer["jobs"]:
-            counts[job["outcome"]] = counts.get(job["outcome"], 0) + 1
+            counts[job["state"]] = counts.get(job["state"], 0) + 1
         words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
         print_line(console, f"... all {counted(answer['jobs'], 'job')}: {words}")
 
 
 def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
-    outcome, reason = job["outcome"], job["reason"]
+    outcome, reason = job["state"], job["reason"]
     nodes = job["nodes"]
     where = ""
     colour = _OUTCOME_COLOURS[outcome]
-    if outcome == "placed" and nodes:
+    if outcome == "scheduled" and nodes:
         outcome = "running" if job["phase"] == "Running" else outcome
         some = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
         where = f" on {some}"
@@ -410,7 +410,7 @@ def draw_top(console: Console, document: TopDocument, height: int | None = None)
         console.print()
         draw_queues(console, document["queues"][:queues])
         _draw_hidden(console, len(document["queues"]) - queues, "more queue")
-        _draw_waiting(console, document["waiting"], status["now"], jobs)
+        _draw_waiting(console, document["pending_jobs"], status["now"], jobs)
         for line in alarms:
             print_line(console, f"[red]{escape(line)}[/]")
 
@@ -444,7 +444,7 @@ def headline(status: StatusFields) -> str:
     return (
         f"[bold]{time_text(status['now'])}[/]{', ' + pace if pace else ''}   "
         f"{counted(status['nodes'], 'node')}   "
-        f"{use_text(status, ('faulty', 'isolated', 'closed'))}   {counts_text(status)}"
+        f"{use_text(status, ('faulty', 'isolated', 'unschedulable'))}   {counts_text(status)}"
     )
 
 
@@ -468,8 +468,8 @@ def use_text(status: StatusFields, others: Sequence[str] = ()) -> str:
 
 
 def counts_text(status: StatusFields) -> str:
-    refused = f", {status['refused']} refused" if status["refused"] else ""
-    return f"{counted(status['placed'], 'job')} placed, {status['waiting']} waiting{refused}"
+    rejected = f", {status['rejected']} rejected" if status["rejected"] else ""
+    return f"{counted(status['scheduled'], 'job')} scheduled, {status['pending']} pending{rejected}"
 
 
 def _draw_node_grid(console: Console, nodes: Sequence[NodeFields], rows: int | None) -> None:
@@ -477,7 +477,7 @@ def _draw_node_grid(console: Console, nodes: Sequence[NodeFields], rows: int | N
     cells = []
     for node in nodes[:_NODES]:
         picture = " ".join(map(chip_picture, node["chips"]))
-        mark = " " if node["open"] else "!"
+        mark = " " if node["schedulable"] else "!"
         cells.append(f"{node['name']:>{longest}}{mark}{picture}")
     if cells and rows is not None:
         across = max(1, (console.width + 2) // (max(map(len, cells)) + 2))
@@ -492,14 +492,14 @@ def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most
         return
     console.print()
     for job in waiting[:most]:
-        placed, reason = job["placed"], job["reason"]
+        placed, reason = job["scheduled"], job["reason"]
         message = f"{placed} of {counted(job['pods'], 'pod')} {agrees(placed, 'is', 'are')} placed"
         if reason is not None:
             message = reason["message"]
         message = next(decision_text(job), message)
         # The words of `place` and `why`; the colour tells apart what waiting alone will not fix.
         waits = f"waits {duration_text(now - job['created'])}"
-        word = "is refused" if job["outcome"] == "refused" else waits
-        colour = "red" if job["never"] else "yellow"
+        word = "is refused" if job["state"] == "rejected" else waits
+        colour = "red" if job["requires_change"] else "yellow"
         print_line(console, f"[{colour}]{escape(job_key(job))}[/] {word}: {escape(message)}")
     _draw_hidden(console, len(waiting) - most, "more job waits", "more jobs wait")

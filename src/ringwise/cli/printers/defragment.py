@@ -47,7 +47,7 @@ def _print_plan(console: Console, plan: MovePlanFields, *, follows: bool) -> Non
         where = ", ".join(map(_where, move["pods"][:_SHOWN])) + (" ..." if len(move["pods"]) > _SHOWN else "")
         table.add(f"{move['namespace']}/{move['name']}", str(move["chips"]), _cost(move), where)
     table.print(console)
-    nodes = list(dict.fromkeys(pod["node"] for pod in plan["room"]))
+    nodes = list(dict.fromkeys(pod["node"] for pod in plan["reservation"]))
     shown = ", ".join(nodes[:_SHOWN]) + (f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else "")
     print_line(console, Text(f"{name} gets {shown}; {_total(plan)}"))
 

@@ -75,8 +75,8 @@ def print_node(console: Console, node: NodeDocument) -> None:
             if numbers:
                 print_line(console, escape(f"  {word}: {chip_list(numbers)} ({more})"), style="yellow")
     for one in node["states"]:
-        if one["why"]:
-            print_line(console, f"  {escape(one['why'])}", style="yellow")
+        if one["message"]:
+            print_line(console, f"  {escape(one['message'])}", style="yellow")
     _pods(console, node["pod_details"], node["now"])
 
 
@@ -89,7 +89,7 @@ def print_job(console: Console, job: JobDocument) -> None:
             "queue": job["queue"],
             "priority": job["priority"] or None,
             "tasks": ", ".join(f"{task['replicas']} x {task['name']}" for task in job["tasks"]),
-            "pods": f"{job['placed']} of {job['pods']} placed, {job['min_available']} needed to start",
+            "pods": f"{job['scheduled']} of {job['pods']} placed, {job['min_available']} needed to start",
             "sub-groups": "; ".join(map(_sub_groups, job["sub_groups"])),
             "chips": job["chips"],
             "retries": job["retries"] or None,
@@ -97,7 +97,7 @@ def print_job(console: Console, job: JobDocument) -> None:
             "submitted": time_text(job["created"]),
         },
     )
-    for fault in job["hurt"]:
+    for fault in job["faults"]:
         print_line(console, f"  hurt by {escape(job_fault_text(fault, job['now']))}", style="red")
     for note in job.get("notes", ()):
         print_line(console, f"  {escape(note)}", style="yellow")
@@ -105,7 +105,7 @@ def print_job(console: Console, job: JobDocument) -> None:
     for line in decision_text(job):
         print_line(console, f"  {escape(line)}", style="yellow")
     if job["expected_start"] is not None:
-        print_line(console, f"  expected start: {escape(job['expected_start']['text'])}")
+        print_line(console, f"  expected start: {escape(job['expected_start']['message'])}")
     _pods(console, job["pod_details"], job["now"])
 
 
@@ -122,7 +122,7 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
             "state": queue["state"],
             "weight": queue["weight"],
             "used": amounts_text(queue["used"]),
-            "share": amounts_text(queue["share"]),
+            "share": amounts_text(queue["fair_share"]),
             "kept": _kept(queue),
             "at most": limit_text(queue),
             "guaranteed": amounts_text(queue["guarantee"]),
@@ -136,13 +136,12 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
 
 def _kept(queue: QueueDocument) -> str | None:
     """What counts as used although no pod uses it (F6)."""
-    if not queue["kept"]:
+    if not queue["reserved_quota"]:
         return None
     until = queue["reserved_quota_until"]
     limit = "" if until is None else f", for at most {duration_text(until - queue['now'])}"
-    return (
-        f"{amounts_text(queue['kept'])} for {', '.join(queue['reserved_quota_jobs'])}, which lost pods{limit}"
-    )
+    jobs = ", ".join(queue["reserved_quota_jobs"])
+    return f"{amounts_text(queue['reserved_quota'])} for {jobs}, which lost pods{limit}"
 
 
 def print_pod(console: Console, pod: PodDocument) -> None:
@@ -186,16 +185,18 @@ def print_hyper_node(console: Console, one: HyperNodeDocument) -> None:
         },
     )
     for problem in one["problems"]:
-        print_line(console, f"  {escape(problem['text'])}", style="yellow")
+        print_line(console, f"  {escape(problem['message'])}", style="yellow")
     if one["below"]:
         console.print()
         draw_hyper_nodes(console, one["below"])
     if one["job_details"]:
         console.print()
         draw_jobs(console, one["job_details"], one["now"])
-    partly = [job for job in one["job_details"] if job["pods_inside"] < job["placed"]]
+    partly = [job for job in one["job_details"] if job["pods_inside"] < job["scheduled"]]
     for job in partly:
-        told = f"{job['pods_inside']} of {counted(job['placed'], 'pod')} of {job['namespace']}/{job['name']}"
+        told = (
+            f"{job['pods_inside']} of {counted(job['scheduled'], 'pod')} of {job['namespace']}/{job['name']}"
+        )
         print_line(console, f"  only {escape(told)} {agrees(job['pods_inside'], 'is', 'are')} inside")
 
 
@@ -220,7 +221,7 @@ def _chips(resource: str, chips: ChipTotals) -> str:
         "faulty": chips["faulty"],
         "isolated": chips["isolated"],
         "reserved": chips["reserved"],
-        "closed": chips["closed"],
+        "unschedulable": chips["unschedulable"],
     }
     others = ", ".join(f"{count} {state}" for state, count in states.items() if count)
     return f"{resource}: {chips['free']} of {chips['chips']} free" + (f" ({others})" if others else "")

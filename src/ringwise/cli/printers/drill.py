@@ -48,8 +48,8 @@ def _timeline(console: Console, drill: DrillFields) -> None:
 
 
 def _verdict(console: Console, drill: DrillFields) -> None:
-    expected = [step for step in drill["steps"] if step["holds"] is not None]
-    failed = [step for step in expected if not step["holds"]]
+    expected = [step for step in drill["steps"] if step["passed"] is not None]
+    failed = [step for step in expected if not step["passed"]]
     name = escape(PurePath(drill["file"]).name)
     if not failed:
         held = counted(expected, "expectation holds", "expectations hold")
@@ -61,4 +61,4 @@ def _verdict(console: Console, drill: DrillFields) -> None:
     )
     for step in failed:
         problems = escape("; ".join(step["problems"]))
-        print_line(console, f"  step {step['number']}: {escape(step['text'])}: {problems}")
+        print_line(console, f"  step {step['number']}: {escape(step['message'])}: {problems}")

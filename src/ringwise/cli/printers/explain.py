@@ -37,20 +37,20 @@ _COLOURS = {
     "running": "cyan",
     "starting": "cyan",
     "pending": "yellow",
-    "refused": "red",
+    "rejected": "red",
     "suspended": "magenta",
-    "ended": "dim",
+    "finished": "dim",
 }
 #: Nodes with a drain ahead that are named.
 _DRAINED_NODES = 3
 
 
 def print_explanation(console: Console, answer: WhyDocument) -> None:
-    colour, pictures = _COLOURS[answer["outcome"]], answer.get("pictures")
+    colour, pictures = _COLOURS[answer["state"]], answer.get("pictures")
     words = f" ({answer['class']})" if answer["class"] else ""
     key = f"{escape(answer['namespace'])}/{escape(answer['name'])}"
-    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{answer['outcome']}[/]")
-    print_line(console, f"  {escape(answer['sentence'])}")
+    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{answer['state']}[/]")
+    print_line(console, f"  {escape(answer['message'])}")
     for line in answer.get("errors", ()):
         print_line(console, f"  [red]error: {escape(line)}[/]")
     for line in (
@@ -86,7 +86,7 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
 
 
 def _print_refusals(console: Console, answer: WhyDocument) -> None:
-    refusals, examples = answer["refusals"], answer["rejection_examples"]
+    refusals, examples = answer["rejected_nodes"], answer["rejection_examples"]
     if refusals is None or examples is None:
         return
     console.print(f"\nWhy no node fits {escape(answer['checked_pod'] or '')}", style="bold")
@@ -104,7 +104,7 @@ def _print_misses(console: Console, answer: WhyDocument, chips: Mapping[str, Nod
     console.print("\nClosest nodes", style="bold")
     table = Table([Column("node"), Column("chips")], note="missing")
     for miss in answer["closest_nodes"]:
-        table.add(miss["node"], _picture(chips, miss["node"]), note=miss["text"])
+        table.add(miss["node"], _picture(chips, miss["node"]), note=miss["message"])
     table.print(console)
 
 
@@ -114,19 +114,19 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
         if expected is not None:
             # It has its nodes, or cannot have any yet: it is in no queue.
             console.print()
-            print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
+            print_line(console, f"[bold]expected start[/]: {escape(expected['message'])}")
         return
-    ahead = f", behind {', '.join(queue['ahead'])}" if queue["ahead"] else ""
-    if queue["position"] - 1 > len(queue["ahead"]):
-        ahead += f" and {queue['position'] - 1 - len(queue['ahead'])} more"
-    place = f"{queue['position']} of {queue['waiting']} pending{escape(ahead)}"
+    ahead = f", behind {', '.join(queue['jobs_ahead'])}" if queue["jobs_ahead"] else ""
+    if queue["position"] - 1 > len(queue["jobs_ahead"]):
+        ahead += f" and {queue['position'] - 1 - len(queue['jobs_ahead'])} more"
+    place = f"{queue['position']} of {queue['pending']} pending{escape(ahead)}"
     console.print()
     print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
     if answer["reserved_chips"]:
         kept = counted(answer["reserved_chips"], "chip is", "chips are")
         print_line(console, f"{kept} reserved for it until it can start")
     if expected is not None:
-        print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
+        print_line(console, f"[bold]expected start[/]: {escape(expected['message'])}")
 
 
 def _print_fixes(console: Console, answer: WhyDocument) -> None:
@@ -143,7 +143,7 @@ def _print_fixes(console: Console, answer: WhyDocument) -> None:
         return
     console.print("\nFixes (each was verified on a copy of the cluster)", style="bold")
     for fix in answer["fixes"]:
-        print_line(console, f"  - {escape(fix_sentence(fix['text'], fix['conflicting_jobs']))}")
+        print_line(console, f"  - {escape(fix_sentence(fix['message'], fix['conflicting_jobs']))}")
 
 
 def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeChipsFields]) -> None:
@@ -202,7 +202,7 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
         (chips.faulty, "faulty"),
         (chips.isolated, "isolated"),
         (chips.reserved, "reserved"),
-        (chips.closed, "closed"),
+        (chips.unschedulable, "unschedulable"),
     ]
     words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("used", "free"))
     print_line(console, f"  {counted(chips.nodes, 'node')} with {counted(chips.chips, 'chip')}: {words}")
@@ -216,9 +216,9 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
     for shape in answer.shapes:
         stranded = str(shape.stranded_chips)
         if shape.kind == "switches":
-            table.add(shape.form, counted(shape.pods, "pod"), "", stranded)
+            table.add(shape.shape, counted(shape.pods, "pod"), "", stranded)
         else:
-            table.add(shape.form, str(shape.jobs), str(shape.upper_bound), stranded)
+            table.add(shape.shape, str(shape.jobs), str(shape.upper_bound), stranded)
     table.print(console)
     for sentence in answer.omitted:
         print_line(console, f"  not checked: {sentence}", style="yellow")
@@ -236,8 +236,8 @@ def print_diagnosis(console: Console, document: DoctorDocument) -> None:
         severity = finding.severity
         print_line(
             console,
-            f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] {escape(finding.where)}: "
-            f"{escape(finding.what)} [dim]\\[{finding.code}][/]",
+            f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] {escape(finding.object)}: "
+            f"{escape(finding.message)} [dim]\\[{finding.code}][/]",
         )
         if finding.fix:
             print_line(console, f"  - {escape(finding.fix)}", style="dim")

@@ -33,7 +33,11 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
     table = Table([Column(name) for name in names], note="jobs")
     for row in rows:
         age = "" if row["since"] is None else duration_text(document["now"] - row["since"])
-        more = f" and {len(row['jobs']) - _SHOWN_JOBS} more" if len(row["jobs"]) > _SHOWN_JOBS else ""
+        more = (
+            f" and {len(row['affected_jobs']) - _SHOWN_JOBS} more"
+            if len(row["affected_jobs"]) > _SHOWN_JOBS
+            else ""
+        )
         table.add(
             row["node"],
             row["kind"],
@@ -41,7 +45,9 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
             row["level"],
             row["code"] or "",
             age,
-            note=f"hurts {', '.join(row['jobs'][:_SHOWN_JOBS])}{more}" if row["jobs"] else "",
+            note=f"hurts {', '.join(row['affected_jobs'][:_SHOWN_JOBS])}{more}"
+            if row["affected_jobs"]
+            else "",
         )
     table.print(console)
 

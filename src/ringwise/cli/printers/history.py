@@ -101,8 +101,8 @@ def history_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str
 def entry_text(entry: Entry) -> str:
     took, kind = entry["duration_seconds"], entry["kind"]
     if took is None or kind not in _SPENT or (kind == PLACED and took < 1):
-        return entry["text"]
-    return f"{entry['text']} ({_SPENT[kind]} {_seconds_text(took)})"
+        return entry["message"]
+    return f"{entry['message']} ({_SPENT[kind]} {_seconds_text(took)})"
 
 
 def _seconds_text(seconds: float) -> str:

@@ -18,7 +18,7 @@ _KINDS = {"node": "node", "switch": "leaf switch", "superpod": "SuperPoD"}
 
 def print_plan(console: Console, plan: DrainPlanDocument) -> None:
     jobs = plan["jobs"]
-    moving = sum(job["outcome"] == "moves" for job in jobs)
+    moving = sum(job["result"] == "moves" for job in jobs)
     nodes = f" ({counted(plan['nodes'], 'node')})" if len(plan["nodes"]) > 1 else ""
     words = f"{counted(jobs, 'job')} with pods there, {moving} of them would move at once"
     title = f"draining {_KINDS[plan['kind']]} {plan['target']}{nodes}"
@@ -39,9 +39,9 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
 def _what(job: DrainedJobFields) -> str:
     waits = job["pending_seconds"]
     span = "" if waits is None else seconds_text(waits)
-    if job["outcome"] == "not-restarted":
+    if job["result"] == "not-restarted":
         return "not started again"
-    if job["outcome"] == "moves":
+    if job["result"] == "moves":
         return f"moves within {span or duration_text(0)}"
     return f"waits {span}".rstrip()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         PlacedPodFields,
     )
 
-_COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "running": "cyan"}
+_COLOURS = {"scheduled": "green", "pending": "yellow", "rejected": "red", "running": "cyan"}
 
 #: (node, resource) -> its chips after the run, and those that were free before it.
 Pictures = Mapping[tuple[str, str], "tuple[NodeChipsFields, Sequence[int]]"]
@@ -47,7 +47,7 @@ def print_placements(console: Console, document: PlaceDocument, scores: bool) ->
         print_superpods(console, drawn["superpods"])
     counts: dict[str, int] = {}
     for job in jobs:
-        counts[job["outcome"]] = counts.get(job["outcome"], 0) + 1
+        counts[job["state"]] = counts.get(job["state"], 0) + 1
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
     print_line(console, summary, style="dim")
     if any(pod["node"] for job in jobs for pod in job["pods"]):
@@ -62,10 +62,10 @@ def _print_job(
     console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures, drawn: list[str]
 ) -> None:
     """Adds the pictures that it draws to `drawn`."""
-    colour, reason = _COLOURS[job["outcome"]], job["reason"]
+    colour, reason = _COLOURS[job["state"]], job["reason"]
     words = f" ({job['class']})" if job["class"] else ""
     key = f"{escape(job['namespace'])}/{escape(job['name'])}"
-    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{job['outcome']}[/]")
+    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{job['state']}[/]")
     if reason is not None:
         print_line(console, f"  {escape(reason['message'])}")
         if more["board_reason"] is not None:
@@ -128,7 +128,7 @@ def _pictures(
         return "", ""
     chips, before = found
     # A pod that was bound in the input gets no annotations.
-    given = pod["chips"] if job["outcome"] == "placed" and pod["annotations"] else ()
+    given = pod["chips"] if job["state"] == "scheduled" and pod["annotations"] else ()
     return chip_picture(chips, free=before), chip_picture(chips, given=given)
 
 

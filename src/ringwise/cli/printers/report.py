@@ -37,7 +37,7 @@ def draw_report(console: Console, document: ReportDocument) -> None:
 
 
 def _table(document: ReportDocument) -> Table:
-    by = document["by"]
+    by = document["group_by"]
     several = by != "board" and len({row["board"] for row in document["rows"] if row["board"]}) > 1
     columns = [Column(by)]
     if several:
@@ -126,7 +126,7 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
         table = Table(columns)
         for row in idle:
             who = row["user"] if row["verified"] or not row["user"] else f"{row['user']} (unverified)"
-            use = _NONE if row["percent"] is None else f"{row['percent']:.1f} %"
+            use = _NONE if row["utilization_percent"] is None else f"{row['utilization_percent']:.1f} %"
             name = f"{row['namespace']}/{row['name']}"
             table.add(name, who or _NONE, row["queue"], str(row["chips"]), str(row["idle_chips"]), use)
         table.print(console)

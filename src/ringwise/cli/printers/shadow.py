@@ -32,7 +32,7 @@ def draw_shadow_report(console: Console, document: ShadowReportDocument) -> None
     for outcome, count in document["outcomes"].items():
         table.add(_MEANINGS[outcome], str(count), f"{count / pods:.1%}")
     table.print(console)
-    waits, split = document["waits"], document["split_nodes"]
+    waits, split = document["blocked_jobs"], document["split_nodes"]
     print_lines(console, "\n")
     if waits["pods"]:
         ours, theirs = (_mean(waits[name] / waits["pods"]) for name in ("ours_seconds", "theirs_seconds"))
@@ -47,7 +47,7 @@ def draw_shadow_report(console: Console, document: ShadowReportDocument) -> None
         print_lines(console, "\n")
         reasons = Table([Column("difference"), Column("pods", right=True), Column("example", moves=True)])
         for row in rows[:_MOST]:
-            reasons.add(f"{row['outcome']}: {row['why']}", str(row["pods"]), row["example"])
+            reasons.add(f"{row['state']}: {row['message']}", str(row["pods"]), row["example"])
         reasons.print(console)
     if len(rows) > _MOST:
         print_lines(console, f"{len(rows) - _MOST} more; -o json lists all")

@@ -69,7 +69,7 @@ def print_isolations(console: Console, isolations: Iterable[IsolationFields], no
             time = time_text(one["start"])
             begun = one["start"] <= now
             start = f" since {time}" if begun else f" from {time} on, before for jobs that end by then"
-        by = f" by {one['by']}" if one["by"] else ""
+        by = f" by {one['created_by']}" if one["created_by"] else ""
         why = f": {one['reason']}" if one["reason"] else ""
         line = f"isolated{start}: {one['title']}{by}{why}"
         print_line(console, Text(one_line(line)))

@@ -51,7 +51,7 @@ def check(file: str, output: str) -> None:
             ),
             output,
         )
-    if not checked.loads:
+    if not checked.valid:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
 
 
@@ -72,7 +72,7 @@ def _print(checked: ConfigurationCheck) -> None:
     console = stdout_console()
     table = Table([Column("line", right=True), Column("what"), Column("here")], note="effect")
     for line in checked.lines:
-        table.add(str(line.line or ""), line.what, line.verdict, note=line.effect)
+        table.add(str(line.line or ""), line.subject, line.result, note=line.effect)
     table.print(console)
     errors, warnings = checked.count("error"), checked.count("warning")
     if errors:

@@ -54,7 +54,7 @@ def why_command(
 
         print_explanation(console, document)
 
-    show(document, output, draw, code_of_outcomes([document["outcome"]]) if exit_code else ExitCode.OK)
+    show(document, output, draw, code_of_outcomes([document["state"]]) if exit_code else ExitCode.OK)
 
 
 _history_options = with_options(

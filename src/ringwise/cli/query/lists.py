@@ -107,7 +107,7 @@ def watch_list(
     What is not in the list any more is told in a line: it has no row that would say so.
     """
     rows = document[kind]
-    more = {"more": len(rows) - limit} if 0 < limit < len(rows) else {}
+    more = {"remaining_item_count": len(rows) - limit} if 0 < limit < len(rows) else {}
     draw({**document, kind: rows[: limit or None], **more})
     headed, known = bool(rows), _by_key(kind, rows)
     seconds = SECONDS[source_of(options)]

@@ -84,8 +84,8 @@ def _list(
     else:
         drawing = DRAWINGS[BY_PLURAL[kind].name]
         drawing.draw(console, rows, document.get("now", 0), only, *([drawing.wide] if wide else []))
-    if "more" in document:
-        console.print(f"and {document['more']:,} more; --limit 0 shows all")
+    if "remaining_item_count" in document:
+        console.print(f"and {document['remaining_item_count']:,} more; --limit 0 shows all")
 
 
 _DESCRIBED = [kind for kind in KINDS if kind.is_described]

@@ -103,7 +103,7 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         show(snapshot_dashboard(source.placed, source.now, "file", " ".join(files)), None)
     if bad:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
-    if exit_code and (code := code_of_outcomes([job["outcome"] for job in document["jobs"]])):
+    if exit_code and (code := code_of_outcomes([job["state"] for job in document["jobs"]])):
         raise click.exceptions.Exit(code)
 
 

@@ -155,7 +155,7 @@ def _show_idle(output: str, namespace: str | None, options: dict[str, Any]) -> N
 
 _IDLE_COLUMNS = (
     *("namespace", "name", "queue", "user", "verified"),
-    *("chips", "idle_chips", "unknown_chips", "percent"),
+    *("chips", "idle_chips", "unknown_chips", "utilization_percent"),
 )
 
 
@@ -242,7 +242,7 @@ def _csv(document: ReportDocument) -> str:
     """One line for each row, and a column for each cause of loss that occurs."""
     rows = cast("list[dict[str, Any]]", document["rows"])
     causes = sorted({cause for row in rows for cause in row["lost_chip_hours"]})
-    names = [name for name in _NAMES if any(row[name] is not None for row in rows)] or [document["by"]]
+    names = [name for name in _NAMES if any(row[name] is not None for row in rows)] or [document["group_by"]]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, *_AMOUNTS, *(f"lost_to_{cause}_chip_hours" for cause in causes)])

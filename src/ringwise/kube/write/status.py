@@ -82,10 +82,10 @@ class StatusWriter:
         precedence = self._precedence = precedence or Precedence(clock)
         # The names of the queues are label values of metrics.
         self.updates: StatusQueue[Write] = StatusQueue(
-            "news", _run, retrier, 8, observer, clock, self._wait, requeue=True
+            "status", _run, retrier, 8, observer, clock, self._wait, requeue=True
         )
         self.conditions: StatusQueue[Write] = StatusQueue(
-            "chatter", _run, retrier, 4, observer, clock, self._wait
+            "conditions", _run, retrier, 4, observer, clock, self._wait
         )
         #: Pods that are being bound while an Unschedulable condition of them is being written.
         self._overtaken: set[str] = set()

@@ -95,11 +95,11 @@ class ConfigurationCheck:
     of_controller: bool = False
 
     @property
-    def loads(self) -> bool:
+    def valid(self) -> bool:
         return not self.count("error")
 
-    def count(self, verdict: str) -> int:
-        return sum(1 for line in self.lines if line.verdict == verdict)
+    def count(self, result: str) -> int:
+        return sum(1 for line in self.lines if line.result == result)
 
 
 def check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
@@ -115,7 +115,7 @@ def check_configuration(text: bytes | str, origin: str, registry: Registry) -> C
     lines: list[CheckedLine] = []
     if not file.without_scheduler:
         configuration, lines = _check_scheduler(file, registry)
-    of_scheduler = any(line.verdict == "error" for line in lines) or not file.controllers
+    of_scheduler = any(line.result == "error" for line in lines) or not file.controllers
     lines += _check_controllers(file, configuration)
     lines.sort(key=lambda line: line.line)
     return ConfigurationCheck(origin, tuple(lines), configuration, not of_scheduler)
@@ -125,7 +125,7 @@ def _check_controllers(file: SettingsFile, configuration: Configuration | None) 
     for one in file.controllers:
         makes = False
         for line in check_discovery(one.text, one.origin, one.first_line):
-            makes = makes or line.verdict == "works"
+            makes = makes or line.result == "works"
             yield line
         if makes and configuration is not None and configuration.plugin(NETWORK_TOPOLOGY_AWARE) is None:
             effect = f"HyperNodes are made, and no plugin {NETWORK_TOPOLOGY_AWARE} places jobs by them"

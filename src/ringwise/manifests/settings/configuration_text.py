@@ -31,9 +31,9 @@ class CheckedLine:
 
     line: int
     #: What stands there: `plugin gang`, `overcommit-factor: 1.2`.
-    what: str
+    subject: str
     #: works, no effect, warning or error.
-    verdict: str
+    result: str
     effect: str
 
 

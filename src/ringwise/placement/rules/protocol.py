@@ -28,7 +28,7 @@ class ScoreTable:
 
     title: str
     columns: str
-    unfit: int
+    no_fit_value: int
     #: request -> free chips -> misfit; what is missing is unfit.
     rows: dict[int, dict[int, int]]
 
@@ -164,7 +164,7 @@ def surplus_table(title: str, columns: str, size: int) -> ScoreTable:
     return ScoreTable(
         title,
         columns,
-        unfit=size,
+        no_fit_value=size,
         rows={
             request: {free: free - request for free in range(request, size + 1)}
             for request in range(1, size + 1)

@@ -12,7 +12,7 @@ from ringwise.scheduler.cache.entries import compact, plain
 from ringwise.state.loads import Load
 from ringwise.topology.chips import mask_of
 
-DONE, FAILED, REFUSED = "done", "failed", "refused"
+DONE, FAILED, REFUSED = "done", "failed", "rejected"
 #: Names of the tables of the leader record.
 MOVES, ENDED_MOVES = "moves", "ended-moves"
 #: Bytes of a plan; a larger one is neither shown nor accepted.

@@ -10,7 +10,7 @@ from ringwise.scheduler.node_states import BeforeDrain
 class JobShape:
     """Jobs of one form. `jobs` would start now, at most `upper_bound` if running jobs were moved."""
 
-    form: str
+    shape: str
     #: one-pod, gang, block, switches, share
     kind: str
     chips_per_pod: int
@@ -32,7 +32,7 @@ class ChipCounts:
     isolated: int
     reserved: int
     #: On nodes that take no new pods.
-    closed: int
+    unschedulable: int
     free: int
     #: Of the free ones: with a broken network port, for one-pod jobs only.
     network_faulty: int

@@ -16,8 +16,8 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 class Finding:
     severity: str
     code: str
-    where: str
-    what: str
+    object: str
+    message: str
     fix: str
 
 
@@ -45,15 +45,15 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
     """
     same: dict[Hashable, list[Finding]] = {}
     for finding in findings:
-        kind, _, name = finding.where.partition(" ")
+        kind, _, name = finding.object.partition(" ")
         key: Hashable = finding
         if name:
-            what, fix = (_instead(text, name, "\0") for text in (finding.what, finding.fix))
+            what, fix = (_instead(text, name, "\0") for text in (finding.message, finding.fix))
             key = (finding.severity, finding.code, kind, what, fix)
         same.setdefault(key, []).append(finding)
     alike: dict[Hashable, list[list[Finding]]] = {}
     for key, found in same.items():
-        kind, _, name = found[0].where.partition(" ")
+        kind, _, name = found[0].object.partition(" ")
         kinds = (found[0].severity, found[0].code, kind) if name else key
         alike.setdefault(kinds, []).append(found)
     shown: list[Finding] = []
@@ -74,21 +74,23 @@ def _instead(text: str, name: str, word: str) -> str:
 
 def _of_several(found: list[Finding]) -> Finding:
     first = found[0]
-    kind, _, name = first.where.partition(" ")
+    kind, _, name = first.object.partition(" ")
     if not name:
         return first
-    verb, blank, rest = first.what.partition(" ")
+    verb, blank, rest = first.message.partition(" ")
     what = _instead(f"{_PLURAL.get(verb, verb)}{blank}{rest}", name, f"the {kind}")
-    names = list(dict.fromkeys(one.where.partition(" ")[2] for one in found))
-    return replace(first, where=named(names, kind), what=what, fix=_instead(first.fix, name, f"the {kind}"))
+    names = list(dict.fromkeys(one.object.partition(" ")[2] for one in found))
+    return replace(
+        first, object=named(names, kind), message=what, fix=_instead(first.fix, name, f"the {kind}")
+    )
 
 
 def _with_example(found: list[Finding]) -> Finding:
     first = found[0]
-    kind, _, _ = first.where.partition(" ")
-    names = {one.where for one in found}
-    what = f"for example {first.where}: {first.what}"
-    return replace(first, where=f"{len(names):,} {plural(kind) if len(names) > 1 else kind}", what=what)
+    kind, _, _ = first.object.partition(" ")
+    names = {one.object for one in found}
+    what = f"for example {first.object}: {first.message}"
+    return replace(first, object=f"{len(names):,} {plural(kind) if len(names) > 1 else kind}", message=what)
 
 
 def throttled_text(used: int) -> str:

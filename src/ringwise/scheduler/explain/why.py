@@ -246,7 +246,7 @@ def moves_under_way(view: SchedulerView, job: Job) -> Iterator[str]:
 
 def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: BudgetReader) -> Explanation:
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
-        return Explanation(job, JobState.REFUSED, job.reason.message, job.reason.with_only(()))
+        return Explanation(job, JobState.REJECTED, job.reason.message, job.reason.with_only(()))
     vcjob = view.vcjob_of(job)
     missing = None if vcjob is None else pods_not_created(vcjob, job.pods.values())
     if missing is not None:

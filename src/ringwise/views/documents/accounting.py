@@ -74,7 +74,7 @@ class ReportDocument(TypedDict):
 
     schema: Literal["ringwise.io/report/v1"]
     now: Annotated[Nanoseconds, Meta(description="Until when the documents tell.")]
-    by: GroupBy
+    group_by: GroupBy
     days: Annotated[list[str], Meta(description="The UTC days that it is about, in order.")]
     notes: Annotated[list[str], Meta(description="Where it covers more than was asked for.")]
     rows: Annotated[list[ReportRowFields], Meta(description="Most chip-hours first.")]
@@ -101,7 +101,7 @@ class IdleFields(TypedDict):
         int,
         Meta(description="Of them those of which nobody tells how much they are used, or not for long yet."),
     ]
-    percent: Annotated[
+    utilization_percent: Annotated[
         float | None, Meta(description="Mean use of the AI cores of the others; null: nothing is known.")
     ]
 

@@ -47,8 +47,8 @@ class NodeChangeDocument(TypedDict):
     schema: Literal["ringwise.io/node-change/v1"]
     node: str
     action: Annotated[str, Meta(description="cordon, uncordon or drain.")]
-    leaving: Annotated[list[str], Meta(description="Pods that are evicted.")]
-    at: Annotated[str | None, Meta(description="When a drain that lies ahead begins; null: now.")]
+    evicted_pods: Annotated[list[str], Meta(description="Pods that are evicted.")]
+    start: Annotated[str | None, Meta(description="When a drain that lies ahead begins; null: now.")]
 
 
 class JobChangeDocument(TypedDict):
@@ -63,7 +63,7 @@ class JobChangeDocument(TypedDict):
     priority_class: Annotated[
         str | None, Meta(description="Its new priority class; null: it was not changed.")
     ]
-    text: Annotated[str, Meta(description="What became of it, for people.")]
+    message: Annotated[str, Meta(description="What became of it, for people.")]
 
 
 class AppliedPlanFields(TypedDict):
@@ -72,10 +72,10 @@ class AppliedPlanFields(TypedDict):
     id: str
     job: Annotated[str, Meta(description="The job that waited.")]
     moved: Annotated[list[str], Meta(description="The jobs that were to move.")]
-    outcome: Annotated[
-        str, Meta(description="done, failed or refused; running where the command did not wait.")
+    state: Annotated[
+        str, Meta(description="done, failed or rejected; running where the command did not wait.")
     ]
-    why: Annotated[str, Meta(description="Why it failed or was refused.")]
+    message: Annotated[str, Meta(description="Why it failed or was refused.")]
 
 
 class MovesDocument(TypedDict):
@@ -83,7 +83,7 @@ class MovesDocument(TypedDict):
 
     schema: Literal["ringwise.io/moves/v1"]
     plans: list[AppliedPlanFields]
-    left: Annotated[int, Meta(description="Plans that were not begun because one before failed.")]
+    skipped_plans: Annotated[int, Meta(description="Plans that were not begun because one before failed.")]
 
 
 class AdvanceDocument(TypedDict):

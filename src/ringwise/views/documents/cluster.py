@@ -43,7 +43,7 @@ class ChipsFields(TypedDict):
     faulty: list[int]
     isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
     reserved: Annotated[list[int], Meta(description="Kept for one job.")]
-    closed: Annotated[list[int], Meta(description="The node takes no new pods; its states say why.")]
+    unschedulable: Annotated[list[int], Meta(description="The node takes no new pods; its states say why.")]
     free: Annotated[list[int], Meta(description="A new pod may have them now.")]
     marks: ChipMarks
 
@@ -60,11 +60,11 @@ class NodeStateFields(TypedDict):
     state: Annotated[
         str,
         Meta(
-            description="not ready, unhealthy, unreadable, unstable, draining, isolated, cordoned, "
-            "reserved, sub-healthy, report pending or ready."
+            description="not ready, unhealthy, invalid, unstable, draining, isolated, cordoned, "
+            "reserved, sub-healthy, awaiting report or ready."
         ),
     ]
-    why: Annotated[str, Meta(description="A sentence; empty where it is ready.")]
+    message: Annotated[str, Meta(description="A sentence; empty where it is ready.")]
     start: Annotated[
         Nanoseconds | None,
         Meta(description="Of a drain with a time, or a reservation: when it begins; before, it takes pods."),
@@ -74,7 +74,7 @@ class NodeStateFields(TypedDict):
 class StatesFields(TypedDict):
     """What a node is."""
 
-    open: Annotated[bool, Meta(description="Whether it takes new pods with chips now.")]
+    schedulable: Annotated[bool, Meta(description="Whether it takes new pods with chips now.")]
     state: Annotated[str, Meta(description="The worst of its states.")]
     states: Annotated[list[NodeStateFields], Meta(description="Worst first.")]
 
@@ -133,7 +133,7 @@ class JobFaultFields(FaultFields):
     since: Annotated[
         Nanoseconds | None, Meta(description="When it was first seen; null where that is not known.")
     ]
-    text: Annotated[str, Meta(description="The same for people.")]
+    message: Annotated[str, Meta(description="The same for people.")]
 
 
 class JobRow(TypedDict):
@@ -145,7 +145,7 @@ class JobRow(TypedDict):
     queue: str
     priority: int
     phase: str
-    outcome: Annotated[str, Meta(description="placed, pending, refused, suspended or ended.")]
+    state: Annotated[str, Meta(description="scheduled, pending, rejected, suspended or finished.")]
     pods: int
     running: int
     chips: Annotated[
@@ -189,12 +189,12 @@ class JobFields(JobRow):
     """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
 
     min_available: int
-    placed: int
+    scheduled: int
     nodes: list[str]
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
-    never: Annotated[bool, Meta(description="Waiting alone will not help it.")]
-    hurt: Annotated[list[JobFaultFields], Meta(description="The faults that hurt it now.")]
+    requires_change: Annotated[bool, Meta(description="Waiting alone will not help it.")]
+    faults: Annotated[list[JobFaultFields], Meta(description="The faults that hurt it now.")]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
     would_be_scheduled_on: NotRequired[
         Annotated[list[str], Meta(description="Nodes that its pods without a node would get now.")]
@@ -212,23 +212,23 @@ class QueueFields(TypedDict):
     limit: Annotated[Amounts, Meta(description="What UsageLimits let all its jobs together use at most.")]
     guarantee: Amounts
     used: Amounts
-    share: Annotated[
+    fair_share: Annotated[
         Amounts,
         Meta(description="Chips that it deserves: as written, else a part of its parent's share by weight."),
     ]
-    kept: Annotated[
+    reserved_quota: Annotated[
         Amounts, Meta(description="Kept for jobs that lost pods, against the other jobs of the queue (F6).")
     ]
     reserved_quota_jobs: Annotated[list[str], Meta(description="Those jobs, as namespace/name.")]
     jobs: int
-    waiting: int
+    pending: int
 
 
 class PartFields(TypedDict):
     """A share of a chip, or a vNPU."""
 
     mode: Annotated[str, Meta(description="soft, static or dynamic.")]
-    text: Annotated[str, Meta(description="What the pod requests, for people.")]
+    message: Annotated[str, Meta(description="What the pod requests, for people.")]
     percent: Annotated[int | None, Meta(description="Of a share: percentage of a chip.")]
     memory_mb: Annotated[int | None, Meta(description="Of a share: memory in MB.")]
     policy: Annotated[str | None, Meta(description="Of a share: fixed-share, elastic or best-effort.")]
@@ -245,7 +245,7 @@ class PodFields(TypedDict):
     phase: str
     node: str | None
     resource: str | None
-    asks: int
+    requested_chips: int
     chips: list[int]
     rank: int | None
     created: Nanoseconds
@@ -278,7 +278,7 @@ class NodesDocument(TypedDict):
 
     schema: Literal["ringwise.io/nodes/v1"]
     nodes: list[NodeFields]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class JobsDocument(TypedDict):
@@ -287,7 +287,7 @@ class JobsDocument(TypedDict):
     schema: Literal["ringwise.io/jobs/v1"]
     now: Nanoseconds
     jobs: list[JobFields]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class QueuesDocument(TypedDict):
@@ -295,7 +295,7 @@ class QueuesDocument(TypedDict):
 
     schema: Literal["ringwise.io/queues/v1"]
     queues: list[QueueFields]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class PodsDocument(TypedDict):
@@ -304,7 +304,7 @@ class PodsDocument(TypedDict):
     schema: Literal["ringwise.io/pods/v1"]
     now: Nanoseconds
     pods: list[PodFields]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class NodeDocument(NodeFields):
@@ -387,7 +387,7 @@ class ChipTotals(TypedDict):
     faulty: int
     isolated: int
     reserved: int
-    closed: int
+    unschedulable: int
     free: int
     until_drain: Annotated[
         int,
@@ -401,7 +401,7 @@ class ChipTotals(TypedDict):
 class StatusFields(TypedDict):
     """A cluster in a few numbers."""
 
-    folder: Annotated[str, Meta(description="Of a lab; empty for files and clusters.")]
+    directory: Annotated[str, Meta(description="Of a lab; empty for files and clusters.")]
     now: Nanoseconds
     speed: Annotated[float | None, Meta(description="Seconds of the lab in a second; null: virtual time.")]
     nodes: int
@@ -409,9 +409,9 @@ class StatusFields(TypedDict):
         dict[str, ChipTotals], Meta(description="By resource: chips of different ones are never added.")
     ]
     jobs: int
-    waiting: int
-    placed: int
-    refused: int
+    pending: int
+    scheduled: int
+    rejected: int
     pods: int
     commands: Annotated[dict[str, int], Meta(description="Command of the scheduler -> how many.")]
     incidents: list[str]
@@ -425,7 +425,7 @@ class TopDocument(TypedDict):
     status: StatusFields
     nodes: list[NodeFields]
     queues: list[QueueFields]
-    waiting: list[JobFields]
+    pending_jobs: list[JobFields]
 
 
 class ChipFields(TypedDict):
@@ -433,7 +433,7 @@ class ChipFields(TypedDict):
 
     node: str
     chip: str
-    state: Annotated[str, Meta(description="used, faulty, isolated, reserved, closed or free.")]
+    state: Annotated[str, Meta(description="used, faulty, isolated, reserved, unschedulable or free.")]
     pod: str | None
     network_healthy: bool
     faults: str | None
@@ -446,4 +446,4 @@ class ChipsDocument(TypedDict):
 
     schema: Literal["ringwise.io/chips/v1"]
     chips: list[ChipFields]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]

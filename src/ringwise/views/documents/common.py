@@ -67,18 +67,18 @@ class ExpectedStartFields(TypedDict):
         list[str],
         Meta(description="Jobs that end before on its chips: the last five, the first end first."),
     ]
-    why: Annotated[
+    reason: Annotated[
         str,
         Meta(
             description="Why no time, or no latest time, is known; of a known time: that jobs are moved so "
             "that it can start; else empty."
         ),
     ]
-    guess: Annotated[
+    estimated: Annotated[
         bool,
         Meta(
             description="Jobs before it do not say how long they run: jobs of the same size in the same "
             "queue took so long lately."
         ),
     ]
-    text: Annotated[str, Meta(description="All of this for people, as every view shows it.")]
+    message: Annotated[str, Meta(description="All of this for people, as every view shows it.")]

@@ -62,7 +62,7 @@ class DashboardQueue(TypedDict):
     parent: str
     state: str
     weight: int
-    share: Annotated[
+    fair_share: Annotated[
         Amounts,
         Meta(description="What it deserves: as written, else the part of its parent's share by weight."),
     ]
@@ -71,8 +71,8 @@ class DashboardQueue(TypedDict):
     ]
     limit: Annotated[Amounts, Meta(description="What UsageLimits let all its jobs together use at most.")]
     used: Amounts
-    waiting: Annotated[int, Meta(description="Jobs, without the refused ones.")]
-    refused: Annotated[int, Meta(description="Jobs.")]
+    pending: Annotated[int, Meta(description="Jobs, without the refused ones.")]
+    rejected: Annotated[int, Meta(description="Jobs.")]
     running: Annotated[int, Meta(description="Jobs.")]
 
 
@@ -100,8 +100,8 @@ class DashboardTotals(TypedDict):
             ),
         ]
     ]
-    waiting: Annotated[int, Meta(description="Jobs that are pending.")]
-    refused: Annotated[int, Meta(description="Jobs that can never start as they are.")]
+    pending: Annotated[int, Meta(description="Jobs that are pending.")]
+    rejected: Annotated[int, Meta(description="Jobs that can never start as they are.")]
     running: Annotated[int, Meta(description="Jobs that have their nodes.")]
 
 
@@ -176,12 +176,12 @@ DashboardPlace = TypedDict(
 class DashboardPlan(TypedDict):
     """A plan of moves of which the job is a part, and when it was accepted or ended."""
 
-    state: Annotated[str, Meta(description="running, done, failed or refused.")]
+    state: Annotated[str, Meta(description="running, done, failed or rejected.")]
     job: Annotated[str, Meta(description="The job that waits, as namespace/name.")]
     moved: Annotated[list[str], Meta(description="The jobs that move, as namespace/name.")]
-    places: Annotated[list[DashboardPlace], Meta(description="Of a plan that is carried out: its pods.")]
-    gone: Annotated[int, Meta(description="Of a plan that is carried out: pods that are gone.")]
-    why: Annotated[str, Meta(description="Why it failed or was refused; else empty.")]
+    pods: Annotated[list[DashboardPlace], Meta(description="Of a plan that is carried out: its pods.")]
+    deleted_pods: Annotated[int, Meta(description="Of a plan that is carried out: pods that are gone.")]
+    message: Annotated[str, Meta(description="Why it failed or was refused; else empty.")]
     time: Nanoseconds
 
 
@@ -190,7 +190,7 @@ class DashboardJobDocument(DashboardJobClass):
 
     schema: Literal["ringwise.io/dashboard-job/v1"]
     job: DashboardJob
-    minAvailable: int
+    min_available: int
     board: Annotated[
         str, Meta(description="Name of the board by whose rules it is placed; empty without one.")
     ]
@@ -257,8 +257,8 @@ class DashboardProblem(TypedDict):
 
     severity: Annotated[str, Meta(description="error or warning.")]
     code: str
-    where: str
-    what: str
+    object: str
+    message: str
     fix: str
     since: Annotated[
         Nanoseconds | None,
@@ -274,7 +274,7 @@ class DashboardProblemsDocument(TypedDict):
     schema: Literal["ringwise.io/dashboard-problems/v1"]
     now: Nanoseconds
     problems: list[DashboardProblem]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class SeriesChips(TypedDict):
@@ -289,11 +289,11 @@ class SeriesDocument(TypedDict):
     """What the process remembers: samples at equal distances, oldest first."""
 
     schema: Literal["ringwise.io/series/v1"]
-    interval: Annotated[float, Meta(description="Seconds between two samples.")]
+    interval_seconds: Annotated[float, Meta(description="Seconds between two samples.")]
     times: Annotated[list[float], Meta(description="Seconds since 1970.")]
     resources: Annotated[dict[str, SeriesChips], Meta(description="By resource, as `totals`.")]
-    waiting: Annotated[list[int], Meta(description="Jobs, without the refused ones.")]
-    refused: Annotated[list[int], Meta(description="Jobs.")]
+    pending: Annotated[list[int], Meta(description="Jobs, without the refused ones.")]
+    rejected: Annotated[list[int], Meta(description="Jobs.")]
     decisions: Annotated[list[float], Meta(description="Pods that got a node, per second.")]
 
 

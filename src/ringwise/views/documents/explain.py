@@ -23,7 +23,7 @@ class ClosestNodeFields(TypedDict):
 
     node: str
     missing_chips: int
-    text: str
+    message: str
     code: str
 
 
@@ -32,15 +32,15 @@ class QueuePositionFields(TypedDict):
 
     name: str
     position: int | None
-    waiting: int
-    ahead: list[str]
+    pending: int
+    jobs_ahead: list[str]
 
 
 class FixFields(TypedDict):
     """A change that was tried and helps."""
 
     kind: str
-    text: str
+    message: str
     conflicting_jobs: Annotated[
         int, Meta(description="Jobs ahead in the queue, if those would take it first.")
     ]
@@ -71,8 +71,8 @@ class WhyDocument(WithClass):
     name: str
     board: str | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
-    outcome: Annotated[str, Meta(description="running, starting, pending, refused, suspended or ended.")]
-    sentence: str
+    state: Annotated[str, Meta(description="running, starting, pending, rejected, suspended or finished.")]
+    message: str
     errors: NotRequired[
         Annotated[
             list[str],
@@ -84,7 +84,9 @@ class WhyDocument(WithClass):
         Meta(description="What it waits for because of a fault, and until when; or the faults that hurt it."),
     ]
     reason: ReasonFields | None
-    refusals: Annotated[dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")]
+    rejected_nodes: Annotated[
+        dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")
+    ]
     rejection_examples: Annotated[
         dict[str, str] | None, Meta(description="Reason code -> what a node that refuses for it says.")
     ]
@@ -126,7 +128,7 @@ class HistoryEntryFields(TypedDict):
     code: Annotated[
         str | None, Meta(description="The word of the event on the PodGroup, or the code of the reason.")
     ]
-    text: str
+    message: str
     duration_seconds: Annotated[float | None, Meta(description="How long what ends here took.")]
     pods: list[PodStepFields]
 
@@ -166,7 +168,7 @@ class ChipCountFields(Fields):
     faulty: int
     isolated: int
     reserved: int
-    closed: Annotated[int, Meta(description="On nodes that take no new pods.")]
+    unschedulable: Annotated[int, Meta(description="On nodes that take no new pods.")]
     free: Annotated[int, Meta(description="A new pod may have them now.")]
     network_faulty: Annotated[int, Meta(description="Of the free ones: for one-pod jobs only.")]
     until_drain: Annotated[
@@ -181,7 +183,7 @@ class ChipCountFields(Fields):
 class ShapeFields(Fields):
     """Jobs of one form."""
 
-    form: str
+    shape: str
     kind: Annotated[str, Meta(description="one-pod, gang, block, switches or share.")]
     chips_per_pod: int
     pods: int
@@ -196,7 +198,7 @@ class BeforeDrainFields(Fields):
     name: str = field(name="node")
     start: Nanoseconds
     chips: int
-    what: Annotated[str, Meta(description="drained or reserved: what happens to the node then.")]
+    event: Annotated[str, Meta(description="drained or reserved: what happens to the node then.")]
 
 
 class BoardCapacityFields(Fields):
@@ -225,8 +227,8 @@ class FindingFields(Fields):
 
     severity: Annotated[str, Meta(description="error, warning or note.")]
     code: str
-    where: str
-    what: str
+    object: str
+    message: str
     fix: str
 
 

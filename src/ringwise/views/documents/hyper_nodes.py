@@ -14,7 +14,7 @@ class HyperNodeProblemFields(TypedDict):
     """Something that is wrong with a HyperNode."""
 
     kind: Annotated[str, Meta(description="circle, two-parents, missing-member and the like.")]
-    text: str
+    message: str
 
 
 class HyperNodeFields(TypedDict):
@@ -26,7 +26,7 @@ class HyperNodeFields(TypedDict):
     parent: Annotated[str | None, Meta(description="The domain above it; null: it is the top of its tree.")]
     nodes: Annotated[int, Meta(description="How many nodes it has, with those of the domains below it.")]
     state: Annotated[
-        str, Meta(description="valid; partial: some of its members do not count; ignored: it does not count.")
+        str, Meta(description="valid; partial: some of its members do not count; invalid: it does not count.")
     ]
     problems: Annotated[list[HyperNodeProblemFields], Meta(description="Also of a valid one: missing nodes.")]
 
@@ -36,7 +36,7 @@ class HyperNodesDocument(TypedDict):
 
     schema: Literal["ringwise.io/hypernodes/v1"]
     hypernodes: list[HyperNodeFields]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class HyperNodeMemberFields(TypedDict):

@@ -49,7 +49,7 @@ class UsageLimitsDocument(TypedDict):
     schema: Literal["ringwise.io/usagelimits/v1"]
     usagelimits: list[UsageLimitFields]
     problems: Annotated[list[str], Meta(description="UsageLimits that were not accepted, and why.")]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class RunTimeFields(TypedDict):

@@ -15,7 +15,7 @@ from ringwise.views.documents.explain import PodStepFields
 class ListedFaultFields(JobFaultFields):
     """One fault of a node, with the jobs that it hurts."""
 
-    jobs: Annotated[
+    affected_jobs: Annotated[
         list[str], Meta(description="Those that hold the chip or run on the node, namespace/name.")
     ]
 
@@ -41,9 +41,9 @@ class DrillStepFields(TypedDict):
 
     number: int
     kind: str
-    text: str
+    message: str
     time: str
-    holds: Annotated[bool | None, Meta(description="Of an expectation; null of other steps.")]
+    passed: Annotated[bool | None, Meta(description="Of an expectation; null of other steps.")]
     problems: Annotated[list[str], Meta(description="Why the expectation does not hold.")]
 
 
@@ -55,7 +55,7 @@ class DrillEntryFields(TypedDict):
     after_seconds: float
     job: str | None
     kind: str
-    text: str
+    message: str
     duration_seconds: float | None
     pods: list[PodStepFields]
 
@@ -96,7 +96,7 @@ class DrainedJobFields(TypedDict):
     namespace: str
     name: str
     kind: str
-    outcome: Annotated[str, Meta(description="moves, waits or not-restarted.")]
+    result: Annotated[str, Meta(description="moves, waits or not-restarted.")]
     pending_seconds: Annotated[
         float | None, Meta(description="Until all its pods have nodes again; null: not within the plan.")
     ]
@@ -158,7 +158,7 @@ class MovePlanFields(TypedDict):
     moved_chips: int
     cost_chip_seconds: float
     moves: list[PlannedMoveFields]
-    room: list[PlannedReservationFields]
+    reservation: list[PlannedReservationFields]
 
 
 class NoMovePlanFields(TypedDict):

@@ -37,7 +37,7 @@ class PlacedJobFields(WithClass):
 
     namespace: str
     name: str
-    outcome: Annotated[str, Meta(description="placed, pending or refused; with --all also running.")]
+    state: Annotated[str, Meta(description="scheduled, pending or rejected; with --all also running.")]
     reason: ReasonFields | None
     pods: list[PlacedPodFields]
     notes: NotRequired[Annotated[list[str], Meta(description="What is not obeyed, and why some pods wait.")]]

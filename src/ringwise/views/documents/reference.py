@@ -32,7 +32,7 @@ class TableFields(Fields):
 
     title: str
     columns: str
-    unfit: int
+    no_fit_value: int
     rows: dict[str, list[int]]
 
 
@@ -80,8 +80,8 @@ class ConfigurationLineFields(Fields):
     """What one line of the file does."""
 
     line: int
-    what: str
-    verdict: str
+    subject: str
+    result: str
     effect: str
 
 
@@ -89,7 +89,7 @@ class ConfigurationDocument(Document, tag="ringwise.io/configuration/v1"):
     """What each line of a volcano-scheduler.conf does."""
 
     file: str
-    loads: bool
+    valid: bool
     warnings: int
     errors: int
     lines: list[ConfigurationLineFields]
@@ -110,7 +110,7 @@ class FigureFields(TypedDict):
     value: float
     unit: str
     goal: str | None
-    holds: bool | None
+    goal_met: bool | None
 
 
 class BenchDocument(TypedDict):
@@ -120,7 +120,7 @@ class BenchDocument(TypedDict):
     bench: str
     version: Annotated[str, Meta(description="The version of Ringwise.")]
     machine: MachineFields
-    seconds: float
+    duration_seconds: float
     results: list[FigureFields]
 
 
@@ -209,6 +209,6 @@ class SupportBundleDocument(TypedDict):
     replaced: ReplacedFields
     objects: Annotated[dict[str, int], Meta(description="How many of each kind.")]
     journals: list[BundledJournalFields]
-    never: Annotated[str, Meta(description="What no bundle contains.")]
+    excluded: Annotated[str, Meta(description="What no bundle contains.")]
     omitted: Annotated[list[str], Meta(description="Objects that no decision depends on.")]
     missing: Annotated[list[str], Meta(description="What could not be read or listed, or is too large.")]

@@ -14,7 +14,7 @@ class ReservedNodeFields(TypedDict):
 
     node: str
     state: str
-    why: str
+    message: str
 
 
 class RunsThereFields(TypedDict):
@@ -34,9 +34,11 @@ class ReservationFields(TypedDict):
     namespace: str | None
     start: Nanoseconds
     end: Nanoseconds
-    state: Annotated[str, Meta(description="ahead or current.")]
-    by: Annotated[str, Meta(description="The user who created it; empty if admission did not record it.")]
-    at: Annotated[str, Meta(description="When it was created.")]
+    state: Annotated[str, Meta(description="pending or active.")]
+    created_by: Annotated[
+        str, Meta(description="The user who created it; empty if admission did not record it.")
+    ]
+    created: Annotated[str, Meta(description="When it was created.")]
     reason: str
     problems: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
     running: Annotated[list[RunsThereFields], Meta(description="Nobody is evicted for a reservation.")]
@@ -49,7 +51,7 @@ class ReservationsDocument(TypedDict):
     now: Nanoseconds
     reservations: list[ReservationFields]
     problems: Annotated[list[str], Meta(description="Reservations that were not accepted, and why.")]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class ReservationPlanDocument(TypedDict):

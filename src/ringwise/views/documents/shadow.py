@@ -22,8 +22,8 @@ class ShadowWaitFields(TypedDict):
 class ShadowDifferenceFields(TypedDict):
     """Pods with the same difference for the same reason."""
 
-    outcome: Outcome
-    why: str
+    state: Outcome
+    message: str
     pods: int
     example: Annotated[str, Meta(description="Namespace and name of one of them.")]
 
@@ -36,7 +36,7 @@ class ShadowReportDocument(TypedDict):
     until: Annotated[str, Meta(description="Time of the last one.")]
     pods: int
     outcomes: Annotated[dict[Outcome, int], Meta(description="Pods by outcome.")]
-    waits: ShadowWaitFields
+    blocked_jobs: ShadowWaitFields
     split_nodes: Annotated[
         dict[Literal["ours", "theirs"], int],
         Meta(

@@ -102,7 +102,7 @@ class RunFields(TypedDict):
 class LeftOutJobs(TypedDict):
     """Jobs that are not simulated."""
 
-    why: str
+    message: str
     jobs: int
 
 

@@ -97,9 +97,11 @@ class IsolationFields(TypedDict):
     target: Annotated[str, Meta(description="As commands take it.")]
     chips: Annotated[list[str], Meta(description="Empty: all chips.")]
     title: Annotated[str, Meta(description="The target in a sentence.")]
-    state: Annotated[str, Meta(description="ahead or current.")]
-    by: Annotated[str, Meta(description="The user who created it; empty if admission did not record it.")]
-    at: Annotated[str, Meta(description="When it was created.")]
+    state: Annotated[str, Meta(description="pending or active.")]
+    created_by: Annotated[
+        str, Meta(description="The user who created it; empty if admission did not record it.")
+    ]
+    created: Annotated[str, Meta(description="When it was created.")]
     reason: str
     start: Annotated[
         Nanoseconds | None,
@@ -113,7 +115,7 @@ class IsolationsDocument(TypedDict):
     schema: Literal["ringwise.io/isolations/v1"]
     now: Nanoseconds
     isolations: list[IsolationFields]
-    more: NotRequired[More]
+    remaining_item_count: NotRequired[More]
 
 
 class TopologyDocument(TypedDict):

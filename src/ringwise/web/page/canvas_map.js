@@ -294,7 +294,7 @@ export class CanvasMap {
     const sign = nodeSign(row);
     const edge = sign ? rgb[`sign-${sign}`] : rgb.node;
     const inset = { x: box.x + 0.08, y: box.y + 0.08, w: box.w - 0.16, h: box.h - 0.16 };
-    const painted = this._fill(inset, pixel(sign && !row.open ? mix(rgb.node, edge, 0.35) : rgb.node));
+    const painted = this._fill(inset, pixel(sign && !row.schedulable ? mix(rgb.node, edge, 0.35) : rgb.node));
     const colours = chipColours(this.mode, this.palette, this.store, row, this._queues);
     const [left, top] = chipOrigin(node);
     for (let i = 0; i < colours.length; i += 1) {

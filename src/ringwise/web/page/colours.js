@@ -197,7 +197,7 @@ export function legend(mode, palette, store) {
   /** @type {Record<string, number>} health of chips in use */
   const inUse = {};
   // What has the colour of its job, although it is faulty or isolated.
-  const held = { faulty: 0, isolated: 0, reserved: 0, closed: 0 };
+  const held = { faulty: 0, isolated: 0, reserved: 0, unschedulable: 0 };
   /** @type {Tally<typeof STATES[number] | "partly free" | "wholly free" | "partly used" | "wholly used">} */
   const chips = new Tally();
   /** @type {Map<import("./types.js").NodeSign, number>} */
@@ -251,12 +251,12 @@ export function legend(mode, palette, store) {
   return entries;
 }
 
-const STATES = /** @type {const} */ (["used", "faulty", "isolated", "reserved", "closed", "free"]);
+const STATES = /** @type {const} */ (["used", "faulty", "isolated", "reserved", "unschedulable", "free"]);
 const WITHHELD = /** @type {const} */ ([
   ["f", "faulty", "faulty"],
   ["i", "isolated", "isolated by an operator"],
   ["r", "reserved", "reserved for one job, queue or namespace"],
-  ["c", "closed", "closed: the node takes no new pods"],
+  ["c", "unschedulable", "unschedulable: the node takes no new pods"],
 ]);
 const SIGN_TEXTS = /** @type {Record<import("./types.js").NodeSign, string>} */ ({
   "not-ready": "node not ready",

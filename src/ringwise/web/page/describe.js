@@ -29,7 +29,7 @@ export function nodesOf(group) {
  */
 export function summary(nodes) {
   const found = {
-    nodes: 0, chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, whollyFree: 0, nodesClosed: 0,
+    nodes: 0, chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, unschedulable: 0, free: 0, whollyFree: 0, nodesClosed: 0,
     /** @type {Set<number>} */
     jobs: new Set(),
     /** @type {Map<string, number>} state -> nodes, without those that are ready */
@@ -38,9 +38,9 @@ export function summary(nodes) {
   for (const node of nodes) {
     const counts = chipCounts(node);
     found.nodes += 1;
-    for (const name of /** @type {const} */ (["chips", "used", "faulty", "isolated", "reserved", "closed", "free"])) found[name] += counts[name];
+    for (const name of /** @type {const} */ (["chips", "used", "faulty", "isolated", "reserved", "unschedulable", "free"])) found[name] += counts[name];
     if (counts.chips && counts.free === counts.chips) found.whollyFree += 1;
-    if (!node.open) found.nodesClosed += 1;
+    if (!node.schedulable) found.nodesClosed += 1;
     if (node.state !== "ready") found.states.set(node.state, (found.states.get(node.state) ?? 0) + 1);
     for (const holder of node.holders) if (holder >= 0) found.jobs.add(holder);
   }
@@ -48,10 +48,10 @@ export function summary(nodes) {
 }
 
 /** The chips that no job may take, in words; some of them may be in use.
- * @param {{faulty: number, isolated: number, reserved: number, closed: number}} counts
+ * @param {{faulty: number, isolated: number, reserved: number, unschedulable: number}} counts
  */
 export function withheldText(counts) {
-  const names = /** @type {const} */ (["faulty", "isolated", "reserved", "closed"]);
+  const names = /** @type {const} */ (["faulty", "isolated", "reserved", "unschedulable"]);
   return names.filter((name) => counts[name]).map((name) => `${number(counts[name])} ${name}`);
 }
 

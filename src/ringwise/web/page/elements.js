@@ -48,10 +48,13 @@ export function Badge({ kind, children }) {
   return html`<span class=${`badge badge-${kind}`}>${children}</span>`;
 }
 
+/** The badge of a job by its state. @type {Record<string, string>} */
+const JOB_KINDS = { pending: "waiting", rejected: "bad", suspended: "ended", finished: "ended" };
+
 /** @param {{job: JobRow}} props */
 export function JobBadge({ job }) {
   const state = jobState(job);
-  return html`<${Badge} kind=${state === "refused" ? "bad" : state === "suspended" ? "ended" : state}>${state === "refused" || state === "suspended" ? state : job.phase || state}<//>`;
+  return html`<${Badge} kind=${JOB_KINDS[state] ?? state}>${state === "rejected" || state === "suspended" ? state : job.phase || state}<//>`;
 }
 
 /**

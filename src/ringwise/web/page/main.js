@@ -115,7 +115,7 @@ function TokenField({ problem }) {
   </form>`;
 }
 
-const NO_CHIPS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, until_drain: 0, fragmentation: 0 };
+const NO_CHIPS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, unschedulable: 0, free: 0, until_drain: 0, fragmentation: 0 };
 
 /**
  * What the header says of the chips of one resource.
@@ -124,7 +124,7 @@ const NO_CHIPS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, close
  */
 function chipItems(chips) {
   // A chip is in one state, except that one in use may be faulty or isolated, too.
-  const inUse = chips.used + chips.free + chips.faulty + chips.isolated + chips.reserved + chips.closed - chips.chips;
+  const inUse = chips.used + chips.free + chips.faulty + chips.isolated + chips.reserved + chips.unschedulable - chips.chips;
   return [
     { name: "chips", value: number(chips.chips) },
     { name: "in use", value: number(chips.used) },
@@ -134,7 +134,7 @@ function chipItems(chips) {
     { name: "isolated", value: number(chips.isolated) },
     { name: "of these in use", value: number(inUse), href: link(["map"], { colour: "health" }), kind: "bad", left: !inUse },
     { name: "reserved", value: number(chips.reserved), left: !chips.reserved },
-    { name: "closed", value: number(chips.closed), href: link(["nodes"], { show: "bad" }), left: !chips.closed },
+    { name: "unschedulable", value: number(chips.unschedulable), href: link(["nodes"], { show: "bad" }), left: !chips.unschedulable },
     { name: "fragmentation", value: percent(chips.fragmentation), href: link(["map"], { colour: "fragmentation" }) },
   ];
 }
@@ -152,9 +152,9 @@ function Totals() {
   if (!loaded) return null;
   const jobs = [
     { name: "jobs running", value: number(totals.running), href: link(["jobs"], { state: "running" }) },
-    { name: "jobs waiting", value: number(totals.waiting), href: link(["jobs"], { state: "waiting" }), kind: totals.waiting ? "warn" : "" },
-    { name: "jobs refused", value: number(totals.refused), href: link(["jobs"], { state: "refused" }), kind: totals.refused ? "warn" : "", left: !totals.refused },
-    { name: "throttled namespaces", value: throttledText(totals.throttled ?? {}), href: link(["jobs"], { state: "waiting" }), kind: "warn", left: !totals.throttled },
+    { name: "jobs pending", value: number(totals.pending), href: link(["jobs"], { state: "pending" }), kind: totals.pending ? "warn" : "" },
+    { name: "jobs rejected", value: number(totals.rejected), href: link(["jobs"], { state: "rejected" }), kind: totals.rejected ? "warn" : "", left: !totals.rejected },
+    { name: "throttled namespaces", value: throttledText(totals.throttled ?? {}), href: link(["jobs"], { state: "pending" }), kind: "warn", left: !totals.throttled },
   ];
   const resources = Object.entries(totals.resources);
   if (!isMixed) return html`<${TotalsLine} label="Totals of the cluster" items=${[...chipItems(resources[0]?.[1] ?? NO_CHIPS), ...jobs]} />`;

@@ -8,12 +8,12 @@
 /** @typedef {import("./types.js").Board} Board */
 
 /** What the letters of the states of chips say. */
-export const CHIP_STATES = /** @type {Record<string, "used" | "faulty" | "isolated" | "reserved" | "closed" | "free">} */ ({
+export const CHIP_STATES = /** @type {Record<string, "used" | "faulty" | "isolated" | "reserved" | "unschedulable" | "free">} */ ({
   u: "used",
   f: "faulty",
   i: "isolated",
   r: "reserved",
-  c: "closed",
+  c: "unschedulable",
   ".": "free",
 });
 
@@ -21,7 +21,7 @@ export const CHIP_STATES = /** @type {Record<string, "used" | "faulty" | "isolat
 const SIGNS = /** @type {Record<string, import("./types.js").NodeSign>} */ ({
   "not ready": "not-ready",
   unhealthy: "unhealthy",
-  unreadable: "unreadable",
+  invalid: "unreadable",
   unstable: "unreadable",
   draining: "draining",
   isolated: "closed",
@@ -35,7 +35,7 @@ const SIGNS = /** @type {Record<string, import("./types.js").NodeSign>} */ ({
  */
 
 /** @type {import("./types.js").Totals} */
-const NO_TOTALS = { resources: {}, waiting: 0, refused: 0, running: 0 };
+const NO_TOTALS = { resources: {}, pending: 0, rejected: 0, running: 0 };
 
 export class Store {
   constructor() {
@@ -195,11 +195,11 @@ export function jobName(job) {
 
 /** What became of a job so far, in the word that filters and badges use.
  * @param {JobRow} job
- * @returns {"running" | "waiting" | "refused" | "suspended" | "ended"}
+ * @returns {"running" | "pending" | "rejected" | "suspended" | "finished"}
  */
 export function jobState(job) {
-  if (job.outcome === "placed") return "running";
-  return job.outcome === "refused" || job.outcome === "suspended" || job.outcome === "ended" ? job.outcome : "waiting";
+  if (job.state === "scheduled") return "running";
+  return job.state === "rejected" || job.state === "suspended" || job.state === "finished" ? job.state : "pending";
 }
 
 /**
@@ -208,7 +208,7 @@ export function jobState(job) {
  * @param {NodeRow} node
  */
 export function chipCounts(node) {
-  const counts = { chips: node.chip_states.length, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, inUse: { faulty: 0, isolated: 0 } };
+  const counts = { chips: node.chip_states.length, used: 0, faulty: 0, isolated: 0, reserved: 0, unschedulable: 0, free: 0, inUse: { faulty: 0, isolated: 0 } };
   for (let i = 0; i < node.chip_states.length; i += 1) {
     const letter = node.chip_states[i];
     counts[CHIP_STATES[letter]] += 1;
@@ -233,7 +233,7 @@ export function drainStart(node) {
  * @param {NodeRow} node
  */
 export function nodeWhy(node) {
-  return node.states[0].why;
+  return node.states[0].message;
 }
 
 /**
@@ -244,11 +244,11 @@ export function nodeWhy(node) {
 export function nodeSign(node) {
   const sign = SIGNS[node.state];
   // A drain that lies ahead takes no chip away yet.
-  if (node.open && (!sign || sign === "draining")) {
+  if (node.schedulable && (!sign || sign === "draining")) {
     if (drainStart(node) !== null) return "drain-ahead";
     return node.states.some((one) => one.state === "reserved") ? "reserved" : "";
   }
-  return sign ?? (node.open ? "" : "closed");
+  return sign ?? (node.schedulable ? "" : "closed");
 }
 
 /**

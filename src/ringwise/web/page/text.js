@@ -128,9 +128,9 @@ const GRACE = 60;
  * @param {import("./types.js").ExpectedStart} start
  * @param {string} now
  */
-export function startText({ earliest, latest, guess }, now) {
+export function startText({ earliest, latest, estimated }, now) {
   const [first, last] = [earliest, latest].map((time) => (time === null ? null : time / 1e9 - Date.parse(now) / 1000));
-  const mark = guess ? " (guess)" : "";
+  const mark = estimated ? " (estimated)" : "";
   if (last === null) return first === null || first <= 0 ? "unknown" : `in ${span(first)} or later${mark}`;
   if (last <= 0) return last > -GRACE ? "in the next cycle" : `overdue by ${span(-last)}${mark}`;
   if (first === null || first <= 0) return `within ${span(last)}${mark}`;
@@ -142,11 +142,11 @@ export function startText({ earliest, latest, guess }, now) {
  * The times of an expected start and what they depend on; empty if there is nothing to add.
  * @param {import("./types.js").ExpectedStart} start
  */
-export function startDetail({ earliest, latest, guess, after, why }) {
+export function startDetail({ earliest, latest, estimated, after, reason }) {
   const [first, last] = [earliest, latest].map((time) => (time === null ? "" : clock(rfc3339(time))));
   const times = !last ? first && `not before ${first}` : first === last || !first ? `at ${last}` : `between ${first} and ${last}`;
   const ends = after.length ? `after the end of ${after.join(", ")}` : "";
-  return [times, ends, why, guess && "a guess from what jobs of the same size took lately"].filter(Boolean).join("; ");
+  return [times, ends, reason, estimated && "estimated from what jobs of the same size took lately"].filter(Boolean).join("; ");
 }
 
 /**
@@ -203,7 +203,7 @@ export function nodeStateText(node) {
   if (reserved !== null) return `reserved from ${clock(rfc3339(reserved))}`;
   const start = drainStart(node);
   if (node.state !== "draining" || start === null) return node.state;
-  return `${node.open ? "drained at" : "draining since"} ${clock(rfc3339(start))}`;
+  return `${node.schedulable ? "drained at" : "draining since"} ${clock(rfc3339(start))}`;
 }
 
 /**

@@ -9,7 +9,7 @@
 
 /**
  * `start` of a drain with a time or a reservation, in nanoseconds since 1970: when it begins or began.
- * @typedef {{state: string, why: string, start: number | null}} NodeState
+ * @typedef {{state: string, message: string, start: number | null}} NodeState
  */
 
 /**
@@ -20,7 +20,7 @@
  * @property {string | null} switch
  * @property {number | null} superpod
  * @property {number | null} rack
- * @property {boolean} open whether it takes new pods with chips now
+ * @property {boolean} schedulable whether it takes new pods with chips now
  * @property {string} state the worst of its states, in the words of the command line
  * @property {NodeState[]} states worst first, never empty
  * @property {number[]} numbers chip numbers in order
@@ -38,7 +38,7 @@
  * @property {string} kind
  * @property {string} queue
  * @property {string} phase
- * @property {string} outcome placed, pending, refused, suspended or ended
+ * @property {string} state scheduled, pending, rejected, suspended or finished
  * @property {number} pods
  * @property {number} running
  * @property {number} chips
@@ -54,7 +54,7 @@
  * @property {number | null} expected_end in nanoseconds since 1970; null: not known, or not running
  */
 
-/** When a waiting job starts; times in nanoseconds since 1970. @typedef {{kind: string, earliest: number | null, latest: number | null, guess: boolean, after: string[], why: string, text: string}} ExpectedStart */
+/** When a waiting job starts; times in nanoseconds since 1970. @typedef {{kind: string, earliest: number | null, latest: number | null, estimated: boolean, after: string[], reason: string, message: string}} ExpectedStart */
 
 /** Chips by resource; those of different ones are never added. @typedef {Record<string, number>} Amounts */
 
@@ -64,12 +64,12 @@
  * @property {string} parent
  * @property {string} state
  * @property {number} weight
- * @property {Amounts} share
+ * @property {Amounts} fair_share
  * @property {Amounts} capability a resource that is not there has no limit
  * @property {Amounts} limit of UsageLimits; a resource that is not there has no limit
  * @property {Amounts} used
- * @property {number} waiting
- * @property {number} refused
+ * @property {number} pending
+ * @property {number} rejected
  * @property {number} running
  */
 
@@ -81,13 +81,13 @@
  * @property {number} faulty also those in use
  * @property {number} isolated also those in use
  * @property {number} reserved
- * @property {number} closed
+ * @property {number} unschedulable
  * @property {number} free
  * @property {number} until_drain of the free ones: on nodes that are drained or reserved later, for jobs that end before
  * @property {number} fragmentation from 0 to 1
  */
 
-/** @typedef {{resources: Record<string, ChipTotals>, waiting: number, refused: number, running: number, throttled?: Record<string, number>}} Totals */
+/** @typedef {{resources: Record<string, ChipTotals>, pending: number, rejected: number, running: number, throttled?: Record<string, number>}} Totals */
 
 /** @typedef {{kind: string, name: string, version: string, live: boolean, leader: string}} Source */
 
@@ -132,7 +132,7 @@
 /**
  * @typedef {object} JobDocument
  * @property {JobRow} job
- * @property {number} minAvailable
+ * @property {number} min_available
  * @property {string} class
  * @property {string} board
  * @property {Record<string, string>} labels
@@ -147,9 +147,9 @@
  * @property {string} state
  * @property {string} job
  * @property {string[]} moved
- * @property {{pod: string, from: string, to: string, chips: number[]}[]} places
- * @property {number} gone
- * @property {string} why
+ * @property {{pod: string, from: string, to: string, chips: number[]}[]} pods
+ * @property {number} deleted_pods
+ * @property {string} message
  * @property {number} time
  */
 
@@ -170,33 +170,33 @@
  * @typedef {object} ProblemFields
  * @property {string} severity error or warning
  * @property {string} code
- * @property {string} where
- * @property {string} what
+ * @property {string} object
+ * @property {string} message
  * @property {string} fix
  * @property {number | null} since in nanoseconds since 1970; null: not known
  * @property {string[]} jobs
  * @property {number} more_jobs
  */
 
-/** @typedef {{now: number, problems: ProblemFields[], more?: number}} ProblemsDocument */
+/** @typedef {{now: number, problems: ProblemFields[], remaining_item_count?: number}} ProblemsDocument */
 
 /** @typedef {{code: string, message: string, details: Record<string, unknown>, fixes: string[]}} Reason */
 
 /**
  * @typedef {object} WhyDocument
- * @property {string} outcome
- * @property {string} sentence
+ * @property {string} state
+ * @property {string} message
  * @property {string | null} board
  * @property {string | null} board_reason
  * @property {string | null} class
  * @property {Reason | null} reason
- * @property {Record<string, number> | null} refusals
+ * @property {Record<string, number> | null} rejected_nodes
  * @property {number | null} fitting_nodes
- * @property {{node: string, missing_chips: number, text: string, code: string}[]} closest_nodes
- * @property {{name: string, position: number | null, waiting: number, ahead: string[]}} queue
+ * @property {{node: string, missing_chips: number, message: string, code: string}[]} closest_nodes
+ * @property {{name: string, position: number | null, pending: number, jobs_ahead: string[]}} queue
  * @property {number} reserved_chips
  * @property {ExpectedStart | null} expected_start
- * @property {{kind: string, text: string, conflicting_jobs: number}[]} fixes
+ * @property {{kind: string, message: string, conflicting_jobs: number}[]} fixes
  * @property {string[]} plan
  * @property {string[]} [notes]
  */
@@ -206,7 +206,7 @@
  * @property {string} time
  * @property {string} kind
  * @property {string | null} code
- * @property {string} text
+ * @property {string} message
  * @property {number | null} duration_seconds
  * @property {{name: string, rank: number | null, from: string | null, to: string | null, chips: number[]}[]} pods
  */
@@ -235,7 +235,7 @@
  * @typedef {object} PlacedJob
  * @property {string} namespace
  * @property {string} name
- * @property {string} outcome
+ * @property {string} state
  * @property {string | null} class
  * @property {Reason | null} reason
  * @property {PlacedPod[]} pods
@@ -245,11 +245,11 @@
 
 /**
  * @typedef {object} Series
- * @property {number} interval
+ * @property {number} interval_seconds
  * @property {number[]} times
  * @property {Record<string, {used: number[], free: number[], fragmentation: number[]}>} resources
- * @property {number[]} waiting
- * @property {number[]} refused
+ * @property {number[]} pending
+ * @property {number[]} rejected
  * @property {number[]} decisions
  */
 
@@ -271,7 +271,7 @@
 
 /**
  * @typedef {object} Report
- * @property {"queue" | "namespace" | "user" | "job" | "board"} by
+ * @property {"queue" | "namespace" | "user" | "job" | "board"} group_by
  * @property {string[]} days
  * @property {ReportRow[]} rows
  * @property {(AccountAmounts & {board: string})[]} totals one for each board; empty: jobs that had no node

@@ -38,14 +38,14 @@ function rowKey(row) {
   return JSON.stringify([row.queue, row.namespace, row.user, row.verified, row.job, row.uid, row.board]);
 }
 
-/** What a row is called, without markup. @param {ReportRow} row @param {Report["by"]} by */
+/** What a row is called, without markup. @param {ReportRow} row @param {Report["group_by"]} by */
 function rowText(row, by) {
   if (by === "job") return row.job ? `${row.namespace}/${row.job}` : `${row.namespace}: merged jobs`;
   if (by === "user") return row.user ? `${row.user}${row.verified ? "" : " (unverified)"}` : "not known";
   return row[by] || "none";
 }
 
-/** @param {{row: ReportRow, by: Report["by"]}} props */
+/** @param {{row: ReportRow, by: Report["group_by"]}} props */
 function RowName({ row, by }) {
   if (by === "job" && row.job) return html`<${JobLink} namespace=${row.namespace ?? ""} name=${row.job} />`;
   if (by === "user" && row.user) return html`<bdi class="name">${row.user}</bdi>${!row.verified && html` <${Badge} kind="waiting">unverified<//>`}`;
@@ -54,7 +54,7 @@ function RowName({ row, by }) {
 
 /** @param {{settings: URLSearchParams}} props */
 export function AccountingView({ settings }) {
-  const by = /** @type {Report["by"]} */ (Object.keys(BY).find((one) => one === settings.get("by")) ?? "queue");
+  const by = /** @type {Report["group_by"]} */ (Object.keys(BY).find((one) => one === settings.get("by")) ?? "queue");
   const days = Object.keys(DAYS).find((one) => one === settings.get("days")) ?? "7";
   const { report: all, error } = useReport(by, days);
   const boards = (all?.totals ?? []).map((total) => total.board).filter(Boolean);
@@ -115,7 +115,7 @@ function useReport(by, days) {
     };
   }, [epoch, by, days]);
   // Until the answer is there the old one would be under the wrong heading.
-  return state.report && (state.report.by !== by || state.report.days.length !== Number(days)) ? { report: null, error: state.error } : state;
+  return state.report && (state.report.group_by !== by || state.report.days.length !== Number(days)) ? { report: null, error: state.error } : state;
 }
 
 /** What the numbers leave out. @param {{report: Report}} props */
@@ -132,7 +132,7 @@ function UnconfirmedChips({ report }) {
 
 /** @param {{report: Report}} props */
 function Figures({ report }) {
-  const { by, rows } = report;
+  const { group_by: by, rows } = report;
   const first = rows.slice(0, SHOWN);
   const others = rows.slice(SHOWN);
   /** @type {Stack[]} */
@@ -171,7 +171,7 @@ function waitOf(row) {
   return shownSpan((3600 * row.pending_hours) / (row.starts || 1));
 }
 
-/** @param {{rows: ReportRow[], by: Report["by"]}} props */
+/** @param {{rows: ReportRow[], by: Report["group_by"]}} props */
 function Waits({ rows, by }) {
   const waits = rows.map((row) => ({ row, wait: waitOf(row) })).filter(({ wait }) => wait.seconds > 0);
   const shown = waits.sort((a, b) => b.wait.seconds - a.wait.seconds).slice(0, SHOWN);
@@ -187,7 +187,7 @@ function lostOf(row) {
   return Object.values(row.lost_chip_hours).reduce((sum, one) => sum + one, 0);
 }
 
-/** @param {{rows: ReportRow[], by: Report["by"]}} props */
+/** @param {{rows: ReportRow[], by: Report["group_by"]}} props */
 function Lost({ rows, by }) {
   const causes = [...new Set(rows.flatMap((row) => Object.keys(row.lost_chip_hours)))].sort();
   const shown = [...rows].sort((a, b) => lostOf(b) - lostOf(a)).filter((row) => lostOf(row) > 0).slice(0, SHOWN);
@@ -214,7 +214,7 @@ function Stripes({ parts, of, label }) {
     ${known.map(([name, value, colour]) => html`<i key=${name} style=${{ background: colour, width: `${of > 0 ? (100 * value) / of : 0}%` }}></i>`)}</span>`;
 }
 
-/** @param {Report["by"]} by @returns {import("../elements.js").Column<ReportRow>[]} */
+/** @param {Report["group_by"]} by @returns {import("../elements.js").Column<ReportRow>[]} */
 function columnsOf(by) {
   return [
     { title: by, kind: "named", cell: (row) => html`<${RowName} row=${row} by=${by} />`, sort: (row) => rowText(row, by) },

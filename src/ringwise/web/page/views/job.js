@@ -35,13 +35,13 @@ export function JobView({ namespace, name }) {
         <${Facts} items=${[
           ["kind", job.kind],
           ["queue", html`<bdi>${job.queue}</bdi>`],
-          ["pods", `${number(job.running)} of ${number(job.pods)} running${document && document.minAvailable !== job.pods ? `, ${document.minAvailable} must start together` : ""}`],
+          ["pods", `${number(job.running)} of ${number(job.pods)} running${document && document.min_available !== job.pods ? `, ${document.min_available} must start together` : ""}`],
           ["chips", number(job.chips)],
           ["priority", number(job.priority)],
           ["user", job.user && html`<bdi>${job.user}</bdi>`],
           ["created", html`<${Since} time=${job.created} />`],
           ["expected end", job.expected_end !== null && html`<${Since} time=${job.expected_end} />`],
-          ["hurt by", job.affected_by.length > 0 ? html`<ul>${job.affected_by.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
+          ["affected by", job.affected_by.length > 0 ? html`<ul>${job.affected_by.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
           ["board", document?.board],
           ["class", document?.class],
         ]} />
@@ -53,14 +53,14 @@ export function JobView({ namespace, name }) {
     <${Section} title="Pods" note=${document ? count(document.pods.length, "pod") : ""}>
       <${Table} label="Pods" rows=${document?.pods ?? []} id=${(/** @type {PodFields} */ pod) => pod.name} columns=${podColumns(document?.pods ?? [])} empty="It has no pods." />
     <//>
-    <${History} path=${path} version=${row} waits=${state === "waiting"} time=${time} />
+    <${History} path=${path} version=${row} waits=${state === "pending"} time=${time} />
     ${document && (Object.keys(document.labels).length > 0 || Object.keys(document.annotations).length > 0) && html`<${Section} title="What the scheduler reads" note="of its PodGroup and of its first pod with chips">
       <${KeyValues} label="Labels" values=${document.labels} />
       <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
 }
 
 /** @type {Record<string, string>} */
-const PLAN_STATES = { running: "waiting", done: "running", failed: "bad", refused: "bad" };
+const PLAN_STATES = { running: "waiting", done: "running", failed: "bad", rejected: "bad" };
 
 /** Plans of moves: jobs that are moved so that another one can start. @param {{plans: import("../types.js").PlanFields[]}} props */
 function Plans({ plans }) {
@@ -70,9 +70,9 @@ function Plans({ plans }) {
       <${Badge} kind=${PLAN_STATES[plan.state] ?? "ended"}>${plan.state}<//>
       ${" "}<${Since} time=${plan.time} />${" "}
       ${plan.moved.map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)} for <${JobLinkByKey} job=${plan.job} />
-      ${plan.state === "running" && html` <span class="faint">${number(plan.gone)} of ${count(plan.places.length, "pod")} gone</span>`}
-      ${plan.why && html`: <bdi>${plan.why}</bdi>`}
-      ${plan.places.length > 0 && html`<ul>${plan.places.map((pod) => html`<li key=${pod.pod}><bdi>${pod.pod}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul>`}
+      ${plan.state === "running" && html` <span class="faint">${number(plan.deleted_pods)} of ${count(plan.pods.length, "pod")} gone</span>`}
+      ${plan.message && html`: <bdi>${plan.message}</bdi>`}
+      ${plan.pods.length > 0 && html`<ul>${plan.pods.map((pod) => html`<li key=${pod.pod}><bdi>${pod.pod}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul>`}
     </li>`)}</ul>
   <//>`;
 }
@@ -97,23 +97,23 @@ function podColumns(pods) {
 function Why({ path, version, job: row, time }) {
   const { document: why, error } = /** @type {{document: WhyDocument | null, error: any}} */ (useDocument(`${path}/why`, version));
   if (!why) return html`<${Section} title="Why" class="why">${error ? html`<${Problem} error=${error} what="The reason" />` : html`<p class="empty" role="status">Being computed.</p>`}<//>`;
-  const refusals = Object.entries(why.refusals ?? {}).sort(([, a], [, b]) => b - a);
+  const refusals = Object.entries(why.rejected_nodes ?? {}).sort(([, a], [, b]) => b - a);
   const start = why.expected_start;
-  const isStuck = why.outcome === "pending" || why.outcome === "refused";
-  return html`<${Section} title=${{ pending: "Why it waits", refused: "Why it is refused" }[why.outcome] ?? "Why"} class="why" note=${why.outcome}>
-    <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
+  const isStuck = why.state === "pending" || why.state === "rejected";
+  return html`<${Section} title=${{ pending: "Why it waits", rejected: "Why it is rejected" }[why.state] ?? "Why"} class="why" note=${why.state}>
+    <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.message}</bdi></p>
     ${row.reason_source && html`<p class="faint">Its scheduler wrote into the condition of the ${row.reason_source}: <code>${row.reason_code}</code> <bdi>${row.reason_message}</bdi></p>`}
     ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
     ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
     ${why.fixes.length > 0 && html`<h3>It would start</h3>
-      <ul class="fixes" aria-label="Fixes">${why.fixes.map((fix) => html`<li key=${fix.text}><bdi>${fix.text}</bdi>
+      <ul class="fixes" aria-label="Fixes">${why.fixes.map((fix) => html`<li key=${fix.message}><bdi>${fix.message}</bdi>
         ${fix.conflicting_jobs > 0 && html` <span class="faint">(${count(fix.conflicting_jobs, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
     ${why.fixes.length === 0 && (why.reason?.fixes.length ?? 0) > 0 && html`<h3>What helps in general</h3>
       <ul class="fixes" aria-label="Fixes">${why.reason?.fixes.map((fix) => html`<li key=${fix}><bdi>${fix}</bdi></li>`)}</ul>`}
     ${isStuck && why.fixes.length === 0 && !why.reason?.fixes.length && html`<p class="faint">Nothing that was tried would start it now.</p>`}
-    ${why.outcome === "pending" && html`<${Facts} items=${[
-      ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.waiting} waiting`],
-      ["ahead of it", why.queue.ahead.length ? html`${why.queue.ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.ahead.length > 8 && ` and ${why.queue.ahead.length - 8} more`}` : ""],
+    ${why.state === "pending" && html`<${Facts} items=${[
+      ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.pending} waiting`],
+      ["ahead of it", why.queue.jobs_ahead.length ? html`${why.queue.jobs_ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.jobs_ahead.length > 8 && ` and ${why.queue.jobs_ahead.length - 8} more`}` : ""],
       ["expected start", start ? html`${startText(start, time)} <span class="faint"><bdi>${startDetail(start)}</bdi></span>` : ""],
       ["reserved for it", why.reserved_chips ? count(why.reserved_chips, "chip") : ""],
       ["nodes that fit", why.fitting_nodes === null ? "" : number(why.fitting_nodes)],
@@ -121,8 +121,8 @@ function Why({ path, version, job: row, time }) {
     ${refusals.length > 0 && html`<h3>Verdicts of the nodes</h3>
       <ul class="verdicts">${refusals.map(([code, nodes]) => html`<li key=${code}><code>${code}</code> ${count(nodes, "node")}</li>`)}</ul>`}
     ${why.closest_nodes.length > 0 && html`<h3>Nearest misses</h3>
-      <ul class="misses">${why.closest_nodes.map((miss) => html`<li key=${miss.node}><${NodeLink} name=${miss.node} />: <bdi>${miss.text}</bdi></li>`)}</ul>`}
-    ${why.plan.length > 0 && html`<h3>${why.outcome === "pending" ? "What is planned for it" : "Why there"}</h3><ul>${why.plan.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
+      <ul class="misses">${why.closest_nodes.map((miss) => html`<li key=${miss.node}><${NodeLink} name=${miss.node} />: <bdi>${miss.message}</bdi></li>`)}</ul>`}
+    ${why.plan.length > 0 && html`<h3>${why.state === "pending" ? "What is planned for it" : "Why there"}</h3><ul>${why.plan.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
   <//>`;
 }
 
@@ -138,7 +138,7 @@ function History({ path, version, waits, time }) {
     <ol class="history" aria-label="History">
       ${history.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
         <time datetime=${entry.time}>${clock(entry.time)}</time>
-        <div>${entry.kind !== entry.text && html`<strong class="history-kind">${entry.kind}</strong> `}<span class="what"><bdi>${entry.text}</bdi></span>
+        <div>${entry.kind !== entry.message && html`<strong class="history-kind">${entry.kind}</strong> `}<span class="what"><bdi>${entry.message}</bdi></span>
           ${entry.duration_seconds !== null && html` <span class="faint">took ${span(entry.duration_seconds)}</span>`}
           ${entry.pods.length > 0 && html`<details><summary>${count(entry.pods.length, "pod")}</summary>
             <ul>${entry.pods.map((pod) => html`<li key=${pod.name}><bdi>${pod.name}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul></details>`}

@@ -9,9 +9,9 @@ import { count, number, startDetail, startText } from "../text.js";
 
 /** @typedef {import("../types.js").JobRow} JobRow */
 
-const STATES = { "": "all", running: "running", waiting: "waiting", refused: "refused", suspended: "suspended", ended: "ended", hurt: "hurt by a fault" };
+const STATES = { "": "all", running: "running", pending: "pending", rejected: "rejected", suspended: "suspended", finished: "finished", affected: "affected by a fault" };
 /** Waiting and refused jobs first: they are what an operator looks for. */
-const ORDER = { waiting: 0, refused: 0, running: 1, suspended: 2, ended: 3 };
+const ORDER = { pending: 0, rejected: 0, running: 1, suspended: 2, finished: 3 };
 
 /** @param {{settings: URLSearchParams}} props */
 export function JobsView({ settings }) {
@@ -19,7 +19,7 @@ export function JobsView({ settings }) {
   const [text, state, queue] = [settings.get("text") ?? "", settings.get("state") ?? "", settings.get("queue") ?? ""];
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = [...jobs.values()].filter((job) => {
-    if (state === "hurt" ? job.affected_by.length === 0 : state && jobState(job) !== state) return false;
+    if (state === "affected" ? job.affected_by.length === 0 : state && jobState(job) !== state) return false;
     if (queue && job.queue !== queue) return false;
     const all = `${jobName(job)} ${job.kind} ${job.user} ${job.queue} ${job.phase} ${job.reason_code} ${job.reason_message} ${job.affected_by.join(" ")} ${job.moves.join(" ")}`.toLowerCase();
     return words.every((word) => all.includes(word));
@@ -52,7 +52,7 @@ function columnsAt(now, users) {
   const user = { title: "user", cell: (job) => job.user && html`<bdi>${job.user}</bdi>`, sort: (job) => job.user };
   return [
     { title: "job", kind: "named", cell: (job) => html`<${JobLink} namespace=${job.namespace} name=${job.name} />`, sort: jobName },
-    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.affected_by.length > 0 && html` <${Badge} kind="bad">hurt<//>`}${job.moves.length > 0 && html` <${Badge} kind="waiting">moves<//>`}`, sort: (job) => job.phase },
+    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.affected_by.length > 0 && html` <${Badge} kind="bad">affected<//>`}${job.moves.length > 0 && html` <${Badge} kind="waiting">moves<//>`}`, sort: (job) => job.phase },
     ...(users ? [user] : []),
     { title: "kind", cell: (job) => job.kind, sort: (job) => job.kind },
     { title: "queue", cell: (job) => html`<bdi>${job.queue}</bdi>`, sort: (job) => job.queue },

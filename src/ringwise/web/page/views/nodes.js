@@ -105,7 +105,7 @@ function groupColumns(field) {
     { title: "chips", cell: (row) => number(row.found.chips), sort: (row) => row.found.chips, kind: "number" },
     { title: "used", cell: (row) => number(row.found.used), sort: (row) => row.found.used, kind: "number" },
     { title: "free", cell: (row) => number(row.found.free), sort: (row) => row.found.free, kind: "number" },
-    { title: "not available", cell: (row) => withheldText(row.found).join(", "), sort: (row) => row.found.faulty + row.found.isolated + row.found.reserved + row.found.closed },
+    { title: "not available", cell: (row) => withheldText(row.found).join(", "), sort: (row) => row.found.faulty + row.found.isolated + row.found.reserved + row.found.unschedulable },
     { title: "nodes closed", cell: (row) => number(row.found.nodesClosed), sort: (row) => row.found.nodesClosed, kind: "number" },
     { title: "jobs", cell: (row) => number(row.found.jobs.size), sort: (row) => row.found.jobs.size, kind: "number" },
   ];

@@ -24,7 +24,7 @@ const SHOWN = 5;
 const LEAST_TIME = 1e15;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 /** Fields that identify a row or a part of it: their values stand without their names. */
-const NAMES = ["name", "node", "job", "pod", "of", "why"];
+const NAMES = ["name", "node", "job", "pod", "kind", "message"];
 
 /** @param {{settings: URLSearchParams}} props */
 export function OperationsView({ settings }) {
@@ -51,12 +51,12 @@ function Lists({ name }) {
     ${sentences.map((text) => html`<p class="note" key=${text}><bdi>${text}</bdi></p>`)}
     ${all.filter(([, list]) => typeof list[0] !== "string").map(([key, list], at) => (list.length > 0 || at === 0) && html`<${Section} key=${key} title=${heading(key)}>
       <${Table} label=${heading(key)} columns=${columnsOf(list)} rows=${list} id=${(/** @type {Fields} */ row) => list.indexOf(row)} empty=${`There are no ${words(key)}.`} />
-      ${key === name && document.more > 0 && html`<p class="note">${number(document.more)} more are not shown.</p>`}
+      ${key === name && document.remaining_item_count > 0 && html`<p class="note">${number(document.remaining_item_count)} more are not shown.</p>`}
     <//>`)}`;
 }
 
 /** @param {string} key */
-const words = (key) => ({ hypernodes: "HyperNodes", usagelimits: "UsageLimits", plans: "possible moves", without_plan: "jobs without a plan" })[key] ?? key.replaceAll("_", " ");
+const words = (key) => ({ hypernodes: "HyperNodes", usagelimits: "UsageLimits", max_run_times: "run times", plans: "possible moves", without_plan: "jobs without a plan" })[key] ?? key.replaceAll("_", " ");
 
 /** @param {string} key */
 function heading(key) {
@@ -101,7 +101,7 @@ function shownValue(key, value) {
     return html`<ul class="plain-list">${value.slice(0, SHOWN).map((one, i) => html`<li key=${i}>${shownValue(key, one)}</li>`)}
       ${value.length > SHOWN && html`<li class="faint">and ${number(value.length - SHOWN)} more</li>`}</ul>`;
   }
-  if (value.message ?? value.text) return html`<bdi>${value.message ?? value.text}</bdi>`;
+  if (value.message) return html`<bdi>${value.message}</bdi>`;
   const isJob = store.jobIds.has(`${value.namespace}/${value.name}`);
   const parts = Object.entries(value).filter(([name, one]) => !isEmpty(one) && !(isJob && ["namespace", "name"].includes(name)));
   return html`${isJob && html`<${JobLink} namespace=${value.namespace} name=${value.name} /> `}

@@ -40,7 +40,7 @@ function plotsOf(resources) {
       write: whole,
       steps: WHOLE,
     })),
-    { title: "Jobs waiting", lines: [{ label: "waiting", colour: "--plot-3", read: (series) => series.waiting }], write: whole, steps: WHOLE },
+    { title: "Jobs pending", lines: [{ label: "pending", colour: "--plot-3", read: (series) => series.pending }], write: whole, steps: WHOLE },
     {
       title: "Fragmentation",
       lines: resources.map((resource, i) => ({
@@ -62,9 +62,9 @@ export function OverTimeView() {
     <${ViewHead} title="Over time" />
     <${Problem} error=${error} what="The past" />
     ${!series && !error && html`<p class="empty" role="status">Reading.</p>`}
-    ${series && series.times.length < 2 && html`<p class="empty">The process has just begun to remember: it takes a point every ${span(series.interval)} while time passes, and a plot needs two.</p>`}
+    ${series && series.times.length < 2 && html`<p class="empty">The process has just begun to remember: it takes a point every ${span(series.interval_seconds)} while time passes, and a plot needs two.</p>`}
     ${series && series.times.length >= 2 && html`
-      <p class="faint">The last ${span(series.times[series.times.length - 1] - series.times[0])}, a point every ${span(series.interval)}, kept by this process.</p>
+      <p class="faint">The last ${span(series.times[series.times.length - 1] - series.times[0])}, a point every ${span(series.interval_seconds)}, kept by this process.</p>
       <div class="plots">${plots.map((plot) => html`<${Plot} key=${plot.title} plot=${plot} series=${series} />`)}</div>
       <${Values} plots=${plots} series=${series} />`}`;
 }
@@ -80,7 +80,7 @@ function useSeries() {
       try {
         const series = await connection.document("series", { signal: control.signal });
         setState({ series, error: null });
-        wait = Math.min(60, Math.max(1, series.interval));
+        wait = Math.min(60, Math.max(1, series.interval_seconds));
       } catch (error) {
         if (control.signal.aborted) return;
         setState((/** @type {any} */ old) => ({ ...old, error }));

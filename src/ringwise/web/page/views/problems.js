@@ -20,16 +20,16 @@ export function ProblemsView() {
       ${problems.length > 0 && html`<p class="found" role="status">${count(errors, "error")}, ${count(problems.length - errors, "warning")}</p>`}<//>
     <${Problem} error=${error} what="The list of problems" />
     ${document
-      ? html`<${Table} label="Problems" columns=${COLUMNS} rows=${problems} id=${(/** @type {ProblemFields} */ row) => `${row.code} ${row.where} ${row.what}`}
+      ? html`<${Table} label="Problems" columns=${COLUMNS} rows=${problems} id=${(/** @type {ProblemFields} */ row) => `${row.code} ${row.object} ${row.message}`}
           empty="There are no problems." />`
       : !error && html`<p class="empty" role="status">Reading.</p>`}
-    ${document?.more && html`<p class="note">${count(document.more, "more problem")}: see <code>ringwise doctor</code>.</p>`}`;
+    ${document?.remaining_item_count && html`<p class="note">${count(document.remaining_item_count, "more problem")}: see <code>ringwise doctor</code>.</p>`}`;
 }
 
 /** @param {ProblemFields} row */
 function where(row) {
-  const node = /^node (\S+)$/.exec(row.where)?.[1] ?? "";
-  return store.nodes.has(node) ? html`node <${NodeLink} name=${node} />` : html`<bdi>${row.where}</bdi>`;
+  const node = /^node (\S+)$/.exec(row.object)?.[1] ?? "";
+  return store.nodes.has(node) ? html`node <${NodeLink} name=${node} />` : html`<bdi>${row.object}</bdi>`;
 }
 
 /** Some reasons have no fix for all jobs: the page of a job has those that were tried. @param {ProblemFields} row */
@@ -41,8 +41,8 @@ function whatToDo(row) {
 /** @type {import("../elements.js").Column<ProblemFields>[]} */
 const COLUMNS = [
   { title: "severity", cell: (row) => html`<${Badge} kind=${row.severity === "error" ? "bad" : "waiting"}>${row.severity}<//>`, sort: (row) => row.severity },
-  { title: "where", cell: where, sort: (row) => row.where },
-  { title: "problem", kind: "wide", cell: (row) => html`<bdi>${row.what}</bdi> <code>${row.code}</code>`, sort: (row) => row.code },
+  { title: "where", cell: where, sort: (row) => row.object },
+  { title: "problem", kind: "wide", cell: (row) => html`<bdi>${row.message}</bdi> <code>${row.code}</code>`, sort: (row) => row.code },
   {
     title: "affected jobs",
     cell: (row) => row.jobs.length > 0 && html`<ul class="plain-list">${row.jobs.map((job) => html`<li key=${job}><${JobLinkByKey} job=${job} /></li>`)}

@@ -46,7 +46,7 @@ export function queueTree(queues) {
 export function queueLines(queues, totals) {
   const resources = Object.keys(totals).length ? Object.keys(totals) : [""];
   const scales = new Map(resources.map((resource) => {
-    const most = Math.max(1, ...queues.map((queue) => Math.max(...[queue.used, queue.share, queue.capability].map((amounts) => amounts[resource] ?? 0))));
+    const most = Math.max(1, ...queues.map((queue) => Math.max(...[queue.used, queue.fair_share, queue.capability].map((amounts) => amounts[resource] ?? 0))));
     return [resource, Math.min(most, Math.max(1, totals[resource]?.chips ?? 0))];
   }));
   return queueTree(queues).flatMap((queue) => resources.map((resource, i) => ({ ...queue, resource, isFirst: i === 0, scale: scales.get(resource) ?? 1 })));
@@ -67,7 +67,7 @@ function columnsOf(isMixed) {
   /** @param {QueueLine} line */
   const used = (line) => line.used[line.resource] ?? 0;
   /** @param {QueueLine} line */
-  const share = (line) => line.share[line.resource] ?? 0;
+  const share = (line) => line.fair_share[line.resource] ?? 0;
   /** @param {QueueLine} line */
   const limit = (line) => Math.min(line.capability[line.resource] ?? Infinity, line.limit[line.resource] ?? Infinity);
   /** @param {QueueLine} line */
@@ -103,8 +103,8 @@ function columnsOf(isMixed) {
       sort: limit,
     },
     jobs("running", (line) => line.running, "run"),
-    jobs("waiting", (line) => line.waiting, "wait"),
-    jobs("refused", (line) => line.refused, "are refused"),
+    jobs("pending", (line) => line.pending, "are pending"),
+    jobs("rejected", (line) => line.rejected, "are rejected"),
     { title: "map", cell: (line) => line.isFirst && html`<a href=${link(["map"], { queue: line.name, colour: "queue" })} aria-label=${`Show ${line.name} on the map`}>show</a>` },
   ];
 }

@@ -82,7 +82,7 @@ export function WhatIfView() {
     <div role="status" aria-live="polite">
       ${problem && html`<pre class="problem">${problem}</pre>`}
       ${answer && html`<p class="found">${count(answer.jobs.length, "job")}: ${outcomes(answer)}.
-        ${answer.jobs.some((job) => job.outcome === "placed") && html` <a href=${link(["map"], { plan: "1" })}>Show on the map</a>`}</p>`}
+        ${answer.jobs.some((job) => job.state === "scheduled") && html` <a href=${link(["map"], { plan: "1" })}>Show on the map</a>`}</p>`}
     </div>
     ${answer?.jobs.map((job) => html`<${Answer} key=${`${job.namespace}/${job.name}`} job=${job} />`)}`;
 }
@@ -91,15 +91,15 @@ export function WhatIfView() {
 function outcomes(answer) {
   /** @type {Map<string, number>} */
   const found = new Map();
-  for (const job of answer.jobs) found.set(job.outcome, (found.get(job.outcome) ?? 0) + 1);
-  return [...found].map(([outcome, jobs]) => `${jobs} ${outcome}`).join(", ") || "none";
+  for (const job of answer.jobs) found.set(job.state, (found.get(job.state) ?? 0) + 1);
+  return [...found].map(([state, jobs]) => `${jobs} ${state}`).join(", ") || "none";
 }
 
 /** @param {{job: PlacedJob}} props */
 function Answer({ job }) {
   const placed = job.pods.filter((pod) => pod.node);
   return html`<${Section} title=${`${job.namespace}/${job.name}`} class="answer">
-    <p><${Badge} kind=${job.outcome === "placed" ? "running" : job.outcome === "refused" ? "bad" : "waiting"}>${job.outcome}<//>
+    <p><${Badge} kind=${job.state === "scheduled" ? "running" : job.state === "rejected" ? "bad" : "waiting"}>${job.state}<//>
       ${job.class && html` <span class="faint">${job.class} job</span>`}
       ${job.reason && html` <code>${job.reason.code}</code> <bdi class="sentence">${job.reason.message}</bdi>`}</p>
     ${(job.reason?.fixes.length ?? 0) > 0 && html`<h3>What would start it</h3>
