@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 #: The first commit with the present formats; from version 0.1.0 on, the release.
-FORMER = "71b37dc3364d1f3273832dc2f6987ac811249783"
+FORMER = "8de5e3ec5daccdae7a2c12226726f7f39ea0f25f"
 _ROOT = Path(__file__).parents[1]
 
 

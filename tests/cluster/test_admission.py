@@ -143,7 +143,7 @@ def test_impossible_job_is_rejected_with_its_reason(cluster: Cluster, port: int)
     assert client["service"]["name"] == NAME
     assert "url" not in client
     answer = refused(cluster)
-    assert "a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8 per pod" in answer
+    assert "a pod requests 3 chips; 910-x8 allows 1, 2, 4, 8 per pod" in answer
     assert not cluster.api.items(JOBS)
 
     assert "created" in applied(cluster, vcjob("good", 1, 8))
@@ -487,7 +487,7 @@ def test_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: int)
     in_parent["spec"]["queue"] = "area"
     answer = applied(cluster, in_parent)
     assert DENIED in answer
-    assert "jobs run only in queues without such" in answer
+    assert "queue area has child queues (group); jobs run only in leaf queues" in answer
     runs = vcjob("runs", 1, 8)
     runs["spec"]["queue"] = "group"
     assert "created" in applied(cluster, runs)

@@ -233,7 +233,7 @@ def is_in_place(cluster: Cluster, name: str, before: Object) -> bool:
 
 def outcomes(cluster: Cluster) -> list[str]:
     """Of the plans that have ended, the first one first."""
-    return [one["state"] for one in recorded(cluster).get("ended", {}).values()]
+    return [one["outcome"] for one in recorded(cluster).get("ended", {}).values()]
 
 
 def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cluster) -> None:

@@ -86,9 +86,9 @@ def test_hard_jobs_stay_in_one_hyper_node_and_wait_for_it_with_a_reason(cluster:
     cluster.wait(lambda: cluster.condition("late"), "it waits")
     condition = cluster.condition("late")
     assert condition is not None
-    assert "no HyperNode up to tier 1 takes 2 pods of the job together" in condition["message"]
+    assert "no HyperNode up to tier 1 fits 2 pods: of 2 HyperNodes the closest is" in condition["message"]
     why = " ".join(kubectl_ringwise(cluster.admin_config, "why", f"{cluster.namespace}/late").stdout.split())
-    assert "of 2 HyperNodes the nearest is" in why
+    assert "of 2 HyperNodes the closest is" in why
     # A pod of the running job is lost: it returns to the same HyperNode, though the other has room.
     cluster.api.delete(f"{JOBS}/one")
     assert places(cluster, "late", 2) == home
@@ -145,7 +145,7 @@ def test_bad_input_is_told_and_hurts_no_other_job(cluster: Cluster) -> None:
     cluster.wait(lambda: cluster.condition("both"), "the job with both is refused")
     condition = cluster.condition("both")
     assert condition is not None
-    assert "the job has a networkTopology and tor-affinity large-model-schema" in condition["message"]
+    assert "networkTopology cannot be combined with tor-affinity large-model-schema" in condition["message"]
     # A tier that no HyperNode has restricts nothing.
     cluster.apply([near(vcjob("unknown", 1, 8), highestTierName="room")])
     places(cluster, "unknown", 1)

@@ -174,7 +174,7 @@ def test_without_a_controller_the_pods_of_an_owner_say_what_is_missing(cluster: 
     Workload(cluster, "ReplicaSet", "lone", 1, 8)
     (lone,) = cluster.wait(lambda: cluster.pods("lone"), "its pod is made")
     event = cluster.wait(lambda: cluster.events("Pod", lone["metadata"]["name"]), "it is told")[0]
-    assert "no PodGroup yet" in event["message"]
+    assert "the PodGroup of the pod is not created yet" in event["message"]
     cluster.crash(scheduler)
     cluster.start("scheduler", "--no-pod-groups")
     cluster.wait_running("lone", 1)

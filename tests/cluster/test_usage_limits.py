@@ -207,7 +207,7 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
     cluster.apply([job_in("first", "few")])
     cluster.wait_running("first", 1)
     cluster.apply([job_in("second", "few"), vcjob("other", 1, 8)])
-    waits_for(cluster, "second", "queue few uses 8 of at most 8 Ascend910 and the job requests 8 more")
+    waits_for(cluster, "second", "queue few uses 8 of 8 Ascend910 and the job requests 8 more")
     # It keeps nobody else waiting.
     cluster.wait_running("other", 1)
     why = said(cluster, "why", f"{cluster.namespace}/second")
@@ -221,7 +221,7 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
     cluster.apply([limit("own", {"namespace": cluster.namespace}, hard={"runningJobs": 2})])
     cluster.apply([job_in("fourth", "few")])
     # Told before the other limit is raised: the two are watched by themselves.
-    waits_for(cluster, "fourth", f"2 jobs of namespace {cluster.namespace} run and at most 2 may")
+    waits_for(cluster, "fourth", f"2 jobs of namespace {cluster.namespace} run; the limit is 2")
     cluster.apply([*limited_queue("few", 32)])
     cluster.api.delete(f"{PATH}/own")
     cluster.wait_running("fourth", 1)
@@ -274,7 +274,7 @@ def test_pods_count_for_the_queue_they_were_bound_in_across_leaders(cluster: Clu
     move_group(cluster, "first", "wide")
     cluster.apply([job_in("second", "few"), job_in("third", "wide")])
     cluster.wait_running("third", 1)
-    waits_for(cluster, "second", "queue few uses 8 of at most 8 Ascend910 and the job requests 8 more")
+    waits_for(cluster, "second", "queue few uses 8 of 8 Ascend910 and the job requests 8 more")
     assert "queue few Ascend910 8 of 8" in said(cluster, "limits")
     # The next leader knows it, also when the PodGroup is gone.
     cluster.api.delete(f"{JOBS}/second")
@@ -282,7 +282,7 @@ def test_pods_count_for_the_queue_they_were_bound_in_across_leaders(cluster: Clu
     cluster.crash(scheduler)
     cluster.run("scheduler")
     cluster.apply([job_in("fourth", "few")])
-    waits_for(cluster, "fourth", "queue few uses 8 of at most 8 Ascend910 and the job requests 8 more")
+    waits_for(cluster, "fourth", "queue few uses 8 of 8 Ascend910 and the job requests 8 more")
     cluster.api.delete(f"{PODS}/first-0")
     cluster.wait_running("fourth", 1)
 

@@ -92,7 +92,7 @@ def test_a_gang_starts_where_its_local_volumes_are_and_one_too_many_waits_for_a_
         found = volume_of(cluster, f"{one['metadata']['name']}-scratch")
         assert found["metadata"]["name"] == f"on-{node_of(one).removeprefix('node-')}"
     cluster.apply([with_scratch(vcjob("late", 1, 8), "local")])
-    wait_told(cluster, "late", "late-work-0-scratch", "no free volume")
+    wait_told(cluster, "late", "late-work-0-scratch", "no free PersistentVolume")
     cluster.apply([volume("on-4", "local", node="node-4")])
     wait_on(cluster, "late", "node-4")
 
@@ -254,7 +254,7 @@ def test_what_is_missing_is_named_and_the_pod_starts_when_it_is_there(cluster: C
     cluster.run()
     lone = [using(pod("lacks-claim", 1), "missing-claim"), using(pod("lacks-class", 1), "classless")]
     cluster.apply(lone)
-    wait_told(cluster, "lacks-claim", "missing-claim", "does not exist")
+    wait_told(cluster, "lacks-claim", "missing-claim", "not found")
     wait_told(cluster, "lacks-class", "classless", "missing-class")
     cluster.apply([STATIC, volume("away", "static", node="node-9"), claim("away", "static")])
     cluster.apply([using(pod("elsewhere", 1), "away")])
