@@ -50,7 +50,7 @@ def answered(rows: list[Any], **more: Any) -> dict[str, Any]:
     return {
         "schema": "ringwise.io/report/v1",
         "now": 0,
-        "by": "user",
+        "group_by": "user",
         "days": [f"2027-01-{day:02}" for day in range(1, 8)],
         "rows": rows,
         "notes": [],

@@ -14,7 +14,7 @@ from tests.web.browser.rig import DashboardLab, View, dashboard_lab
 pytestmark = pytest.mark.browser
 
 INFER, TRAIN = "Ascend310P", "Ascend910"
-STATES = ("in use", "free", "faulty", "isolated", "reserved", "closed")
+STATES = ("in use", "free", "faulty", "isolated", "reserved", "unschedulable")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_header_and_legend_count_each_resource_by_itself(mixed_lab: DashboardLab
             assert sum(counts.get(name, 0) for name in STATES) == counts["chips"]
             assert sum(entry.get(resource, 0) for entry in entries.values()) == counts["chips"], mode
         assert (above[TRAIN]["chips"], above[TRAIN]["in use"], above[TRAIN]["faulty"]) == (48, 16, 1)
-        assert (above[INFER]["chips"], above[INFER]["in use"], above[INFER]["closed"]) == (192, 40, 64)
+        assert (above[INFER]["chips"], above[INFER]["in use"], above[INFER]["unschedulable"]) == (192, 40, 64)
         if mode in ("job", "queue", "free"):
             assert entries["free"] == {TRAIN: above[TRAIN]["free"], INFER: above[INFER]["free"]}
 

@@ -76,7 +76,7 @@ class Fuzz:
 
     def document(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
-            names = key in ("labels", "annotations", "refusals")
+            names = key in ("labels", "annotations", "rejected_nodes")
             return {
                 (self.text(name) if names else name): self.document(one, "" if names else name)
                 for name, one in value.items()

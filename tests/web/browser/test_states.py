@@ -18,7 +18,7 @@ from tests.web.browser.test_modules import call as call  # a fixture
 
 pytestmark = pytest.mark.browser
 
-STATES = ("in use", "free", "faulty", "isolated", "reserved", "closed")
+STATES = ("in use", "free", "faulty", "isolated", "reserved", "unschedulable")
 CANVAS = "document.querySelector('canvas.map-base').toDataURL()"
 
 
@@ -72,7 +72,7 @@ def test_the_sums_of_header_and_legend_close(broken_lab: DashboardLab, open_page
         if mode != "health":
             assert f"faulty {header['faulty']}" in entries
             assert f"isolated by an operator {header['isolated']}" in entries
-            assert f"closed: the node takes no new pods {header['closed']}" in entries
+            assert f"unschedulable: the node takes no new pods {header['unschedulable']}" in entries
 
 
 def test_faulty_and_isolated_chips_in_use_are_counted_everywhere(
@@ -145,7 +145,7 @@ def test_a_drain_ahead_is_on_the_map_and_begins_by_itself(lab: DashboardLab, ope
     lab.terminal.ok("advance 11m")
     view.page.get_by_role("region", name="Legend").get_by_text("node draining").wait_for()
     view.see_total("free", "40")
-    view.see_total("closed", "8")
+    view.see_total("unschedulable", "8")
     view.until(lambda: view.page.evaluate(CANVAS) not in (before, marked))
 
 
@@ -167,7 +167,7 @@ def test_a_reservation_is_on_the_map_from_when_it_is_made_to_its_end(
     legend.get_by_text("node reserved for a queue or a namespace").wait_for(state="detached")
 
 
-SIGNS = ("not-ready", "unhealthy", "unreadable", "draining", "closed", "drain-ahead", "reserved")
+SIGNS = ("not-ready", "unhealthy", "invalid", "draining", "closed", "drain-ahead", "reserved")
 #: When a drain begins, in nanoseconds since 1970.
 DRAIN = 1_767_225_600_000_000_000
 
@@ -203,8 +203,8 @@ def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None
         ("draining", False, None, "draining"),
         ("not ready", False, None, "not-ready"),
         ("unhealthy", False, None, "unhealthy"),
-        ("unreadable", True, None, "unreadable"),
-        ("unstable", True, None, "unreadable"),
+        ("invalid", True, None, "invalid"),
+        ("unstable", True, None, "invalid"),
         ("isolated", False, None, "closed"),
         ("cordoned", False, None, "closed"),
         ("a state of a later version", False, None, "closed"),

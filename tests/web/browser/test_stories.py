@@ -41,7 +41,7 @@ def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) 
     view.see_total("jobs pending", "0")
     where = view.page.get_by_role("list", name="Where the job is")
     where.get_by_text("leaf switch").first.wait_for()
-    history = view.page.get_by_role("list", name="Story").first
+    history = view.page.get_by_role("list", name="History").first
     history.get_by_text("waits", exact=True).wait_for()
     history.get_by_text("runs", exact=True).wait_for()
     view.until(lambda: view.page.get_by_role("table", name="Pods").get_by_role("row").count() == 3)
@@ -130,7 +130,7 @@ def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> Non
     view.see_total("free", "40")
     view.open("map")
     legend = view.page.get_by_role("region", name="Legend")
-    legend.get_by_role("listitem").filter(has_text="closed: the node takes no new pods").get_by_text(
+    legend.get_by_role("listitem").filter(has_text="unschedulable: the node takes no new pods").get_by_text(
         "8"
     ).wait_for()
     view.until(lambda: legend.get_by_role("listitem").first.inner_text().split() == ["free", "40"])
@@ -147,8 +147,8 @@ def test_an_operator_finds_the_job_that_a_fault_hurts(lab: DashboardLab, open_pa
     (node,) = {node for name, (node, _) in lab.terminal.seats().items() if "whole" in name}
     lab.terminal.ok(f"fault inject chip {node} 3 --level PreSeparateNPU --code 80E01801")
     lab.terminal.ok("advance 1s")
-    view.row("lab/whole", "Jobs").get_by_text("hurt", exact=True).wait_for()
-    view.page.get_by_label("State").select_option("hurt")
+    view.row("lab/whole", "Jobs").get_by_text("affected", exact=True).wait_for()
+    view.page.get_by_label("State").select_option("affected")
     view.row("lab/whole", "Jobs").wait_for()
     view.row("lab/other", "Jobs").wait_for(state="detached")
     view.row("lab/whole", "Jobs").get_by_role("link").first.click()
@@ -202,16 +202,16 @@ def test_queues_show_what_they_use_and_who_waits(lab: DashboardLab, open_page: O
     )
     lab.terminal.ok("advance 5s")
     row = view.row("small", "Queues")
-    row.get_by_role("link", name="1 jobs of small wait").wait_for()
+    row.get_by_role("link", name="1 jobs of small are pending").wait_for()
     row.get_by_role("img", name="uses 8 chips").wait_for()
-    row.get_by_role("link", name="1 jobs of small wait").click()
+    row.get_by_role("link", name="1 jobs of small are pending").click()
     view.row("lab/more", "Jobs").wait_for()
     view.until(lambda: view.row("lab/fits", "Jobs").count() == 0)
 
 
 def test_queues_show_their_limit_of_chips(lab: DashboardLab, open_page: Opener) -> None:
     hard = {"requests.huawei.com/Ascend910": 16}
-    limit = json.dumps(usage_limit("small", {"queue": "small"}, hard=hard))
+    limit = json.dumps(usage_limit("small", {"queue": "small"}, hard=hard)) + "\n"
     lab.terminal.submit(queue("small"), limit, queue("capped", chips=8), queue("third"))
     view = open_page(lab.url).open("queues")
     for name, limit in (("small", "16"), ("capped", "8"), ("third", "no limit")):

@@ -91,7 +91,7 @@ class NodeRow(StatesFields):
         str,
         Meta(
             description="A letter for each chip, for the first state that applies: u used, f faulty, "
-            "i isolated, r reserved, c closed, . free."
+            "i isolated, r reserved, c unschedulable, . free."
         ),
     ]
     health: Annotated[

@@ -58,7 +58,7 @@ class ExpectedStartFields(TypedDict):
         str,
         Meta(
             description="known: between `earliest` and `latest`, which may be equal; not-before: not before "
-            "`earliest`; unknown: `why` says why."
+            "`earliest`; unknown: `reason` says why."
         ),
     ]
     earliest: Nanoseconds | None

@@ -26,7 +26,7 @@ const NAMES = /** @type {const} */ ([
   "free", "held", "partly-free", "partly-held", "wholly-free",
   "health-h", "health-f", "health-s", "health-n", "health-i", "health-u",
   "reserved", "closed",
-  "sign-not-ready", "sign-unhealthy", "sign-unreadable", "sign-draining", "sign-closed", "sign-drain-ahead",
+  "sign-not-ready", "sign-unhealthy", "sign-invalid", "sign-draining", "sign-closed", "sign-drain-ahead",
   "sign-reserved",
 ]);
 
@@ -261,7 +261,7 @@ const WITHHELD = /** @type {const} */ ([
 const SIGN_TEXTS = /** @type {Record<import("./types.js").NodeSign, string>} */ ({
   "not-ready": "node not ready",
   unhealthy: "node unhealthy",
-  unreadable: "node unreadable or unstable",
+  invalid: "node invalid or unstable",
   draining: "node draining",
   closed: "node cordoned or isolated",
   "drain-ahead": "node drained at a time ahead",
@@ -285,7 +285,7 @@ export function inSign(sign, x, y, width, period, thick) {
     case "closed": return falling;
     case "unhealthy": return rising || falling;
     case "draining": return y % period < thick;
-    case "unreadable": return x % period < 2 * thick && y % period < 2 * thick;
+    case "invalid": return x % period < 2 * thick && y % period < 2 * thick;
     // A corner each: what is still open stays as it is.
     case "reserved": return x + y < Math.max(2 * thick, Math.min(width / 3, 2 * period));
     default: return width - x + y < Math.max(2 * thick, Math.min(width / 3, 2 * period));

@@ -21,8 +21,8 @@ export const CHIP_STATES = /** @type {Record<string, "used" | "faulty" | "isolat
 const SIGNS = /** @type {Record<string, import("./types.js").NodeSign>} */ ({
   "not ready": "not-ready",
   unhealthy: "unhealthy",
-  invalid: "unreadable",
-  unstable: "unreadable",
+  invalid: "invalid",
+  unstable: "invalid",
   draining: "draining",
   isolated: "closed",
   cordoned: "closed",

@@ -5,7 +5,7 @@
  * @typedef {{name: string, resource: string, accelerator: string, chips: number, rings: number[][], ring_kind: string}} Board
  */
 
-/** @typedef {"not-ready" | "unhealthy" | "unreadable" | "draining" | "closed" | "drain-ahead" | "reserved"} NodeSign */
+/** @typedef {"not-ready" | "unhealthy" | "invalid" | "draining" | "closed" | "drain-ahead" | "reserved"} NodeSign */
 
 /**
  * `start` of a drain with a time or a reservation, in nanoseconds since 1970: when it begins or began.
@@ -25,7 +25,7 @@
  * @property {NodeState[]} states worst first, never empty
  * @property {number[]} numbers chip numbers in order
  * @property {number[]} holders -1: none; else the id of a job
- * @property {string} chip_states a letter for each chip: u used, f faulty, i isolated, r reserved, c closed, . free
+ * @property {string} chip_states a letter for each chip: u used, f faulty, i isolated, r reserved, c unschedulable, . free
  * @property {string} health one letter for each chip
  */
 

@@ -10,7 +10,7 @@ import { count, number, startDetail, startText } from "../text.js";
 /** @typedef {import("../types.js").JobRow} JobRow */
 
 const STATES = { "": "all", running: "running", pending: "pending", rejected: "rejected", suspended: "suspended", finished: "finished", affected: "affected by a fault" };
-/** Waiting and refused jobs first: they are what an operator looks for. */
+/** Pending and rejected jobs first: they are what an operator looks for. */
 const ORDER = { pending: 0, rejected: 0, running: 1, suspended: 2, finished: 3 };
 
 /** @param {{settings: URLSearchParams}} props */
