@@ -180,7 +180,7 @@ def print_capacity(console: Console, document: CapacityDocument) -> None:
         console.print("no node offers chips of a supported board")
 
 
-def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[BeforeDrainFields]) -> None:
+def _print_before_drain(console: Console, start: int, event: str, rows: Sequence[BeforeDrainFields]) -> None:
     names = ", ".join(one.name for one in rows[:_DRAINED_NODES])
     more = len(rows) - _DRAINED_NODES
     rest = f" and {counted(more, 'more node')}" if more > 0 else ""
@@ -188,7 +188,7 @@ def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[
     print_line(
         console,
         f"  {chips} of the free chips are only for jobs that end before {time_text(start)}: "
-        f"{escape(names)}{rest} {verb} {what} then",
+        f"{escape(names)}{rest} {verb} {event} then",
     )
 
 
@@ -209,8 +209,8 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
     if chips.network_faulty:
         lack = counted(chips.network_faulty, "of the free ones has", "of the free ones have")
         print_line(console, f"  {lack} no network and can run only one-pod jobs")
-    for (start, what), drained in groupby(answer.drains, key=attrgetter("start", "what")):
-        _print_before_drain(console, start, what, list(drained))
+    for (start, event), drained in groupby(answer.drains, key=attrgetter("start", "event")):
+        _print_before_drain(console, start, event, list(drained))
     numbers = ("jobs that start now", "at best", "free chips it cannot use")
     table = Table([Column("shape"), *(Column(name, right=True, wraps=True) for name in numbers)], indent=2)
     for shape in answer.shapes:
