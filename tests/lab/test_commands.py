@@ -44,7 +44,7 @@ def test_every_question_has_three_forms(asked: Terminal, command: str) -> None:
     [
         ("get nodes", "node-3 ready [##..|....] 6"),
         ("get jobs", "lab/busy default Running 3/3 24"),
-        ("get jobs", "pods that must start together"),
+        ("get jobs", "0 of 2 pods fit; waits-worker-0"),
         ("get pods -n lab", "lab/busy-worker-1"),
         ("get queues", "26 Ascend910"),
         ("describe node node-3", "huawei.com/Ascend910 (910-x8) [##..|....] 6 of 8 free"),
@@ -52,8 +52,8 @@ def test_every_question_has_three_forms(asked: Terminal, command: str) -> None:
         ("describe job waits", "-> if job lab/busy ended"),
         ("describe queue default", "used 26 Ascend910"),
         ("describe pod small-worker-0 -n lab", "huawei.com/Ascend910: Ascend910-0,Ascend910-1"),
-        ("why waits", "-> if job lab/busy ended"),
-        ("why waits", "queue default: 1 of 1 waiting"),
+        ("why waits", "- if job lab/busy ended"),
+        ("why waits", "queue default: 1 of 1 pending"),
         ("why busy", "3 pods with 24 chips run on 3 nodes"),
         ("capacity", "4 nodes with 32 chips: 26 used, 6 free"),
         ("doctor", "4 nodes, 3 jobs: 0 errors"),
@@ -122,9 +122,9 @@ def test_a_new_lab_shows_its_nodes_before_any_job(terminal: Terminal) -> None:
 def test_submit_tells_what_became_of_each_job(terminal: Terminal) -> None:
     said = terminal.ok(f"submit {JOBS}")
     assert "default/gang: scheduled on node-1, node-2, node-3" in said
-    assert "default/three-chips: rejected\n  a pod asks for 3 chips; 910-x8 allows 1, 2, 4, 8" in said
+    assert "default/three-chips: rejected\n  a pod requests 3 chips; 910-x8 allows 1, 2, 4, 8 per pod" in said
     assert "-> with 1 instead of 3 chips" in said
-    assert "default/large-gang: pending\n  the job needs 48 chips" in said
+    assert "default/large-gang: pending\n  48 chips of huawei.com/Ascend910 requested" in said
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_bad_input_is_told_as_place_tells_it(terminal: Terminal) -> None:
     assert "spec.minAvailable" in said
     ran = terminal.run("submit - --keep-going", "---\n".join([bad, job("good")]))
     assert ran.exit_code == 2
-    assert "lab/good: placed" in ran.stdout
+    assert "lab/good: scheduled on node-0" in ran.stdout
 
 
 def test_pods_that_come_with_a_node(terminal: Terminal) -> None:

@@ -88,8 +88,8 @@ def test_who_must_stay_is_said(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump_all(objects))
     answer = ask(f"defrag --plan -f {path}")
     text = " ".join(answer.output.split())
-    assert "research/train: no moves start it" in text
-    assert "nothing creates its pods again (pod eval-1 has no owner)" in text
+    assert "research/train: no moves can start the job: 0 of 3 nodes can run train-worker-0" in text
+    assert "its pods would not be created again (pod eval-1 has no owner)" in text
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_disruption_budgets_of_the_files_are_kept(
     answer = ask(f"defrag --plan -f {EXAMPLE} -f {path}")
     text = " ".join(answer.output.split())
     assert "not read" not in text
-    assert ("no moves start it" not in text) is moves
-    assert ("disruption budget keep" in text) is not moves
+    assert ("no moves can start the job" not in text) is moves
+    assert ("PodDisruptionBudget keep allows" in text) is not moves
     # No command calls the kind superfluous, and a lab says that it has none.
     assert "PodDisruptionBudget" not in ask(f"doctor -f {EXAMPLE} -f {path}").output
 

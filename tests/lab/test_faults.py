@@ -216,8 +216,8 @@ def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
         assert found["node-unhealthy"] == {
             "severity": "warning",
             "code": "node-unhealthy",
-            "where": "2 nodes (node-2, node-3)",
-            "what": "switches are reported as UnHealthy",
+            "object": "2 nodes (node-2, node-3)",
+            "message": "switches are reported as UnHealthy",
             "fix": "`ringwise fault list` names the jobs that it hurts",
         }
         assert "  node-3 is reported as unhealthy, because of its switches\n" in terminal.ok(
@@ -259,7 +259,7 @@ def test_describe_and_why_say_the_same_about_the_start(tmp_path: Path) -> None:
         assert start["kind"] == "known"
         assert terminal.json("why second")["expected_start"] == start
         for command in ("describe job second", "why second"):
-            assert f"expected start: {start['text']}" in terminal.ok(command)
+            assert f"expected start: {start['message']}" in terminal.ok(command)
         assert terminal.json("describe job first")["expected_start"] is None
 
 

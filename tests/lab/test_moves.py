@@ -210,7 +210,7 @@ def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
         plan = terminal.ok("defrag --plan")
         assert "lab/big: 1 job is already being moved so that lab/big can start" in plan
         # Its room is kept because of the plan: it came a moment ago.
-        assert "\n8 chips are kept for it until it can start\n" in said
+        assert "\n8 chips are reserved for it until it can start\n" in said
 
 
 def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:

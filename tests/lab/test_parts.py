@@ -47,7 +47,7 @@ def test_shares_and_vnpus_run_and_are_shown(tmp_path: Path) -> None:
         assert pods["serve-w-0"]["part"]["message"] == "30%"
         assert pods["infer-w-0"]["part"] == {
             "mode": "dynamic",
-            "text": "2 cores",
+            "message": "2 cores",
             "percent": None,
             "memory_mb": None,
             "policy": None,
@@ -67,9 +67,9 @@ def test_shares_and_vnpus_run_and_are_shown(tmp_path: Path) -> None:
         assert "90% 60000 of 65536 MB (elastic), 3 pods" in terminal.ok("get chips --node node-1")
         assert "2 of 8 cores, 1 vNPU" in terminal.ok("get chips --node node-2")
         counted = {one["board"]: one for one in terminal.json("capacity")["boards"]}
-        shapes = {one["form"]: one["jobs"] for one in counted["soft shares"]["shapes"]}
+        shapes = {one["shape"]: one["jobs"] for one in counted["soft shares"]["shapes"]}
         assert shapes["50% of a chip, elastic"] == 14
-        cores = {one["form"]: one["jobs"] for one in counted["dynamic vNPUs"]["shapes"]}
+        cores = {one["shape"]: one["jobs"] for one in counted["dynamic vNPUs"]["shapes"]}
         assert cores == {"1 core": 54, "2 cores": 30, "4 cores": 14, "a whole chip": 6}
         assert "0 errors, 0 warnings" in terminal.ok("doctor")
 

@@ -83,7 +83,7 @@ def test_lists_filters_and_details(tmp_path: Path) -> None:
         assert top.selected.startswith("lab/train ")
         top.press("down", "down")
         assert top.selected.startswith("lab/huge ")
-        assert "the job needs 480 chips" in "\n".join(top.press("w"))
+        assert "480 chips of huawei.com/Ascend910 requested; the cluster has 320" in "\n".join(top.press("w"))
         assert top.press("escape")[1] == "jobs  2 of 2"
         assert "job lab/huge (vcjob)" in top.press("enter")
         top.press("escape")
