@@ -74,7 +74,7 @@ status: {phase: Succeeded}
 @pytest.mark.parametrize(
     ("name", "outcome", "part"),
     [
-        ("plain", "pending", "asks for 5 of cpu"),
+        ("plain", "pending", "5 of cpu requested, 4 of 4 free"),
         ("done", "finished", "1 of its 1 pod has ended"),
     ],
 )

@@ -15,7 +15,15 @@ def test_every_question_is_measured_and_no_copy_is_left(monkeypatch: pytest.Monk
     monkeypatch.setattr(answers, "_PAIRS", 1)
     results = {one.name: one for one in answers.run(nodes=150, running=20, waiting=4, tried=6)}
     judged = [one for one in results.values() if one.goal is not None]
-    words = ("get jobs", "get nodes", "top --once", "why", "estimate", "drain --plan", "capacity")
+    words: tuple[str, ...] = (
+        "get jobs",
+        "get nodes",
+        "top --once",
+        "why",
+        "estimate",
+        "drain --plan",
+        "capacity",
+    )
     words += ("pods in the server", "table of", "dry run", "doctor")
     for word in words:
         assert any(word in one.name for one in judged), word

@@ -32,7 +32,7 @@ def test_every_state_has_a_sign_of_its_own_and_a_chip_that_is_not_listed_has_non
 
 
 def test_chips_that_were_given_are_drawn_as_free_before_and_marked_after() -> None:
-    """What is closed, isolated, reserved or faulty was so before, too."""
+    """What is unschedulable, isolated, reserved or faulty was so before, too."""
     assert chip_picture(CHIPS, free=[0, 5]) == "[.Xxi|~-# ]"
     assert chip_picture(CHIPS, given=[0]) == "[+Xxi|~-. ]"
 
@@ -51,5 +51,8 @@ def test_a_row_of_many_chips_is_counted() -> None:
 def test_the_legend_names_rare_signs_only_where_they_are_drawn() -> None:
     usual = "# used  . free  + this pod  x faulty  ~ reserved"
     assert legend(["[##..]", "[+x~.]"], "this pod") == usual
-    assert legend([chip_picture(CHIPS)], "this pod") == f"{usual}  X used and faulty  i isolated  - closed"
+    assert (
+        legend([chip_picture(CHIPS)], "this pod")
+        == f"{usual}  X used and faulty  i isolated  - unschedulable"
+    )
     assert legend([]) == "# used  . free  x faulty  ~ reserved"

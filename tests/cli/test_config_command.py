@@ -106,7 +106,7 @@ MADE = (10, "topology type A3", "works", "makes HyperNodes of tier 1 by example.
 )
 def test_the_config_map_of_the_controller(text: str, lines: list[tuple[int, str, str, str]]) -> None:
     found = json.loads(check("-", "-o", "json", given=text).output)["lines"]
-    told = [tuple(line[key] for key in ("line", "what", "verdict", "effect")) for line in found]
+    told = [tuple(line[key] for key in ("line", "subject", "result", "effect")) for line in found]
     # That of type B3, which has the label of A3.
     assert [line for line in told if not line[1].endswith(".B3")] == lines
 

@@ -82,7 +82,10 @@ def test_a_lab_and_csv(tmp_path: Path) -> None:
         assert "of 8 chips that jobs hold, 0 idle: used less than 5 % on average" in said
         assert "unknown: 8; no driver reports how much they are used" in said
         lines = terminal.ok("report --idle -o csv").splitlines()
-        assert lines[0] == "namespace,name,queue,user,verified,chips,idle_chips,unknown_chips,percent"
+        assert (
+            lines[0]
+            == "namespace,name,queue,user,verified,chips,idle_chips,unknown_chips,utilization_percent"
+        )
         assert lines[1] == "lab,runs,default,,false,8,0,8,"
         assert "--idle asks a lab or a cluster" in terminal.refused(
             f"report --idle --accounting-dir {tmp_path}"

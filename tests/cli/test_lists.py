@@ -97,7 +97,7 @@ LISTS = {
     "po gang-3": ["gang-3"],
     "no node-3 node-1": ["node-3", "node-1"],
     "chips node-2/Ascend910-3": ["node-2 Ascend910-3"],
-    "jobs --state refused --state placed --sort-by name": ["bad", "runs"],
+    "jobs --state rejected --state scheduled --sort-by name": ["bad", "runs"],
     "jobs --queue team": ["bad"],
     "jobs -l team=a": ["gang"],
     "jobs -l 'team notin (a, c),team'": ["runs"],
@@ -107,7 +107,7 @@ LISTS = {
     "nodes --state cordoned": ["node-3"],
     "nodes -l zone=east,kubernetes.io/os!=windows": ["node-3"],
     "nodes -l '!zone'": [],
-    "queues --sort-by -waiting": ["default", "team"],
+    "queues --sort-by -pending": ["default", "team"],
     "chips --state used": [f"node-2 Ascend910-{chip}" for chip in range(4)],
     "chips -l zone=east --state used": [],
     "chips --node node-2 -l zone=west --state used --sort-by -chip": [
@@ -169,11 +169,14 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("jobs --state runing", "jobs have no state runing (did you mean 'running'?); they have: placed, "),
+        (
+            "jobs --state runing",
+            "jobs have no state runing (did you mean 'running'?); they have: scheduled, ",
+        ),
         ("nodes --state redy", "nodes have no state redy (did you mean 'ready'?); they have: not-ready, "),
         (
             "queues --sort-by age",
-            "queues cannot be sorted by age; by: name, state, weight, jobs, waiting (with - before it: ",
+            "queues cannot be sorted by age; by: name, state, weight, jobs, pending (prefix with - for ",
         ),
         ("jobs -l 'a in b'", "the selector 'a in b' cannot be read at 'a in b'; write key=value, "),
         ("jobs -l a=b,", "the selector 'a=b,' cannot be read after its last comma; write key=value, "),
@@ -370,7 +373,7 @@ def test_watch_of_a_list_that_was_empty_begins_with_its_headings(
 ) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(1)), pauses(monkeypatch, lambda: terminal.submit(job("first", 1, 3))):
-        code = run_main(monkeypatch, cli, f"get jobs -w --state refused --lab {tmp_path}")
+        code = run_main(monkeypatch, cli, f"get jobs -w --state rejected --lab {tmp_path}")
     lines = capsys.readouterr().out.splitlines()
     assert (code, lines[0]) == (0, "there are no such jobs")
     assert lines[1].split()[:2] == ["job", "queue"]

@@ -95,7 +95,7 @@ def test_why_as_json() -> None:
         "node": "node-4",
         "code": "node-not-wholly-free",
         "missing_chips": 1,
-        "text": "ring 1 has 3 of 4 chips free: faulty (1)",
+        "message": "ring 1 has 3 of 4 chips free: faulty (1)",
     }
     assert {fix["kind"] for fix in answer["fixes"]} == {"min-available", "chips", "job-ended"}
 

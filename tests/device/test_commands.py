@@ -367,7 +367,7 @@ async def test_chips_list(tmp_path: Path) -> None:
         rows = {row["chip"]: row for row in json.loads(result.stdout)["chips"]}
         assert {chip: row["state"] for chip, row in rows.items()} == {
             # N7: while it is not known which chip the old pod has, no other pod gets one.
-            "Ascend910-0": "closed",
+            "Ascend910-0": "unschedulable",
             "Ascend910-1": "used",
             "Ascend910-2": "faulty",
             "Ascend910-3": "isolated",

@@ -98,7 +98,7 @@ async def test_a_vcjob_without_pods_says_how_many_must_start_together() -> None:
     core.tell(job_of(task_of(replicas=8, chips=8, min_available=6)))
     async with dashboard(core) as at:
         _, job = await at.get("api/v1/jobs/default/train")
-        assert (job["minAvailable"], job["job"]["pods"]) == (6, 8)
+        assert (job["min_available"], job["job"]["pods"]) == (6, 8)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Listing:
     selector: str = ""
     queue: str | None = None
     states: tuple[str, ...] = ()
-    #: A key of the kind; with - before it the other way round.
+    #: A key of the kind; prefixed with - for descending order.
     sort_by: str = ""
     #: 0: all
     limit: int = 0
@@ -113,7 +113,7 @@ class Choice:
         if name not in keys:
             raise ListError(
                 f"{kind} cannot be sorted by {typed}; by: {', '.join(keys)} "
-                "(with - before it: the other way round)"
+                "(prefix with - for descending order)"
             )
         return keys[name], reverse
 
