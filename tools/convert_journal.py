@@ -103,8 +103,9 @@ def tables_of(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
             for owner, at, chips in moves.get("moved", ())
         },
         "run-times": {
-            key: {"uid": uid, "started": started, "queue": queues[-1], "limit": limit, "warned": warned}
-            | {"queues": queues}
+            key: {"uid": uid, "started": started, "limit": limit, "warned": warned, "queues": queues}
+            # The limit was one of a queue; there were no UsageLimits.
+            | {"limited_by": ""}
             for key, uid, started, limit, warned, *queues in runs.get("runs", ())
         },
         "pod-queues": dict(runs.get("bound", ())),

@@ -73,7 +73,7 @@ class Player:
             refused = str(error)
         answers = LabAnswers(self.live, estimates_anew=False)
         jobs = answers.get("jobs")["jobs"]
-        pending = [f"{job['namespace']}/{job['name']}" for job in jobs if job["outcome"] == "pending"]
+        pending = [f"{job['namespace']}/{job['name']}" for job in jobs if job["state"] == "pending"]
         # An explanation tries many placements: a third of them after each step.
         self.steps += 1
         return {

@@ -271,7 +271,7 @@ async def test_the_webhook_serves_over_tls_and_uses_renewed_certificates() -> No
         await until(lambda: ports)
         refused = await ask(ports[0], published(api), review(vcjob(3)))
         assert refused["response"]["allowed"] is False
-        assert "asks for 3 chips" in refused["response"]["status"]["message"]
+        assert "a pod requests 3 chips" in refused["response"]["status"]["message"]
         assert (await ask(ports[0], published(api), review(vcjob(8))))["response"]["allowed"] is True
         before = secret(api)["tls.crt"]
         await clock.pass_time(SERVER_LIFETIME.total_seconds())

@@ -68,7 +68,7 @@ def test_a_disruption_budget_forbids_the_move(tmp_path: Path) -> None:
     document = asked(tmp_path, lambda api: guarded(api, 0))
     assert document["plans"] == []
     (job,) = document["without_plan"]
-    assert "disruption budget guard allows 0 evictions now" in job["reason"]["message"]
+    assert "PodDisruptionBudget guard allows 0 evictions, 1 required" in job["reason"]["message"]
 
 
 def test_a_disruption_budget_allows_the_move(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_reservation_is_written_listed_and_deleted(tmp_path: Path) -> None:
     running = [(run["job"], run["pods"], run["ends"]) for run in answer["reservation"]["running"]]
     assert running == [("default/agent", 1, None), ("default/gang", 1, None)]
     (one,) = json.loads(listed.stdout)["reservations"]
-    assert one | {"at": ""} == answer["reservation"] | {"state": "active", "at": ""}
+    assert one | {"created": ""} == answer["reservation"] | {"state": "active", "created": ""}
     assert (one["reason"], one["namespace"], one["nodes"]) == ("course", "team", ["node-1"])
     assert gone.exit_code == 0, gone.output
     assert (again.exit_code, "there is no reservation night" in again.output) == (2, True)

@@ -40,7 +40,7 @@ def test_every_port_is_on_the_page_and_none_else() -> None:
         for port in container["ports"]
     }
     # The device plugin has another default outside the chart.
-    shown = CliRunner().invoke(cli, ["run", "device-plugin", "--help"]).output
+    shown = " ".join(CliRunner().invoke(cli, ["run", "device-plugin", "--help"]).output.split())
     defaults = set(re.findall(r"default: \(port (\d+)", shown))
     assert defaults
     assert named == used | {int(port) for port in defaults}

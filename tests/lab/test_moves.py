@@ -207,8 +207,8 @@ def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
         LabClient(tmp_path).do("move", plan=plain_plan(plan))
         said = terminal.ok("why big")
         assert "jobs are moved so that it can start: lab/small" in said
-        plan = terminal.ok("defrag --plan")
-        assert "lab/big: 1 job is already being moved so that lab/big can start" in plan
+        printed = terminal.ok("defrag --plan")
+        assert "lab/big: 1 job is already being moved so that lab/big can start" in printed
         # Its room is kept because of the plan: it came a moment ago.
         assert "\n8 chips are reserved for it until it can start\n" in said
 

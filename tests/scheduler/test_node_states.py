@@ -311,7 +311,7 @@ def test_capacity_says_where_chips_wait_for_a_drain() -> None:
     drawn = StringIO()
     print_capacity(Console(file=drawn, width=200), capacity_document([board]))
     assert (
-        "  16 of the free ones only for jobs that say they end before 1970-01-01T00:16:41Z: "
+        "  16 of the free chips are only for jobs that end before 1970-01-01T00:16:41Z: "
         "n2, n10 are drained then\n"
     ) in drawn.getvalue()
     # At that time they are closed.

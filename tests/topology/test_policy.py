@@ -81,7 +81,7 @@ def test_board_is_found_N1(
     ("resource", "annotations", "selector", "code", "words"),
     [
         (A910, {POLICY: "chip8-nod8"}, {}, "unknown-schedule-policy", "did you mean chip8-node8?"),
-        (A910, {POLICY: "chip8-nod8"}, {}, "unknown-schedule-policy", "known are chip"),
+        (A910, {POLICY: "chip8-nod8"}, {}, "unknown-schedule-policy", "; must be one of chip"),
         (NPU, {POLICY: "chip8-nod8"}, {TYPE: "half"}, "unknown-schedule-policy", "did you mean chip8-node8?"),
         (NPU, {}, {TYPE: "half"}, "schedule-policy-needed", "chip8-node8-sp"),
         (NPU, {"sp-block": "8"}, {}, "schedule-policy-needed", "chip8-node8-sp"),
@@ -107,7 +107,7 @@ def test_an_unknown_310_strategy_is_refused_N1() -> None:
     reason = select("huawei.com/Ascend310", labels={"npu-310-strategy": "cart"})
     assert isinstance(reason, Reason)
     assert "npu-310-strategy=cart" in reason.message
-    assert "allowed are npu-310-strategy=card" in reason.message
+    assert "must be one of npu-310-strategy=card" in reason.message
 
 
 OWN = """

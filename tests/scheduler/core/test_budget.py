@@ -118,7 +118,7 @@ def test_every_time_it_is_set_aside_it_is_told_once_and_counted() -> None:
     rig.submit("costly", node_terms=MANY_NODES)
     (first,) = told(rig.step())
     assert (first.key, first.reason, first.warning) == ("default/costly", "SchedulingBackOff", True)
-    assert "at most 10 are allowed" in first.message
+    assert "the limit is 10" in first.message
     assert "tried again after 2s" in first.message
     assert told(rig.step(1)) == []
     (second,) = told(rig.step(1))

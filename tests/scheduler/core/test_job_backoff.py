@@ -37,7 +37,7 @@ def test_then_the_job_is_in_backoff_with_a_reason_whatever_else_happens() -> Non
     reason = rig.machine.view.jobs["default/bad"].reason
     assert reason is not None
     assert "a webhook says no" in reason.message
-    assert reason.message.endswith("it is tried again after 1s")
+    assert reason.message.endswith("next attempt in 1s")
     rig.node("n2")
     rig.submit("good", chips=1)
     assert bound_pods(rig.step(0.5)) == ["good-0"]

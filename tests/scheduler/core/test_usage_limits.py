@@ -74,7 +74,7 @@ def test_other_resources_than_chips() -> None:
     rig.run()
     found = rig.machine.view.jobs["default/b"].reason
     assert found is not None
-    said = "namespace default uses 1 of at most 1.5 cpu and the job requests 1 more"
+    said = "namespace default uses 1 of 1.5 cpu and the job requests 1 more"
     assert found.message.startswith(said)
 
 

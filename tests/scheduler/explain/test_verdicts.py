@@ -178,7 +178,7 @@ def test_a_node_that_a_spread_constraint_closed_for_a_while_is_counted_as_it_is_
     assert answer.refusals is not None
     assert (answer.refusals.pod, answer.refusals.fits) == ("new-3", 0)
     assert answer.refusals.counts == {"node-not-wholly-free": 3, "node-cordoned": 1}
-    assert answer.sentence.startswith("3 of the 4 pods that must start together fit; new-3 does not")
+    assert answer.sentence.startswith("3 of 4 pods fit; new-3 (8 x huawei.com/Ascend910) does not: ")
 
 
 # -- in all clusters -----------------------------------------------------------------------------------

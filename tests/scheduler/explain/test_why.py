@@ -54,7 +54,7 @@ def test_n3_a_partly_used_ring_is_named_with_its_holder_and_its_fixes() -> None:
     )
     answer = why(view, "new")
     assert answer.outcome == "pending"
-    assert "no node of 2 can take new" in answer.sentence
+    assert "0 of 2 nodes can run new " in answer.sentence
     assert answer.refusals is not None
     assert answer.refusals.counts == {"no-ring-holds-request": 1, "node-cordoned": 1}
     assert [(miss.node, miss.missing) for miss in answer.misses] == [("node-2", 0), ("node-1", 2)]
@@ -77,7 +77,7 @@ def test_a_gang_that_runs_tells_why_one_more_of_its_pods_waits() -> None:
     )
     answer = why(view, "web")
     assert answer.outcome == "running"
-    assert "no node of 2 can take web-1" in answer.sentence
+    assert "0 of 2 nodes can run web-1 " in answer.sentence
     assert answer.refusals is not None
     assert answer.refusals.counts == {"node-not-wholly-free": 1, "node-cordoned": 1}
     # Not that its own chips were free.
@@ -103,7 +103,7 @@ def test_a_gang_names_the_smaller_gang_that_starts() -> None:
         gang("train", 3, 8),
     )
     answer = why(view, "train")
-    assert answer.sentence.startswith("2 of the 3 pods that must start together fit")
+    assert answer.sentence.startswith("2 of 3 pods fit; train-2 ")
     assert fixes(answer) == [
         "if 1 chip of ring 0 on node-3 were free",
         "if job default/a ended",
@@ -205,7 +205,7 @@ def test_a_job_whose_pods_do_not_exist_yet() -> None:
     view = told(node("node-1"), vcjob, pod_group_of(vcjob))
     answer = why(view, "train")
     assert (answer.outcome, answer.position) == ("pending", 1)
-    assert "the whole cluster has 8" in answer.sentence
+    assert "; the cluster has 8 in total" in answer.sentence
     assert fixes(answer) == ["with minAvailable 1 instead of 2"]
 
 
@@ -331,7 +331,7 @@ def test_what_is_reserved_for_the_job_is_its_own() -> None:
     assert reservation is not None
     assert reservation.chip_count == 16
     answer = why(view, "new")
-    assert "8 free" in answer.sentence or "1 of the 2" in answer.sentence
+    assert answer.sentence.startswith("1 of 2 pods fits; new-1 ")
     assert all("reserved for new" not in miss.text for miss in answer.misses)
 
 

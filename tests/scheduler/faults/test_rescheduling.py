@@ -371,7 +371,7 @@ def test_p7_a_job_that_waits_for_its_nodes_names_them() -> None:
     reason = rig.machine.view.jobs["default/model"].reason
     assert reason is not None
     assert reason.code == "superpod-wait-for-old-nodes"
-    assert reason.message.endswith(f"passed: {before[3]}")
+    assert reason.message.endswith(f"released: {before[3]}")
 
 
 def test_p7_a_whole_superpod_job_gets_its_nodes_back() -> None:

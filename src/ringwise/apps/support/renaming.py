@@ -53,8 +53,6 @@ _TEXTS = {
 _TEXT_NAMES = frozenset(
     {"message", "why", "problem", "problems", "tier_conflicts", "warnings", "mount_path", "sharing_cpus"}
 )
-#: Identifiers of our own: no object of a user is in them.
-_IDENTIFIERS = {(cmd.Condition, "type"), (cmd.Condition, "reason")}
 #: Where an object was read; set anew when a bundle is read.
 _ORIGIN = "origin"
 #: Fields with names that others are made of.
@@ -145,10 +143,6 @@ def _anything(part: Any, field: str, role: TextRole, value: Any, renaming: Renam
     return value
 
 
-def _unchanged(value: Any, _: Renaming) -> Any:
-    return value
-
-
 def _walk_of_record(kind: type) -> Walk:
     hints = get_type_hints(kind)
     walks: dict[str, Walk] = {}
@@ -157,8 +151,6 @@ def _walk_of_record(kind: type) -> Walk:
         if (name in _TEXT_NAMES and hints[name] in (str, tuple[str, ...])) or (kind, name) in _TEXTS:
             # A replay compares what else a command says, in which no field declares the names.
             walk = partial(_text, kind in _COMMANDS.values() and name not in ("message", "why"))
-        elif (kind, name) in _IDENTIFIERS:
-            walk = _unchanged
         elif kind is PluginOption and name == "arguments":
             walk = _arguments
         elif kind is ev.LeaderRecordRead and hints[name] is not bool:
