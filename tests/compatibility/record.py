@@ -24,17 +24,20 @@ from ringwise.messages.events import LeaderRecordRead
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.cache import entries as entries_of_record
 from ringwise.state.model import Isolation, NodeReservation
-from ringwise.wellknown import MOVE_PLAN_KEY
+from ringwise.wellknown import MOVE_PLAN_KEY, SEGMENT_FAILED
 from tests.actions.test_victims import fill, rig_of
 from tests.builders.values import isolated
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, job, nodes, running
+from tests.place.part_cases import events_of, node_object, report_object
 from tests.scheduler.core import test_limits
 from tests.scheduler.core.test_reservation import lent
 from tests.scheduler.core.test_run_time_limits import MINUTE, limit
 from tests.scheduler.core.test_turns import Burning, slow_flood
 from tests.scheduler.defragment.test_moves import apply, fragmented
 from tests.scheduler.faults import fault_rig
+from tests.scheduler.faults.test_failed_vnpus import NODE
+from tests.scheduler.faults.test_failed_vnpus import rejected as rejected_vnpu
 from tests.scheduler.faults.test_fault_edges import masked_fault
 from tests.scheduler.faults.test_rejected_pods import ASCEND_JOB, reject, rig_with, turn
 from tests.scheduler.faults.test_reschedule_clock import waiting_for_a_node
@@ -129,6 +132,15 @@ def borrowed() -> Rig:
     return rig
 
 
+def failed_vnpu() -> Rig:
+    """A vNPU could not be created on a chip."""
+    rig = Rig()
+    rig.tell(*events_of([node_object(NODE, None), report_object(NODE, None)]))
+    rig.step()
+    rejected_vnpu(rig.machine, rig.now, SEGMENT_FAILED)
+    return rig
+
+
 def reserved() -> Rig:
     rig = Rig(2)
     times = rig.now, rig.now + HOUR
@@ -141,7 +153,7 @@ def reserved() -> Rig:
 
 SCENES: tuple[Callable[[], Rig], ...] = (
     *(rescheduled, limited, preempted, moved, lent),
-    *(ended, deleting, retried, tolerated, rejected, borrowed, reserved),
+    *(ended, deleting, retried, tolerated, rejected, borrowed, reserved, failed_vnpu),
 )
 
 

@@ -28,7 +28,7 @@ from tests.place.node_cases import CASES, chip_spec
 from tests.placement.one_node import NodeFit, one_node
 from tests.placement.one_node import ask as ask_node
 from tests.placement.test_node_vectors import BOARDS as BOARD_NAMES
-from tests.placement.test_node_vectors import NOT_SUPPORTED
+from tests.placement.test_node_vectors import NOT_SUPPORTED, SHARES
 
 POLICY = "huawei.com/schedule_policy"
 POLICIES = {
@@ -95,13 +95,15 @@ def test_policy_N1(case: Plain) -> None:
         )
         hosts: list[Plain] = []
         chips = 0
-        if wanted is not None and wanted not in NOT_SUPPORTED:
+        if wanted is not None and wanted not in NOT_SUPPORTED | SHARES:
             chips = min(16, shipped_boards()[BOARD_NAMES[wanted]].chips_per_node)
             hosts = [node("n-0", chips=chips, resource=resource, labels=selector)]
             hosts += [filler("old", "n-0", [0, 1, 2], resource)]
         found = job_of(ask([*hosts, job]), "job")
         if not hosts:
             assert found["state"] == "rejected"
+            # The rules of shares ask for the labels that say how large the share is.
+            assert (found["reason"]["code"] == "soft-sharing-label-missing") == (wanted in SHARES)
             continue
         if wanted in ("a3_superpod16", "a3_superpod8", "chip8node8ra64sp"):
             # Boards of SuperPoDs ask for a block and for an id; their plain ones do not.

@@ -75,8 +75,8 @@ def test_the_reason_names_the_label_or_the_numbers_V1() -> None:
         return str(candidate["reason"]["message"])
 
     assert next(iter(SOFT)) in message(offering({CHIP: 8}, 8, SOFT))
-    assert f"offers 16 of {CHIP} and has 8 chips" in message(offering({CHIP: 16}, 8, {}))
-    assert f"offers 800 of {CHIP} and has at most 64 chips" in message(offering({CHIP: 800}, None, {}))
+    assert f"16 of {CHIP} on 8 chips are shares" in message(offering({CHIP: 16}, 8, {}))
+    assert f"800 of {CHIP} on at most 64 chips are shares" in message(offering({CHIP: 800}, None, {}))
 
 
 def test_a_pod_is_placed_when_its_node_offers_whole_chips_again_V1() -> None:

@@ -54,7 +54,7 @@ def test_every_entry_of_before_is_read_and_known_to_the_next_leader(tmp_path: Pa
         seen.update(before)
     names = {table.name for table in tables}
     # No sample of before has them.
-    assert seen == names - {"throttled", "failed-vnpus", "nodereservations"}
+    assert seen == names - {"throttled", "failed-vnpus", "nodereservations", "isolations", "usagelimits"}
 
 
 def entries_of(events: list[ev.LeaderRecordRead]) -> dict[str, dict[str, object]]:
