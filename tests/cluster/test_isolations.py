@@ -89,9 +89,9 @@ def test_isolations_are_validated_and_have_conditions(cluster: Cluster, operator
     assert "n-1" in cluster.kubectl("get", "ringwise")
     listed = json.loads(ran(operator, "get", "isolations", "-o", "json"))["isolations"]
     assert [(one["name"], one["target"], one["state"]) for one in listed] == [
-        ("n-1", "n-1", "current"),
-        ("later", "n-2", "ahead"),
-        ("far", "n-9", "current"),
+        ("n-1", "n-1", "active"),
+        ("later", "n-2", "pending"),
+        ("far", "n-9", "active"),
     ]
     # A change by kubectl while no scheduler runs: the next leader reads it.
     cluster.crash(leader)

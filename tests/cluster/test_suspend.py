@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.cluster import JOBS, Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import Object, nodes, vcjob
+from tests.cluster.objects import HOLDS_END, Object, nodes, vcjob
 from tests.cluster.owners import Workload, pod_group_named
 from tests.cluster.workload import COMMANDS
 
@@ -142,23 +142,29 @@ def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Clus
     cluster.run()
     cluster.apply([vcjob("first", 2, 8)])
     cluster.wait_running("first", 2)
-    batch = Workload(cluster, "Job", "train", 2, 8)
+    # Its pods end when the scheduler may know why: of those that are gone before, no nodes are remembered.
+    batch = Workload(cluster, "Job", "train", 2, 8, pod_annotations={HOLDS_END: "true"})
     before = set(places(cluster.wait_running("train", 2)).values())
     cluster.api.delete(f"{JOBS}/first")
     cluster.wait(lambda: not cluster.pods("first"), "the first nodes are free again")
     job = f"{cluster.namespace}/train"
+
+    def end_pods() -> None:
+        cluster.wait(
+            lambda: (
+                (pod_group_named(cluster, batch.group_name) or {"metadata": {}})["metadata"]
+                .get("annotations", {})
+                .get("ringwise.io/suspended")
+            ),
+            "its PodGroup says so",
+        )
+        cluster.release("train")
+
     for action in ("suspend", "requeue"):
         if action == "suspend":
             assert done(tenant, "suspend", job) == f"Job {job} suspended: it gives its chips back\n"
+            end_pods()
             cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
-            cluster.wait(
-                lambda: (
-                    (pod_group_named(cluster, batch.group_name) or {"metadata": {}})["metadata"]
-                    .get("annotations", {})
-                    .get("ringwise.io/suspended")
-                ),
-                "its PodGroup says so",
-            )
             group = f"{cluster.namespace}/{batch.group_name}"
             why = " ".join(done(cluster.admin_config, "why", group).split())
             assert f"it is suspended: it uses no chips; to let it go on: ringwise resume {job}" in why
@@ -168,7 +174,10 @@ def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Clus
             cluster.wait(lambda: not cluster.pods("other"), "all nodes are free")
             done(tenant, "resume", job)
         else:
-            done(tenant, "requeue", job, "--timeout", "2m")
+            requeued = cluster.begin(tenant, "requeue", job, "--timeout", "2m")
+            end_pods()
+            ran = requeued.finish()
+            assert ran.returncode == 0, ran.stderr
         assert set(places(cluster.wait_running("train", 2)).values()) == before
     again = kubectl_ringwise(tenant, "resume", job)
     assert again.returncode == 2

@@ -220,9 +220,9 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
     # Limits of the namespace come on top.
     cluster.apply([limit("own", {"namespace": cluster.namespace}, hard={"runningJobs": 2})])
     cluster.apply([job_in("fourth", "few")])
-    # Told before the other limit is raised: the two are watched by themselves.
-    waits_for(cluster, "fourth", f"2 jobs of namespace {cluster.namespace} run; the limit is 2")
+    # Changes of one kind are read in their order: this limit is known before the other one is raised.
     cluster.apply([*limited_queue("few", 32)])
+    waits_for(cluster, "fourth", f"2 jobs of namespace {cluster.namespace} run; the limit is 2")
     cluster.api.delete(f"{PATH}/own")
     cluster.wait_running("fourth", 1)
 

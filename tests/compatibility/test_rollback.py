@@ -39,7 +39,7 @@ def test_a_lab_goes_back_and_returns(tmp_path: Path) -> None:
         terminal.submit(job("train", 2, 8), job("rest", 1, 8), job("small", 1, 2))
         terminal.ok("advance 1m")
         terminal.ok("suspend rest")
-        terminal.ok(f"isolate node-5 --by ana --reason disk --lab {folder}")
+        terminal.ok(f"isolate node-5 --reason disk --lab {folder}")
         terminal.ok("advance 1m")
         terminal.submit(job("waits", 5, 8))
         terminal.ok("advance 1m")
