@@ -512,8 +512,11 @@ def _name_user_and_end(view: SchedulerView, found: JobView) -> None:
         return
     found.user = user_of(job, view.settings).name
     lengths = [length for length in (job.expected, view.limits.longest(job)) if length is not None]
-    if job.started is not None and lengths:
-        found.end = job.started + min(lengths)
+    # A leader that came later knows when the pods were bound.
+    starts = [pod.bound for pod in job.pods.values() if pod.bound]
+    started = job.started if job.started is not None else min(starts, default=None)
+    if started is not None and lengths:
+        found.end = started + min(lengths)
 
 
 def _vcjob_of_pods(view: SchedulerView, job: Job, pods: list[Pod]) -> VcJob | None:
