@@ -100,9 +100,12 @@ CORES_NOT_WHOLE_CHIPS = ReasonKind(
 SOFT_CAPACITY_DIFFERS = ReasonKind(
     "soft-capacity-differs",
     Stage.PREDICATE,
-    "{node} is rejected for NPU pods: it has the label huawei.com/scheduler.chip1softsharedev.enable, and "
-    "its capacity is {capacity}, not {expected} (100 per chip)",
-    ("set shareDevCount=100 in the device plugin of {node}", "remove the label from {node}"),
+    "{node} is rejected for NPU pods: it is labeled for soft shares, and its capacity is {capacity}, "
+    "not {expected} (100 per chip)",
+    (
+        "set shareDevCount=100 in the device plugin of {node}",
+        "remove the label huawei.com/scheduler.chip1softsharedev.enable from {node}",
+    ),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
 CHIP_MEMORY_MISSING = ReasonKind(
