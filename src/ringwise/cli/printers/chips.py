@@ -21,7 +21,10 @@ SCORE_LEGEND = "score: the board's own score of the node, the highest is taken (
 GROUP_LEGEND = (
     "group: how well the free chips of the rings fit the request, A is best (ringwise boards show BOARD)"
 )
-STATES_LEGEND = "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved  - unschedulable"
+STATES_LEGEND = (
+    "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved",
+    "- unschedulable  (! the node takes no new pods)",
+)
 
 _SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "unschedulable": "-", "free": "."}
 #: Signs of a ring that can be read at a glance.

@@ -484,7 +484,8 @@ def _draw_node_grid(console: Console, nodes: Sequence[NodeFields], rows: int | N
         cells = cells[: max(1, rows) * across]
     console.print(Columns([escape(cell) for cell in cells], padding=(0, 2)))
     _draw_hidden(console, len(nodes) - len(cells), "more node")
-    print_line(console, f"{STATES_LEGEND}  (! the node takes no new pods)", style="dim")
+    for line in STATES_LEGEND:
+        print_line(console, line, style="dim")
 
 
 def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most: int) -> None:
