@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 #: The last commit with an installer beside the chart.
-FORMER_CHART = "6f10833c29afe9804d7b5d804695dd1bf0ce9bb1"
+FORMER_CHART = "911c0fe025fd560b5956245bacf1158433ab0d72"
 REJECTED = "rejected"
 #: Requests after which the API server has seen a change of the endpoints.
 SETTLED = 30
