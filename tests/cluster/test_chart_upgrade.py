@@ -21,6 +21,8 @@ from tests.former import former_checkout
 
 pytestmark = [
     pytest.mark.cluster,
+    # An API server that waits too long for the webhook goes on without it.
+    pytest.mark.alone,
     pytest.mark.skipif(not ADDRESS, reason="this machine has no address but loopback"),
 ]
 
