@@ -48,6 +48,8 @@ class Requests:
         self._api = StoryApi(cluster.plane.url, cluster.plane.authority, cluster.plane.admin_token)
         self._api.namespace = cluster.namespace
         self._stop = threading.Event()
+        #: Held while a request is on its way.
+        self.lock = threading.Lock()
         self.outcomes: Counter[str] = Counter()
 
     def send(self) -> str:
@@ -61,7 +63,8 @@ class Requests:
     def sent_all_the_time(self) -> Iterator[None]:
         def run() -> None:
             while not self._stop.is_set():
-                self.outcomes[self.send()] += 1
+                with self.lock:
+                    self.outcomes[self.send()] += 1
 
         thread = threading.Thread(target=run)
         thread.start()
@@ -91,7 +94,9 @@ class Webhook:
         if self._running is not None:
             before = self._requests.outcomes.total()
             self._cluster.wait(lambda: self._requests.outcomes.total() > before + SETTLED, "requests arrive")
-            self._running.stop()
+            # The API server does not repeat a request whose connection is closed meanwhile.
+            with self._requests.lock:
+                self._running.stop()
         self._running = webhook
 
     def _route(self, port: int) -> None:
