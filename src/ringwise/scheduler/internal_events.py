@@ -71,8 +71,8 @@ class HardwareBroke(JobEvent):
 @dataclass(slots=True)
 class GroupSeen:
     job: Job
-    #: It has other labels or annotations than before.
-    relabelled: bool
+    #: Its labels, annotations or phase are not those of before.
+    changed: bool
 
 
 @dataclass(slots=True)

@@ -102,6 +102,19 @@ def test_it_is_told_once_for_each_pause_and_why_says_how_long() -> None:
     assert "at most 32s" in line
 
 
+def test_a_pod_that_is_faulty_before_its_job_is_reported_as_running_is_restarted() -> None:
+    """The phase of a PodGroup with minMember 1 says that the job ran, and may be seen after its pods."""
+    rig = Rig(2)
+    rig.submit("train", pods=1, chips=8, labels=FORCE, owner=OWNER)
+    rig.run()
+    (key,) = rig.groups
+    rig.tell(replace(rig.groups[key], phase="Inqueue"))
+    rig.change("train-0", labels=FAULTY)
+    assert deleted_pods(rig.step(1)) == []
+    rig.tell(replace(rig.groups[key], phase="Running"))
+    assert deleted_pods(rig.step(1)) == ["train-0"]
+
+
 def test_pods_that_are_older_than_the_first_restart_do_not_wait() -> None:
     """A large service loses hardware under one replica after the other."""
     rig = service(6, FORCE)

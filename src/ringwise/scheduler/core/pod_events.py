@@ -114,7 +114,8 @@ class PodEvents(ContextUser):
         if old is None or (old.labels, old.annotations) != labels:
             for pod in self._book.outdated(job):
                 self._book.put_pod(pod)
-        self._notify(ie.GroupSeen(job, old is not None and (old.labels, old.annotations) != labels), now)
+        same = old is None or (old.labels, old.annotations, old.phase) == (*labels, event.group.phase)
+        self._notify(ie.GroupSeen(job, not same), now)
         self._job_seen(job, now)
 
     def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:

@@ -221,8 +221,8 @@ class FaultHandler(Component):
         self.clocks.begin(job, now)
         self._dirty[job.key] = None
 
-    def _policy_changed(self, job: Job) -> None:
-        """Its PodGroup has other labels or annotations: a fault that was let be may count now."""
+    def _group_changed(self, job: Job) -> None:
+        """A fault that was ignored because of the policy, or because the job did not run yet, may count now."""
         if self._is_watched(job.key) or any(map(self.detector.may_be_faulty, job.pods.values())):
             self._dirty[job.key] = None
 
@@ -270,8 +270,8 @@ class FaultHandler(Component):
             self.records.forget(key)
 
     def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
-        if event.relabelled:
-            self._policy_changed(event.job)
+        if event.changed:
+            self._group_changed(event.job)
 
     def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
         """The job was deleted, unless the PodGroup is only that of a lone pod."""
@@ -298,7 +298,7 @@ class FaultHandler(Component):
     def act(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
         for job in self._book.jobs.values() if self.clusterd.ended(now) else ():
-            self._policy_changed(job)  # Faults that were left to it are ours.
+            self._group_changed(job)  # Faults that were left to it are ours.
         for key in self._due.due(now):
             self._dirty[key] = None
         keys = list(self._dirty)
