@@ -222,7 +222,7 @@ class FaultHandler(Component):
         self._dirty[job.key] = None
 
     def _group_changed(self, job: Job) -> None:
-        """A fault that was ignored because of the policy, or because the job did not run yet, may count now."""
+        """A fault that was ignored because of the policy or before the job ran may count now."""
         if self._is_watched(job.key) or any(map(self.detector.may_be_faulty, job.pods.values())):
             self._dirty[job.key] = None
 
