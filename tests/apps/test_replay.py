@@ -8,6 +8,7 @@ import io
 import json
 import types
 from collections.abc import Mapping
+from numbers import Rational
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -79,6 +80,8 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
         str: st.text(max_size=4),
         bool: st.booleans(),
         float: st.floats(allow_nan=False, allow_infinity=False),
+        # Amounts of chips.
+        Rational: st.one_of(st.integers(0, 2**53), st.fractions(0)),
         type(None): st.none(),
         Any: st.one_of(st.integers(0, 9), st.text(max_size=3)),
     }

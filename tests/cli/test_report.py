@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,16 @@ def test_what_is_not_certain_merged_or_given_up_is_told(tmp_path: Path) -> None:
     assert "no scheduler wrote from 2026-01-31T00:00:00Z to 2026-01-31T00:10:00Z" in ran.stdout
     assert "before 2025-12-01 were given up" in " ".join(ran.stdout.split())
     assert "left out: 2026-01-31-01: it cannot be read" in ran.stderr
+
+
+def test_hours_of_shares_have_two_decimals(tmp_path: Path) -> None:
+    shares = AccountLine("default", "910b-x8", held=Fraction(900), lost={"fault": Fraction(1800, 7)})
+    ran = report(write(tmp_path / "shares", JobAccount("team", "serve", "uid", lines=[shares])))
+    assert "0.25" in ran.stdout
+    assert "0.07" in ran.stdout
+    whole = AccountLine("default", "910b-x8", held=900)
+    ran = report(write(tmp_path / "whole", JobAccount("team", "serve", "uid", lines=[whole])))
+    assert "0.25" not in ran.stdout
 
 
 def test_names_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:

@@ -66,6 +66,10 @@ def test_shares_and_vnpus_run_and_are_shown(tmp_path: Path) -> None:
         assert "[9.......]" in terminal.ok("get nodes")
         assert "90% 60000 of 65536 MB (elastic), 3 pods" in terminal.ok("get chips --node node-1")
         assert "2 of 8 cores, 1 vNPU" in terminal.ok("get chips --node node-2")
+        terminal.ok("advance 1h")
+        rows = terminal.json("report --group-by job")["rows"]
+        held = {one["job"]: one["allocated_chip_hours"] for one in rows}
+        assert {name: round(hours, 1) for name, hours in held.items()} == {"serve": 0.9, "infer": 0.5}
         counted = {one["board"]: one for one in terminal.json("capacity")["boards"]}
         shapes = {one["shape"]: one["jobs"] for one in counted["soft shares"]["shapes"]}
         assert shapes["50% of a chip, elastic"] == 14

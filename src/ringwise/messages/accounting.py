@@ -9,7 +9,35 @@ all the same: frozen ones take it eight times as long.
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+from numbers import Rational
+from typing import TYPE_CHECKING, Any
+
 from ringwise.records import dataclass
+
+#: Chips, or their seconds. A `Fraction` if shares or vNPUs are among them, even if the sum is whole.
+if TYPE_CHECKING:
+    ChipAmount = int | Fraction
+else:
+    # msgspec reads one type with a hook, but no union with one; int and Fraction are both rational.
+    ChipAmount = Rational
+#: As text: `3/8`, and `900/1` if a sum with fractions is whole.
+_FRACTION = re.compile(r"([0-9]{1,500})/([1-9][0-9]{0,499})", re.ASCII)
+
+
+def read_chip_amount(_kind: type, value: Any) -> ChipAmount:
+    """Return the amount that JSON has: a hook of msgspec. Raises ValueError."""
+    if type(value) is int and value >= 0:
+        return value
+    match = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("expected a number that is not negative, or a fraction such as 3/8")
+    return Fraction(int(match[1]), int(match[2]))
+
+
+def chip_amount_text(amount: Fraction) -> str:
+    return f"{amount.numerator}/{amount.denominator}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +59,7 @@ class PodHeld:
     job: AccountedJob
     queue: str
     board: str
-    chips: int
+    chips: ChipAmount
     #: Its uid.
     pod: str
     #: When it got its node.

@@ -6,8 +6,9 @@ import re
 from fractions import Fraction
 
 from ringwise.state.allocation_modes import UNITS_OF_A_CHIP, NodeMode
-from ringwise.state.model import DYNAMIC, SOFT, Node, PartRequest, PodClass
-from ringwise.wellknown import SERVER_TYPE_LABEL
+from ringwise.state.model import DYNAMIC, SOFT, STATIC, Node, PartRequest, PodClass
+from ringwise.state.part_requests import requested
+from ringwise.wellknown import NPU_CORE, SERVER_TYPE_LABEL
 
 #: The cores in `huawei.com/Ascend310P-2c.1cpu`, and in the label `servertype`: `Ascend310P-8`.
 _CORES_OF_PART = re.compile(r".*-([0-9]{1,3})c", re.ASCII)
@@ -19,8 +20,25 @@ def chips_used(cls: PodClass, node: Node | None, mode: NodeMode) -> int | Fracti
     part = cls.part
     if part is None:
         return cls.chips
-    found = _of_share(part, mode) if part.mode == SOFT else _of_vnpu(part, node, mode)
-    return int(found) if found.denominator == 1 else found
+    return _of_share(part, mode) if part.mode == SOFT else _of_vnpu(part, node, mode)
+
+
+def chip_resource(cls: PodClass, mode: NodeMode) -> str:
+    """The resource that counts the chips on which a pod is."""
+    resource = requested(cls)[0] or ""
+    if cls.part is not None and cls.part.mode == STATIC:
+        return resource.rpartition("-")[0]
+    return mode.resource or resource
+
+
+def chips_of_node(node: Node, resource: str, mode: NodeMode) -> int:
+    """How many chips of a resource a node has, whatever its allocation mode."""
+    if mode.divided is not None:
+        return node.chips_capacity.get(NPU_CORE, 0) // mode.divided.cores
+    if mode.mode == STATIC and node.devices is not None:
+        return len(node.devices)
+    count = max(node.chips_allocatable.get(resource, 0), node.chips_capacity.get(resource, 0))
+    return count // UNITS_OF_A_CHIP if mode.mode == SOFT else count
 
 
 def _of_share(part: PartRequest, mode: NodeMode) -> Fraction:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import TypeVar, cast
 
 from ringwise.durations import SECOND, go_duration
@@ -19,6 +20,7 @@ from ringwise.manifests.accounts.document import (
 )
 from ringwise.manifests.accounts.ledger import current_parts, day_of, next_day, start_of
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
+from ringwise.messages.accounting import ChipAmount
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.accounting import (
@@ -120,7 +122,7 @@ def report_document(
     days = days_between(period.first, period.last)
     number = {day: position for position, day in enumerate(days)}
     sums: dict[_Key, AccountLine] = {}
-    allocated_by_day: dict[_Key, list[int]] = {}
+    allocated_by_day: dict[_Key, list[ChipAmount]] = {}
     totals: dict[str, AccountLine] = {}
     shown = [one for one in chosen if one.day in number]
     latest = max(by_day, default="")
@@ -156,6 +158,7 @@ def report_document(
                 boards.items(), key=lambda item: (-item[1].held, natural_key(item[0][1]))
             )
         ],
+        "has_chip_fractions": any(isinstance(line.held, Fraction) for line in totals.values()),
         "gaps": [{"since": since * SECOND, "until": end * SECOND} for since, end in gaps],
         "merged_jobs": sum(one.merged for one in shown),
         "discarded_before": max((one.given_up for one in chosen), default="") or None,
@@ -199,7 +202,7 @@ def _group(job: JobAccount, line: AccountLine, by: GroupBy) -> _Group:
     return (None, job.namespace, job.user, job.verified, job.name, job.uid)
 
 
-def _row(key: _Key, line: AccountLine, by_day: list[int]) -> ReportRowFields:
+def _row(key: _Key, line: AccountLine, by_day: list[ChipAmount]) -> ReportRowFields:
     (queue, namespace, user, verified, job, uid), board = key
     names = {
         "queue": queue,
@@ -231,5 +234,5 @@ def _amounts(line: AccountLine) -> AmountFields:
     }
 
 
-def _hours(seconds: int) -> float:
-    return round(seconds / _HOUR, 4)
+def _hours(seconds: ChipAmount) -> float:
+    return round(float(seconds / _HOUR), 4)

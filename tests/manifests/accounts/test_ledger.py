@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -344,6 +345,22 @@ def test_a_job_with_very_many_pods_does_not_make_its_document_too_large() -> Non
     document = read_document(kept.documents["00"])
     assert document.unnamed == 21_000
     assert [one.name for one in document.jobs if one.holds] == ["job-2"]
+
+
+@pytest.mark.parametrize(
+    "amount", ["true", "-1", "1.5", '"-1/2"', '"1/0"', '"0.5"', '"٣/4"', '"1e9/1"', "null"]
+)
+def test_a_document_with_an_amount_that_is_no_fraction_is_left_alone(amount: str) -> None:
+    kept = Kept()
+    kept.tell(replace(held(job(1), kept.now), chips=Fraction(1, 4)))
+    kept.now += 100
+    kept.tell(ended(job(1), kept.now))
+    kept.write()
+    assert '"held":"25/1"' in kept.documents["00"]
+    assert kept.total().held == 25
+    kept.documents["00"] = kept.documents["00"].replace('"25/1"', amount)
+    assert list(kept.again().foreign) == ["00"]
+    assert "$.jobs[0].lines[0].held" in kept.ledger.foreign["00"]
 
 
 def test_the_text_of_a_document_is_plain_json() -> None:

@@ -63,6 +63,7 @@ def answered(rows: list[Any], **more: Any) -> dict[str, Any]:
         ],
         "gaps": [],
         "merged_jobs": 0,
+        "has_chip_fractions": False,
         "discarded_before": None,
         "unreadable": [],
         **more,

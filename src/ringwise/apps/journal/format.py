@@ -17,6 +17,7 @@ import enum
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import field, fields, is_dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +29,7 @@ from ringwise.framework.configuration import Configuration, PluginOption, Settin
 from ringwise.manifests.kinds import events_of
 from ringwise.manifests.text.errors import one_line
 from ringwise.messages import events as ev
+from ringwise.messages.accounting import chip_amount_text, read_chip_amount
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
 from ringwise.reasons import Reason
@@ -265,6 +267,8 @@ def plain(value: Any) -> Any:
         return sorted(plain(item) for item in value)
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if isinstance(value, Fraction):
+        return chip_amount_text(value)
     return str(value) if isinstance(value, Decimal) else value
 
 
@@ -406,7 +410,7 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
                 raise ValueError(unknown)
             events.append(ev.ConfigurationSeen(configuration))
         else:
-            events.append(msgspec.json.decode(raw, type=kind))
+            events.append(msgspec.json.decode(raw, type=kind, dec_hook=read_chip_amount))
     if line.decide not in _DECIDE:
         raise ValueError(f"decide: {line.decide} is unknown; known are {', '.join(_DECIDE)}")
     return Recorded(

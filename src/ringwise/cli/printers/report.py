@@ -52,15 +52,16 @@ def _table(document: ReportDocument) -> Table:
         Column("failed", right=True),
     ]
     table = Table(columns)
+    places = _places(document)
     for row in document["rows"]:
         board = [row["board"] or _NONE] if several else []
         user = [_user(row)] if by == "job" else []
-        table.add(_name(row, by), *board, *user, *_cells(row))
+        table.add(_name(row, by), *board, *user, *_cells(row, places))
     if by != "board" and len(document["rows"]) > len(document["totals"]):
         # Chips of different boards are never added.
         for total in document["totals"]:
             board = [total["board"] or _NONE] if several else []
-            table.add("total", *board, *([""] if by == "job" else []), *_cells(total))
+            table.add("total", *board, *([""] if by == "job" else []), *_cells(total, places))
     return table
 
 
@@ -83,12 +84,17 @@ def _user(row: ReportRowFields) -> str:
     return row["user"] if row["verified"] else f"{row['user']} (unverified)"
 
 
-def _cells(amounts: AmountFields) -> list[str]:
-    held = f"{amounts['allocated_chip_hours']:.1f}"
+def _places(document: ReportDocument) -> int:
+    """Return how many decimals chip-hours have."""
+    return 2 if document["has_chip_fractions"] else 1
+
+
+def _cells(amounts: AmountFields, places: int) -> list[str]:
+    held = f"{amounts['allocated_chip_hours']:.{places}f}"
     uncertain = amounts["uncertain_chip_hours"]
     return [
-        f"{held} (-{uncertain:.1f})" if uncertain >= 0.05 else held,
-        f"{sum(amounts['lost_chip_hours'].values()):.1f}",
+        f"{held} (-{uncertain:.{places}f})" if uncertain >= 0.05 else held,
+        f"{sum(amounts['lost_chip_hours'].values()):.{places}f}",
         seconds_text(amounts["pending_hours"] * 3600),
         str(amounts["starts"]),
         str(amounts["failures"]),
@@ -98,8 +104,9 @@ def _cells(amounts: AmountFields) -> list[str]:
 def _remarks(document: ReportDocument) -> list[str]:
     remarks = []
     losses = [total for total in document["totals"] if total["lost_chip_hours"]]
+    places = _places(document)
     for total in losses:
-        causes = ", ".join(f"{cause} {work:.1f}" for cause, work in total["lost_chip_hours"].items())
+        causes = ", ".join(f"{cause} {work:.{places}f}" for cause, work in total["lost_chip_hours"].items())
         board = f" ({total['board']})" if len(document["totals"]) > 1 else ""
         remarks.append(f"lost to{board}: {causes}")
     if any(total["uncertain_chip_hours"] >= 0.05 for total in document["totals"]):

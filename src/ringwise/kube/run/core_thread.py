@@ -197,8 +197,11 @@ class SchedulerAdapter:
             before = self._accounts.get(queue, QueueTotal())
             observer.accounts(
                 queue,
-                (now.held - before.held) / SECOND,
-                {cause: (work - before.lost.get(cause, 0)) / SECOND for cause, work in now.lost.items()},
+                float((now.held - before.held) / SECOND),
+                {
+                    cause: float((work - before.lost.get(cause, 0)) / SECOND)
+                    for cause, work in now.lost.items()
+                },
                 {cause: pods - before.evicted.get(cause, 0) for cause, pods in now.evicted.items()},
                 (now.waited - before.waited) / SECOND,
                 now.starts - before.starts,

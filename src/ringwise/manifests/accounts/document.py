@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 
+from ringwise.messages.accounting import ChipAmount, chip_amount_text, read_chip_amount
 from ringwise.versions import unsupported
 
 FORMAT, VERSION = "ringwise-accounting", 1
@@ -36,10 +37,10 @@ class AccountLine(msgspec.Struct, omit_defaults=True):
     #: Empty: it had no node.
     board: str = ""
     #: Chip-seconds from when pods got their nodes until their ends; of them those that are not certain.
-    held: Count = 0
-    uncertain: Count = 0
+    held: ChipAmount = 0
+    uncertain: ChipAmount = 0
     #: Chip-seconds of pods that ended on this day, by cause. The work may have been done on earlier days.
-    lost: dict[str, Count] = msgspec.field(default_factory=dict)
+    lost: dict[str, ChipAmount] = msgspec.field(default_factory=dict)
     #: Seconds without a node; of them those that are not certain.
     waited: Count = 0
     waited_uncertain: Count = 0
@@ -65,7 +66,7 @@ class OpenHold(msgspec.Struct, omit_defaults=True):
 
     queue: str
     board: str
-    chips: Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+    chips: ChipAmount
     since: Seconds
     #: Their uids.
     pods: list[str]
@@ -88,8 +89,8 @@ class OpenTotal(msgspec.Struct, omit_defaults=True):
 
     queue: str = ""
     board: str = ""
-    chips: Count = 0
-    chip_seconds_before: Count = 0
+    chips: ChipAmount = 0
+    chip_seconds_before: ChipAmount = 0
     #: How many jobs wait.
     waiting: Count = 0
     seconds_before: Count = 0
@@ -153,8 +154,8 @@ class AccountDocument(msgspec.Struct, omit_defaults=True):
     jobs: list[JobAccount] = msgspec.field(default_factory=list)
 
 
-_DECODER = msgspec.json.Decoder(AccountDocument)
-_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER = msgspec.json.Decoder(AccountDocument, dec_hook=read_chip_amount)
+_ENCODER = msgspec.json.Encoder(enc_hook=chip_amount_text, order="deterministic")
 
 
 class _Kind(msgspec.Struct):

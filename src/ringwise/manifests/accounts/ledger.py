@@ -32,6 +32,7 @@ from ringwise.messages.accounting import (
     AccountClosed,
     AccountCommand,
     AccountedJob,
+    ChipAmount,
     FailureExcused,
     HoldEnded,
     JobWaits,
@@ -569,7 +570,7 @@ def current_parts(found: list[tuple[str, AccountDocument]]) -> list[tuple[str, A
 
 def _account(job: _Job) -> JobAccount:
     who = job.who
-    groups: dict[tuple[str, str, int, int, str, int], list[str]] = {}
+    groups: dict[tuple[str, str, ChipAmount, int, str, int], list[str]] = {}
     for held in job.holds.values():
         key = (
             held.queue,

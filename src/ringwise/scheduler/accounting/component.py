@@ -29,8 +29,11 @@ from ringwise.reasons import Reason
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.accounting.totals import QueueTotals
 from ringwise.scheduler.cache.component import Component, Context, Handlers
+from ringwise.state.allocation_modes import NO_CHIPS, NodeMode
+from ringwise.state.chip_fractions import chip_resource, chips_of_node, chips_used
 from ringwise.state.cluster import PodRecord
-from ringwise.state.model import Pod
+from ringwise.state.model import Node, Pod, PodClass
+from ringwise.state.part_requests import requested
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -100,7 +103,7 @@ class Accounting(Component):
         pod = event.pod
         if not self._active or pod.node is None:
             return
-        if not pod.live if pod.uid in self._open else pod.cls.chips:
+        if not pod.live if pod.uid in self._open else requested(pod.cls)[1]:
             self._pods[pod.uid] = None
 
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
@@ -207,7 +210,7 @@ class Accounting(Component):
                     self._end(held.pod, None, now, now, sure=read.written)
         for uid, record in self._state.pods.items():
             pod = record.pod
-            if not pod.cls.chips:
+            if not requested(pod.cls)[1]:
                 continue
             if pod.live or uid in self._open:
                 self._look(uid, now, read.written)
@@ -251,11 +254,13 @@ class Accounting(Component):
             return False
         since = pod.bound or now
         allowed = min(max(since, pod.created), now)
+        node = self._state.nodes[record.node] if record.node >= 0 else None
+        mode = self._state.modes.get(record.node, NO_CHIPS)
         held = PodHeld(
             self._account(job, pod),
             self._book.counts_for(pod.uid, job)[1],
-            self._board(record),
-            pod.cls.chips,
+            self._board(pod.cls, node, mode),
+            chips_used(pod.cls, node, mode),
             pod.uid,
             allowed,
             clamped=since < pod.created or since > now + _AHEAD,
@@ -330,7 +335,7 @@ class Accounting(Component):
                 # Otherwise it starts: its bindings are not confirmed yet.
                 self._stop_waiting(uid, now, now)
                 self._waiting.discard(key)
-        elif any(pod.cls.chips for pod in job.in_order):
+        elif any(requested(pod.cls)[1] for pod in job.in_order):
             wait = JobWaits(self._account(job), job.queue, min(self._waits_since(job, uid, now), now))
             self._waits[uid] = wait
             self._waiting.add(key)
@@ -342,7 +347,8 @@ class Accounting(Component):
             return otherwise
         if uid not in self._ran:
             return job.created or otherwise
-        times = [pod.created for pod in job.pods.values() if pod.live and not pod.deleting and pod.cls.chips]
+        pods = (pod for pod in job.pods.values() if requested(pod.cls)[1])
+        times = [pod.created for pod in pods if pod.live and not pod.deleting]
         return min(times, default=otherwise) or otherwise
 
     def _stop_waiting(self, uid: str, until: int, sure: int) -> None:
@@ -374,15 +380,13 @@ class Accounting(Component):
                 return known
         return AccountedJob(job.namespace, job.name, uid, name, user.verified)
 
-    def _board(self, record: PodRecord) -> str:
+    def _board(self, cls: PodClass, node: Node | None, mode: NodeMode) -> str:
         """The board of its node, by the node's label or size; its resource where no board has that."""
-        resource = record.pod.cls.resource or ""
-        node = self._state.nodes[record.node] if record.node >= 0 else None
+        resource = chip_resource(cls, mode)
         if node is None:
             return resource
         label = node.labels.get(ACCELERATOR_TYPE, "")
-        size = max(node.chips_allocatable.get(resource, 0), node.chips_capacity.get(resource, 0))
-        key = (resource, label, size)
+        key = (resource, label, chips_of_node(node, resource, mode))
         board = self._boards.get(key)
         if board is None:
             if len(self._boards) >= _KEPT_BOARDS:

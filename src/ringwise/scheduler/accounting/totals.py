@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from ringwise.messages.accounting import PodHeld
+from ringwise.messages.accounting import ChipAmount, PodHeld
 from ringwise.records import dataclass
 
 
 @dataclass(slots=True)
 class QueueTotal:
     #: Chip-nanoseconds until `at`, and the chips that are held from then on.
-    held: int = 0
-    chips: int = 0
+    held: ChipAmount = 0
+    chips: ChipAmount = 0
     at: int = 0
     #: Chip-nanoseconds, by cause.
-    lost: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, ChipAmount] = field(default_factory=dict)
     #: Pods that the scheduler ended, by cause.
     evicted: dict[str, int] = field(default_factory=dict)
     #: Nanoseconds that jobs waited that started.
@@ -23,7 +23,7 @@ class QueueTotal:
     starts: int = 0
     failures: int = 0
 
-    def held_until(self, now: int) -> int:
+    def held_until(self, now: int) -> ChipAmount:
         return self.held + self.chips * max(now - self.at, 0)
 
     def until(self, now: int) -> QueueTotal:
@@ -43,7 +43,7 @@ class QueueTotals:
             total = self.queues[queue] = QueueTotal()
         return total
 
-    def holds(self, queue: str, chips: int, now: int) -> None:
+    def holds(self, queue: str, chips: ChipAmount, now: int) -> None:
         total = self.queues.get(queue) or self._of(queue)
         if total.at != now:
             total.held += total.chips * (now - total.at)

@@ -79,6 +79,9 @@ class ReportDocument(TypedDict):
     notes: Annotated[list[str], Meta(description="Where it covers more than was asked for.")]
     rows: Annotated[list[ReportRowFields], Meta(description="Most chip-hours first.")]
     totals: Annotated[list[BoardTotalFields], Meta(description="One for each board, most chip-hours first.")]
+    has_chip_fractions: Annotated[
+        bool, Meta(description="Whether soft shares or vNPUs are included: tables show two decimals.")
+    ]
     gaps: list[GapFields]
     merged_jobs: Annotated[int, Meta(description="Jobs that are merged into rows of their namespace.")]
     discarded_before: Annotated[

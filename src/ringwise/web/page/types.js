@@ -275,6 +275,7 @@
  * @property {string[]} days
  * @property {ReportRow[]} rows
  * @property {(AccountAmounts & {board: string})[]} totals one for each board; empty: jobs that had no node
+ * @property {boolean} has_chip_fractions soft shares or vNPUs are included
  * @property {{since: number, until: number}[]} gaps
  * @property {number} merged_jobs
  * @property {string | null} discarded_before
