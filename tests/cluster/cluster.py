@@ -587,3 +587,23 @@ def check_chips(pods: Iterable[Object]) -> None:
         for chip in chips:
             other = holders.setdefault((node_of(pod), chip), name)
             assert other == name, f"{chip} of {node_of(pod)} is held by {other} and {name}"
+
+
+def start_plugin(cluster: Cluster, node: str, folder: Path) -> Process:
+    """The node's device plugin. No kubelet asks it for chips here; its reports are real."""
+    chips = folder / "chips.json"
+    chips.write_text(json.dumps({"count": 8}))
+    command = ringwise_command(
+        "run",
+        "device-plugin",
+        f"--kubeconfig={cluster.plane.kubeconfig(f'{node}-plugin', cluster.plane.admin_token)}",
+        f"--node-name={node}",
+        f"--kubelet-dir={folder / node}",
+        f"--simulated-chips={chips}",
+        "--mount-method=plain",
+        "--metrics-address=",
+        "--enable-healthz=false",
+        "-listWatchPeriod=3",
+    )
+    (folder / node / "device-plugins").mkdir(parents=True, exist_ok=True)
+    return cluster.plane.run(f"{node}-plugin", command)

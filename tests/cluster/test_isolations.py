@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.checkout import ROOT
-from tests.cluster.cluster import Cluster, node_of, shipped_objects
+from tests.cluster.cluster import CONFIG_MAPS, Cluster, node_of, shipped_objects, start_plugin
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import Object, node, vcjob
 
@@ -174,11 +174,26 @@ def ran_doctor(config: Path) -> str:
     return kubectl_ringwise(config, "doctor", "-o", "json").stdout
 
 
-def test_isolations_stay_in_force_while_the_kind_is_not_served(cluster: Cluster, operator: Path) -> None:
+def test_isolations_stay_in_force_while_the_kind_is_not_served(
+    cluster: Cluster, operator: Path, tmp_path: Path
+) -> None:
+    def report() -> Object:
+        maps = {one["metadata"]["name"]: one for one in cluster.api.items(CONFIG_MAPS)}
+        return maps.get("mindx-dl-deviceinfo-n-1", {})
+
+    def reported() -> str:
+        return str(report().get("data", {}).get("RingwiseIsolatedChips"))
+
+    def version() -> str:
+        return str(report()["metadata"]["resourceVersion"])
+
     cluster.apply([node("n-1")])
     cluster.run("scheduler", "controller")
+    plugin = start_plugin(cluster, "n-1", tmp_path)
     ran(operator, "isolate", "n-1", "--reason", "fan")
     cluster.wait(lambda: conditions(cluster, "n-1") == ACTIVE, "it is in force")
+    chips = ",".join(f"Ascend910-{chip}" for chip in range(8))
+    cluster.wait(lambda: reported() == chips, "the device plugin withholds the chips")
     cluster.kubectl("delete", "crd", CRD)
     try:
 
@@ -195,16 +210,23 @@ def test_isolations_stay_in_force_while_the_kind_is_not_served(cluster: Cluster,
             return "node-isolated" in kubectl_ringwise(operator, "why", f"{cluster.namespace}/waits").stdout
 
         cluster.wait(said, "why names the isolation")
-        # The next leader has it from the record.
+        # The device plugin has it from its own report, the next leader from the record.
+        plugin.stop()
+        written = version()
+        plugin = start_plugin(cluster, "n-1", tmp_path)
         cluster.stop_components()
         cluster.run("scheduler", "controller")
         cluster.wait(told, "doctor reports an error")
         assert not any(map(node_of, cluster.pods("waits")))
+        cluster.wait(lambda: version() != written, "the device plugin reports again")
+        assert reported() == chips
     finally:
         install(cluster, crd())
     # A list succeeds: the Isolation was deleted with its kind.
     (placed,) = cluster.wait_running("waits", 1)
     assert node_of(placed) == "n-1"
+    cluster.wait(lambda: reported() == "", "the device plugin offers the chips")
+    plugin.stop()
 
 
 def test_only_its_role_grants_isolations(cluster: Cluster) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise_bench.control_plane import Process, ringwise_command
-from tests.cluster.cluster import BUDGETS, CONFIG_MAPS, Cluster, check_chips, node_of
+from tests.cluster.cluster import BUDGETS, CONFIG_MAPS, Cluster, check_chips, node_of, start_plugin
 from tests.cluster.commands import kubectl_ringwise, ringwise
 from tests.cluster.objects import (
     CHIP,
@@ -183,26 +182,6 @@ def test_the_pods_of_a_deployment_are_drained_as_its_budget_allows(cluster: Clus
     after = cluster.wait(partial(is_away, cluster, "chat", 2, {target}), "both run elsewhere")
     check_chips(after)
     assert not {one["metadata"]["uid"] for one in before} & {one["metadata"]["uid"] for one in after}
-
-
-def start_plugin(cluster: Cluster, node: str, folder: Path) -> Process:
-    """The node's device plugin. No kubelet asks it for chips here; its reports are real."""
-    chips = folder / "chips.json"
-    chips.write_text(json.dumps({"count": 8}))
-    command = ringwise_command(
-        "run",
-        "device-plugin",
-        f"--kubeconfig={cluster.plane.kubeconfig(f'{node}-plugin', cluster.plane.admin_token)}",
-        f"--node-name={node}",
-        f"--kubelet-dir={folder / node}",
-        f"--simulated-chips={chips}",
-        "--mount-method=plain",
-        "--metrics-address=",
-        "--enable-healthz=false",
-        "-listWatchPeriod=3",
-    )
-    (folder / node / "device-plugins").mkdir(parents=True)
-    return cluster.plane.run(f"{node}-plugin", command)
 
 
 def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_protects(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -131,6 +132,57 @@ async def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> No
         isolate(node)
         await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "")
         assert await node.admit("train") == (2,)
+
+
+def _definition_deleted(node: Rig) -> None:
+    """As the API server does it: objects first."""
+    node.api.terminating.add("isolations")
+    isolate(node)
+
+
+def _not_served(node: Rig) -> None:
+    node.api.unknown.add("isolations")
+    node.api.cut_watches()
+
+
+def _listed_empty(node: Rig) -> None:
+    node.api.cut_watches()
+    _definition_deleted(node)
+    node.api.forget_history()
+
+
+@pytest.mark.parametrize("lose", [_definition_deleted, _not_served, _listed_empty])
+async def test_F4_isolations_stay_while_their_kind_is_not_served(lose: Callable[[Rig], None]) -> None:
+    async with rig() as node:
+        isolate(node, "Ascend910-2")
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "Ascend910-2")
+        lose(node)
+        asked = node.api.count("/isolations")
+        await node.until(lambda: node.api.count("/isolations") > asked + 1)
+        for _ in range(2):
+            node.bind("train", "Ascend910-2")
+            with pytest.raises(AdmissionError, match="an operator isolated it"):
+                await node.admit("train")
+            assert node.report()["RingwiseIsolatedChips"] == "Ascend910-2"
+            # The record is the report itself.
+            await node.restart()
+        node.api.terminating.clear()
+        node.api.unknown.clear()
+        node.api.collections[ISOLATIONS] = {}
+        node.api.forget_history()
+        node.api.cut_watches()
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "")
+        assert await node.admit("train") == (2,)
+
+
+async def test_F4_a_chip_that_was_released_while_the_plugin_was_away_is_not_isolated() -> None:
+    async with rig() as node:
+        isolate(node, "Ascend910-2")
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "Ascend910-2")
+        await node.stop()
+        isolate(node)
+        await node.start()
+        await node.until(lambda: node.report()["RingwiseIsolatedChips"] == "")
 
 
 async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fault(log: Any) -> None:

@@ -87,6 +87,7 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.wellknown import (
     FAULT_CONFIG_MAP,
+    ISOLATED_CHIPS_KEY,
     KUBE_SYSTEM,
     MANUALLY_SEPARATE_KEY,
 )
@@ -539,6 +540,7 @@ class NodePlugin:
             self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
         self._published = separated
         self.allocator.doubts.restore(doubtful_in(stored))
+        self._isolations.restore(self.settings.node, names_in(stored, ISOLATED_CHIPS_KEY))
         self._restored.set()
 
     def _own_map(self, stored: ConfigMapWire | None) -> None:

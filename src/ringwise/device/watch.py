@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -57,9 +58,13 @@ class ObjectWatch(ListWatch, Generic[Wire]):
         async for page in self._pages():
             version = version or page.metadata.resource_version
             found += [one for raw in page.items or () if (one := self._decoded(raw)) is not None]
+        await self._check(found)
         self._listed(found, version_number(version))
         self.synced.set()
         return version
+
+    async def _check(self, listed: list[Wire]) -> None:
+        """Raise ApiError if objects that were not listed may exist."""
 
     async def _take(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -78,11 +83,16 @@ class ObjectWatch(ListWatch, Generic[Wire]):
 
 
 class IsolationWatch(ObjectWatch[IsolationWire]):
-    """Those that were known last stay while the API server does not serve Isolations."""
+    """Those that were known last stay while the API server does not serve Isolations.
+
+    As in the scheduler, what is missing was deleted only if objects of the kind can be created: those of a
+    definition that is being deleted are deleted with it.
+    """
 
     def __init__(self, client: Client, clock: Clock, changed: Callable[[], None]) -> None:
         self.isolations: dict[str, Isolation] = {}
         self._tell = changed
+        self._restored = asyncio.Event()
         path = _ISOLATIONS.path()
         super().__init__(
             client,
@@ -94,6 +104,27 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
             listed=self._replace,
             changed=self._change_one,
         )
+
+    def restore(self, node: str, chips: Iterable[str]) -> None:
+        """What was isolated before the start, which stays until a list succeeds."""
+        if known := tuple(sorted(chips)):
+            # No object has this name, so every list lacks it.
+            self.isolations = {"": Isolation(node, known, reason="reported before the restart")}
+            self._tell()
+        self._restored.set()
+
+    async def run(self) -> None:
+        await self._restored.wait()
+        await super().run()
+
+    async def _check(self, listed: list[IsolationWire]) -> None:
+        names = {one.metadata.name for one in listed if one.metadata is not None}
+        if not self.isolations.keys() <= names:
+            await self._require_served()
+
+    async def _require_served(self) -> None:
+        if not await self._client.can_create(_ISOLATIONS):
+            raise ApiError(404, "", "the definition of this kind is being deleted")
 
     def _replace(self, wires: list[IsolationWire], _version: int) -> None:
         self.isolations = {one.name: one for wire in wires if (one := self._read(wire)) is not None}
@@ -116,10 +147,9 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
         return self.isolations.get(one.name)
 
     async def _take(self, lines: list[bytes]) -> None:
-        deleted = any(b'"DELETED"' in line[:40] for line in lines)
-        # With its definition all objects are deleted first.
-        if not deleted or await self._client.can_create(_ISOLATIONS):
-            await super()._take(lines)
+        if any(b'"DELETED"' in line[:40] for line in lines):
+            await self._require_served()
+        await super()._take(lines)
 
     def _refused(self, error: ApiError) -> float:
         if error.status == 404:
