@@ -173,11 +173,11 @@ def amounts_on(
         if mode.mode == SOFT and is_chip_resource(resource):
             report = reports.get(resource)
             share = report.mounted_shares.get(pod.uid) if report is not None else None
-            if share is not None or (bound is not None and is_share(record)):
-                mb, policy = (share.mb, share.policy) if share is not None else (bound.mb, bound.policy)  # type: ignore[union-attr]
-                book._add_share(chips, count, mb, policy)
+            held = share or (bound if is_share(record) else None)
+            if held is not None:
+                book._add_share(chips, count, held.mb, held.policy)
                 if not record.settled:
-                    book.unsettled.append(UnsettledPod("", count, mb, policy, folder_of(pod)))
+                    book.unsettled.append(UnsettledPod("", count, held.mb, held.policy, folder_of(pod)))
             else:
                 book._hold(chips, record.settled)
                 if len(chips) < count:

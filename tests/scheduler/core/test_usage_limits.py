@@ -17,8 +17,10 @@ from tests.scheduler.rig import PLAIN, Rig
 GUARDED: dict[str, Any] = {"user_annotation": "guarded"}
 
 
-def limit(name: str, chips: int | None, **subject: str) -> UsageLimit:
-    return UsageLimit(name, **subject, hard={} if chips is None else {CHIP: chips})  # type: ignore[arg-type]
+def limit(
+    name: str, chips: int | None, *, namespace: str = "", queue: str = "", user: str = ""
+) -> UsageLimit:
+    return UsageLimit(name, namespace, queue, user, {} if chips is None else {CHIP: chips})
 
 
 def submit(rig: Rig, name: str, user: str = "", chips: int = 4, **more: Any) -> None:

@@ -7,6 +7,7 @@ the kind, because such a kind is not an empty list.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -23,7 +24,7 @@ T = TypeVar("T")
 STATUS_INTERVAL = 10_000_000_000
 
 
-class CustomResources(Component, Generic[T]):
+class CustomResources(Component, ABC, Generic[T]):
     """Objects of one kind, which has a name and a generation."""
 
     resource: ApiResource
@@ -47,9 +48,9 @@ class CustomResources(Component, Generic[T]):
 
     # -- for each kind ------------------------------------------------------------------------
 
+    @abstractmethod
     def decide(self, now: int) -> Sequence[SetConditions]:
         """Put what is in force into the state, set `_next`, and return the conditions of all objects."""
-        raise NotImplementedError
 
     def put(self, name: str, one: T) -> None:
         self._objects[name] = one
