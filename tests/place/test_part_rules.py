@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
+from tests.builders.values import SECOND
 from tests.place.asking import Plain
 from tests.place.part_cases import (
     CASES,
@@ -19,6 +22,7 @@ from tests.place.part_cases import (
     pod_object,
     report_object,
 )
+from tests.place.test_part_cases import running_share, victim_node
 
 SHARE = "huawei.com/scheduler.softShareDev."
 
@@ -84,3 +88,46 @@ def test_V4_a_pod_with_whole_chips_stays_one_whatever_its_owner_edits() -> None:
     cluster = scheduler.view.cluster
     assert cluster.pods["a"].pod.cls.part is None
     assert cluster.fleets["huawei.com/Ascend910"].held[0] == 0xFF
+
+
+def bound_pods(commands: Sequence[Command]) -> list[str]:
+    return [one.pod for one in commands if isinstance(one, Bind)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "second", "real"),
+    [
+        ("soft", {"volcano.sh/job-name": "other"}, "Ascend910-0"),
+        ("dynamic", {"cores": "4"}, "Ascend310P-2c.1cpu-100-0_0"),
+        ("dynamic", {"cores": "8"}, "Ascend310P-2c.1cpu-100-0_0"),
+    ],
+)
+def test_V8_V14_a_pod_is_bound_as_soon_as_the_other_one_is_served(
+    mode: str, second: Plain, real: str
+) -> None:
+    scheduler = new_scheduler()
+    node = victim_node("n1", mode)
+    scheduler.handle(events_of([node_object(node, None), report_object(node, None)]), NOW)
+    pod = asking(mode, "a", {})
+    bind = next(one for one in scheduler.handle(events_of([pod]), NOW) if isinstance(one, Bind))
+    assert bound_pods(scheduler.handle(events_of([asking(mode, "b", second)]), NOW + 2 * SECOND)) == []
+    pod["metadata"]["annotations"] |= bind.annotations
+    pod["spec"]["nodeName"] = "n1"
+    assert bound_pods(scheduler.handle(events_of([pod]), NOW + 3 * SECOND)) == []
+    pod["metadata"]["annotations"]["huawei.com/AscendReal"] = real
+    pod["status"]["phase"] = "Running"
+    assert bound_pods(scheduler.handle(events_of([pod]), NOW + 4 * SECOND)) == ["b"]
+
+
+def asking(mode: str, name: str, more: Plain) -> Plain:
+    if mode == "soft":
+        pod = running_share(name, 0, **more)
+        del pod["spec"]["nodeName"]
+        pod["status"]["phase"] = "Pending"
+        for key in list(pod["metadata"]["annotations"]):
+            if key != "huawei.com/schedule_policy":
+                del pod["metadata"]["annotations"][key]
+        return pod
+    labels = {"ring-controller.atlas": "ascend-310P"}
+    limits = {"huawei.com/npu-core": more.get("cores", "2")}
+    return pod_object(name, name, limits, annotations={}, labels=labels)

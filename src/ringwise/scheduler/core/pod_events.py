@@ -44,7 +44,8 @@ class PodEvents(ContextUser):
             # with an event.
             pod = replace(pod, deleting=True)
         before = self._state.pods.get(pod.uid)
-        placed = (before.node, before.chips) if before is not None else _NOT_PLACED
+        placed = (before.node, before.chips | before.part_chips) if before is not None else _NOT_PLACED
+        served = before is not None and before.settled
         assumed = before is not None and before.assumed
         leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
         if pod.deleting or not pod.live:
@@ -62,8 +63,11 @@ class PodEvents(ContextUser):
         lost = placed[0] >= 0 and placement.node < 0
         if lost:
             self._placement_ended(job)
-        elif placed[0] >= 0 and placed != (placement.node, placement.chips):
-            # Another scheduler bound it elsewhere than we assumed.
+        elif placed[0] >= 0 and (
+            placed != (placement.node, placement.chips | placement.part_chips) or placement.settled > served
+        ):
+            # Another scheduler bound it elsewhere than we assumed, or its device plugin has served it: pods
+            # that the device plugin could have mixed up with it may be bound now.
             self._triggers.add(Trigger.CHIPS_FREED)
         elif placed[0] < 0 <= placement.node:
             self._triggers.add(Trigger.POD_PLACED)
