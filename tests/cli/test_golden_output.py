@@ -132,7 +132,7 @@ ON_A_CLUSTER = """
 """
 #: And what they print last before it is pressed.
 UNTIL_CTRL_C = {
-    "lab --nodes 4 --virtual --web-address 127.0.0.1:0 --data-dir LAB": "waiting",
+    "lab --nodes 4 --virtual --web-address 127.0.0.1:0 --data-dir LAB": "pending",
     "web -f examples/cluster.yaml --web-address 127.0.0.1:0": "dashboard on",
 }
 #: One wrong call of every command.
@@ -269,8 +269,10 @@ def test_commands_that_run_until_ctrl_c() -> None:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             assert process.stdout is not None
             text = f"$ ringwise {call}\n"
-            while last not in text:
-                text += process.stdout.readline()
+            for line in process.stdout:
+                text += line
+                if last in line:
+                    break
             process.send_signal(signal.SIGINT)
             text += process.communicate()[0]
             shown.append(text.replace(str(lab), LAB))
