@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 #: Times are counted in nanoseconds.
 SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
 #: No longer text is a duration; it may come from a hostile annotation.
 _LONGEST = 64
 #: The last one of the year 9999.

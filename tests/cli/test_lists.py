@@ -185,7 +185,7 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
         ("jobs --queue tam", "there is no queue tam (did you mean 'team'?)"),
         ("no node-77", "there is no node node-77 (did you mean 'node-7'?)"),
         ("jobs --limit 3 -o json", "--limit goes with tables; json is never cut"),
-        ("nodes --node node-1", "--node goes with chips, not with nodes"),
+        ("nodes --node node-1", "--node requires chips or pods, not nodes"),
     ],
 )
 def test_what_cannot_be_listed_gets_one_line_with_what_can(words: str, message: str, manifests: Path) -> None:

@@ -60,7 +60,7 @@ def test_every_question_has_three_forms(asked: Terminal, command: str) -> None:
         ("topology show", "172.0.0.1 idle A B 0 of 2 free"),
         ("top --once", "node-3 [##..|....]"),
         ("top --once", "virtual time"),
-        ("top --once", "lab/waits waits"),
+        ("top --once", "lab/waits is pending for "),
     ],
 )
 def test_answers_say_what_is_so(asked: Terminal, command: str, words: str) -> None:
@@ -146,7 +146,7 @@ def test_a_job_that_can_never_run_says_so_and_delays_nobody(
     assert other["state"] == "scheduled"
     status = terminal.json("top --once")["status"]
     assert (status["pending"], status["rejected"]) == ((1, 0) if outcome == "pending" else (0, 1))
-    word = "is refused: " if outcome == "rejected" else "waits "
+    word = "is rejected: " if outcome == "rejected" else "is pending for "
     assert f"lab/never {word}" in terminal.ok("top --once")
 
 

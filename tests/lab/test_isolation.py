@@ -180,8 +180,8 @@ data:
 @pytest.mark.parametrize(
     ("time", "line"),
     [
-        ("soon", "'soon' is no time: write one like 2026-01-31T08:00:00Z, or a span from now"),
-        ("2000-01-01T00:00:00Z", "'2000-01-01T00:00:00Z' does not lie ahead: it is 2"),
+        ("soon", 'invalid time "soon": expected one like 2026-01-31T08:00:00Z, a UTC day like'),
+        ("2000-01-01T00:00:00Z", "2000-01-01T00:00:00Z is in the past: it is 2"),
     ],
 )
 def test_the_time_of_a_drain_is_checked(tmp_path: Path, time: str, line: str) -> None:

@@ -74,5 +74,5 @@ def test_a_frame_of_top_fits_the_terminal(folder: Path, height: int) -> None:
     frame = drawn.getvalue()
     assert len(frame.splitlines()) <= max(height, 24)
     assert "node-0 [" in frame
-    assert "lab/waits waits" in frame
+    assert "lab/waits is pending for " in frame
     assert max(map(len, frame.splitlines())) <= 80

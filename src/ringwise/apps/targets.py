@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from ringwise.durations import SECOND, go_duration, plain_duration, time_text
+from ringwise.durations import DAY, SECOND, go_duration, plain_duration, time_text
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
@@ -37,7 +37,7 @@ class Target:
 def named(text: str) -> tuple[str, str]:
     """Kind and name as they are written, whether they exist or not. A bare name is a node."""
     kind, slash, name = text.partition("/")
-    return (kind, name) if slash and kind in (SWITCH, SUPERPOD) else (NODE, text)
+    return (kind, name) if slash and kind in (NODE, SWITCH, SUPERPOD) else (NODE, text)
 
 
 def isolation_of(kind: str, name: str, *chips: str, **facts: Any) -> Isolation:
@@ -63,23 +63,27 @@ def isolation_answer(one: Isolation, changed: bool, now: int) -> dict[str, Any]:
 
 
 def moment(text: str, now: int) -> int:
-    """The time of a drain or a reservation, in nanoseconds: a time, or a span from now.
+    """The time of a drain or a reservation, in nanoseconds: a time, a UTC day, or a duration from now.
 
     Raises ValueError with one line that says what is allowed.
     """
+    if text == "tomorrow":
+        return (now // DAY + 1) * DAY
     span = text.removeprefix("+")
     ahead = plain_duration(span) if span.endswith("d") else go_duration(span)
     try:
-        found = now + ahead if ahead is not None else nanoseconds(text)
+        found = (
+            now + ahead if ahead is not None else nanoseconds(text if ":" in text else f"{text}T00:00:00Z")
+        )
     except NotReadableError:
         raise ValueError(
-            f"{text!r} is no time: write one like 2026-01-31T08:00:00Z, or a span from now like 90m, 1h30m, "
-            "+2h or 7d"
+            f'invalid time "{text}": expected one like 2026-01-31T08:00:00Z, a UTC day like 2026-01-31 or '
+            "tomorrow, or a duration from now like 90m, 1h30m, +2h or 7d"
         ) from None
     # Entries have whole seconds.
     found -= found % SECOND
     if found <= now:
-        raise ValueError(f"{text!r} does not lie ahead: it is {time_text(now)}")
+        raise ValueError(f"{text} is in the past: it is {time_text(now)}")
     return found
 
 
@@ -91,6 +95,9 @@ def find_target(view: SchedulerView, text: str) -> Target:
     if slash and kind == SUPERPOD:
         return _superpod(view, name)
     state = view.cluster
+    if kind == NODE:
+        # As kubectl takes it; a bare name has no slash.
+        text = name or text
     number = state.node_id.get(text)
     if number is not None and state.nodes[number] is not None:
         return Target(NODE, text, (text,))

@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
         if id(command) in _WITH_EXAMPLES:
             return
         _WITH_EXAMPLES.add(id(command))
-        program = "kubectl ringwise" if ctx.find_root().info_name == PLUGIN else "ringwise"
+        program = program_of(ctx)
         command.epilog = end_of_help(command, program, EXAMPLES.get(" ".join(path), ()))
         if isinstance(command, click.Group) and not isinstance(command, LazyGroup):
             for name, below in command.commands.items():
@@ -91,13 +91,27 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from ringwise.cli.habits import command_hint
             from ringwise.topology.nearest import nearest
 
             # A typing error must not lead to a command that changes something, and the next closest command
             # is not the one that was meant.
             name = nearest(args[0], self.list_commands(ctx))
             suggested = f" (did you mean '{name}'?)" if name and not self.entries[name].changes else ""
+            if not self.path:
+                suggested = command_hint(args[0], program_of(ctx)) or suggested
             raise click.UsageError(error.message.rstrip(".") + suggested, ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            from ringwise.cli.habits import option_hint
+
+            hint = option_hint(error)
+            if hint is None:
+                raise
+            raise click.UsageError(f"No such option '{error.option_name}': {hint}", error.ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """From the table, so that no command is imported for it."""
@@ -111,6 +125,11 @@ class LazyGroup(click.Group):
         for heading, entries in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+
+
+def program_of(ctx: click.Context) -> str:
+    """The program as its user types it."""
+    return "kubectl ringwise" if ctx.find_root().info_name == PLUGIN else "ringwise"
 
 
 #: Keys of the context: the program asks clusters unless it is told otherwise; what was typed after its name.

@@ -38,7 +38,9 @@ class Listing:
     limit: int = 0
     #: Only jobs that a fault hurts now.
     affected: bool = False
-    #: Only objects of this namespace, or chips of this node.
+    #: Only jobs of this user.
+    user: str | None = None
+    #: Only objects of this namespace, or chips or pods of this node.
     namespace: str | None = None
     node: str | None = None
     #: `NAME` or `NAMESPACE/NAME`; empty: all.
@@ -86,8 +88,10 @@ class Choice:
             raise ListError(f"--queue goes with {_kinds(lambda one: one.has_queue)}, not with {kind}")
         if listing.affected and kind != "jobs":
             raise ListError(f"--affected goes with jobs, not with {kind}")
-        if listing.node is not None and kind != "chips":
-            raise ListError(f"--node goes with chips, not with {kind}")
+        if listing.user is not None and kind != "jobs":
+            raise ListError(f"--user requires jobs, not {kind}")
+        if listing.node is not None and kind not in ("chips", "pods"):
+            raise ListError(f"--node requires chips or pods, not {kind}")
         self._states = {_word(state) for state in listing.states}
         known_states = state_words(known)
         for state in listing.states:
@@ -139,6 +143,8 @@ class Choice:
             found = [row for row in found if self._states.intersection(map(_word, self.kind.states_of(row)))]
         if self.listing.affected:
             found = [row for row in found if row["faults"]]
+        if self.listing.user is not None:
+            found = [row for row in found if row["user"] == self.listing.user]
         if self._key is not None:
             found = _sorted(found, self._key, reverse=self._reverse)
         limit = self.listing.limit or len(found)

@@ -379,7 +379,12 @@ def _pods(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
         views = job_views(decided)
         _check_queue(decided, views, choice.listing.queue)
         queues = {pod.uid: view.queue for view in views for pod in view.pods}
-    chosen = [pod for pod in decided.pods if choice.takes(pod.labels, queues.get(pod.uid), pod.namespace)]
+    node = _node_of(choice, decided)
+    chosen = [
+        pod
+        for pod in decided.pods
+        if node in (None, pod.node) and choice.takes(pod.labels, queues.get(pod.uid), pod.namespace)
+    ]
     return pod_documents(decided, chosen)
 
 
@@ -401,11 +406,15 @@ def _pod(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
     }
 
 
+def _node_of(choice: Choice, objects: ClusterObjects) -> str | None:
+    node = choice.listing.node
+    return None if node is None else find_name(objects, "node", node)
+
+
 def _chips(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
     """A selector is about the labels of their nodes."""
-    objects, node = answers.objects, choice.listing.node
-    if node is not None:
-        find_name(objects, "node", node)
+    objects = answers.objects
+    node = _node_of(choice, objects)
     nodes = {one.name for one in objects.nodes if node in (None, one.name) and choice.takes(one.labels)}
     return chip_documents(objects.view, answers.now, nodes)
 

@@ -12,6 +12,7 @@ from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
+from ringwise.cli.kind_argument import KindArgument, kind_and_names
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stop, with_options
 from ringwise.cli.query.queries import (
     lab_client,
@@ -172,7 +173,7 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
 @click.command("delete")
 @click.argument(
     "kind",
-    type=click.Choice([name for kind in _DELETABLE for name in (kind.name, kind.plural)]),
+    type=KindArgument(_DELETABLE),
     required=False,
     metavar=f"[{'|'.join(kind.name for kind in _DELETABLE)}]",
 )
@@ -209,7 +210,9 @@ def delete_command(
     Jobs and nodes are deleted with their pods; a queue must be empty. Either all named objects are deleted,
     or none.
     """
-    kind = None if kind is None else kind.removesuffix("s")
+    if kind is not None:
+        deleted, names = kind_and_names(kind, names)
+        kind = deleted.name
     if files and (kind is not None or everything):
         raise stop("ringwise: -f names the objects by itself: give no kind, no names and no --all with it")
     if not files and kind is None:
@@ -292,6 +295,7 @@ def uncordon_command(node: str, output: str, **options: Any) -> None:
 def _cordon(action: str, node: str, output: str, options: dict[str, Any]) -> None:
     from ringwise.apps.lab.requests import NodeRequest
 
+    node = node.removeprefix("node/")
     document = change_target(options).change(action, NodeRequest(node))
     show_text(document, output, f"node {node} {action}ed")
 

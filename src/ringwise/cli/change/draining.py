@@ -61,6 +61,13 @@ class DrainOptions:
     output: str
 
 
+#: Options of kubectl for what each drain does.
+_ALWAYS = {
+    "--ignore-daemonsets": "No effect: pods of DaemonSets are never evicted.",
+    "--delete-emptydir-data": "No effect: pods with emptyDir volumes are evicted like others.",
+}
+
+
 @click.command("drain")
 @click.argument("target", type=LabName("node"), metavar="NODE|switch/ADDRESS|superpod/ID")
 @click.option(
@@ -90,6 +97,12 @@ class DrainOptions:
     show_default=True,
     help="How long to wait for each job before the next one is evicted: in a lab until it runs again, in "
     "a cluster until its pods have terminated.",
+)
+@with_options(
+    tuple(
+        click.option(name, is_flag=True, hidden=True, expose_value=False, help=text)
+        for name, text in _ALWAYS.items()
+    )
 )
 @target_options
 @with_options(namespace_options)

@@ -58,7 +58,7 @@ _NAMED = 8
     default="now",
     show_default=True,
     metavar="TIME",
-    help="Start of the reservation, such as 2026-01-31T08:00:00Z, 90m or +2h.",
+    help="Start of the reservation, such as 2026-01-31T08:00:00Z, tomorrow or +2h.",
 )
 @click.option("--to", "end", required=True, metavar="TIME", help="End of the reservation.")
 @click.option(

@@ -258,7 +258,7 @@ def draw_queues(
         [
             *(Column(name) for name in ("queue", "state", "weight")),
             *(Column(name, wraps=True) for name in ("used", "share", "at most")),
-            *(Column(name) for name in ("jobs", "waiting")),
+            *(Column(name) for name in ("jobs", "pending")),
             *_columns(extra),
         ]
     )
@@ -499,8 +499,8 @@ def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most
             message = reason["message"]
         message = next(decision_text(job), message)
         # The words of `place` and `why`; the colour tells apart what waiting alone will not fix.
-        waits = f"waits {duration_text(now - job['created'])}"
-        word = "is refused" if job["state"] == "rejected" else waits
+        pending = f"is pending for {duration_text(now - job['created'])}"
+        word = "is rejected" if job["state"] == "rejected" else pending
         colour = "red" if job["requires_change"] else "yellow"
         print_line(console, f"[{colour}]{escape(job_key(job))}[/] {word}: {escape(message)}")
-    _draw_hidden(console, len(waiting) - most, "more job waits", "more jobs wait")
+    _draw_hidden(console, len(waiting) - most, "more pending job", "more pending jobs")

@@ -41,6 +41,7 @@ DRAWINGS = {
         print_job,
         {
             "kind": lambda row: row["kind"],
+            "user": lambda row: row["user"] or "-",
             "priority": lambda row: str(row["priority"]),
             "nodes": lambda row: name_list(row["nodes"]) or "-",
         },

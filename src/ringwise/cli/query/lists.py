@@ -38,6 +38,7 @@ list_options = with_options(
             help="Label selector, as in kubectl; chips are selected by the labels of their node.",
         ),
         click.option("--queue", type=LabName("queue"), help="Only jobs and pods of this queue."),
+        click.option("-u", "--user", help="Only jobs of this user."),
         click.option("--affected", is_flag=True, help="Only jobs affected by a fault."),
         click.option("--state", "states", multiple=True, help="Only objects in this state; can be repeated."),
         click.option(
@@ -80,7 +81,7 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
     # A name may say its namespace itself.
     names = tuple(qualified(name, namespace) for name in options.pop("names"))
     listing = Listing(
-        **{name: options.pop(name) for name in ("selector", "queue", "sort_by", "affected", "node")},
+        **{name: options.pop(name) for name in ("selector", "queue", "user", "sort_by", "affected", "node")},
         states=states,
         limit=0 if watch else limit,
         namespace=None if names else namespace,

@@ -9,10 +9,12 @@ import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.kind_argument import KindArgument, kind_and_names
 from ringwise.cli.output import output_choice, output_option, stdout_console
 from ringwise.cli.query.lists import list_options, take_listing, watch_list
 from ringwise.cli.query.queries import ask, namespace_of, show, source_options
-from ringwise.views.kinds import BY_PLURAL, BY_WORD, KINDS
+from ringwise.views.kinds import BY_PLURAL, KINDS
+from ringwise.wellknown import USER
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,26 +25,29 @@ if TYPE_CHECKING:
 @click.command("get")
 @click.argument(
     "kind",
-    type=click.Choice([*BY_WORD]),
+    type=KindArgument(KINDS),
     default="jobs",
     metavar=f"[{'|'.join(BY_PLURAL)}]",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[NAME]...")
-@click.option("--node", help="Only chips of this node.")
+@click.option("--node", type=LabName("node"), help="Only chips or pods of this node.")
 @list_options
 @source_options()
 @output_choice("table", "wide", "name", "json", "yaml")
 def get_command(kind: str, output: str, **options: Any) -> None:
     """List jobs, nodes, queues, pods and other objects.
 
-    If names are given, only these are listed. Kinds have the short names po, no, q and hn. -o name prints
-    names in the form in which other commands accept them.
+    If names are given, only these are listed. Kinds have the short names po, no, q, ulim and hn. -o name
+    prints names in the form in which other commands accept them.
     """
-    kind = BY_WORD[kind].plural
+    shown, options["names"] = kind_and_names(kind, options["names"])
+    kind = shown.plural
     listing, watch = take_listing(kind, output, options)
     unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
     none = ""
-    if listing.selector or listing.queue or listing.states:
+    if listing.user is not None:
+        none = f"no job has user {listing.user} (annotation {USER}, or the label of the setting user-label)"
+    elif listing.selector or listing.queue or listing.states:
         none = f"there are no such {kind}"
     elif listing.affected:
         none = "no job is hurt by a fault"
@@ -94,15 +99,18 @@ _DESCRIBED = [kind for kind in KINDS if kind.is_described]
 @click.command("describe")
 @click.argument(
     "kind",
-    type=click.Choice([word for kind in _DESCRIBED for word in kind.words]),
+    type=KindArgument(_DESCRIBED),
     metavar="|".join(kind.name for kind in _DESCRIBED),
 )
-@click.argument("name", type=LabName(), metavar="[NAMESPACE/]NAME")
+@click.argument("name", type=LabName(), required=False, metavar="[NAMESPACE/]NAME")
 @source_options()
 @output_option
-def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
+def describe_command(kind: str, name: str | None, output: str, **options: Any) -> None:
     """Show details of one object."""
-    kind = BY_WORD[kind].name
+    shown, names = kind_and_names(kind, () if name is None else (name,))
+    if len(names) != 1:
+        raise click.UsageError(f"expected the name of one {shown.word}, got {len(names)}")
+    kind, (name,) = shown.name, names
     namespace = namespace_of(options)
     document = ask(options, lambda source: source.describe(kind, name, namespace))
 
