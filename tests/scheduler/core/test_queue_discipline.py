@@ -48,6 +48,17 @@ def test_a_job_that_does_not_fit_blocks_those_behind_it() -> None:
     assert rig.reason("small") == "blocked-by-head-of-queue"
 
 
+def test_a_job_whose_owner_has_not_created_all_pods_blocks_no_other() -> None:
+    rig = strict()
+    rig.submit("old", chips=1)
+    rig.run()
+    rig.submit("whole", chips=8)
+    rig.change_group("whole", replicas=2)
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
 def test_why_says_the_same_of_a_job_that_would_not_be_admitted_either() -> None:
     rig = strict(actions=("enqueue", "allocate"))
     rig.submit("old", chips=1)
