@@ -254,6 +254,18 @@ def test_pods_that_are_being_deleted_are_waited_for() -> None:
     assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
 
 
+def test_pods_that_are_being_deleted_are_awaited_together_with_the_victims() -> None:
+    rig = rig_of(2)
+    fill_with(rig, 8, 8)
+    leaving = rig.pod_on("n1")
+    rig.change(leaving, deleting=True)
+    rig.submit("urgent", pods=2, chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == [rig.pod_on("n2")]
+    (reservation,) = rig.machine.view.reservations
+    assert {uid.partition(".")[0] for uid in reservation.awaited} == {leaving, *rig.evictions()}
+
+
 def test_a_gang_takes_the_cheapest_pods_of_the_cluster() -> None:
     rig = rig_of(4)
     for number, priority in enumerate(("middle", "low", "middle", "low")):
