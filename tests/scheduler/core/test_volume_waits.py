@@ -191,6 +191,19 @@ def test_after_the_time_limit_others_get_the_chips_first() -> None:
     assert rig.nodes_of("other") == ["n1", "n2"]
 
 
+def test_nothing_is_reserved_for_a_job_whose_volumes_were_not_there_in_time() -> None:
+    rig = VolumeRig(1, reservation_after=60)
+    gang(rig, 1)
+    rig.run()
+    rig.submit("other", chips=8)
+    rig.run()
+    rig.step(600)
+    rig.run()
+    assert rig.nodes_of("other") == ["n1"]
+    assert rig.reason("train") == "volumes-timed-out"
+    assert rig.machine.view.reservation_of("default/train") is None
+
+
 def test_the_time_limit_gives_everything_back_and_bound_claims_pin_the_next_try() -> None:
     rig = waiting()
     rig.provision("data-0", node_terms=on_node("n1"))

@@ -70,12 +70,11 @@ def _waits_for_release(session: Session, job: Job) -> bool:
         # A job that waited long has its nodes reserved, and evicts all the same those that it waited for.
         is_due = job.victims_from is not None and session.now >= job.victims_from
         return reservation.expires is not None or reservation.lasting or not is_due
-    if not awaited_pods(session.state, reservation) or 0 < reservation.again <= session.now:
+    if not awaited_pods(session.state, reservation) or reservation.again <= session.now:
         return False
     # Not what this cycle found out while the pods are still there.
     job.reason = waiting_for_evictions(session.state, reservation, session.now)
-    if reservation.again:
-        session.retry_at(job, reservation.again)
+    session.retry_at(job, reservation.again)
     return True
 
 
