@@ -393,6 +393,7 @@ OTHER_MEANINGS = {
     ("views/dashboard_nodes.py", "unschedulable"): "the same",
     ("views/pictures.py", "unschedulable"): "the same",
     ("kube/run/core_thread.py", "waiting_since"): "jobs in the pending queue by reason, as their metric says",
+    ("views/dashboard_nodes.py", "reports"): "the resources that chips of a node may have, for its board",
     ("views/history.py", "waiting_since"): "of a story",
 }
 

@@ -65,6 +65,17 @@ def test_shares_and_vnpus_run_and_are_shown(tmp_path: Path) -> None:
         assert nodes["node-2"]["allocation_mode"] == "dynamic"
         assert "[9.......]" in terminal.ok("get nodes")
         assert "90% 60000 of 65536 MB (elastic), 3 pods" in terminal.ok("get chips --node node-1")
+        assert "vcjob/serve-w-0 (30%), vcjob/serve-w-1 (30%), vcjob/serve-w-2 (30%)" in terminal.ok(
+            "get chips --node node-1"
+        )
+        assert "chip 0: 25% used: vcjob/infer-w-0 (2 cores)" in terminal.ok("describe node node-2")
+        (chip,) = [one for one in terminal.json("get chips")["chips"] if len(one.get("shares", ())) == 3]
+        assert chip["shares"][0] == {
+            "pod": "vcjob/serve-w-0",
+            "job": "vcjob/serve",
+            "message": "30%",
+            "percent": 31,
+        }
         assert "2 of 8 cores, 1 vNPU" in terminal.ok("get chips --node node-2")
         terminal.ok("advance 1h")
         rows = terminal.json("report --group-by job")["rows"]

@@ -29,13 +29,17 @@ from ringwise.state.model import (
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.cluster import shown_jobs
 from ringwise.views.dashboard import DashboardRows
+from ringwise.views.dashboard_details import node_document
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.wellknown import EXPECTED_DURATION
 from tests.builders.values import CHIP, SECOND, gang, isolated, node, pod, report, seen
 from tests.examples import examples
 from tests.lab.rig import Terminal, job, nodes, running
+from tests.place.part_cases import events_of, node_object, report_object
+from tests.place.test_part_cases import running_share, victim_node
 from tests.scheduler.core.test_machine_properties import Stream
 from tests.scheduler.rig import NOW, scheduler_told
+from tests.tools.schemas import check_document
 from tests.web.client import Mirror
 
 
@@ -399,6 +403,35 @@ def test_chips_of_different_resources_are_never_added() -> None:
     client.scheduler.handle([ev.NodeGone("i1"), ev.NodeGone("i2")], NOW + 1)
     client.follow()
     assert list(client.rows.totals()["resources"]) == [CHIP]
+
+
+@pytest.mark.parametrize(
+    ("mode", "board"), [("whole", "910-card"), ("soft", "910-card"), ("static", "310p"), ("dynamic", "310p")]
+)
+def test_nodes_of_every_allocation_mode_have_their_board(mode: str, board: str) -> None:
+    scheduler, described = new_scheduler(), victim_node("n1", mode)
+    described["labels"] = {**described["labels"], "accelerator-type": "card" if board == "910-card" else ""}
+    events = events_of([node_object(described, None), report_object(described, None)])
+    scheduler.handle(events, NOW)
+    rows = rows_of(scheduler)
+    (row,) = rows.nodes()
+    assert rows.boards[row["board"] or 0]["name"].startswith(board)
+    assert row.get("allocation_mode", "whole") == mode
+
+
+def test_rows_name_all_jobs_of_a_chip_and_how_much_of_it_is_used() -> None:
+    scheduler, described = new_scheduler(), victim_node("n1", "soft")
+    pods = [running_share(name, chip) for name, chip in (("a", 0), ("b", 1), ("c", 0))]
+    scheduler.handle(events_of([node_object(described, None), report_object(described, None), *pods]), NOW)
+    rows = rows_of(scheduler)
+    (row,) = rows.nodes()
+    ids = {job["id"]: job["name"] for job in rows.jobs()}
+    assert row["used_percent"] == [40, 20]
+    assert [sorted(ids[one] for one in jobs) for jobs in row["jobs_on_chips"]] == [["a", "c"], ["b"]]
+    document = node_document(rows, scheduler.view, NOW, "n1")
+    assert document is not None
+    assert [one["pod"] for one in document["chips"][0]["shares"]] == ["vcjob/a", "vcjob/c"]
+    assert check_document(document)
 
 
 def test_totals_of_samples_are_those_of_the_rows() -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from ringwise.state.allocation_modes import UNITS_OF_A_CHIP, NodeMode
 from ringwise.state.model import DYNAMIC, SOFT, STATIC, Node, PartRequest, PodClass
 from ringwise.state.part_requests import requested
+from ringwise.topology.policy import is_chip_resource, is_static_part
 from ringwise.wellknown import NPU_CORE, SERVER_TYPE_LABEL
 
 #: The cores in `huawei.com/Ascend310P-2c.1cpu`, and in the label `servertype`: `Ascend310P-8`.
@@ -29,6 +30,16 @@ def chip_resource(cls: PodClass, mode: NodeMode) -> str:
     if cls.part is not None and cls.part.mode == STATIC:
         return resource.rpartition("-")[0]
     return mode.resource or resource
+
+
+def shared_resource(node: Node, mode: NodeMode) -> str:
+    """The resource of the chips of a node that shares or divides them; empty for other nodes."""
+    if mode.mode == SOFT:
+        return next(filter(is_chip_resource, node.chips_capacity), "")
+    if mode.mode == STATIC:
+        part = next(filter(is_static_part, node.chips_capacity), "")
+        return part.rpartition("-")[0]
+    return mode.resource
 
 
 def chips_of_node(node: Node, resource: str, mode: NodeMode) -> int:

@@ -11,7 +11,7 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.views.parts import use_of_chip
+from ringwise.views.parts import is_shared, shares_on, use_of_chip
 
 if TYPE_CHECKING:
     from ringwise.views.documents.cluster import ChipFields
@@ -58,6 +58,8 @@ def _of_resource(
         }
         if use := use_of_chip(view, number, chip):
             fields["use"] = use
+        if is_shared(view, number) and (shares := shares_on(view, number, chip)):
+            fields["shares"] = shares
         found.append(fields)
     return found
 

@@ -24,6 +24,7 @@ from ringwise.views.documents.dashboard import (
     DashboardPod,
     DashboardReason,
 )
+from ringwise.views.parts import is_shared, shares_on, use_of_chip
 from ringwise.wellknown import SUPER_POD_RANK
 
 #: Characters of one label or annotation. An annotation may have a quarter of a megabyte.
@@ -136,7 +137,7 @@ def _pod(rows: DashboardRows, view: SchedulerView, pod: Pod, ranks: Mapping[str,
         "rank": ranks.get(pod.uid, pod.rank),
         "phase": pod_phase(pod),
         "node": state.names[number] if number >= 0 else "",
-        "chips": [] if placement is None else list(chips_of(placement.chips)),
+        "chips": [] if placement is None else list(chips_of(placement.chips | placement.part_chips)),
         "switch": None if node is None else node["switch"],
         "superpod": None if node is None else node["superpod"],
         "rack": None if node is None else node["rack"],
@@ -164,7 +165,7 @@ def node_document(
             "name": one.pod.name,
             "job": _job_name(view, one.pod),
             "phase": pod_phase(one.pod),
-            "chips": list(chips_of(one.chips)),
+            "chips": list(chips_of(one.chips | one.part_chips)),
         }
         for one in pods
     ]
@@ -195,17 +196,19 @@ def _chips(
         for chip in chips_of(chips.states.listed):
             pod, doubtful = holders.get(chip, (None, False))
             notes = ("reserved for one job" if reserved >> chip & 1 else "", "doubtful" if doubtful else "")
-            found.append(
-                {
-                    "name": chip_names(chips.resource, (chip,)),
-                    "number": chip,
-                    "health": next(letters),
-                    "codes": [f"{fault.code} ({fault.level})" for fault in faults if fault.chip == chip],
-                    "job": "" if pod is None else _job_name(view, pod),
-                    "pod": "" if pod is None else pod.key,
-                    "note": "; ".join(filter(None, notes)),
-                }
-            )
+            fields: DashboardChip = {
+                "name": chip_names(chips.resource, (chip,)),
+                "number": chip,
+                "health": next(letters),
+                "codes": [f"{fault.code} ({fault.level})" for fault in faults if fault.chip == chip],
+                "job": "" if pod is None else _job_name(view, pod),
+                "pod": "" if pod is None else pod.key,
+                "note": "; ".join(filter(None, notes)),
+            }
+            if is_shared(view, number):
+                fields["shares"] = shares_on(view, number, chip)
+                fields["note"] = "; ".join(filter(None, (use_of_chip(view, number, chip), *notes)))
+            found.append(fields)
     return found
 
 

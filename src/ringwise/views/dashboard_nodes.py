@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ringwise.framework.job import job_key
 from ringwise.records import dataclass
@@ -18,8 +18,10 @@ from ringwise.views.documents.dashboard import (
     DashboardBoard,
     DashboardChips,
     DashboardNode,
+    DashboardSharing,
     DashboardTotals,
 )
+from ringwise.views.parts import allocation_mode, is_shared, jobs_on, percent_of_chips
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 FREE = -1
@@ -94,9 +96,24 @@ class NodeRowReader:
         drained = drain_ahead(states, self._view.settings) is not None
         return {
             **row,
+            **self._sharing(node, row["numbers"]),
             "board": self._boards.index(chips[0].resource, node) if chips else None,
             "holders": [holder for one in chips for holder in self._holders(one)],
         }, {one.resource: _counts(one.states, drained=drained) for one in chips}
+
+    def _sharing(self, node: Node, numbers: Iterable[int]) -> DashboardSharing:
+        mode = allocation_mode(self._view, node.name)
+        if not mode:
+            return {}
+        number = self._view.cluster.node_id[node.name]
+        if not is_shared(self._view, number):
+            return {"allocation_mode": mode}
+        percent, pods = percent_of_chips(self._view, node.name), jobs_on(self._view, number)
+        return {
+            "allocation_mode": mode,
+            "used_percent": [percent.get(chip, 0) for chip in numbers],
+            "jobs_on_chips": [[self._job_id(pod) for pod in pods.get(chip, ())] for chip in numbers],
+        }
 
     def _holders(self, chips: NodeChips) -> list[int]:
         """For each chip the id of the job that holds it."""
@@ -174,13 +191,17 @@ class _BoardTable:
     def __init__(self, view: SchedulerView) -> None:
         self.rows: list[DashboardBoard] = []
         self._serving = view.catalog.serving
+        reported: dict[str, list[str]] = {}
+        for name, resource in view.cluster.reports:
+            reported.setdefault(name, []).append(resource)
         self._index: dict[tuple[str, str], int | None] = {
             (resource, node.labels.get(ACCELERATOR_TYPE, "")): None
             for node in view.cluster.nodes
             if node is not None
-            for resource in node.chips_capacity
+            # The chips of divided ones have no capacity, but a device report.
+            for resource in {*node.chips_capacity, *reported.get(node.name, ())}
         }
-        for resource, label, board in boards_present(view):
+        for resource, label, board in boards_present(view, shared=True):
             self._index[resource, label] = len(self.rows)
             self.rows.append(_board_row(board, resource, label))
 

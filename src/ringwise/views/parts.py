@@ -12,9 +12,11 @@ from ringwise.state.allocation_modes import NO_CHIPS, NodeMode
 from ringwise.state.chip_amounts import ChipUse
 from ringwise.state.chip_fractions import chips_used
 from ringwise.state.model import DYNAMIC, SOFT, WHOLE, Pod
+from ringwise.topology.chips import chips_of
+from ringwise.topology.natural import natural_key
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.cluster import PartFields
+    from ringwise.views.documents.cluster import PartFields, ShareFields
 
 
 def known_pod(view: SchedulerView, pod: Pod) -> Pod:
@@ -83,6 +85,39 @@ def use_of_chip(view: SchedulerView, number: int, chip: int) -> str | None:
     return f"{use.percent}% {use.mb} of {mode.chip_memory} MB ({', '.join(sorted(use.policies))}), {pods}"
 
 
+def is_shared(view: SchedulerView, number: int) -> bool:
+    """Whether several pods may use a chip of the node."""
+    return view.cluster.modes.get(number, NO_CHIPS).mode in (SOFT, DYNAMIC)
+
+
+def shares_on(view: SchedulerView, number: int, chip: int) -> list[ShareFields]:
+    """What pods have of a chip of a soft or dynamic node, by their names."""
+    mode, node = view.cluster.modes.get(number, NO_CHIPS), view.cluster.nodes[number]
+    found: list[ShareFields] = []
+    for pod in sorted(_pods_on(view, number, chip), key=lambda pod: natural_key(pod.key)):
+        job, part = view.job_of(pod.uid), part_of_pod(view, pod)
+        is_whole = part is None or (part["mode"] == DYNAMIC and part["template"] is None)
+        found.append(
+            {
+                "pod": pod.key,
+                "job": pod.key if job is None else f"{job.namespace}/{job.name}",
+                "message": counted(pod.cls.chips, "chip") if part is None else part["message"],
+                "percent": 100 if is_whole else min(100, int(100 * chips_used(pod.cls, node, mode))),
+            }
+        )
+    return found
+
+
+def jobs_on(view: SchedulerView, number: int) -> dict[int, list[Pod]]:
+    """Chip -> a pod of each job that uses it, of a soft or dynamic node."""
+    found: dict[int, dict[str, Pod]] = {}
+    for uid in view.cluster.pods_on[number]:
+        record, job = view.cluster.pods[uid], view.job_of(uid)
+        for chip in chips_of(record.chips | record.part_chips):
+            found.setdefault(chip, {})[record.pod.key if job is None else job.key] = record.pod
+    return {chip: [pods[key] for key in sorted(pods)] for chip, pods in found.items()}
+
+
 def allocation_mode(view: SchedulerView, node: str) -> str:
     """The allocation mode of a node; empty for one with whole chips, or none."""
     number = view.cluster.node_id.get(node, -1)
@@ -111,5 +146,5 @@ def _percent(use: ChipUse, mode: NodeMode) -> int:
 def _pods_on(view: SchedulerView, number: int, chip: int) -> Iterator[Pod]:
     for uid in view.cluster.pods_on[number]:
         record = view.cluster.pods[uid]
-        if record.part_chips >> chip & 1:
+        if (record.chips | record.part_chips) >> chip & 1:
             yield record.pod

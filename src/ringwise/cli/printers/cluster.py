@@ -26,6 +26,7 @@ from ringwise.views.documents.cluster import (
     NodeFields,
     PodFields,
     QueueFields,
+    ShareFields,
     StatusFields,
     TopDocument,
 )
@@ -318,12 +319,24 @@ def draw_pods(
     table.print(console, only)
 
 
+def share_text(share: ShareFields) -> str:
+    """`team/serve-0 (30%)`: what a pod has of a chip."""
+    return f"{share['pod']} ({share['message']})"
+
+
+#: Pods of a chip that a row names.
+_SHOWN_SHARES = 3
+
+
 def draw_chips(console: Console, chips: Iterable[ChipFields], _now: int = 0, only: Only = None) -> None:
     columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
     table = Table([*columns, Column("faults", moves=True)], note="note")
     for chip in chips:
         network = "ok" if chip["network_healthy"] else "unhealthy"
-        row = (chip["node"], chip["chip"], chip["state"], network, chip["pod"] or "", chip["faults"] or "")
+        shares = chip.get("shares", ())
+        pods = ", ".join(share_text(one) for one in shares[:_SHOWN_SHARES]) or chip["pod"] or ""
+        pods += f" and {len(shares) - _SHOWN_SHARES} more" if len(shares) > _SHOWN_SHARES else ""
+        row = (chip["node"], chip["chip"], chip["state"], network, pods, chip["faults"] or "")
         table.add(*row, note="; ".join(filter(None, (chip.get("use"), chip["note"]))))
     table.print(console, only)
 

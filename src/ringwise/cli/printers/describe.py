@@ -39,6 +39,8 @@ from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodeMem
 
 #: Expressions and selectors of a HyperNode that are shown.
 _MEMBERS = 8
+#: Pods with a share or a vNPU of one chip that are shown.
+_SHARES = 8
 
 
 def print_node(console: Console, node: NodeDocument) -> None:
@@ -61,6 +63,11 @@ def print_node(console: Console, node: NodeDocument) -> None:
             f"  {escape(chips['resource'])} ({kind})  {escape(chip_picture(chips))}  "
             f"{len(chips['free'])} of {chips['count']} free",
         )
+        for chip, percent in zip(chips["used"], chips.get("used_percent", ()), strict=False):
+            on = [pod for pod in node["pod_details"] if chip in pod["chips"]]
+            names = [f"{pod['namespace']}/{pod['name']} ({_asked(pod)})" for pod in on[:_SHARES]]
+            names += [f"{len(on) - _SHARES} more"] if len(on) > _SHARES else []
+            print_line(console, escape(f"  chip {chip}: {percent}% used: {', '.join(names)}"))
         marks, whole = chips["marks"], any(one["state"] == "isolated" for one in node["states"])
         for word, numbers, more in (
             ("faulty", marks["faulty"], "ringwise fault list says what it is"),
@@ -78,6 +85,10 @@ def print_node(console: Console, node: NodeDocument) -> None:
         if one["message"]:
             print_line(console, f"  {escape(one['message'])}", style="yellow")
     _pods(console, node["pod_details"], node["now"])
+
+
+def _asked(pod: PodFields) -> str:
+    return pod["part"]["message"] if "part" in pod else counted(pod["requested_chips"], "chip")
 
 
 def print_job(console: Console, job: JobDocument) -> None:

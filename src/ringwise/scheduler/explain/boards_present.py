@@ -6,25 +6,33 @@ from ringwise.framework.job import Job
 from ringwise.reasons import Reason
 from ringwise.scheduler.node_states import has_shared_chips
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.allocation_modes import NO_CHIPS
+from ringwise.state.chip_fractions import chips_of_node, shared_resource
 from ringwise.topology.board import Board
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY, SP_BLOCK
 
 
-def boards_present(view: SchedulerView) -> list[tuple[str, str, Board]]:
-    """(resource, accelerator-type, board): by the nodes' labels, else by the jobs, else by size."""
+def boards_present(view: SchedulerView, *, shared: bool = False) -> list[tuple[str, str, Board]]:
+    """(resource, accelerator-type, board): by the nodes' labels, else by the jobs, else by size.
+
+    `shared`: also those of nodes on which no pod gets a whole chip, because chips are shared or divided.
+    """
     state, catalog = view.cluster, view.catalog
     found: dict[tuple[str, str], Board] = {}
     used = {job.policy.resource: job.policy.board for job in view.jobs.values() if job.policy is not None}
     for number in state.known_nodes():
         node = state.nodes[number]
-        if node is None or has_shared_chips(state, number):
+        if node is None or (has_shared_chips(state, number) and not shared):
             continue
-        for resource, count in node.chips_allocatable.items():
+        counts, own = node.chips_allocatable, ""
+        if shared and (own := shared_resource(node, mode := state.modes.get(number, NO_CHIPS))):
+            counts = {**counts, own: chips_of_node(node, own, mode)}
+        for resource, count in counts.items():
             label = node.labels.get(ACCELERATOR_TYPE, "")
             if (resource, label) in found or not catalog.serving(resource):
                 continue
-            size = max(count, node.chips_capacity.get(resource, 0))
+            size = count if resource == own else max(count, node.chips_capacity.get(resource, 0))
             board = select_board(
                 catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label} if label else {})
             )

@@ -428,6 +428,15 @@ class TopDocument(TypedDict):
     pending_jobs: list[JobFields]
 
 
+class ShareFields(TypedDict):
+    """What a pod has of a chip: a soft share, a vNPU, or the whole chip."""
+
+    pod: Annotated[str, Meta(description="namespace/name.")]
+    job: Annotated[str, Meta(description="namespace/name.")]
+    message: Annotated[str, Meta(description="What it requests, for people.")]
+    percent: Annotated[int, Meta(description="Of the chip: of its cores, or of its memory if that is more.")]
+
+
 class ChipFields(TypedDict):
     """A chip, in the first of six states that applies."""
 
@@ -439,6 +448,9 @@ class ChipFields(TypedDict):
     faults: str | None
     note: str | None
     use: NotRequired[Annotated[str, Meta(description="What shares or vNPUs use of it, for people.")]]
+    shares: NotRequired[
+        Annotated[list[ShareFields], Meta(description="Of a node with shares or vNPUs: the pods on it.")]
+    ]
 
 
 class ChipsDocument(TypedDict):

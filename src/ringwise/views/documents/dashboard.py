@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ringwise.views.documents.cluster import ChipTotals, JobRow, NodeRow
+from ringwise.views.documents.cluster import ChipTotals, JobRow, NodeRow, ShareFields
 from ringwise.views.documents.common import Amounts, More, Nanoseconds
 
 Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
@@ -40,7 +40,20 @@ class DashboardBoard(TypedDict):
     ring_kind: Annotated[str, Meta(description="What a ring is called: ring, mesh, card.")]
 
 
-class DashboardNode(NodeRow):
+class DashboardSharing(TypedDict, total=False):
+    """How the chips of a node are shared; absent for a node with whole chips."""
+
+    allocation_mode: Annotated[str, Meta(description="soft, static or dynamic.")]
+    used_percent: Annotated[
+        list[int], Meta(description="Of a soft or dynamic node: how much of each chip is used.")
+    ]
+    jobs_on_chips: Annotated[
+        list[list[int]],
+        Meta(description="Of a soft or dynamic node: for each chip the ids of all jobs that use it."),
+    ]
+
+
+class DashboardNode(NodeRow, DashboardSharing):
     """The row of a node in `nodes` documents, with references into other tables of the dashboard."""
 
     board: Annotated[int | None, Meta(description="Index in `boards`; null: its board is not known.")]
@@ -212,6 +225,9 @@ class DashboardChip(TypedDict):
     job: Annotated[str, Meta(description="namespace/name of the job that holds it; empty: none does.")]
     pod: Annotated[str, Meta(description="namespace/name; empty: no pod holds it.")]
     note: Annotated[str, Meta(description="What else is known about it.")]
+    shares: NotRequired[
+        Annotated[list[ShareFields], Meta(description="Of a soft or dynamic node: the pods on it.")]
+    ]
 
 
 class DashboardNodePod(TypedDict):

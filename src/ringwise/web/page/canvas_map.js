@@ -6,7 +6,7 @@
 import { chipColours, css, inSign, mix, Palette, pixel, queueIndexes } from "./colours.js";
 import { chipText, groupText, groupTitle, nodeText } from "./describe.js";
 import { at, chipOrigin, layOut, NODE_HEAD } from "./layout.js";
-import { CHIP_STATES, nodeSign } from "./store.js";
+import { CHIP_STATES, jobsOnChip, nodeSign, partlyUsed } from "./store.js";
 import { visible } from "./text.js";
 
 /** @typedef {import("./store.js").Store} Store */
@@ -303,18 +303,31 @@ export class CanvasMap {
       const y0 = Math.round((top + shape.ys[i]) * scale + this._y);
       const x1 = Math.round((left + shape.xs[i] + shape.chip) * scale + this._x) - gap;
       const y1 = Math.round((top + shape.ys[i] + shape.chip) * scale + this._y) - gap;
-      this._rectangle(x0, y0, x1, y1, pixel(dim ? mix(colours[i], rgb.surface, 0.82) : colours[i]));
+      const fill = pixel(dim ? mix(colours[i], rgb.surface, 0.82) : colours[i]);
+      // A chip with shares or vNPUs is filled from below as far as it is used.
+      const used = partlyUsed(row, i);
+      if (used < 100) this._rectangle(x0, y0, x1, y1, pixel(dim ? mix(rgb.free, rgb.surface, 0.82) : rgb.free));
+      this._rectangle(x0, used < 100 ? Math.min(y1 - 1, y0 + Math.round(((y1 - y0) * (100 - used)) / 100)) : y0, x1, y1, fill);
       if (row.health[i] !== "h" && x1 - x0 >= 11) this._cross(x0, y0, x1, y1, pixel(mix(colours[i], rgb.page, 0.65)));
     }
     if (sign) this._sign(inset, pixel(edge), sign);
+    if (row.allocation_mode) this._corner(painted, pixel(rgb.text));
     return painted;
+  }
+
+  /** The lower right corner of a node whose chips are shared or divided.
+   * @param {[number, number, number, number]} box @param {number} colour
+   */
+  _corner([, , right, bottom], colour) {
+    const size = Math.round(Math.min(6 * this._ratio, Math.max(2, this._scale / 3)));
+    for (let i = 0; i < size; i += 1) this._rectangle(right - i - 1, bottom - size + i, right, bottom - size + i + 1, colour);
   }
 
   /** @param {NodeRow} row @param {number} index */
   _isHighlighted(row, index) {
     const { job, queue, chips } = this.highlight;
-    if (job !== undefined) return row.holders[index] === job;
-    if (queue !== undefined) return this.store.jobs.get(row.holders[index])?.queue === queue;
+    if (job !== undefined) return jobsOnChip(row, index).includes(job);
+    if (queue !== undefined) return jobsOnChip(row, index).some((id) => this.store.jobs.get(id)?.queue === queue);
     if (chips) return chips.get(row.name)?.has(row.numbers[index]) ?? false;
     return true;
   }
@@ -433,7 +446,8 @@ export class CanvasMap {
       context.font = `${Math.min(11 * this._ratio, side * 0.17)}px ${FONT}`;
       const holder = node.row.holders[i];
       const name = holder < 0 ? CHIP_STATES[node.row.chip_states[i]] : (this.store.jobs.get(holder)?.name ?? `job ${holder}`);
-      this._text(context, name, cx + side * 0.1, cy + side * 0.52, side * 0.76);
+      const used = partlyUsed(node.row, i);
+      this._text(context, used < 100 ? `${used}% ${name}` : name, cx + side * 0.1, cy + side * 0.52, side * 0.76);
       const health = healthWord(node.row.health[i]);
       if (node.row.health[i] !== "h" && health !== name) this._text(context, health, cx + side * 0.1, cy + side * 0.76, side * 0.76);
     }

@@ -1,6 +1,6 @@
 // What colours say on the map, and the same in words.
 
-import { chipCounts, jobName, nodeSign } from "./store.js";
+import { chipCounts, jobName, jobsOnChip, nodeSign } from "./store.js";
 import { HEALTH } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
@@ -9,7 +9,7 @@ import { HEALTH } from "./text.js";
 
 /**
  * `chips` is by resource: of chips that cannot stand for each other there is no sum.
- * @typedef {{label: string, colour: string, chips: Map<string, number>, nodes?: number, job?: number, queue?: string, sign?: import("./types.js").NodeSign}} LegendEntry
+ * @typedef {{label: string, colour: string, chips: Map<string, number>, nodes?: number, job?: number, queue?: string, sign?: import("./types.js").NodeSign | "divided"}} LegendEntry
  */
 
 export const MODES = /** @type {Record<string, string>} */ ({
@@ -202,6 +202,7 @@ export function legend(mode, palette, store) {
   const chips = new Tally();
   /** @type {Map<import("./types.js").NodeSign, number>} */
   const signs = new Map();
+  let divided = 0;
   for (const node of store.nodes.values()) {
     const [sign, resource] = [nodeSign(node), store.resource(node)];
     if (sign) signs.set(sign, (signs.get(sign) ?? 0) + 1);
@@ -216,8 +217,10 @@ export function legend(mode, palette, store) {
       byHealth.add(letter, resource);
       if (node.chip_states[i] !== "u") continue;
       inUse[letter] = (inUse[letter] ?? 0) + 1;
-      byJob.add(node.holders[i], resource);
+      const jobs = jobsOnChip(node, i);
+      for (const job of jobs.length ? jobs : [-1]) byJob.add(job, resource);
     }
+    if (node.allocation_mode) divided += 1;
   }
   /** @type {LegendEntry[]} */
   const entries = [];
@@ -244,6 +247,7 @@ export function legend(mode, palette, store) {
     }
     for (const [letter, name, label] of WITHHELD) if (most(chips.chips(name))) add(held[name] ? `${label}, not in use` : label, palette.withheld(letter), chips.chips(name));
   }
+  if (divided) entries.push({ label: "node with soft shares or vNPUs; a chip is filled as far as it is used", colour: css(rgb.text), chips: new Map(), nodes: divided, sign: "divided" });
   for (const [sign, label] of Object.entries(SIGN_TEXTS)) {
     const nodes = signs.get(/** @type {import("./types.js").NodeSign} */ (sign));
     if (nodes) entries.push({ label, colour: css(rgb[`sign-${sign}`]), chips: new Map(), nodes, sign: /** @type {import("./types.js").NodeSign} */ (sign) });

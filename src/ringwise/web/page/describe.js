@@ -1,7 +1,7 @@
 // What the map shows, in words: for the line below it, for screen readers and for tables.
 
 import { grouped } from "./layout.js";
-import { CHIP_STATES, chipCounts, holdersOf, nodeWhy } from "./store.js";
+import { CHIP_STATES, chipCounts, holdersOf, jobsOnChip, nodeWhy, partlyUsed } from "./store.js";
 import { count, healthText, nodeStateText, number, ranges, resourceText } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
@@ -81,6 +81,7 @@ export function groupText(store, group) {
 export function nodeText(store, node) {
   const counts = chipCounts(node);
   const parts = [`${node.name}: ${nodeStateText(node)}${nodeWhy(node) ? ` (${nodeWhy(node)})` : ""}`];
+  if (modeText(node)) parts.push(modeText(node));
   parts.push([`${counts.free} of ${count(counts.chips, "chip")} free`, ...withheldText(counts)].join(", "));
   const holders = [...holdersOf(node)];
   if (holders.length) {
@@ -120,13 +121,28 @@ export function chipText(store, node, index) {
  * @param {number} index
  */
 export function chipStateText(store, node, index) {
-  const holder = node.holders[index];
-  return holder < 0 ? CHIP_STATES[node.chip_states[index]] : `held by ${store.holderName(holder)}`;
+  const jobs = jobsOnChip(node, index);
+  if (!jobs.length) return CHIP_STATES[node.chip_states[index]];
+  const others = jobs.length > 1 ? ` and ${count(jobs.length - 1, "other job")}` : "";
+  const used = partlyUsed(node, index);
+  return `held by ${store.holderName(jobs[0])}${others}${used < 100 ? `, ${used}% used` : ""}`;
+}
+
+const MODES = /** @type {Record<string, string>} */ ({ soft: "soft shares", static: "static vNPUs", dynamic: "dynamic vNPUs" });
+
+/** How the chips of a node are given out; empty for whole chips. @param {NodeRow} node */
+export function modeText(node) {
+  return MODES[node.allocation_mode ?? ""] ?? "";
 }
 
 const LONGEST = 16;
 const CHIP_SIGNS = /** @type {Record<string, string>} */ ({ u: "#", f: "x", i: "i", r: "~", c: "-", ".": "." });
-export const SIGNS_TEXT = "# used, . free, x faulty, X used and faulty, i isolated, ~ reserved, - closed";
+const SIGNS_TEXT = "# used, . free, x faulty, X used and faulty, i isolated, ~ reserved, - closed";
+
+/** What the signs of these nodes mean. @param {NodeRow[]} nodes */
+export function signsText(nodes) {
+  return nodes.some((node) => node.used_percent) ? `${SIGNS_TEXT}, 1-9 tenths used by shares or vNPUs` : SIGNS_TEXT;
+}
 
 /**
  * The chips of a node as the command line draws them, ring by ring.
@@ -137,7 +153,9 @@ export function chipSigns(store, node) {
   const signs = new Map(
     node.numbers.map((chip, i) => {
       const letter = node.chip_states[i];
-      return [chip, letter === "u" && node.health[i] === "f" ? "X" : CHIP_SIGNS[letter]];
+      const used = partlyUsed(node, i);
+      const sign = used < 100 ? `${Math.max(1, Math.floor(used / 10))}` : CHIP_SIGNS[letter];
+      return [chip, letter === "u" && node.health[i] === "f" ? "X" : sign];
     }),
   );
   const known = (store.board(node)?.rings ?? []).map((ring) => ring.filter((chip) => signs.has(chip)));

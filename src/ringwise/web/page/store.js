@@ -258,6 +258,28 @@ export function nodeSign(node) {
  */
 export function holdersOf(node) {
   const found = new Map();
-  for (const holder of node.holders) if (holder >= 0) found.set(holder, (found.get(holder) ?? 0) + 1);
+  node.holders.forEach((_, i) => {
+    for (const holder of jobsOnChip(node, i)) found.set(holder, (found.get(holder) ?? 0) + 1);
+  });
   return found;
+}
+
+/**
+ * The jobs that use a chip: several where it is shared or divided.
+ * @param {NodeRow} node
+ * @param {number} index
+ * @returns {number[]}
+ */
+export function jobsOnChip(node, index) {
+  const holder = node.holders[index];
+  return node.jobs_on_chips?.[index] ?? (holder < 0 ? [] : [holder]);
+}
+
+/**
+ * How much of a chip shares or vNPUs use, if a part of it is left; else 100.
+ * @param {NodeRow} node
+ * @param {number} index
+ */
+export function partlyUsed(node, index) {
+  return node.chip_states[index] === "u" ? (node.used_percent?.[index] ?? 100) : 100;
 }

@@ -25,6 +25,9 @@
  * @property {NodeState[]} states worst first, never empty
  * @property {number[]} numbers chip numbers in order
  * @property {number[]} holders -1: none; else the id of a job
+ * @property {string} [allocation_mode] soft, static or dynamic; absent for whole chips
+ * @property {number[]} [used_percent] of a soft or dynamic node: how much of each chip is used
+ * @property {number[][]} [jobs_on_chips] of a soft or dynamic node: for each chip the ids of all jobs that use it
  * @property {string} chip_states a letter for each chip: u used, f faulty, i isolated, r reserved, c unschedulable, . free
  * @property {string} health one letter for each chip
  */
@@ -153,7 +156,9 @@
  * @property {number} time
  */
 
-/** @typedef {{name: string, number: number, health: string, codes: string[], job: string, pod: string, note: string}} ChipFields */
+/** What a pod has of a chip. @typedef {{pod: string, job: string, message: string, percent: number}} ShareFields */
+
+/** @typedef {{name: string, number: number, health: string, codes: string[], job: string, pod: string, note: string, shares?: ShareFields[]}} ChipFields */
 
 /**
  * @typedef {object} NodeDocument

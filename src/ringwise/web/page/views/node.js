@@ -1,7 +1,7 @@
 // The page of a node: its chips ring by ring, who holds them, and why the scheduler avoids it.
 
 import { store, useDocument, useStore } from "../context.js";
-import { nodeText, withheldText } from "../describe.js";
+import { modeText, nodeText, withheldText } from "../describe.js";
 import { Badge, Facts, JobLinkByKey, KeyValues, Name, Problem, Section, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
 import { link } from "../routes.js";
@@ -32,6 +32,7 @@ export function NodeView({ name }) {
       <${Section} title="Node">
         <${Facts} items=${[
           ["state", nodeWhy(node) ? html`${nodeStateText(node)}: <bdi>${nodeWhy(node)}</bdi>` : nodeStateText(node)],
+          ["allocation mode", modeText(node)],
           ["board", board ? html`${board.name} <span class="faint">${board.accelerator}</span>` : "not known"],
           ["chips", [`${counts.free} of ${count(counts.chips, "chip")} free`, `${counts.used} used`, ...withheldText(counts)].join(", ")],
           ["leaf switch", node.switch && html`<${Name}>${node.switch}<//>`],
@@ -43,7 +44,7 @@ export function NodeView({ name }) {
           <ul>${document.reasons.map((reason) => html`<li key=${reason.code}><code>${reason.code}</code> <bdi>${reason.message}</bdi></li>`)}</ul>`}
       <//>
       <${Section} title="Chips" note=${board && board.rings.length > 1 ? count(board.rings.length, board.ring_kind, PLURALS[board.ring_kind]) : ""}>
-        <${NodePicture} node=${node} />
+        <${NodePicture} node=${node} chips=${document?.chips} />
         <p class="visually-hidden">${nodeText(store, node)}</p>
       <//>
     </div>
@@ -67,10 +68,15 @@ function chipColumns(node) {
   return [
     { title: "chip", cell: (chip) => html`${chip.number} <span class="faint">${chip.name}</span>`, sort: (chip) => chip.number },
     { title: "health", cell: (chip) => html`<${Badge} kind=${chip.health === "h" ? "running" : "bad"}>${healthText(chip.health)}<//>`, sort: (chip) => chip.health },
-    { title: "held by", cell: (chip) => (chip.job ? html`<${JobLinkByKey} job=${chip.job} />` : html`<span class="faint">${state(chip)}</span>`), sort: (chip) => chip.job || state(chip) },
-    { title: "pod", cell: (chip) => html`<bdi>${chip.pod}</bdi>`, sort: (chip) => chip.pod },
+    { title: "held by", cell: (chip) => (chip.job ? html`${jobsOf(chip).map((job) => html`<${JobLinkByKey} key=${job} job=${job} /> `)}` : html`<span class="faint">${state(chip)}</span>`), sort: (chip) => chip.job || state(chip) },
+    { title: "pod", cell: (chip) => (chip.shares?.length ? chip.shares.map((share) => html`<bdi key=${share.pod}>${share.pod} (${share.message})</bdi> `) : html`<bdi>${chip.pod}</bdi>`), sort: (chip) => chip.pod },
     { title: "fault codes and notes", cell: (chip) => [...chip.codes, chip.note].filter(Boolean).map((text) => html`<bdi key=${text}>${text}</bdi> `), kind: "wide" },
   ];
+}
+
+/** @param {import("../types.js").ChipFields} chip */
+function jobsOf(chip) {
+  return chip.shares?.length ? [...new Set(chip.shares.map((share) => share.job))] : [chip.job];
 }
 
 /** @returns {import("../elements.js").Column<NodeDocument["pods"][number]>[]} */

@@ -1,7 +1,7 @@
 // All nodes as a table: everything that the map says with colours, in words.
 
 import { store, useStore } from "../context.js";
-import { chipSigns, SIGNS_TEXT, summary, unhealthyText, withheldText } from "../describe.js";
+import { chipSigns, modeText, signsText, summary, unhealthyText, withheldText } from "../describe.js";
 import { Badge, Name, NodeLink, Search, Select, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
 import { boardName, grouped } from "../layout.js";
@@ -49,8 +49,13 @@ export function NodesView({ settings }) {
     </div>
     ${inGroups
       ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => `${row.name} ${row.resource}`} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`
-      : html`<p class="faint signs">Chips, ring by ring: ${SIGNS_TEXT}.</p>
+      : html`<p class="faint signs">Chips, ring by ring: ${signsText(found)}.</p>
         <${Table} key="node" label="Nodes" columns=${nodeColumns(found)} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`}`;
+}
+
+/** @param {NodeRow} node */
+function boardText(node) {
+  return [store.board(node)?.name, modeText(node)].filter(Boolean).join(", ");
 }
 
 /** @param {NodeRow} node */
@@ -70,7 +75,7 @@ function nodeColumns(nodes) {
     { title: "state", cell: stateBadge, sort: (node) => node.state },
     { title: "chips", cell: (node) => html`<code class="chip-signs">${chipSigns(store, node)}</code>` },
     { title: "free", cell: (node) => number(chipCounts(node).free), sort: (node) => chipCounts(node).free, kind: "number" },
-    { title: "board", cell: (node) => store.board(node)?.name ?? "", sort: (node) => store.board(node)?.name ?? "" },
+    { title: "board", cell: boardText, sort: boardText },
     ...(nodes.some((node) => node.switch !== null) ? leaf : []),
     ...(nodes.some((node) => node.superpod !== null) ? superpod : []),
     {

@@ -5,8 +5,8 @@ import { store } from "../context.js";
 import { NodeLink } from "../elements.js";
 import { html, useEffect, useState } from "../html.js";
 import { nodeShape } from "../layout.js";
-import { CHIP_STATES, natural } from "../store.js";
-import { count, healthText, ranges } from "../text.js";
+import { CHIP_STATES, jobsOnChip, natural, partlyUsed } from "../store.js";
+import { count, healthText, number as numberText, ranges } from "../text.js";
 import { onThemeChange } from "../theme.js";
 
 /** @typedef {import("../types.js").NodeRow} NodeRow */
@@ -18,24 +18,39 @@ function usePalette() {
   return palette;
 }
 
-/** @param {{node: NodeRow}} props */
-export function NodePicture({ node }) {
+/** `chips` have what pods have of them, once that is known. @param {{node: NodeRow, chips?: import("../types.js").ChipFields[]}} props */
+export function NodePicture({ node, chips = [] }) {
   const palette = usePalette();
   const shape = nodeShape(store.board(node), node.numbers);
   const colours = chipColours("job", palette, store, node, queueIndexes(store));
   return html`<ol class="node-picture" aria-label=${`Chips of ${node.name}`}>
     ${node.numbers.map((number, i) => {
       const holder = node.holders[i];
+      const others = jobsOnChip(node, i).length - 1;
       const [column, row] = [Math.floor(shape.xs[i]) + 1, Math.floor(shape.ys[i]) + 1];
       const gaps = { marginLeft: `${(shape.xs[i] % 1) * 3}em`, marginTop: `${(shape.ys[i] % 1) * 3}em` };
       return html`<li key=${number} class=${`chip-box ${node.health[i] === "h" ? "" : "unhealthy"}`}
           style=${{ gridColumn: column, gridRow: row, "--swatch": css(colours[i]), ...gaps }}>
         <strong>${number}</strong>
-        <span class="holder"><bdi>${holder < 0 ? CHIP_STATES[node.chip_states[i]] : store.holderName(holder).replace(/^[^/]*\//, "")}</bdi></span>
+        <span class="holder"><bdi>${holder < 0 ? CHIP_STATES[node.chip_states[i]] : store.holderName(holder).replace(/^[^/]*\//, "")}</bdi>${others > 0 ? ` and ${numberText(others)} more` : ""}</span>
+        <${Shares} chip=${chips.find((chip) => chip.number === number)} palette=${palette} node=${node} index=${i} />
         ${node.health[i] !== "h" && !(holder < 0 && healthText(node.health[i]).startsWith(CHIP_STATES[node.chip_states[i]])) && html`<span class="health">${healthText(node.health[i])}</span>`}
       </li>`;
     })}
   </ol>`;
+}
+
+/** The shares or vNPUs of a chip side by side, each in the colour of its job.
+ * @param {{chip?: import("../types.js").ChipFields, palette: Palette, node: NodeRow, index: number}} props
+ */
+function Shares({ chip, palette, node, index }) {
+  const shares = chip?.shares ?? [];
+  if (!shares.length) return null;
+  /** @param {string} name */
+  const jobOf = (name) => jobsOnChip(node, index).find((id) => store.holderName(id) === name) ?? node.holders[index];
+  const label = `${partlyUsed(node, index)}% used: ${shares.map((share) => `${share.pod} ${share.message}`).join(", ")}`;
+  return html`<span class="stripes" role="img" aria-label=${label} title=${label}>
+    ${shares.map((share) => html`<i key=${share.pod} style=${{ background: css(palette.nth(jobOf(share.job))), width: `${share.percent}%` }}></i>`)}</span>`;
 }
 
 /**
