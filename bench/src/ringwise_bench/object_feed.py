@@ -30,7 +30,8 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.model import EMPTY, Node, PriorityClass
+from ringwise.state.limits import UsageLimit
+from ringwise.state.model import EMPTY, Isolation, Node, NodeReservation, PriorityClass
 from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ringwise.wellknown import (
     ASCEND910,
@@ -104,7 +105,10 @@ class ObjectFeed:
             "Job": JobReader(classes, TemplateStore()),
             **{
                 KIND_OF[kind].name: PlainReader(KIND_OF[kind])
-                for kind in (StorageClass, PersistentVolume, PersistentVolumeClaim)
+                for kind in (
+                    *(StorageClass, PersistentVolume, PersistentVolumeClaim),
+                    *(NodeReservation, Isolation, UsageLimit),
+                )
             },
         }
         self.objects: dict[tuple[str, str], KeyedObjects] = {}
