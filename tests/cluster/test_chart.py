@@ -112,6 +112,23 @@ def _definition(
     }
 
 
+OPERATOR_KINDS = "/apis/ringwise.io/v1alpha1"
+#: An object of each kind of ringwise.io.
+WANTED: dict[str, Object] = {
+    "isolations": {"kind": "Isolation", "spec": {"node": "node-1"}},
+    "nodereservations": {
+        "kind": "NodeReservation",
+        "spec": {
+            "nodeNames": ["node-1"],
+            "holder": {"queue": "default"},
+            "startTime": "2098-12-31T00:00:00Z",
+            "endTime": "2099-01-01T00:00:00Z",
+        },
+    },
+    "usagelimits": {"kind": "UsageLimit", "spec": {"subject": {"queue": "*"}, "hard": {"runningJobs": 9}}},
+}
+
+
 def test_every_variant_of_the_chart_is_accepted(cluster: Cluster) -> None:
     version = cluster.api.get("/version")["gitVersion"]
     definitions = foreign_definitions()
@@ -173,7 +190,16 @@ def test_a_release_beside_volcano_is_installed_upgraded_and_removed(empty: Clust
     assert components(empty).keys() == {"ringwise-scheduler"}
     assert "--shadow" in components(empty)["ringwise-scheduler"]
 
+    uids = {}
+    for kind, made in WANTED.items():
+        body = {"apiVersion": "ringwise.io/v1alpha1", "metadata": {"name": "kept"}, **made}
+        uids[kind] = empty.api.create(f"{OPERATOR_KINDS}/{kind}", body)["metadata"]["uid"]
+
+    def kept() -> dict[str, str]:
+        return {kind: empty.api.get(f"{OPERATOR_KINDS}/{kind}/kept")["metadata"]["uid"] for kind in WANTED}
+
     helm(empty, "upgrade", "ringwise", values={"admission": {"enabled": True}})
+    assert kept() == uids
     assert components(empty).keys() == {"ringwise-scheduler", "ringwise-controller", "ringwise-admission"}
     assert "--shadow" not in components(empty)["ringwise-scheduler"]
     account = f"--as=system:serviceaccount:{VOLCANO_SYSTEM}:ringwise-scheduler"
@@ -188,11 +214,15 @@ def test_a_release_beside_volcano_is_installed_upgraded_and_removed(empty: Clust
     assert empty.api.get(SETTINGS)["data"] == settings["data"]
     defined = {one["metadata"]["name"]: one["metadata"] for one in empty.api.items(DEFINITIONS)}
     # Those of ringwise.io stay: to delete them deletes their objects.
+    assert kept() == uids
     assert "nodereservations.ringwise.io" in defined
     volcanos = {name for name in defined if not name.endswith(".ringwise.io")}
     assert volcanos == {one["metadata"]["name"] for one in definitions()}
     assert defined["queues.scheduling.volcano.sh"]["labels"] == {"by": "volcano"}
     assert empty.api.get("/api/v1/namespaces/mindx-dl")["status"]["phase"] == "Active"
+    # The next release takes them over.
+    helm(empty, "install", "ringwise", values={"admission": {"enabled": True}})
+    assert kept() == uids
 
 
 def workload(kind: str, namespace: str, name: str) -> Object:

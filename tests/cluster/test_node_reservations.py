@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -135,6 +137,34 @@ def test_reservations_stay_in_force_while_the_kind_is_not_served(cluster: Cluste
     # A list succeeds: the reservation was deleted with its kind.
     (pod_of_waits,) = cluster.wait_running("waits", 1)
     assert node_of(pod_of_waits) == "kept-1"
+
+
+def test_two_operators_reserve_and_change_one_reservation_at_once(cluster: Cluster, operator: Path) -> None:
+    cluster.apply([node("n-1"), node("n-2")])
+    cluster.run("scheduler", "controller")
+
+    def both(*commands: tuple[str, ...]) -> list[CompletedProcess[str]]:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(lambda command: kubectl_ringwise(operator, *command), commands))
+
+    made = both(
+        *(
+            ("reserve", name, "--for", "namespace=q", "--to", "4h", "--name", "night", "--yes")
+            for name in ("n-1", "n-2")
+        )
+    )
+    assert [one.returncode for one in made].count(0) == 1, [one.stderr for one in made]
+    assert "there is a reservation night already" in made[0].stderr + made[1].stderr
+    (first,) = cluster.api.items(PATH)
+    # Of two changes that were made from the same version the second is refused.
+    for reason, refused in (("course", False), ("test", True)):
+        body = {**first, "spec": {**first["spec"], "reason": reason}}
+        said = cluster.kubectl("replace", "-f", "-", stdin=json.dumps(body), check=False)
+        assert ("the object has been modified" in said) == refused
+    assert cluster.api.get(f"{PATH}/night")["spec"]["reason"] == "course"
+    gone = both(*[("unreserve", "night")] * 2)
+    assert 0 in {one.returncode for one in gone}
+    assert cluster.api.items(PATH) == []
 
 
 def _in_a_month() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -176,6 +177,42 @@ def test_limits_stay_in_force_while_the_kind_is_not_served(cluster: Cluster, ope
     cluster.wait_running("waits", 1)
 
 
+def test_a_limit_with_a_field_of_a_newer_version_costs_no_other(cluster: Cluster, operator: Path) -> None:
+    """Such a field may restrict what the others say, so the object is ignored; what was in force stays."""
+    (shipped,) = (one for one in shipped_objects() if one["metadata"]["name"] == "usagelimits.ringwise.io")
+    newer = copy.deepcopy(shipped)
+    schema = newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    schema["properties"]["weekdays"] = {"type": "string"}
+
+    def install(definition: Object) -> None:
+        cluster.kubectl(
+            "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(definition)
+        )
+
+    subject = {"namespace": cluster.namespace}
+    cluster.apply(nodes(2))
+    apply(cluster, limit("own", subject, hard={CHIPS: 0}))
+    cluster.run()
+    cluster.wait(lambda: conditions(cluster, "own").get("Accepted") == "Accepted", "it is in force")
+    install(newer)
+    try:
+        explain = ("explain", "usagelimit.spec")
+        cluster.wait(lambda: "weekdays" in cluster.kubectl(*explain, check=False), "the schema is served")
+        apply(cluster, limit("own", subject, hard={CHIPS: 99}, weekdays="Mon"))
+        apply(cluster, limit("new", subject, hard={CHIPS: 99}, weekdays="Mon"))
+        apply(cluster, limit("other", subject, hard={"runningJobs": 9}))
+        cluster.wait(lambda: conditions(cluster, "other").get("Accepted") == "Accepted", "it is in force")
+        cluster.apply([vcjob("waits", 1, 8)])
+        waits_for(cluster, "waits", "of UsageLimit own")
+        found = kubectl_ringwise(operator, "doctor", "-o", "json").stdout
+        assert all(f"UsageLimit {name}" in found for name in ("own", "new"))
+        assert "weekdays" in found
+    finally:
+        cluster.kubectl("delete", "ulim", "--all", check=False)
+        install(shipped)
+    cluster.wait_running("waits", 1)
+
+
 def test_only_its_role_grants_limits(cluster: Cluster) -> None:
     accounts = ("tenant", "editor", "chief", "reader")
     cluster.apply(
@@ -199,6 +236,36 @@ def test_only_its_role_grants_limits(cluster: Cluster) -> None:
     rights = {name: [verb for verb in ("list", "create", "delete") if may(name, verb)] for name in accounts}
     everything = ["list", "create", "delete"]
     assert rights == {"tenant": [], "editor": everything, "chief": everything, "reader": ["list"]}
+
+
+def test_a_tenant_sees_the_limits_of_its_namespace_and_no_others(cluster: Cluster) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}}
+    cluster.apply([*nodes(1), account, queue("mine"), *limited_queue("secret", 8)])
+    subject = f"--serviceaccount={cluster.namespace}:tenant"
+    cluster.kubectl("create", "rolebinding", "limits-tenant", "--clusterrole=edit", subject)
+    tenant = cluster.plane.kubeconfig("tenant", cluster.plane.account_token(cluster.namespace, "tenant"))
+
+    def shown() -> str:
+        ran = kubectl_ringwise(tenant, "limits", "-n", cluster.namespace)
+        return " ".join((ran.stdout + ran.stderr).split())
+
+    cluster.run()
+    cluster.wait(lambda: "no limits are set" in shown(), "the rights of the tenant are aggregated")
+    apply(cluster, limit("theirs", {"namespace": "secret"}, hard={CHIPS: 8}))
+    apply(cluster, limit("each", {"namespace": "*"}, hard={CHIPS: 16}, maxRunTime="12h"))
+    apply(cluster, limit("mine", {"queue": "mine"}, hard={CHIPS: 8}))
+    cluster.apply([job_in("runs", "mine")])
+    cluster.wait_running("runs", 1)
+    namespace = cluster.namespace
+    cluster.wait(lambda: f"each namespace {namespace} Ascend910 8 of 16" in shown(), "it sees its use")
+    cluster.wait(lambda: "mine queue mine" in shown(), "it sees the limit of the queue of its job")
+    assert "secret" not in shown()
+    # They end with the limit, also if no scheduler runs then.
+    cluster.stop_components()
+    cluster.api.delete(f"{PATH}/each")
+    cluster.run()
+    cluster.wait(lambda: "each" not in shown(), "the limit is gone")
+    assert "not allowed" in kubectl_ringwise(tenant, "limits", "-n", "default").stderr
 
 
 def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:

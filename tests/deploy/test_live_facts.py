@@ -62,7 +62,7 @@ def test_a_decision_of_the_command_is_never_shown_as_a_placement(tmp_path: Path)
     assert (status["scheduled"], status["pending"]) == (0, 1)
     assert "would be placed on node-0 now" in table.stdout
     assert table.stderr == f"warning: scheduler: {NO_LEASE}\n"
-    assert "default/one waits" in top_table.stdout
+    assert "default/one is pending" in top_table.stdout
     assert "would be placed on node-0 now" in top_table.stdout
 
 
