@@ -151,6 +151,8 @@ JOB_CONTROLLER = "ringwise.io/job-controller"
 #: User name of who created the object. On custom resources of ours, and on the topmost owner of a job (vcjob,
 #: Job, Deployment, AscendJob, pod ...), its pod templates, pods and PodGroup. Admission; owners copy it.
 USER = "ringwise.io/user"
+#: Condition of a Namespace: its message is the UsageLimits that hold in it, as JSON. Scheduler.
+NAMESPACE_LIMITS = "ringwise.io/usage-limits"
 #: Label of the ClusterRoles that are parts of `ringwise-operator`: `true`. Chart, operator.
 AGGREGATE_TO_OPERATOR = "ringwise.io/aggregate-to-operator"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.

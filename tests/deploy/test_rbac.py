@@ -54,7 +54,7 @@ Call = tuple[str, str, str]
 LISTED_ONCE = {("policy", "poddisruptionbudgets"), ("coordination.k8s.io", "leases")}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PATH = re.compile(
-    r"/apis?/(?:(?P<group>[a-z0-9.]+)/)?v[^/]+(?:/namespaces/[^/]+)?/(?P<plural>[a-z]+)"
+    r"/apis?/(?:(?P<group>[a-z0-9.]+)/)?v[^/]+(?:/namespaces/[^/]+(?!/status$))?/(?P<plural>[a-z]+)"
     r"(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?$"
 )
 
@@ -148,6 +148,7 @@ async def elected(api: FakeApiServer, client: Client, name: str) -> None:
 async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
     async with server() as (api, client):
         api.put(GROUPS, group("gang", 1))
+        api.put("/api/v1/namespaces", {"metadata": {"name": "default"}})
         api.without_status.add("podgroups")
         uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
         api.put("/api/v1/persistentvolumes", {"metadata": {"name": "disk"}, "spec": {}})
@@ -166,6 +167,7 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.SetConditions(kind, name, 1, (do.Condition("Accepted", True, "Accepted"),))
                     for kind, name in CUSTOM
                 ),
+                do.SetNamespaceLimits("default", "[]"),
                 do.RemoveQueueGate(uids[1], "default", "b"),
                 do.Evict(uids[1], "default", "b", "preempt"),
                 do.DeletePod(uids[1], "default", "b", "node lost", fault=True),

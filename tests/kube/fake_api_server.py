@@ -387,7 +387,7 @@ def _parsed(path: str) -> tuple[str, str, str, str, str]:
     depth = 2 if parts[0] == "api" else 3
     root, rest = "/" + "/".join(parts[:depth]), parts[depth:]
     namespace = ""
-    if rest and rest[0] == "namespaces" and len(rest) > 2:
+    if rest and rest[0] == "namespaces" and len(rest) > 2 and rest[2] != "status":
         namespace, rest = rest[1], rest[2:]
     rest += [""] * (3 - len(rest))
     return root, namespace, rest[0], rest[1], rest[2]

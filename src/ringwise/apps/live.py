@@ -7,7 +7,7 @@ objects is often enough, if the user knows that it is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 import msgspec
 
@@ -22,13 +22,17 @@ from ringwise.kube.watch.objects import NodeReports
 from ringwise.kube.watch.readers import DataReader
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import name_of, raw_page
-from ringwise.kubeclient.resources import NODES, PODS
+from ringwise.kubeclient.resources import NAMESPACES, NODES, PODS
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.kinds import KIND_OF, KINDS, STORED, Watcher
+from ringwise.manifests.objects.namespaces import namespace_from_wire
 from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.readable import readable
+from ringwise.manifests.text.wire import NamespaceWire
 from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.state.limits import UsageLimit
 from ringwise.state.model import DeviceReport, Pod
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import OPERATOR_GROUP, PREDICATE_TIME, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
@@ -80,6 +84,31 @@ async def read_cluster(
             await _read(client, target, reader, live, progress)
         except ApiError as error:
             live.missing.append(missing_line(target, error))
+    finish(live)
+    return live
+
+
+async def read_namespace(client: Client, namespace: str) -> LiveCluster:
+    """List what a user may read who has rights in one namespace alone, with the limits that hold in it.
+
+    Raises ApiError, UnreachableError or NothingReadableError.
+    """
+    live, target = LiveCluster(), WatchTarget(NAMESPACES, namespace)
+    try:
+        found = await client.get(NAMESPACES, None, namespace, NamespaceWire)
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        raise NothingReadableError(f"namespaces: not allowed; {target.permission('get')}") from None
+    text = namespace_from_wire(found, Findings(namespace)).limits
+    live.bundle.of(UsageLimit).extend(readable(text or "[]", list[UsageLimit], []))
+    for target, reader in kinds_to_read(jobs_only=True):
+        if target.resource.namespaced:
+            own = replace(target, namespace=namespace)
+            try:
+                await _read(client, own, reader, live, lambda kind, count: None)
+            except ApiError as error:
+                live.missing.append(missing_line(own, error))
     finish(live)
     return live
 

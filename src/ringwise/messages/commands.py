@@ -203,6 +203,14 @@ class SetConditions:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNamespaceLimits:
+    """The UsageLimits that hold in a namespace, as JSON; empty: none. Sent only when they changed."""
+
+    namespace: str
+    limits: str
+
+
+@dataclass(frozen=True, slots=True)
 class Publish:
     """Write a ConfigMap."""
 
@@ -481,6 +489,7 @@ Command = (
     | SetQueueStatus
     | SetHyperNodeStatus
     | SetConditions
+    | SetNamespaceLimits
     | Publish
     | SetResetConfig
     | SetAside

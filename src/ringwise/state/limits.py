@@ -13,6 +13,9 @@ TERMINATE, REQUEUE = "Terminate", "Requeue"
 #: What is limited beside resources: jobs that run, and jobs that were tried and wait.
 RUNNING_JOBS, PENDING_JOBS = JOB_COUNTS = "runningJobs", "pendingJobs"
 
+#: What users see of the limits of their namespace.
+SHOWN_FIELDS = ("name", "namespace", "queue", "user", "hard", "borrowing", "max_run_time", "on_timeout")
+
 
 @dataclass(frozen=True, slots=True)
 class UsageLimit:

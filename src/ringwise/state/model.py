@@ -830,6 +830,8 @@ class ResourceQuota:
 class Namespace:
     name: str
     labels: Mapping[str, str] = EMPTY
+    #: The UsageLimits that hold in it, as the scheduler wrote them; empty: none.
+    limits: str = ""
     origin: str = ""
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ringwise.apps.device_plugin_tokens import token_findings
-from ringwise.apps.live import LiveCluster, read_cluster, with_submitted
+from ringwise.apps.live import (
+    LiveCluster,
+    NothingReadableError,
+    read_cluster,
+    read_namespace,
+    with_submitted,
+)
 from ringwise.apps.live_history import read_history
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
@@ -29,11 +36,13 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages.job_expansion import group_name
 from ringwise.scheduler.cache.record_tables import read_tables
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.doctor import unread_finding
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.explain import DoctorDocument, HistoryDocument
+from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.history import history_document
 from ringwise.views.lists import EVERYTHING, Listing
@@ -104,6 +113,23 @@ class ClusterSource(ObjectAnswers):
         return DoctorDocument.of(
             examine(live.bundle, self.configuration, self.catalog, now=self._now, reported=reported)
         )
+
+    def limits(self) -> LimitsDocument:
+        try:
+            return super().limits()
+        except NothingReadableError as error:
+            problem = str(error)
+        namespace = self._access.namespace
+        live = run(self._access, lambda client: read_namespace(client, namespace))
+        self._tell(
+            f"note: {problem}; limits that hold in namespace {namespace}: what queues and users use "
+            "counts its own jobs only"
+        )
+        # Only limits that are accepted are written there. What is lent is not known.
+        default = default_configuration()
+        configuration = replace(default, settings=replace(default.settings, user_annotation="guarded"))
+        own = ClusterSource(self._access, self.catalog, configuration=configuration, now=self._now, live=live)
+        return {**own.limits(), "problems": []}
 
     def get(self, kind: str, listing: Listing = EVERYTHING) -> dict[str, Any]:
         if kind == "jobs":

@@ -285,6 +285,10 @@ def _clusters(options: dict[str, Any], follows: bool) -> Iterator[Callable[[], Q
     config, boards = options.get("config"), options.get("boards", ())
     configuration = None if config is None else load_configuration(config)
     catalog, access = load_catalog(boards), find_cluster(options)
+    if options.get("namespace"):
+        from dataclasses import replace
+
+        access = replace(access, namespace=options["namespace"])
     if follows:
         from ringwise.apps.following import FollowedCluster
 

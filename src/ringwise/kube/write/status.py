@@ -23,7 +23,7 @@ from ringwise.kube.write.tenant_text import cut_text, reason_message
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, Client, IgnoredStatus
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.resources import HYPER_NODES, POD_GROUPS, PODS, VCJOBS, Resource
+from ringwise.kubeclient.resources import HYPER_NODES, NAMESPACES, POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.text.quantities import rfc3339
@@ -33,13 +33,14 @@ from ringwise.messages.commands import (
     SetConditions,
     SetGroupStatus,
     SetHyperNodeStatus,
+    SetNamespaceLimits,
     SetPodCondition,
 )
 from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import EMPTY
-from ringwise.wellknown import OPERATOR_GROUP
+from ringwise.wellknown import NAMESPACE_LIMITS, OPERATOR_GROUP
 
 Write = Callable[[], Awaitable[object]]
 
@@ -196,6 +197,26 @@ class StatusWriter:
             body = {"status": {"conditions": conditions}}
             resource = Resource(*READABLE[OPERATOR_GROUP, command.kind].resource)
             await self._client.patch(resource, None, command.name, body, subresource="status")
+
+    def namespace(self, command: SetNamespaceLimits) -> None:
+        condition = {
+            "type": NAMESPACE_LIMITS,
+            "status": "True" if command.limits else "False",
+            "reason": "Limited" if command.limits else "NotLimited",
+            "message": command.limits,
+            "lastTransitionTime": rfc3339(self._clock.now()),
+        }
+        self.updates.put(
+            f"Namespace {command.namespace}",
+            lambda: self._client.patch(
+                NAMESPACES,
+                None,
+                command.namespace,
+                {"status": {"conditions": [condition]}},
+                subresource="status",
+                content_type=STRATEGIC_PATCH,
+            ),
+        )
 
     async def _write_condition(
         self,

@@ -411,8 +411,13 @@ class HyperNodeWire(WireStruct):
     status: HyperNodeStatusWire | None = None
 
 
+class NamespaceStatusWire(WireStruct):
+    conditions: list[ConditionWire] | None = None
+
+
 class NamespaceWire(WireStruct):
     metadata: MetaWire | None = None
+    status: NamespaceStatusWire | None = None
 
 
 class ClaimWire(WireStruct):

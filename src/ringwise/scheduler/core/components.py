@@ -25,6 +25,7 @@ from ringwise.scheduler.core.isolation_events import IsolationEvents
 from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.limit_waits import LimitWaits
+from ringwise.scheduler.core.namespace_limits import NamespaceLimits
 from ringwise.scheduler.core.node_events import NodeEvents
 from ringwise.scheduler.core.node_reservations import NodeReservationEvents
 from ringwise.scheduler.core.overruns import Overruns
@@ -113,6 +114,7 @@ def build_components(
             IsolationEvents(context),
             NodeReservationEvents(context),
             UsageLimitEvents(context),
+            NamespaceLimits(context),
             bindings,
             # Before those that look for pods on faulty hardware: what is not bound yet is given back.
             volumes,

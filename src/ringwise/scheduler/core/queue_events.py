@@ -44,9 +44,11 @@ class QueueEvents(ContextUser):
     def _namespace_seen(self, event: ev.NamespaceSeen, now: int) -> None:
         if self._state.namespaces.put(event.namespace):
             self._triggers.add(Trigger.NAMESPACE_CHANGED)
+        self._notify(event, now)
 
     def _namespace_gone(self, event: ev.NamespaceGone, now: int) -> None:
         self._state.namespaces.drop(event.name)
+        self._notify(event, now)
 
     def _quota_seen(self, event: ev.QuotaSeen, now: int) -> None:
         if self._book.put_quota(event.quota):
