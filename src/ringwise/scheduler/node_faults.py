@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.node_states import offered
+from ringwise.state.model import DeviceReport
 from ringwise.state.node_health import NodeStatus
 from ringwise.topology.chips import chip_names, chips_of
 
@@ -51,7 +52,9 @@ def node_faults(cluster: ClusterReader, number: int) -> tuple[NodeFault, ...]:
     if number in cluster.node_status:
         found += _reported(cluster, name, cluster.node_status[number])
     for resource, _ in offered(cluster, number):
-        found += _of_chips(cluster, number, resource)
+        report = cluster.report_of(name, resource)
+        if report is not None and (report.faults or report.unhealthy or report.network_unhealthy):
+            found += _of_chips(name, resource, report)
     return tuple(found)
 
 
@@ -66,11 +69,7 @@ def _reported(cluster: ClusterReader, name: str, status: NodeStatus) -> Iterator
         yield NodeFault(name, NODE, "", UNHEALTHY)
 
 
-def _of_chips(cluster: ClusterReader, number: int, resource: str) -> Iterator[NodeFault]:
-    name = cluster.names[number]
-    report = cluster.report_of(name, resource)
-    if report is None:
-        return
+def _of_chips(name: str, resource: str, report: DeviceReport) -> Iterator[NodeFault]:
     for kind, bad in ((CHIP, report.unhealthy), (NETWORK, report.network_unhealthy or 0)):
         coded = 0
         for fault in report.faults:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -44,6 +45,7 @@ class PolicyFacts:
     node_selector: Mapping[str, str]
 
 
+@lru_cache(maxsize=1024)
 def is_part_of_a_chip(resource: str) -> bool:
     """Whether a resource counts cores or parts of chips (vNPUs), not chips."""
     return _VIRTUAL.fullmatch(resource) is not None
