@@ -136,10 +136,15 @@ def test_a_list_tries_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch) 
 
     def reasons() -> list[str]:
         source = FilesSource(bundle, default_configuration(), shipped_catalog())
-        return [row["reason"]["code"] for row in source.get("jobs")["jobs"] if row["reason"] is not None]
+        rows = source.get("jobs")["jobs"]
+        old.append(sum("reason_from_last_attempt" in row for row in rows))
+        return [row["reason"]["code"] for row in rows if row["reason"] is not None]
 
+    old: list[int] = []
     every = reasons()
     monkeypatch.setattr("ringwise.views.cluster.MAX_ASKED_PODS", 1)
     assert reasons() == every
     assert asked == [len(every), 1]
+    # What was not tried says so.
+    assert old == [0, len(every) - 1]
     assert len(every) > 1

@@ -28,10 +28,11 @@ from ringwise.apps.forked_queries import Copy, ForkedQueries, TooManyQuestionsEr
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab, copy_of
 from ringwise.apps.lab.maintenance import plan_drain, without_many_waiting
-from ringwise.apps.lab.queries import LabAnswers, status_document
+from ringwise.apps.lab.queries import QUERIES, LabAnswers, status_document
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.live import LiveCluster, add_object, finish, kinds_to_read
 from ringwise.apps.queries import count_capacity, examine, explain_job
+from ringwise.apps.support.bundle_file import Contents, write_bundle
 from ringwise.apps.targets import find_target
 from ringwise.cli.output import WIDE
 from ringwise.cli.printers.kinds import DRAWINGS
@@ -60,7 +61,7 @@ TRIED = 644
 READERS, GANG = 10, 100
 MAX_LIST, MAX_WHY, MAX_ESTIMATE, MAX_DRAIN, MAX_CAPACITY, MAX_SHARE = 20.0, 300, 300, 50, 2_000, 1.3
 MAX_ESTIMATES = 5.0
-MAX_ROWS, MAX_CYCLES, MAX_DOCTOR = 5.0, 20, 10
+MAX_ROWS, MAX_CYCLES, MAX_DOCTOR, MAX_BUNDLE = 5.0, 20, 10, 10
 #: Equal runs that differ by more judge nothing.
 _EQUAL = 1.1
 #: Seconds of one measurement of the thread that decides, and pairs of them.
@@ -265,9 +266,23 @@ def in_cycles(live: LiveLab, times: int) -> Iterator[Measured]:
         ("why of a job that waits", lambda: answers.why("team/hold-1")),
         ("a dry run", lambda: answers.place(read_text(manifest, "bench"))),
         ("drain --plan of a node", lambda: answers.drain_plan("node-5")),
+        ("drain --plan of a leaf switch", lambda: answers.drain_plan(f"switch/{_third_switch(live)}")),
+        ("defrag --plan", answers.defrag_plan),
+        ("the expected starts of get jobs", lambda: estimates(live.view, live.now)),
     )
     for name, ask in questions:
         yield at_most(f"{name}, in such cycles", cost(ask, max(1, times // 2)) / cycle, "", MAX_CYCLES)
+
+
+def support_bundle(live: LiveLab, times: int) -> Iterator[Measured]:
+    """A bundle of the lab without its journal, over reading its lines and writing them again as JSON."""
+    lines = QUERIES["objects"](LabAnswers(live), {})["lines"].encode()
+    contents, catalog = Contents("lab", lines, ()), shipped_catalog()
+    again = cost(lambda: [json.dumps(json.loads(line)) for line in lines.splitlines()], times)
+    with TemporaryDirectory(prefix="ringwise-bench-") as path:
+        whole = cost(lambda: write_bundle(Path(path, "bundle.tar.gz"), contents, catalog), times)
+    name = f"support-bundle of {len(lines) / 2**20:.0f} MiB over reading and writing its objects as JSON"
+    yield at_most(name, whole / again, "x", MAX_BUNDLE)
 
 
 def doctor(nodes: int, times: int) -> Iterator[Measured]:
@@ -477,8 +492,9 @@ def run(
     running: int = RUNNING,
     waiting: int = WAITING,
     tried: int = TRIED,
+    times: int = 0,
 ) -> list[Measured]:
-    times = 21 if full else 5
+    times = times or (21 if full else 5)
     results: list[Measured] = []
     with cluster(nodes, running - 1) as live:
         gang = gang_turn(live, GANG)
@@ -500,6 +516,7 @@ def run(
         with frozen():
             results += listed_and_drawn(live, times)
             results += in_cycles(live, times)
+            results += support_bundle(live, max(1, times // 2))
     with frozen():
         results += doctor(nodes, max(1, times // 2))
     return [*results, *about_readers]

@@ -11,6 +11,9 @@ import enum
 from ringwise.durations import duration_text, time_text
 from ringwise.records import dataclass
 
+#: Why nothing is known of a start: the search is bounded.
+TOO_MUCH_AHEAD = "there is too much ahead of it to look further"
+
 
 class StartKind(enum.StrEnum):
     #: Between `earliest` and `latest`, which are the same where it is one time.

@@ -5,7 +5,7 @@ They are made from the objects of a cluster and the scheduler that knows them, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -148,6 +148,8 @@ class JobView:
     user: str = ""
     #: When it ends if it runs as long as it says and its queue allows.
     end: int | None = None
+    #: The reason is that of its last attempt: the list has too many pods to try all again.
+    not_tried: bool = False
 
     @property
     def key(self) -> str:
@@ -253,11 +255,14 @@ class JobView:
             "faults": [job_fault_fields(one) for one in self.hurt],
             "notes": [] if self.job is None else list(self.job.refused_classes.values()),
             "would_be_scheduled_on": list(self.would_be_nodes),
+            "reason_from_last_attempt": self.not_tried,
         }
         if not document["notes"]:
             del document["notes"]
         if not document["would_be_scheduled_on"]:
             del document["would_be_scheduled_on"]
+        if not self.not_tried:
+            del document["reason_from_last_attempt"]
         return document
 
 
@@ -361,9 +366,9 @@ def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, fixes: bo
     """
     found = list(views)
     waiting = [(view, view.job) for view in found if view.job and view.reason is view.job.reason is not None]
-    reasons = _present_reasons(objects, [job for _, job in waiting], fixes=fixes)
+    reasons, not_tried = _present_reasons(objects, [job for _, job in waiting], fixes=fixes)
     for view, job in waiting:
-        view.reason = reasons[job.key]
+        view.reason, view.not_tried = reasons[job.key], job.key in not_tried
         view.never = _never(objects, view)
         _name_board(objects, view)
     return found
@@ -371,13 +376,15 @@ def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, fixes: bo
 
 def _present_reasons(
     objects: ClusterObjects, jobs: Sequence[Job], *, fixes: bool
-) -> dict[str, Reason | None]:
+) -> tuple[dict[str, Reason | None], Collection[str]]:
+    """Return the reasons by job, and the jobs that were not tried: theirs are of their last attempt."""
     before = accumulate((len(job.pods) for job in jobs), initial=0)
     asked = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
     last = {job.key: job.reason for job in jobs[len(asked) :]}
     found = reasons_now(objects.view, asked, objects.now, fixes=fixes).of
     without_fixes = last if fixes else found | last
-    return found | {key: reason and reason.with_only(()) for key, reason in without_fixes.items()}
+    shown = found | {key: reason and reason.with_only(()) for key, reason in without_fixes.items()}
+    return shown, last.keys()
 
 
 def _name_board(objects: ClusterObjects, view: JobView) -> None:
@@ -746,7 +753,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
         and (view.is_pending(pod) or (pod.uid in placements and placements[pod.uid].reserved))
     }
     asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
-    present = _present_reasons(objects, list(asked.values()), fixes=fixes)
+    present, not_tried = _present_reasons(objects, list(asked.values()), fixes=fixes)
     # Once for all pods of a job.
     reasons = {key: None if reason is None else reason.as_json() for key, reason in present.items()}
     found: list[PodFields] = []
@@ -773,6 +780,8 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
             fields["part"] = part
         if pod.node is None and (nodes := would_be_nodes(view, [pod])):
             fields["would_be_scheduled_on"] = nodes[0]
+        if not_tried and pod.uid in waiting and waiting[pod.uid].key in not_tried:
+            fields["reason_from_last_attempt"] = True
         found.append(fields)
     return found
 

@@ -40,7 +40,14 @@ _NAMED = 3
 
 @click.command("submit")
 @click.argument("files", nargs=-1, type=FILES, metavar="FILE...")
-@click.option("-f", "--filename", "more", multiple=True, type=FILES, help="File, directory, or - for stdin.")
+@click.option(
+    "-f",
+    "--filename",
+    "more",
+    multiple=True,
+    type=FILES,
+    help="Manifests to submit: file, directory or - (stdin).",
+)
 @click.option("--keep-going", is_flag=True, help="Skip invalid documents and submit the rest (exit code 2).")
 @click.option("--dry-run", is_flag=True, help="Only show where the jobs would be scheduled.")
 @click.option(
@@ -175,7 +182,7 @@ _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
     "kind",
     type=KindArgument(_DELETABLE),
     required=False,
-    metavar=f"[{'|'.join(kind.name for kind in _DELETABLE)}]",
+    metavar="[KIND]",
 )
 @click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME...]")
 @click.option(
@@ -207,8 +214,9 @@ def delete_command(
 ) -> None:
     """Delete jobs, pods, queues and nodes of the lab.
 
-    Jobs and nodes are deleted with their pods; a queue must be empty. Either all named objects are deleted,
-    or none.
+    KIND is job, node (no), queue (q), pod (po), reservation, isolation or usagelimit (ulim), and KIND/NAME
+    is accepted, too. Jobs and nodes are deleted with their pods; a queue must be empty. Either all named
+    objects are deleted, or none.
     """
     if kind is not None:
         deleted, names = kind_and_names(kind, names)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ringwise.cli.advanced import AdvancedOption
 from ringwise.cli.change.targets import change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
@@ -17,13 +18,16 @@ _about_a_job = with_options(
     (
         click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB"),
         click.option("--reason", help="Reason to record in the job's status."),
-        click.option("--by", default=getpass.getuser, show_default="you", help="User to record."),
+        click.option("--by", default=getpass.getuser, show_default="current user", help="User to record."),
         click.option(
             "-n",
             "--namespace",
+            cls=AdvancedOption,
             help="Namespace of the job.  [default: on a cluster, that of the kubeconfig context]",
         ),
-        click.option("-A", "--all-namespaces", is_flag=True, help="Search all namespaces."),
+        click.option(
+            "-A", "--all-namespaces", cls=AdvancedOption, is_flag=True, help="Search all namespaces."
+        ),
         click.option(
             "--timeout",
             type=duration_argument,

@@ -40,7 +40,12 @@ _OF_TRACES = (
     type=click.FloatRange(0, 10, min_open=True),
     help="Average ratio of allocated chips.  [default: 0.85]",
 )
-@click.option("--format", "trace_format", type=click.Choice(["itp", "philly", "openb", "swf"]))
+@click.option(
+    "--format",
+    "trace_format",
+    type=click.Choice(["itp", "philly", "openb", "swf"]),
+    help="Format of the trace.",
+)
 @click.option(
     "--column",
     "columns",

@@ -13,6 +13,7 @@ from ringwise.cli.kind_argument import KindArgument, kind_and_names
 from ringwise.cli.output import output_choice, output_option, stdout_console
 from ringwise.cli.query.lists import list_options, take_listing, watch_list
 from ringwise.cli.query.queries import ask, namespace_of, show, source_options
+from ringwise.grammar import counted
 from ringwise.views.kinds import BY_PLURAL, KINDS
 from ringwise.wellknown import USER
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     "kind",
     type=KindArgument(KINDS),
     default="jobs",
-    metavar=f"[{'|'.join(BY_PLURAL)}]",
+    metavar="[KIND]",
 )
-@click.argument("names", nargs=-1, type=LabName(), metavar="[NAME]...")
+@click.argument("names", nargs=-1, type=LabName(), metavar="[[NAMESPACE/]NAME]...")
 @click.option("--node", type=LabName("node"), help="Only chips or pods of this node.")
 @list_options
 @source_options()
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 def get_command(kind: str, output: str, **options: Any) -> None:
     """List jobs, nodes, queues, pods and other objects.
 
-    If names are given, only these are listed. Kinds have the short names po, no, q, ulim and hn. -o name
-    prints names in the form in which other commands accept them.
+    KIND is jobs (the default), nodes (no), queues (q), pods (po), chips, reservations, isolations,
+    usagelimits (ulim) or hypernodes (hn), and KIND/NAME is accepted, too. If names are given, only these
+    are listed.
     """
     shown, options["names"] = kind_and_names(kind, options["names"])
     kind = shown.plural
@@ -82,13 +84,20 @@ def _list(
 ) -> None:
     """A table of objects; where there is none, a line that says so. `none`: that line, of a part of them."""
     from ringwise.cli.printers.kinds import DRAWINGS
+    from ringwise.messages.expected_start import TOO_MUCH_AHEAD
 
-    rows = document[kind]
+    rows, shown = document[kind], BY_PLURAL[kind]
     if not rows and (none or kind != "chips"):
         console.print(none or f"there are no {kind}")
     else:
-        drawing = DRAWINGS[BY_PLURAL[kind].name]
+        drawing = DRAWINGS[shown.name]
         drawing.draw(console, rows, document.get("now", 0), only, *([drawing.wide] if wide else []))
+    if old := sum("reason_from_last_attempt" in row for row in rows):
+        console.print(
+            f"too many to try all: the reasons of {counted(old, shown.word)} are of the last attempt"
+        )
+    if ahead := sum((row.get("expected_start") or {}).get("reason") == TOO_MUCH_AHEAD for row in rows):
+        console.print(f"search limit reached: no start was estimated for {counted(ahead, shown.word)}")
     if "remaining_item_count" in document:
         console.print(f"and {document['remaining_item_count']:,} more; --limit 0 shows all")
 
@@ -100,13 +109,16 @@ _DESCRIBED = [kind for kind in KINDS if kind.is_described]
 @click.argument(
     "kind",
     type=KindArgument(_DESCRIBED),
-    metavar="|".join(kind.name for kind in _DESCRIBED),
+    metavar="KIND",
 )
 @click.argument("name", type=LabName(), required=False, metavar="[NAMESPACE/]NAME")
 @source_options()
 @output_option
 def describe_command(kind: str, name: str | None, output: str, **options: Any) -> None:
-    """Show details of one object."""
+    """Show details of one object.
+
+    KIND is job, node (no), queue (q), pod (po) or hypernode (hn), and KIND/NAME is accepted, too.
+    """
     shown, names = kind_and_names(kind, () if name is None else (name,))
     if len(names) != 1:
         raise click.UsageError(f"expected the name of one {shown.word}, got {len(names)}")

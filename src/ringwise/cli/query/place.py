@@ -52,7 +52,7 @@ _OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now"
     multiple=True,
     required=True,
     type=FILES,
-    help="File, directory, or - for stdin.",
+    help="Manifests to schedule: file, directory or - (stdin).",
 )
 @output_option
 @click.option(

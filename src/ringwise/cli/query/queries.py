@@ -84,7 +84,7 @@ _FILES = click.option(
     "files",
     multiple=True,
     type=FILES,
-    help="Use the cluster that these manifests describe: file, directory, or - for stdin.",
+    help="Read the cluster from a file, directory or - (stdin).",
 )
 _KEEP_GOING = click.option(
     "--keep-going", cls=AdvancedOption, is_flag=True, help="Skip invalid documents; requires -f."

@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("ringwise-bundle.tar.gz"),
 )
-@click.option("-f", "--filename", "files", multiple=True, type=FILES, help="File, directory, or - for stdin.")
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    type=FILES,
+    help="Read the cluster from a file, directory or - (stdin).",
+)
 @with_options((lab_option, *cluster_options))
 @click.option(
     "--journal",

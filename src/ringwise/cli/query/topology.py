@@ -42,7 +42,14 @@ def topology() -> None:
     show_default=True,
     help="Network level; with single_layer, a job uses at most one leaf switch.",
 )
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="Output format.",
+)
 def import_list(file: str, nodes_per_switch: int | None, level: str, output: str) -> None:
     """Create the ConfigMap basic-tor-node-cm from a list of switches.
 

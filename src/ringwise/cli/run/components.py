@@ -195,7 +195,7 @@ _cluster_options = with_options(
 @click.command()
 @_cluster_options
 @_lease_name(SCHEDULER_LEASE)
-@_scheduler_names("Schedule pods with this schedulerName; may be repeated.")
+@_scheduler_names("Schedule pods with this schedulerName; can be repeated.")
 @click.option(
     "--scheduler-conf",
     type=click.Path(path_type=Path),
@@ -260,7 +260,7 @@ def scheduler(journal_size: int, **options: Any) -> None:
 @click.command()
 @_cluster_options
 @_lease_name(CONTROLLER_LEASE)
-@_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
+@_scheduler_names("Create PodGroups for pods with this schedulerName; can be repeated.")
 @_POD_GROUPS
 @_CONTROLLER_MAP
 @_QUEUE_COMMANDS
@@ -315,7 +315,7 @@ def _run_component(options: ComponentOptions) -> None:
     help="Namespace of the Service and of the Secret with the certificates.",
 )
 @_configuration_map("NAMESPACE/NAME of the scheduler's configuration; empty for the defaults.")
-@_scheduler_names("Check jobs and pods with this schedulerName; may be repeated.")
+@_scheduler_names("Check jobs and pods with this schedulerName; can be repeated.")
 @click.option(
     "--address",
     default=default_address(9443),

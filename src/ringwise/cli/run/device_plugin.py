@@ -119,8 +119,8 @@ _options = with_options(
             show_default=True,
             help="Driver interface; auto uses libdcmi.so, else npu-smi.",
         ),
-        _path("--simulated-chips", "A description of chips, as JSON."),
-        _path("--simulated-socket", "Take changes of simulated chips on this unix socket."),
+        _path("--simulated-chips", "Description of simulated chips (JSON)."),
+        _path("--simulated-socket", "Read changes of simulated chips from this unix socket."),
         click.option(
             "--mount-method",
             type=click.Choice(["auto", "ascend-docker", "plain", "cdi"]),
@@ -135,13 +135,13 @@ _options = with_options(
             help="Also mount the files of the driver (with plain device nodes).",
         ),
         _path(
-            "--kubelet-dir", "Kubelet's folder, with device-plugins and pod-resources.", "/var/lib/kubelet"
+            "--kubelet-dir", "Kubelet's directory, with device-plugins and pod-resources.", "/var/lib/kubelet"
         ),
         _path(
             "--state-dir",
-            "Where mounts are remembered. Default: device-plugins/ringwise in kubelet's folder.",
+            "Directory of the mount records. Default: device-plugins/ringwise in kubelet's directory.",
         ),
-        _path("--cdi-dir", "Where CDI specifications are written.", "/var/run/cdi"),
+        _path("--cdi-dir", "Directory for CDI specifications.", "/var/run/cdi"),
         _path(
             "--cgroup-root",
             "The host's control groups, to see whether the container of a deleted pod still runs.",
@@ -149,7 +149,7 @@ _options = with_options(
         ),
         _path(
             "--container-spec-dir",
-            "The container runtime's folder of containers, to see which chips those have of whose mount "
+            "The container runtime's directory of containers, to see which chips those have of whose mount "
             "there is no record: their specifications are read, with their environment. Default: not read.",
         ),
         click.option(
@@ -167,31 +167,31 @@ _options = with_options(
             True,
             "Match calls with pods by their annotations; false: kubelet's ids are the chips.",
         ),
-        _number("listWatchPeriod", 5, 3, 1800, "Seconds between two looks at the chips."),
-        _flag("autoStowing", True, "Chips that recovered return by themselves."),
+        _number("listWatchPeriod", 5, 3, 1800, "Seconds between two reads of the chips."),
+        _flag("autoStowing", True, "Chips that recovered are usable again without confirmation."),
         _number("deviceResetTimeout", 600, 10, 600, "Seconds that the start waits for chips."),
         _number("logLevel", 0, -1, 3, "-1 debug, 0 info, 1 warning, 2 error, 3 critical."),
-        _text("logFile", "Write the log there instead of stderr; it rotates at 20 MB."),
-        _number("maxAge", 7, 7, 700, "Days that rotated logs are kept."),
-        _number("maxBackups", 30, 1, 180, "How many rotated logs are kept."),
+        _text("logFile", "Write the log to this file instead of stderr; it rotates at 20 MB."),
+        _number("maxAge", 7, 7, 700, "Days to keep rotated log files."),
+        _number("maxBackups", 30, 1, 180, "Number of rotated log files to keep."),
         _flag("enable-healthz", True, "Serve /healthz (also as /) and /readyz."),
         _text(
             "healthz-address",
-            "Port (of $POD_IP, else of 127.0.0.1), or address and port, for them.",
+            "Port (of $POD_IP, else of 127.0.0.1), or address and port, of /healthz.",
             default="11251",
         ),
-        _text("tls-cert-file", "Serve them by HTTPS with this certificate (PEM)."),
+        _text("tls-cert-file", "Certificate of /healthz (PEM); with it, HTTPS is served."),
         _text("tls-private-key-file", "Private key of the certificate (PEM)."),
-        _flag("presetVirtualDevice", True, "Only true: the plugin does not create vNPUs."),
+        _flag("presetVirtualDevice", True, "Must be true: the plugin does not create vNPUs."),
         _number("shareDevCount", 1, 1, 100, "Ids of a chip: 1, or 100 with -softShareDevConfigDir."),
         _text(
             "softShareDevConfigDir",
             "Share chips by percent; absolute path on the host of the memory of shared chips.",
         ),
-        _flag("use310PMixedInsert", False, "Only false."),
-        _number("hotReset", -1, -1, 2, "Only -1."),
-        _flag("fdFlag", False, "Only false."),
-        _flag("enableSlowNode", False, "Only false."),
+        _flag("use310PMixedInsert", False, "Must be false."),
+        _number("hotReset", -1, -1, 2, "Must be -1."),
+        _flag("fdFlag", False, "Must be false."),
+        _flag("enableSlowNode", False, "Must be false."),
         _flag(
             "useSingleDieMode",
             False,
@@ -206,7 +206,7 @@ _options = with_options(
         _flag(
             "version",
             False,
-            "Print the version and end.",
+            "Print the version and exit.",
             is_eager=True,
             expose_value=False,
             callback=_print_version,

@@ -39,7 +39,7 @@ from ringwise.framework.shares.backfill_reservations import lending_owners, rese
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.grammar import agrees, counted
 from ringwise.messages.containment import describe
-from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
+from ringwise.messages.expected_start import TOO_MUCH_AHEAD, ExpectedStart, StartKind, unknown_start
 from ringwise.plugins.predicates.reasons import (
     ANTI_AFFINITY_OF_OTHERS,
     POD_AFFINITY_UNMET,
@@ -330,7 +330,7 @@ def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, 
         least = last.time if earliest is None else min(earliest, last.time)
         return ExpectedStart(StartKind.KNOWN, least, last.time, last.after, guess=guess)
     if late.stopped_at(job) is not None:
-        why = "there is too much ahead of it to look further"
+        why = TOO_MUCH_AHEAD
     elif earliest is None:
         why = "it would not start after the end of all running jobs either"
     elif not known:

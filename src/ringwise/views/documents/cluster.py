@@ -185,6 +185,12 @@ class JobRow(TypedDict):
     ]
 
 
+NotTried = Annotated[
+    bool,
+    Meta(description="The reason is that of the last attempt: the list has more pods than it tries again."),
+]
+
+
 class JobFields(JobRow):
     """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
 
@@ -199,6 +205,7 @@ class JobFields(JobRow):
     would_be_scheduled_on: NotRequired[
         Annotated[list[str], Meta(description="Nodes that its pods without a node would get now.")]
     ]
+    reason_from_last_attempt: NotRequired[NotTried]
 
 
 class QueueFields(TypedDict):
@@ -255,6 +262,7 @@ class PodFields(TypedDict):
     would_be_scheduled_on: NotRequired[
         Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
     ]
+    reason_from_last_attempt: NotRequired[NotTried]
 
 
 class PlacementFields(TypedDict):
