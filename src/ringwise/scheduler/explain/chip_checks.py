@@ -11,11 +11,13 @@ from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_S
 from ringwise.grammar import agrees, counted
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.explain.part_checks import part_findings
 from ringwise.scheduler.node_states import stale_reports
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.allocation_modes import NO_CHIPS
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import DYNAMIC, SOFT
+from ringwise.state.part_requests import requested
 from ringwise.state.reasons import UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
@@ -41,6 +43,7 @@ def chip_findings(view: SchedulerView) -> Iterator[Finding]:
     for resource, fleet in sorted(view.cluster.fleets.items()):
         if resource != HOSTS:
             yield from _fleet(view, resource, fleet)
+    yield from part_findings(view)
     yield from _chosen_chips(view)
     yield from _isolations(view)
     yield from _node_reservations(view)
@@ -277,7 +280,7 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
     here = {
         (placement := state.pods[uid]).pod.key: (uid, placement)
         for uid in state.pods_on[number]
-        if state.pods[uid].pod.cls.resource == resource
+        if requested(state.pods[uid].pod.cls)[0] == resource
     }
 
     def differs(what: str, fix: str) -> Finding:
@@ -285,6 +288,9 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
 
     for key, ids in sorted(report.kubelet_ids.items()):
         given = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {_names(resource, ids)}"
+        if not ids:
+            # Of a share: its ids are no chips.
+            given = f"kubelet lists a share for pod {key}"
         if key not in here:
             yield differs(
                 f"{given}; the scheduler knows no such pod there",
@@ -293,8 +299,8 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
             continue
         uid, placement = here[key]
         mounted = report.mounted.get(uid, 0)
-        if placement.doubtful:
-            # Named by a finding of its own.
+        if placement.doubtful or uid in report.doubtful or uid in report.mounted_shares:
+            # Named by a finding of its own; or a share, whose annotations are compared.
             continue
         if not mounted:
             yield differs(
@@ -308,7 +314,9 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
             )
     for key, (uid, placement) in sorted(here.items()):
         pod = placement.pod
-        if key in report.kubelet_ids or pod.phase != "Running" or not placement.chips:
+        if key in report.kubelet_ids or pod.phase != "Running":
+            continue
+        if not placement.chips | placement.part_chips:
             continue
         if placement.doubtful:
             continue
@@ -316,7 +324,7 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
         who = "the device plugin mounted" if mounted else "the scheduler gave it"
         yield differs(
             f"pod {key} runs, and kubelet lists no device for it; {who} "
-            f"{_names(resource, mounted or placement.chips)}",
+            f"{_names(resource, mounted or placement.chips | placement.part_chips)}",
             f"delete {key} if this stays: its container runs without these chips, "
             "or kubelet has lost its records",
         )
