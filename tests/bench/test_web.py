@@ -49,9 +49,11 @@ def test_a_browser_that_does_not_work_spoils_no_other_figure(
 
 
 def test_the_figures_of_a_page_have_their_units() -> None:
-    made = page_rows(PageFigures(42.0, 483.0, 9.6, 40), 10.0, 1_000)
+    made = page_rows(PageFigures(42.0, 483.0, 9.6, 40, 850.0, 4.0), 10.0, 1_000, quiet=True)
     assert [(row.name.rpartition(": ")[2], row.value, row.unit, row.goal) for row in made] == [
-        ("frames a second", 42.0, "1/s", None),
+        ("map drawn after the document", 0.85, "s", "<= 2"),
+        ("frames a second while it zooms", 42.0, "1/s", ">= 50"),
+        ("work of its thread for a frame", 4.0, "ms", "<= 20"),
         ("longest frame", 483.0, "ms", None),
         ("memory of the page", 9.6, "MB", None),
         ("events it applied", 4.0, "1/s", None),

@@ -51,16 +51,45 @@ _READY = """
   }
 })()
 """
-#: Counts frames and changes for a while.
+#: In a new page: when the map has colours, and when the document had come of which it is drawn.
+_DRAWN = """
+(() => {
+  const small = Object.assign(document.createElement("canvas"), { width: 64, height: 64 });
+  const look = () => {
+    const map = document.querySelector("canvas.map-base");
+    if (map?.width && map.height) {
+      // On a canvas of its own: who asks the map for its context first decides what kind it is.
+      const context = small.getContext("2d", { willReadFrequently: true });
+      context.drawImage(map, 0, 0, small.width, small.height);
+      const pixels = new Uint32Array(context.getImageData(0, 0, small.width, small.height).data.buffer);
+      if (pixels.some((pixel) => pixel !== pixels[0])) {
+        const came = performance.getEntriesByType("resource")
+          .filter((one) => one.name.includes("/api/v1/") && one.responseEnd)
+          .map((one) => one.responseEnd);
+        window.drawnAfter = performance.now() - Math.min(...came);
+        return;
+      }
+    }
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})()
+"""
+#: Counts frames and changes for a while, in which the wheel zooms the map in and out.
 _MEASURE = """
 (async () => {
   const { connection } = await import("/page/main.js");
+  const map = document.querySelector("canvas.map-overlay");
+  const box = map.getBoundingClientRect();
+  const middle = { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 };
   const before = connection.changes;
   const frames = [];
   const began = performance.now();
   await new Promise((resolve) => {
     const frame = (now) => {
       frames.push(now);
+      const deltaY = -30 * Math.sin((now - began) / 500);
+      map.dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY, bubbles: true, cancelable: true }));
       if (performance.now() - began >= DURATION) resolve();
       else requestAnimationFrame(frame);
     };
@@ -72,6 +101,7 @@ _MEASURE = """
     frames: frames.length,
     longest: gaps.length ? Math.max(...gaps) : 0,
     changes: connection.changes - before,
+    drawnAfter: window.drawnAfter,
   };
 })()
 """
@@ -87,6 +117,10 @@ class PageFigures:
     longest_frame_ms: float
     heap_mb: float
     changes_applied: int
+    #: From the end of the first document to a map with colours.
+    drawn_ms: float
+    #: Processor time of the page's thread for each frame: it does not depend on what else the machine does.
+    work_ms: float
 
 
 def find_browser() -> Path | None:
@@ -107,10 +141,14 @@ async def measure_page(url: str, seconds: float) -> PageFigures:
         session.ws_connect(address, max_msg_size=0) as socket,
     ):
         page = await _Page.open(_Connection(socket))
+        await page.call("Page.addScriptToEvaluateOnNewDocument", {"source": _DRAWN})
         await page.call("Page.navigate", {"url": url})
         await page.until_loaded()
         await page.evaluate(_READY.replace("TIMEOUT", str(_TIMEOUT * 1000)))
+        await page.call("Performance.enable")
+        before = await page.thread_seconds()
         counted = await page.evaluate(_MEASURE.replace("DURATION", str(seconds * 1000)))
+        worked = await page.thread_seconds() - before
         await page.call("HeapProfiler.collectGarbage")
         heap = await page.call("Runtime.getHeapUsage")
     # Pixels and other buffers are outside of the heap of JavaScript.
@@ -120,6 +158,8 @@ async def measure_page(url: str, seconds: float) -> PageFigures:
         longest_frame_ms=counted["longest"],
         heap_mb=used / 1e6,
         changes_applied=counted["changes"],
+        drawn_ms=counted["drawnAfter"],
+        work_ms=worked * 1e3 / counted["frames"],
     )
 
 
@@ -228,6 +268,11 @@ class _Page:
 
     async def until_loaded(self) -> None:
         await self._connection.event("Page.loadEventFired")
+
+    async def thread_seconds(self) -> float:
+        """Processor time that the page's thread has used."""
+        metrics = (await self.call("Performance.getMetrics"))["metrics"]
+        return float(next(one["value"] for one in metrics if one["name"] == "ThreadTime"))
 
     async def evaluate(self, expression: str) -> Any:
         """What a promise gives."""
