@@ -153,6 +153,8 @@ JOB_CONTROLLER = "ringwise.io/job-controller"
 USER = "ringwise.io/user"
 #: Condition of a Namespace: its message is the UsageLimits that hold in it, as JSON. Scheduler.
 NAMESPACE_LIMITS = "ringwise.io/usage-limits"
+#: User name of who set the approval of a MovePlan. Admission.
+APPROVED_BY = "ringwise.io/approved-by"
 #: Label of the ClusterRoles that are parts of `ringwise-operator`: `true`. Chart, operator.
 AGGREGATE_TO_OPERATOR = "ringwise.io/aggregate-to-operator"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
@@ -416,10 +418,6 @@ ISOLATED_CHIPS_KEY = "RingwiseIsolatedChips"
 UTILIZATION_KEY = "RingwiseUtilization"
 #: Levels of fault codes and rules about them (in kube-system). Administrator.
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
-#: The last plan of moves that was to be carried out (in kube-system), and its data key.
-#: `ringwise defrag --apply`.
-MOVE_PLAN_CONFIG_MAP = "ringwise-move-plan"
-MOVE_PLAN_KEY = "plan.json"
 #: Board files of one's own (in the namespace of Ringwise). Chart.
 BOARDS_CONFIG_MAP = "ringwise-boards"
 #: Annotation of the pods that read them: a checksum, so that a change starts them anew. The same.
@@ -624,6 +622,7 @@ VCJOBS = ApiResource(BATCH_API, "Job", "jobs")
 #: What operators want: custom resources of this project.
 ISOLATIONS = ApiResource(OPERATOR_API, "Isolation", "isolations", namespaced=False)
 NODE_RESERVATIONS = ApiResource(OPERATOR_API, "NodeReservation", "nodereservations", namespaced=False)
+MOVE_PLANS = ApiResource(OPERATOR_API, "MovePlan", "moveplans", namespaced=False)
 USAGE_LIMITS = ApiResource(OPERATOR_API, "UsageLimit", "usagelimits", namespaced=False)
 
 # -- Python ------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def namespace_of(test: str) -> str:
 
 @pytest.fixture
 def operator(cluster: Cluster) -> Path:
-    """The kubeconfig of an account that may read, write ConfigMaps of kube-system, and not evict."""
+    """The kubeconfig of an account that may read, isolate, reserve and move, and not evict."""
     return operator_config(cluster)
 
 

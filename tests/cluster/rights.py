@@ -11,6 +11,7 @@ _PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "rbac.md"
 #: Name of the bindings, and the user, in the page.
 _NAME, _USER = "ringwise-ana", "--user=ana"
 OPERATOR = "operator"
+OPERATOR_ROLES = ("isolation-editor", "moveplan-approver", "moveplan-editor", "nodereservation-editor")
 
 
 def documented_commands() -> list[list[str]]:
@@ -33,30 +34,20 @@ def grant_reading(cluster: Cluster, subject: str = _USER) -> None:
 def operator_config(cluster: Cluster) -> Path:
     """The kubeconfig of an account with what docs/reference/rbac.md adds to reading, without eviction."""
     account, api = {"name": OPERATOR, "namespace": cluster.namespace}, "rbac.authorization.k8s.io/v1"
-    metadata = {"name": "test-operator", "namespace": "kube-system"}
-    moving = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
     subjects = [{"kind": "ServiceAccount", **account}]
     cluster.apply(
         [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-            {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [moving]},
-            {
-                "apiVersion": api,
-                "kind": "RoleBinding",
-                "metadata": metadata,
-                "subjects": subjects,
-                "roleRef": role,
-            },
             *(
                 {
                     "apiVersion": api,
                     "kind": "ClusterRoleBinding",
                     "metadata": {"name": f"test-operator-{kind}"},
                     "subjects": subjects,
-                    "roleRef": role | {"kind": "ClusterRole", "name": f"ringwise-{kind}-editor"},
+                    "roleRef": role | {"name": f"ringwise-{kind}"},
                 }
-                for kind in ("isolation", "nodereservation")
+                for kind in OPERATOR_ROLES
             ),
         ]
     )

@@ -10,7 +10,7 @@ import pytest
 
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.builders.records import entries_of
-from tests.cluster.cluster import CONFIG_MAPS, JOBS, Cluster, check_chips, chips_of, node_of
+from tests.cluster.cluster import JOBS, Cluster, check_chips, chips_of, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import HOLDS_END, Object, nodes, vcjob
 from tests.cluster.owners import Workload
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.cluster
 
 #: Seconds between two searches for a plan.
 SEARCHES = {"ringwise.apps.auto_moves.INTERVAL": 5}
+PLANS = "/apis/ringwise.io/v1alpha1/moveplans"
 RECORDS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
 
 
@@ -60,7 +61,7 @@ def applied(done: subprocess.CompletedProcess[str]) -> Object:
 
 
 def is_sent(cluster: Cluster) -> bool:
-    return any(one["metadata"]["name"] == "ringwise-move-plan" for one in cluster.api.items(CONFIG_MAPS))
+    return bool(cluster.api.items(PLANS))
 
 
 def is_recorded(cluster: Cluster, *, running: bool) -> bool:

@@ -19,12 +19,10 @@ from unittest.mock import patch
 
 from ringwise.apps.journal.format import header_line, snapshot_line
 from ringwise.device.ledger_file import LedgerFile
-from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.messages.events import LeaderRecordRead
-from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.cache import entries as entries_of_record
 from ringwise.state.model import Isolation, NodeReservation
-from ringwise.wellknown import MOVE_PLAN_KEY, SEGMENT_FAILED
+from ringwise.wellknown import SEGMENT_FAILED
 from tests.actions.test_victims import fill, rig_of
 from tests.builders.values import isolated
 from tests.device.test_ledger_file import book
@@ -187,12 +185,6 @@ def mounts() -> bytes:
         return file.path.read_bytes()
 
 
-def move_plan() -> bytes:
-    _, plan = fragmented()
-    assert isinstance(plan, MovePlan)
-    return move_plan_data(plan)[MOVE_PLAN_KEY].encode()
-
-
 HOUR = 3_600_000_000_000
 START = 500_000 * HOUR
 
@@ -250,7 +242,6 @@ FILES: dict[str, Callable[[], bytes]] = {
     "lab-v1.tar.xz": lab_files,
     "records-v2.jsonl": lambda: b"".join(records()),
     "mounts-v1.jsonl": mounts,
-    "move-plan-v1.json": move_plan,
     "compressed-record-v2.json": compressed_record,
     "throttled-v2.json": throttled,
     "support-bundle-v1.tar.gz": support_bundle,

@@ -29,14 +29,11 @@ from ringwise.cli.commands import cli
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.embed.store import Store, StoreError
 from ringwise.manifests.accounts.document import NotAnAccountError, read_document
-from ringwise.manifests.config_maps.move_plan import move_plan_from_data
-from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.cache.record_tables import read_tables
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.views.schemas import DOCUMENTS, DocumentKind, find_kind, json_schema
-from ringwise.wellknown import MOVE_PLAN_KEY
 from tests.builders.records import restored
 from tests.device.test_ledger_file import book
 from tests.lab.rig import Terminal, nodes, running
@@ -164,13 +161,6 @@ def test_a_support_bundle_is_read() -> None:
     assert sorted(one["state"] for one in json.loads(ran.stdout)["jobs"]) == ["pending", "scheduled"]
 
 
-def test_a_plan_of_moves_is_read() -> None:
-    plan = move_plan_from_data(
-        {MOVE_PLAN_KEY: (SAMPLES / "move-plan-v1.json").read_text()}, Findings("ConfigMap")
-    )
-    assert (plan.job, plan.moved_jobs) == ("default/big", ("default/small",))
-
-
 @pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.name)
 def test_no_field_of_a_document_is_removed_and_none_has_another_type(kind: DocumentKind) -> None:
     """Fields may be added under one version: those of the sample must still be there."""
@@ -220,14 +210,6 @@ def refused_accounts(lab: Path) -> str:
     return str(refused.value)
 
 
-def refused_plan(_: Path) -> str:
-    text = (SAMPLES / "move-plan-v1.json").read_text().replace('"version":1', '"version":2', 1)
-    found = Findings("ConfigMap")
-    assert not move_plan_from_data({MOVE_PLAN_KEY: text}, found).id
-    (error,) = found.errors
-    return str(error)
-
-
 def refused_bundle(tmp_path: Path) -> str:
     bundle = tmp_path / "bundle.tar.gz"
     with tarfile.open(SAMPLES / "support-bundle-v1.tar.gz") as sample, tarfile.open(bundle, "w:gz") as other:
@@ -245,7 +227,6 @@ def refused_bundle(tmp_path: Path) -> str:
     "refused",
     [
         *(refused_journal, refused_journal_to_continue, refused_lab, refused_accounts, refused_bundle),
-        refused_plan,
     ],
 )
 def test_another_version_is_refused_with_both_versions(refused: Callable[[Path], str], lab: Path) -> None:

@@ -736,7 +736,9 @@ def test_definitions_can_be_left_to_volcano() -> None:
     assert "CustomResourceDefinition" in kinds
     # Ours are templates, so that an upgrade changes them.
     left = {name for kind, _, name in rendered({}, "--skip-crds") if kind == "CustomResourceDefinition"}
-    assert left == {f"{name}.ringwise.io" for name in ("isolations", "nodereservations", "usagelimits")}
+    assert left == {
+        f"{name}.ringwise.io" for name in ("isolations", "moveplans", "nodereservations", "usagelimits")
+    }
 
 
 @needs_helm

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.kubeclient.resources import CONFIG_MAPS, DISRUPTION_BUDGETS
-from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.messages.move_plan import FAILED, MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.cache.entries import plain
 from ringwise.scheduler.defragment.live_plan import (
-    FAILED,
     EndedPlan,
     LivePlan,
     MovingJob,
@@ -108,7 +107,7 @@ def test_why_reads_the_record_of_moves(tmp_path: Path) -> None:
     """Plans that are carried out, and how the last one ended, as the scheduler wrote them."""
     old = PlannedPod("before", "default/eval-1", "node-1", (0,))
     move = PlannedMove("default/pod:eval-1", (replace(old, node="node-2", chips=(1,)),), (old,), 1)
-    plan = MovePlan("p", "default/pod:train", (), (move,), 1, made=time.time_ns())
+    plan = MovePlan("p", "default/pod:train", (), (move,), 1)
     going = MovingJob("default/pod:eval-1", "default/pod:eval-1", "huawei.com/Ascend910")
     going.pods["before"] = MovingPod(place_of(move.pods[0]), place_of(old), NO_LOAD)
     live = LivePlan(plan, time.time_ns(), "huawei.com/Ascend910", [going])

@@ -28,6 +28,7 @@ from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence
 from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.resources import Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.accounts.ledger import SLOTS
 from ringwise.manifests.kinds import Watcher
@@ -38,6 +39,7 @@ from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.model import HyperNode, Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
 from ringwise.wellknown import (
+    MOVE_PLANS,
     RECORD_CONFIG_MAPS,
     TOPOLOGY_TYPE,
     UNREAD_RECORD_CONFIG_MAP,
@@ -131,7 +133,7 @@ async def written(
     await executor.stop()
 
 
-CUSTOM = (("Isolation", "fan"), ("NodeReservation", "night"), ("UsageLimit", "few"))
+CUSTOM = (("Isolation", "fan"), ("MovePlan", "plan"), ("NodeReservation", "night"), ("UsageLimit", "few"))
 
 
 async def elected(api: FakeApiServer, client: Client, name: str) -> None:
@@ -168,6 +170,7 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     for kind, name in CUSTOM
                 ),
                 do.SetNamespaceLimits("default", "[]"),
+                do.DeleteFinished("MovePlan", "plan", "uid"),
                 do.RemoveQueueGate(uids[1], "default", "b"),
                 do.Evict(uids[1], "default", "b", "preempt"),
                 do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
@@ -183,6 +186,7 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
         await accounts.read()
         for slot in SLOTS:
             await accounts.write(slot, "{}")
+        await client.create_if_missing(Resource(*MOVE_PLANS), None, {"metadata": {"name": "plan"}})
         await create_default_queues(client, Retrier(InstantClock()))
         await elected(api, client, "ringwise-scheduler")
         # For people with the role of the reader.
@@ -190,7 +194,10 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
         reads = ("reader", "reports", "configuration")
         writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
         accounts_too = ("accounting", "accountingWriter")
-        assert called(api) | read_by(Watcher.SCHEDULER) == granted(*reads, *writes, *accounts_too)
+        # The API server asks for it when the scheduler creates a plan that is approved.
+        approves = {("approve", "ringwise.io", "moveplans")}
+        needed = called(api) | read_by(Watcher.SCHEDULER) | approves
+        assert needed == granted(*reads, *writes, *accounts_too)
 
 
 async def test_the_reader_reads_what_the_scheduler_holds_for_other_jobs() -> None:

@@ -179,7 +179,7 @@ class FakeApiServer:
         if root == "/apis/ringwise.io/v1alpha1" and not plural:
             kinds = [
                 {"name": one, "verbs": ["list"] if one in self.terminating else ["create", "list"]}
-                for one in ("isolations", "nodereservations", "usagelimits")
+                for one in ("isolations", "moveplans", "nodereservations", "usagelimits")
                 if one not in self.unknown
             ]
             return web.json_response({"resources": kinds})

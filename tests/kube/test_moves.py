@@ -11,23 +11,14 @@ import pytest
 
 from ringwise.apps.auto_moves import INTERVAL, automatic_permit, automatic_plan, keep_moving
 from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError
-from ringwise.apps.live_moves import (
-    ACCEPT_SECONDS,
-    NOT_TAKEN,
-    NoSchedulerAnswersError,
-    follow,
-    send,
-    state_in,
-)
+from ringwise.apps.live_moves import ACCEPT_SECONDS, NotFollowedError, follow_plan
 from ringwise.framework.job import Job
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from ringwise.manifests.config_maps.move_plan import move_plan_from_data
-from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.messages import events as ev
-from ringwise.messages.events import MovePlanSeen
-from ringwise.messages.move_plan import MovePlan, plain_plan
+from ringwise.messages.move_plan import MovePlan
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.defragment.heads import asked_by_heads
 from ringwise.scheduler.defragment.live_plan import MovedJob
@@ -45,8 +36,7 @@ from tests.metric_text import samples
 from tests.scheduler.defragment.test_moves import apply, fragmented, moves_of, submit
 from tests.scheduler.rig import Rig
 
-CONFIG_MAPS = "/api/v1/configmaps"
-PLAN = "kube-system/ringwise-move-plan"
+PLANS = "/apis/ringwise.io/v1alpha1/moveplans"
 
 
 class Observed(Metrics):
@@ -143,137 +133,59 @@ def test_metrics_of_moves() -> None:
     assert f'ringwise_chips_unusable_for_head{{resource="{CHIP}"}} 11.0' in text
 
 
-def sent(api: FakeApiServer) -> MovePlan:
-    found = Findings("test")
-    plan = move_plan_from_data(api.get(CONFIG_MAPS, PLAN)["data"], found)
-    assert not found.errors
-    return plan
+def conditions(**true: str) -> list[dict[str, Any]]:
+    """The conditions of a plan; those with a message are true."""
+    found = []
+    for name in ("Accepted", "Progressing", "Complete", "Failed"):
+        is_true = name in true or (name == "Accepted" and "Failed" not in true)
+        status = {"type": name, "status": "True" if is_true else "False", "reason": "Because"}
+        since = "2026-01-31T08:00:00Z"
+        found.append({**status, "message": true.get(name, ""), "lastTransitionTime": since})
+    return found
 
 
-async def test_a_plan_is_sent_and_followed_to_its_end() -> None:
-    rig, plan = fragmented()
-    apply(rig, plan)
-    rig.run()
-    running = rig.record
-    rig.finish()
-    rig.run()
-    rig.run()
-    done = rig.record
+def put(api: FakeApiServer, plan: MovePlan, **true: str) -> None:
+    status = {"conditions": conditions(**true)} if true else {}
+    api.put(PLANS, {**move_plan_body(plan), "status": status})
+
+
+async def test_a_plan_is_created_and_followed_to_its_end() -> None:
+    _, plan = fragmented()
     async with FakeApiServer() as api, Client(direct(api.url)) as client:
-        for _ in range(2):
-            await send(client, plan)
-            assert sent(api) == plan
+        put(api, plan)
         told: list[str] = []
 
         def tell(line: str) -> None:
             told.append(line)
-            data = running if len(told) == 1 else done
-            meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
-            api.put(CONFIG_MAPS, {"metadata": meta, "data": data})
+            if len(told) == 1:
+                put(api, plan, Progressing="0 of 1 pod gone")
+            else:
+                put(api, plan, Complete="default/big has started")
 
-        result = await follow(client, plan, clock=InstantClock(), tell=tell)
-        assert (result["state"], result["job"]) == ("done", "default/big")
+        found = await follow_plan(client, plan.id, clock=InstantClock(), tell=tell)
+        assert (found.state, found.job) == ("done", "default/big")
         assert told == ["waiting for the scheduler", "0 of 1 pod gone"]
 
 
-@pytest.mark.parametrize("forbidden", [False, True])
-async def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bool) -> None:
-    rig, plan = fragmented()
-    apply(rig, plan)
-    rig.run()
-    rig.finish()
-    rig.run()
-    rig.run()
-    found = {"tenant": {"moves.json": "{"}, "other": {"moves.json": "{}"}, "ringwise": rig.record}
-    async with FakeApiServer() as api, Client(direct(api.url)) as client:
-        if forbidden:
-            # Roles in a namespace that does not exist do not exist either.
-            api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
-        for namespace, data in found.items():
-            meta = {"namespace": namespace, "name": "ringwise-rescheduling"}
-            api.put(CONFIG_MAPS, {"metadata": meta, "data": data})
-        result = await follow(client, plan, clock=InstantClock())
-        assert (result["state"], result["job"]) == ("done", "default/big")
-
-
-@pytest.mark.parametrize("forbidden", [False, True])
-async def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> None:
+async def test_a_plan_that_failed() -> None:
     _, plan = fragmented()
     async with FakeApiServer() as api, Client(direct(api.url)) as client:
-        clock = InstantClock()
-        if forbidden:
-            api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
-            api.fault(f"GET {CONFIG_MAPS}", status=403, times=99)
-        with pytest.raises(NoSchedulerAnswersError) as problem:
-            await follow(client, plan, clock=clock)
-        if forbidden:
-            assert "without get on ConfigMap volcano-system/ringwise-rescheduling" in str(problem.value)
-        else:
-            assert str(problem.value) == NOT_TAKEN
-            assert sum(clock.slept) > ACCEPT_SECONDS
+        put(api, plan, Failed="n2 takes no pods")
+        found = await follow_plan(client, plan.id, clock=InstantClock())
+        assert (found.state, found.why) == ("failed", "n2 takes no pods")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("{", "moves.json of {}: is not JSON"),
-        ("[" * 100_000, "moves.json of {}: is not JSON"),
-        ("[]", "moves.json of {}: is not a JSON object"),
-        (
-            '{"version":1,"plans":[]}',
-            "moves.json of {}: unsupported version 1: this Ringwise reads version 2",
-        ),
-        ('{"version":2,"entries":[3]}', "moves.json of {}: its entries are not a JSON object"),
-        ('{"version":2,"entries":{"plan-1":{}}}', "{} is not a record of a scheduler"),
-        ('{"version":2,"entries":{"plan-1":{"since":1e999}}}', "{} is not a record of a scheduler"),
-    ],
-)
-def test_a_record_that_cannot_be_read_is_one_clear_error(text: str, problem: str) -> None:
-    with pytest.raises(NoSchedulerAnswersError) as refused:
-        state_in({"moves.json": text}, "plan-1")
-    record = "ConfigMap volcano-system/ringwise-rescheduling"
-    assert str(refused.value).endswith(problem.replace("{}", record))
-
-
-async def test_a_plan_that_is_not_in_the_record_any_more_is_not_followed_for_ever() -> None:
-    rig, plan = fragmented()
-    apply(rig, plan)
-    records = [rig.record, {}]
+async def test_a_plan_that_no_scheduler_takes_or_that_is_deleted() -> None:
+    _, plan = fragmented()
     async with FakeApiServer() as api, Client(direct(api.url)) as client:
-
-        def tell(_: str) -> None:
-            meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
-            api.put(CONFIG_MAPS, {"metadata": meta, "data": records.pop(0)})
-
-        with pytest.raises(NoSchedulerAnswersError, match="does not stand in ConfigMap"):
-            await follow(client, plan, clock=InstantClock(), tell=tell)
-
-
-def read_as(**more: object) -> str:
-    return json.dumps({"version": 1, "id": "x", "job": "a/b", "room": [], "moves": [], "cost": 0} | more)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "{}",
-        read_as(job=3),
-        # It could never be written into a journal, or the record of F1.
-        read_as(id="\ud800"),
-        read_as(id="x" * 513),
-        read_as(saving=1 << 96),
-        read_as(cost=float("inf")),
-        read_as(room=[["u", "a/b-0", "n1", [0, 0]]]),
-        "[" * 100_000,
-    ],
-)
-def test_a_plan_that_cannot_be_read_is_named(text: str) -> None:
-    found = Findings("test")
-    move_plan_from_data({"plan.json": text}, found)
-    assert found.errors
+        put(api, plan)
+        clock = InstantClock()
+        with pytest.raises(NotFollowedError, match="no scheduler has taken the plan"):
+            await follow_plan(client, plan.id, clock=clock)
+        assert sum(clock.slept) > ACCEPT_SECONDS
+        api.remove(PLANS, plan.id)
+        with pytest.raises(NotFollowedError, match=f"MovePlan {plan.id} was deleted"):
+            await follow_plan(client, plan.id, clock=clock)
 
 
 def test_a_queue_whose_first_job_uses_up_the_search_does_not_keep_others_from_moves(
@@ -313,9 +225,9 @@ class Answering(ForkedQueries):
 async def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() -> None:
     _, plan = fragmented()
     slept: list[float] = []
-    put: list[MovePlanSeen] = []
+    created: list[Mapping[str, Any]] = []
     wanted = [False, True, True, True]
-    found = json.dumps(plain_plan(plan)).encode()
+    found = json.dumps(move_plan_body(plan)).encode()
     forked_queries = Answering(QuestionFailedError("it was ended"), b"null", found)
 
     async def sleep(seconds: float) -> None:
@@ -328,10 +240,13 @@ async def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() ->
 
     async def copy(*_: object) -> None: ...
 
+    async def create(body: Mapping[str, Any]) -> None:
+        created.append(body)
+
     with pytest.raises(asyncio.CancelledError):
-        await keep_moving(is_wanted, copy, put.append, forked_queries, sleep)
+        await keep_moving(is_wanted, copy, create, forked_queries, sleep)
     assert slept == [INTERVAL] * 5
-    assert put == [MovePlanSeen(plan)]
+    assert created == [move_plan_body(plan)]
     assert not forked_queries.answers
     assert not wanted
 
@@ -352,7 +267,7 @@ def willing() -> Rig:
 async def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_question(
     allowed: int | None, plans: int
 ) -> None:
-    rig, put, slept = willing(), list[MovePlanSeen](), list[float]()
+    rig, created, slept = willing(), list[Mapping[str, Any]](), list[float]()
 
     class AnsweringHere(ForkedQueries):
         async def answer(self, _: object, work: Callable[[Any, int], bytes], *__: object) -> bytes:
@@ -373,9 +288,12 @@ async def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_ques
             raise QuestionFailedError("they cannot be read")
         return [DisruptionBudget("default", "all", (), allowed)]
 
+    async def create(body: Mapping[str, Any]) -> None:
+        created.append(body)
+
     with pytest.raises(asyncio.CancelledError):
-        await keep_moving(is_wanted, copy, put.append, AnsweringHere(), sleep, budgets)
-    assert len(put) == plans
+        await keep_moving(is_wanted, copy, create, AnsweringHere(), sleep, budgets)
+    assert [one["spec"]["approval"] for one in created] == ["Approved"] * plans
 
 
 def test_a_job_was_moved_within_a_time_that_is_shorter_than_an_hour() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ringwise.apps.auto_moves import chips_left
@@ -18,9 +19,10 @@ from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import LabAnswers
 from ringwise.apps.replay import replay
 from ringwise.durations import SECOND
+from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
 from ringwise.manifests.settings.boards import shipped_catalog
-from ringwise.messages.move_plan import plain_plan
-from ringwise.scheduler.defragment.live_plan import DONE
+from ringwise.manifests.text.errors import Findings
+from ringwise.messages.move_plan import DONE, MovePlan
 from ringwise.state.model import Pod
 from ringwise.wellknown import EXPECTED_DURATION, MOVABLE, RESTART_COST
 from tests.builders.values import vcjob
@@ -52,6 +54,15 @@ def fragmented(path: Path, settings: str = "", **small: str) -> Iterator[LiveLab
         folder.leave()
 
 
+def planned(live: LiveLab, job: str) -> tuple[MovePlan, dict[str, Any]]:
+    """The plan for a job, and its object."""
+    (body,) = LabAnswers(live).move_plans(job)["objects"]
+    found = Findings("MovePlan")
+    plan = move_plan_from_wire(msgspec.convert(body, MovePlanWire), found)
+    assert found.errors == []
+    return plan, body
+
+
 def where(live: LiveLab, job: str) -> Any:
     return next(pod.node for pod in live.cluster.all(Pod) if pod.name.startswith(job))
 
@@ -65,7 +76,7 @@ def check_replay(path: Path) -> None:
 def test_M1_a_plan_is_applied_and_replayed(tmp_path: Path) -> None:
     with fragmented(tmp_path) as live:
         before = where(live, "small")
-        _, (plan,) = LabAnswers(live).moves_to_apply("big")
+        plan, _ = planned(live, "big")
         # Small would run for ten hours: that is known, and so is what the move saves.
         assert plan.saving is not None
         assert plan.saving > plan.cost > 0
@@ -84,7 +95,7 @@ def test_M1_a_plan_is_applied_and_replayed(tmp_path: Path) -> None:
 def test_M1_a_plan_goes_on_after_a_restart_of_the_lab(tmp_path: Path) -> None:
     with fragmented(tmp_path) as live:
         before = where(live, "small")
-        _, (plan,) = LabAnswers(live).moves_to_apply("big")
+        plan, _ = planned(live, "big")
         live.move(plan)
     folder = LabFolder(tmp_path)
     again = LiveLab(folder, LabSettings(speed=None))
@@ -184,11 +195,11 @@ def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
     with with_copies(tmp_path, nodes(2)) as server:
         terminal = Terminal(tmp_path)
         submitted(terminal)
-        _, (plan,) = LabAnswers(server.live).moves_to_apply("lab/big")
+        plan, body = planned(server.live, "lab/big")
         client = LabClient(tmp_path)
-        client.do("move", plan=plain_plan(plan))
+        client.do("move", plan=body)
         terminal.ok(f"cordon {plan.moves[0].pods[0].node}")
-        found = client.do("follow", id=plan.id, until=0)
+        found = client.do("follow", name=plan.id, until=0)
         assert found["result"]["state"] == "failed"
         assert "takes no pods" in found["result"]["message"]
         terminal.ok("advance 30s")
@@ -203,8 +214,8 @@ def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
     with with_copies(tmp_path, nodes(2)) as server:
         terminal = Terminal(tmp_path)
         submitted(terminal)
-        _, (plan,) = LabAnswers(server.live).moves_to_apply("lab/big")
-        LabClient(tmp_path).do("move", plan=plain_plan(plan))
+        _, body = planned(server.live, "lab/big")
+        LabClient(tmp_path).do("move", plan=body)
         said = terminal.ok("why big")
         assert "jobs are moved so that it can start: lab/small" in said
         printed = terminal.ok("defrag --plan")
@@ -224,7 +235,7 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ringwise.cli.change.moving._follow_in_lab", interrupted)
+    monkeypatch.setattr("ringwise.cli.change.moving._follow", interrupted)
     with with_copies(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
         submitted(terminal)

@@ -32,7 +32,6 @@ WRITERS = (
         # What it publishes is never read again.
         and path.name != "tor_share_publisher.py"
     ),
-    PACKAGE / "messages" / "move_plan.py",
 )
 
 

@@ -292,6 +292,27 @@ def _usage_limits(name: str, _: Sequence[str]) -> list[tuple[str, Plain]]:
     return found
 
 
+def _move_plans(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    """Approved ones with many places, for a job that waits; their jobs do not exist."""
+    target = {"kind": "PodGroup", "namespace": NAMESPACE, "name": name, "uid": f"group-{name}"}
+    places = [
+        {
+            "name": f"none-{number}",
+            "uid": f"none-{number}",
+            "from": {"node": nodes[number % len(nodes)], "chips": [number % 8]},
+            "to": {"node": nodes[(number + 1) % len(nodes)], "chips": [number % 8]},
+        }
+        for number in range(300)
+    ]
+    moves = [{"kind": "PodGroup", "namespace": NAMESPACE, "name": "none", "pods": places}]
+    spec = {"targetRef": target, "moves": moves, "approval": "Approved"}
+    plans: list[tuple[str, Plain]] = [
+        ("MovePlan", {"metadata": {"name": f"{name}-{number}", "uid": f"{name}-{number}"}, "spec": spec})
+        for number in range(500)
+    ]
+    return [*_lone(name, names_node("nowhere")), *plans]
+
+
 HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a pod with 14,000 required node terms", _required_terms),
     HostileObject("a pod with 14,000 preferred node terms", _preferred_terms),
@@ -315,6 +336,7 @@ HOSTILE: tuple[HostileObject, ...] = (
     HostileObject("a pod with 256 claims and 1,000 local volumes", _local_volumes),
     HostileObject("500 NodeReservations", _reservations),
     HostileObject("500 Isolations", _isolations),
+    HostileObject("500 MovePlans", _move_plans),
     HostileObject("500 UsageLimits", _usage_limits),
     HostileObject("a PodGroup with a priority class of 1.4 MB", _long_names),
 )

@@ -29,6 +29,7 @@ from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
+from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.limits import UsageLimit
 from ringwise.state.model import EMPTY, Isolation, Node, NodeReservation, PriorityClass
@@ -107,7 +108,7 @@ class ObjectFeed:
                 KIND_OF[kind].name: PlainReader(KIND_OF[kind])
                 for kind in (
                     *(StorageClass, PersistentVolume, PersistentVolumeClaim),
-                    *(NodeReservation, Isolation, UsageLimit),
+                    *(NodeReservation, Isolation, MovePlan, UsageLimit),
                 )
             },
         }

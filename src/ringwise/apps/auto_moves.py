@@ -1,14 +1,14 @@
 """`defragment: auto`: moves without a question, for jobs that allow it, and only where they pay.
 
-The plan is found aside, by a copy of the process, and enters the core as an event; what it does then is the
-same as for a plan of `ringwise defrag --apply`. Only the first job of each queue is planned for.
+The plan is found by a copy of the process, and becomes an approved MovePlan; what it does then is the same as
+for a plan of `ringwise defrag --apply`. Only the first job of each queue is planned for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from ringwise.durations import SECOND, duration_text
 from ringwise.framework.job import Job
 from ringwise.kubeclient.tasks import repeat
 from ringwise.log import Logger
-from ringwise.messages.events import MovePlanSeen
-from ringwise.messages.move_plan import MovePlan, plain_plan, read_plan
+from ringwise.manifests.objects.move_plans import move_plan_body
+from ringwise.messages.move_plan import APPROVED, DEFAULT_TTL, MovePlan
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.heads import waits_for_room
 from ringwise.scheduler.defragment.movable import (
@@ -60,7 +60,7 @@ def automatic_plan(
     for plan in plans_for_heads(view, now, budgets):
         valued = with_saving(view, plan, now)
         if valued.saving is not None and valued.saving >= valued.cost:
-            return replace(valued, made=now)
+            return replace(valued, approval=APPROVED, ttl=DEFAULT_TTL)
     return None
 
 
@@ -113,7 +113,7 @@ async def no_budgets() -> Sequence[DisruptionBudget]:
 async def keep_moving(
     wanted: Callable[[], Awaitable[bool]],
     copy: Callable[..., Awaitable[Any]],
-    put: Callable[[MovePlanSeen], object],
+    create: Callable[[Mapping[str, Any]], Awaitable[object]],
     forked_queries: ForkedQueries,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     budgets: Callable[[], Awaitable[Sequence[DisruptionBudget]]] = no_budgets,
@@ -129,9 +129,8 @@ async def keep_moving(
             return
         found = json.loads(await forked_queries.answer(copy, _question(await budgets())))
         if found is not None:
-            plan = read_plan(found)
-            _LOG.info("jobs are moved", plan=plan.id, job=plan.job, moved=list(plan.moved_jobs))
-            put(MovePlanSeen(plan))
+            _LOG.info("a MovePlan is created", plan=found["metadata"]["name"])
+            await create(found)
 
     tolerated = (TooManyQuestionsError, QuestionFailedError)
     await repeat(INTERVAL, look, tolerated, "no moves were looked for", sleep)
@@ -140,6 +139,6 @@ async def keep_moving(
 def _question(budgets: Sequence[DisruptionBudget]) -> Callable[[Any, int], bytes]:
     def encoded(scheduler: Any, now: int) -> bytes:
         plan = automatic_plan(scheduler.view, now, budgets)
-        return json.dumps(None if plan is None else plain_plan(plan)).encode()
+        return json.dumps(None if plan is None else move_plan_body(plan)).encode()
 
     return encoded

@@ -8,7 +8,7 @@ import json
 import math
 import socket
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.rate_limit import RateLimit
+from ringwise.kubeclient.resources import Resource
 from ringwise.kubeclient.tasks import running, stop_signal
 from ringwise.log import Logger
 from ringwise.manifests.settings.boards import shipped_catalog
@@ -58,7 +59,7 @@ from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
 from ringwise.topology.boards import BoardCatalog
-from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
+from ringwise.wellknown import MOVE_PLANS, SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
 _LOG = Logger()
 
@@ -351,7 +352,16 @@ async def _move_jobs(runner: Runner, client: Client, scheduler: Callable[[], Sch
             raise QuestionFailedError(f"disruption budgets cannot be read: {error}") from None
 
     await runner.deciding.wait()
-    await keep_moving(wanted, copy, lambda event: runner.put([event]), ForkedQueries(), budgets=budgets)
+
+    async def create(body: Mapping[str, Any]) -> None:
+        if not runner.deciding.is_set():
+            return
+        try:
+            await client.create_if_missing(Resource(*MOVE_PLANS), None, body)
+        except (ApiError, UnreachableError) as error:
+            raise QuestionFailedError(f"the MovePlan is not created: {error}") from None
+
+    await keep_moving(wanted, copy, create, ForkedQueries(), budgets=budgets)
 
 
 async def _log_broken_packages(runner: Runner) -> None:

@@ -10,6 +10,7 @@ from ringwise.apps.job_changes import change_job
 from ringwise.apps.lab.requests import (
     IsolateRequest,
     JobRequest,
+    MoveRequest,
     NodeRequest,
     ReserveRequest,
     UnreserveRequest,
@@ -17,7 +18,7 @@ from ringwise.apps.lab.requests import (
 from ringwise.apps.live_isolations import cordon, isolate
 from ringwise.apps.reservations import unknown_reservation
 from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
-from ringwise.apps.targets import isolation_answer, isolation_of, moment, named
+from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
 from ringwise.durations import SECOND
 from ringwise.kubeclient.client import ApiError, run
 from ringwise.kubeclient.config import Access
@@ -28,7 +29,7 @@ from ringwise.views.changes import node_change, reservation_change
 from ringwise.views.documents.changes import NodeChangeDocument
 from ringwise.views.documents.reservations import ReservationChangeDocument
 from ringwise.views.reservations import reservation_of_fields
-from ringwise.wellknown import NODE_RESERVATIONS
+from ringwise.wellknown import MOVE_PLANS, NODE_RESERVATIONS
 
 _RESERVATIONS = Resource(*NODE_RESERVATIONS)
 
@@ -67,6 +68,17 @@ def _unreserve(access: Access, action: str, request: UnreserveRequest) -> Reserv
     return reservation_change(action, name)
 
 
+def _move(access: Access, _action: str, request: MoveRequest) -> None:
+    """Raises UnknownTargetError."""
+    try:
+        run(access, lambda client: client.create(Resource(*MOVE_PLANS), None, request.plan))
+    except ApiError as error:
+        if error.status == 404:
+            said = "the API server does not serve MovePlans; install the Helm chart"
+            raise UnknownTargetError(said) from None
+        raise
+
+
 def _change_job(access: Access, action: str, request: JobRequest) -> Any:
     return change_job(
         access,
@@ -85,5 +97,6 @@ CHANGES: Mapping[str, Callable[[Access, str, Any], Any]] = {
     **dict.fromkeys(("isolate", "unisolate"), _isolate),
     "reserve": _reserve,
     "unreserve": _unreserve,
+    "move": _move,
     **dict.fromkeys(ACTIONS, _change_job),
 }

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan
-from ringwise.scheduler.defragment.live_plan import EndedPlan, LivePlan
+from ringwise.scheduler.defragment.live_plan import LivePlan
 from ringwise.scheduler.explain.why import expected_start
 from ringwise.scheduler.view import SchedulerView
-
-if TYPE_CHECKING:
-    from ringwise.views.documents.changes import AppliedPlanFields
 
 
 def with_saving(view: SchedulerView, plan: MovePlan, now: int) -> MovePlan:
@@ -23,16 +19,6 @@ def with_saving(view: SchedulerView, plan: MovePlan, now: int) -> MovePlan:
         return plan
     chips = sum(len(pod.chips) for pod in plan.room)
     return replace(plan, saving=chips * max(0, start.earliest - now))
-
-
-def result_of(ended: EndedPlan) -> AppliedPlanFields:
-    return {
-        "id": ended.id,
-        "job": ended.name,
-        "moved": list(ended.moved_names),
-        "state": ended.outcome,
-        "message": ended.why,
-    }
 
 
 def progress_of(live: LivePlan | None) -> str:

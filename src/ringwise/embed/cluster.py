@@ -48,6 +48,7 @@ from ringwise.messages import commands as want
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.claim_expansion import claims_of_job, ephemeral_claims_of
 from ringwise.messages.events import BindFailed, Event
+from ringwise.messages.move_plan import MovePlan, with_conditions
 from ringwise.state.model import ENDED, HyperNode, Isolation, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 from ringwise.state.volumes import PersistentVolumeClaim
@@ -255,6 +256,14 @@ class EmbeddedCluster:
                 self.delete("PodGroup", command.key)
             case want.CreatePod():
                 self._create_pod(command)
+            case want.SetConditions(kind="MovePlan"):
+                # Of other kinds nothing is kept: their conditions follow from the objects.
+                plan = self.get(MovePlan, command.name)
+                if plan is not None:
+                    said = {one.type: (one.status, one.reason, one.message) for one in command.conditions}
+                    self._store(with_conditions(plan, said, plan.finished or self.now))
+            case want.DeleteFinished():
+                self.delete(command.kind, command.name, command.uid)
             case want.SetJobStatus():
                 self._set_job_status(command)
             case want.DeleteJob():

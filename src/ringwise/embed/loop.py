@@ -86,9 +86,10 @@ class EmbeddedLoop:
             executed += self._call(self.scheduler, self._for_scheduler, extra, always=not rounds)
             total += executed
             if not executed and not self._injected and not self._for_scheduler_only and self._settled():
-                if self.forked_queries is None or not (found := self.forked_queries(self.cluster.now)):
-                    return total
+                found = () if self.forked_queries is None else self.forked_queries(self.cluster.now)
                 self.inject(*found)
+                if not found and self._settled():
+                    return total
         raise NotConvergingError(
             f"no end after {MAX_ROUNDS} rounds and {counted(total, 'command')}: {self.done}"
         )

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from ringwise.embed.objects import ObjectChange
 from ringwise.manifests.kinds import STORED, event_of_deletion, event_of_object
 from ringwise.messages.events import Event
+from ringwise.messages.move_plan import PENDING, REJECTED, MovePlan
 from ringwise.records import dataclass
 from ringwise.state.job_rules import may_change_queue
 from ringwise.state.model import Isolation, NodeReservation, Pod, PodGroup, Queue
@@ -71,12 +72,24 @@ def merged(before: object | None, value: object, now: int, uid: str) -> object:
             return _next_generation(before, value)
         case NodeReservation(), NodeReservation():
             return _next_generation(before, value)
+        case MovePlan(), MovePlan():
+            return _changed_plan(before, value)
     return value
 
 
 def _next_generation(before: Intent, value: Intent) -> Intent:
     made = replace(value, by=value.by or before.by, created=before.created, generation=before.generation)
     return made if made == before else replace(made, generation=before.generation + 1)
+
+
+def _changed_plan(before: MovePlan, value: MovePlan) -> MovePlan:
+    """Only its approval and its ttlSecondsAfterFinished may change."""
+    if (before.job, before.room, before.moves) != (value.job, value.room, value.moves):
+        raise ObjectRefusedError(f"MovePlan {value.id} exists: its moves may not change; delete it first")
+    if before.approval not in (PENDING, value.approval) and value.approval != REJECTED:
+        raise ObjectRefusedError(f"MovePlan {value.id} is {before.approval}: it cannot be {value.approval}")
+    same = (before.approval, before.ttl) == (value.approval, value.ttl)
+    return replace(before, approval=value.approval, ttl=value.ttl, generation=before.generation + (not same))
 
 
 def _new(value: object, now: int, uid: str) -> object:
@@ -103,6 +116,8 @@ def _new(value: object, now: int, uid: str) -> object:
             return replace(value, uid=value.uid or uid, created=value.created or now)
         case Isolation():
             return replace(value, created=value.created or now, generation=1)
+        case MovePlan():
+            return replace(value, uid=uid, created=now, generation=1, state="", why="", finished=0)
         case NodeReservation():
             created = value.created or now
             return replace(value, created=created, start=value.start or created, generation=1)

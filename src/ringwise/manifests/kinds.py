@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
-from ringwise.manifests.config_maps.move_plan import move_plan_from_data
 from ringwise.manifests.config_maps.settings import discovery_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.groups import (
@@ -24,6 +23,7 @@ from ringwise.manifests.objects.groups import (
 )
 from ringwise.manifests.objects.isolations import IsolationWire, isolation_from_wire
 from ringwise.manifests.objects.jobs import vcjob_from_wire
+from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
 from ringwise.manifests.objects.namespaces import namespace_from_wire
 from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
@@ -101,7 +101,7 @@ from ringwise.wellknown import (
     KUBE_SYSTEM,
     KUBERNETES_JOB_API,
     MINDX_DL,
-    MOVE_PLAN_CONFIG_MAP,
+    MOVE_PLANS,
     NODE_REPORT_LABEL,
     NODE_RESERVATIONS,
     NODES,
@@ -315,13 +315,12 @@ KINDS: tuple[Kind[Any], ...] = (
     ),
     Kind(
         MovePlan,
-        CONFIG_MAPS,
+        MOVE_PLANS,
         ev.MovePlanSeen,
-        # Whoever deletes it does not end the plan.
-        None,
-        read_data=move_plan_from_data,
-        watches=(Watch("move-plan", KUBE_SYSTEM, object=MOVE_PLAN_CONFIG_MAP),),
-        key=lambda plan: MOVE_PLAN_CONFIG_MAP,
+        ev.MovePlanGone,
+        lambda plan: (plan.id,),
+        reader=_reader(MovePlanWire, move_plan_from_wire),
+        optional=True,
     ),
     Kind(
         UsageLimit,

@@ -211,6 +211,15 @@ class SetNamespaceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteFinished:
+    """Delete a custom resource of ours: its `ttlSecondsAfterFinished` has passed."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Publish:
     """Write a ConfigMap."""
 
@@ -490,6 +499,7 @@ Command = (
     | SetHyperNodeStatus
     | SetConditions
     | SetNamespaceLimits
+    | DeleteFinished
     | Publish
     | SetResetConfig
     | SetAside

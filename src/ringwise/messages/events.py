@@ -389,13 +389,20 @@ class KindServed(Event):
 
 @dataclass(frozen=True, slots=True)
 class MovePlanSeen(Event):
-    """M1: jobs are to be moved as this plan says, if it still holds. A plan that is known changes nothing."""
+    """M1: jobs are to be moved as this plan says, if it is approved and still holds."""
 
+    kind = "MovePlan"
     plan: MovePlan
 
     @property
     def about(self) -> tuple[str, str]:
         return self.kind, self.plan.id
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlanGone(Event):
+    kind = "MovePlan"
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Plans to move running jobs so that a waiting one can start (rule M1): shown, applied and recorded.
+"""Plans to move running jobs so that a waiting one can start (rule M1): shown, and MovePlan objects.
 
 A plan is data: it says who goes where, not how far it has come. The place of a pod belongs to its job: the
 pods of a Deployment come back under other names, so a new pod takes a place that was planned for a pod of the
@@ -7,15 +7,25 @@ same request, and uids and names say only for which one the place was found.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 
+#: The values of `approval`.
+PENDING, APPROVED, REJECTED = "Pending", "Approved", "Rejected"
+#: The states of a plan; the last three are how it ended.
+WAITS_FOR_APPROVAL, WAITING, RUNNING = "pending", "queued", "running"
+DONE, FAILED, REFUSED = "done", "failed", "rejected"
+#: The reason of the condition Failed of a plan that was never begun.
+NOT_CARRIED_OUT = "NotCarriedOut"
 #: More than chips times years, and less than numbers that no metric can show.
-_LARGEST = 1 << 96
+LARGEST_COST = 1 << 96
 #: More than `namespace/name`.
-_LONGEST = 512
+MAX_NAME = 512
+#: Seconds after which a finished plan of a command, or of `defragment: auto`, is deleted.
+DEFAULT_TTL = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class PlannedMove:
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
+    #: The name of the object.
     id: str
     #: Key of the job that waits.
     job: str
@@ -55,11 +66,25 @@ class MovePlan:
     room: tuple[PlannedPod, ...]
     moves: tuple[PlannedMove, ...]
     #: Of all moves together, in chip-nanoseconds.
-    cost: int
+    cost: int = 0
     #: Chips of the job that waits times how much sooner it starts, in chip-nanoseconds; None: not known.
     saving: int | None = None
-    #: When it was sent to be carried out, in nanoseconds. An old one has no effect.
-    made: int = 0
+    #: The UID of the PodGroup of the job that waits, or of its only pod.
+    job_uid: str = ""
+    approval: str = PENDING
+    #: Seconds after which it is deleted when it has finished; None: it stays.
+    ttl: int | None = None
+    #: Users, as admission recorded them.
+    by: str = ""
+    approved_by: str = ""
+    #: Of the object.
+    uid: str = ""
+    created: int = 0
+    generation: int = 0
+    #: What its conditions say, why, and since when it has finished.
+    state: str = ""
+    why: str = ""
+    finished: int = 0
 
     @property
     def moved_jobs(self) -> tuple[str, ...]:
@@ -70,85 +95,38 @@ class MovePlan:
     def moved_chips(self) -> int:
         return sum(len(pod.chips) for move in self.moves for pod in move.pods)
 
-
-# -- as values of JSON: ConfigMaps and the record of F1 have them -----------------------------------------
-
-
-def plain_plan(plan: MovePlan) -> dict[str, Any]:
-    return {
-        "id": plan.id,
-        "job": plan.job,
-        "room": [_plain_pod(pod) for pod in plan.room],
-        "moves": [
-            {
-                "job": move.job,
-                "pods": [_plain_pod(pod) for pod in move.pods],
-                "old": [_plain_pod(pod) for pod in move.old],
-                "cost": move.cost,
-            }
-            for move in plan.moves
-        ],
-        "cost": plan.cost,
-        "saving": plan.saving,
-        "made": plan.made,
-    }
+    @property
+    def places(self) -> tuple[PlannedPod, ...]:
+        """All places that it names."""
+        return (*self.room, *(pod for move in self.moves for pod in (*move.pods, *move.old)))
 
 
-def read_plan(given: Any) -> MovePlan:
-    """Raises KeyError, TypeError or ValueError for what is no plan."""
-    moves = tuple(
-        PlannedMove(_text(one["job"]), _pods(one["pods"]), _pods(one["old"]), _number(one["cost"]))
-        for one in given["moves"]
-    )
-    for move in moves:
-        if [pod.uid for pod in move.pods] != [pod.uid for pod in move.old]:
-            raise ValueError("pods and old places differ")
-    saving = given.get("saving")
-    return MovePlan(
-        _text(given["id"]),
-        _text(given["job"]),
-        _pods(given["room"]),
-        moves,
-        _number(given["cost"]),
-        None if saving is None else _number(saving),
-        _number(given.get("made", 0)),
+def is_bounded(plan: MovePlan) -> bool:
+    """Return whether a plan that was recorded fits into memory, and each pod has an old and a new place."""
+    costs = (plan.cost, plan.saving or 0, *(move.cost for move in plan.moves))
+    return (
+        all(0 <= cost < LARGEST_COST for cost in costs)
+        and not any(
+            len(set(pod.chips)) != len(pod.chips)
+            or any(not 0 <= chip < MAX_NODE_CHIPS for chip in pod.chips)
+            or max(len(pod.uid), len(pod.name), len(pod.node)) > MAX_NAME
+            for pod in plan.places
+        )
+        and all([pod.uid for pod in move.pods] == [pod.uid for pod in move.old] for move in plan.moves)
     )
 
 
-def _plain_pod(pod: PlannedPod) -> list[Any]:
-    return [pod.uid, pod.name, pod.node, list(pod.chips)]
+def with_conditions(plan: MovePlan, conditions: Mapping[str, tuple[bool, str, str]], since: int) -> MovePlan:
+    """Return the plan with the state that its conditions say: by type whether it is true, reason, message.
 
-
-def _pods(given: Any) -> tuple[PlannedPod, ...]:
-    return tuple(
-        PlannedPod(_text(uid), _text(name), _text(node), _chips(chips)) for uid, name, node, chips in given
-    )
-
-
-def _chips(given: Any) -> tuple[int, ...]:
-    chips = tuple(map(_chip, given))
-    if len(set(chips)) != len(chips):
-        raise ValueError("a pod has a chip twice")
-    return chips
-
-
-def _chip(given: Any) -> int:
-    if _number(given) >= MAX_NODE_CHIPS:
-        raise ValueError("no node has so many chips")
-    return int(given)
-
-
-def _number(given: Any) -> int:
-    if type(given) is not int or not 0 <= given < _LARGEST:
-        raise ValueError("must be a whole number from 0, and no cost or time is so large")
-    return given
-
-
-def _text(given: Any) -> str:
-    if not isinstance(given, str):
-        raise TypeError("must be a text")
-    if len(given) > _LONGEST:
-        raise ValueError("no name is so long")
-    # JSON names halves of characters; no journal or record with one can be written.
-    given.encode()
-    return given
+    `since`: when the plan finished, if it has.
+    """
+    none = False, "", ""
+    for name, state in (("Complete", DONE), ("Failed", FAILED)):
+        is_true, reason, message = conditions.get(name, none)
+        if is_true:
+            state = REFUSED if reason == NOT_CARRIED_OUT else state
+            return replace(plan, state=state, why=message, finished=since)
+    is_true, reason, message = conditions.get("Progressing", none)
+    state = RUNNING if is_true else WAITING if reason == "Waiting" else WAITS_FOR_APPROVAL
+    return replace(plan, state=state if conditions else "", why=message)

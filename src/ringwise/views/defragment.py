@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ringwise.durations import SECOND
-from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.messages.move_plan import WAITING, WAITS_FOR_APPROVAL, MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason
+from ringwise.scheduler.defragment.live_plan import PlanState
 from ringwise.scheduler.view import SchedulerView
 
 if TYPE_CHECKING:
     from ringwise.views.documents.maintenance import (
         DefragPlanDocument,
+        ListedMovePlanFields,
         MovePlanFields,
         NoMovePlanFields,
         PlannedMoveFields,
@@ -36,6 +38,38 @@ def defrag_plan_document(
     if omitted:
         document["omitted"] = list(omitted)
     return document
+
+
+def move_plan_documents(view: SchedulerView) -> list[ListedMovePlanFields]:
+    """All MovePlan objects, the oldest first."""
+    return [_listed(view, one) for one in sorted(view.moves.objects.values(), key=lambda one: one.created)]
+
+
+def move_plan_document(view: SchedulerView, name: str, now: int) -> Mapping[str, Any]:
+    """Its fields and its moves."""
+    one = view.moves.objects[name]
+    return {"now": now, **_listed(view, one), "plan": _plan(view, one)}
+
+
+def _listed(view: SchedulerView, one: MovePlan) -> ListedMovePlanFields:
+    decided = view.moves.states.get(one.id, PlanState(""))
+    # Another scheduler may carry it out; then only its conditions say how far it has come.
+    state, message = decided.state, decided.message or (decided.problem or ("", ""))[1]
+    if state in ("", WAITS_FOR_APPROVAL, WAITING) and one.state not in ("", state):
+        state, message = one.state, one.why
+    return {
+        "name": one.id,
+        "job": "/".join(_names(view, one.job)),
+        "moved": ["/".join(_names(view, key)) for key in one.moved_jobs],
+        "pods": sum(len(move.pods) for move in one.moves),
+        "chips": one.moved_chips,
+        "approval": one.approval,
+        "state": state,
+        "message": message,
+        "created": one.created,
+        "created_by": one.by,
+        "approved_by": one.approved_by,
+    }
 
 
 def _names(view: SchedulerView, key: str) -> tuple[str, str]:

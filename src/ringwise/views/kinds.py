@@ -207,6 +207,16 @@ KINDS = (
         is_deletable=True,
     ),
     ShownKind(
+        "MovePlan",
+        "maintenance",
+        lambda: ("pending", "queued", "running", "done", "failed", "rejected"),
+        _state,
+        {**_fields("name", "job", "state", "chips"), "age": _age},
+        has_labels=False,
+        is_deletable=True,
+        short_names=("mp",),
+    ),
+    ShownKind(
         "UsageLimit",
         "limits",
         tuple,

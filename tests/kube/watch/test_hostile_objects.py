@@ -16,13 +16,13 @@ from ringwise.kube.watch.objects import change_events, deletion_events
 from ringwise.kube.watch.readers import PodReader
 from ringwise.kubeclient.client import UnreachableError
 from ringwise.kubeclient.list_watch import name_of
-from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.manifests.config_maps.switches import tor_config_map
+from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, SetPodCondition
-from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.messages.move_plan import APPROVED, MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
@@ -87,8 +87,9 @@ _PLAN = MovePlan(
     (PlannedPod("uid-2", "default/big-0", "node-1", (0, 1)),),
     (PlannedMove("default/small", (_MOVED,), (_MOVED,), 600),),
     600,
-    900,
-    1,
+    900 * 10**9,
+    "uid-of-big",
+    APPROVED,
 )
 VALID: dict[str, list[Any]] = {
     "configuration": [config_map("ringwise", {SCHEDULER_CONFIG_KEY: _CONFIGURATION})],
@@ -159,7 +160,7 @@ VALID: dict[str, list[Any]] = {
             "status": {"conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 1}]},
         }
     ],
-    "move-plan": [config_map("ringwise-move-plan", move_plan_data(_PLAN))],
+    "moveplans": [move_plan_body(_PLAN)],
     "usagelimits": [
         {
             "metadata": {"name": "few", "generation": 1},
@@ -182,7 +183,6 @@ INNER = {
     "node-reports": "DeviceInfoCfg",
     "cluster-reports": "cluster-info-device-0",
     "topology": "tor_info",
-    "move-plan": "plan.json",
 }
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RemoveQueueGate
+from ringwise.messages.move_plan import APPROVED
 from ringwise.scheduler.defragment.search import find_plans
 from ringwise.state.limits import RUNNING_JOBS, UsageLimit
 from ringwise.state.model import Isolation, Owner
@@ -138,7 +139,7 @@ class Cluster:
     def move(self) -> None:
         plans, _ = find_plans(self.rig.machine.view, self.rig.now)
         for number, plan in enumerate(plans):
-            sent = replace(plan, id=f"plan-{self.jobs}-{number}-{self.rig.now}", made=self.rig.now)
+            sent = replace(plan, id=f"plan-{self.jobs}-{number}-{self.rig.now}", approval=APPROVED)
             self.rig.tell(ev.MovePlanSeen(sent))
 
     # -- turns -------------------------------------------------------------------------------------

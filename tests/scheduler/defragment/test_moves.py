@@ -12,15 +12,17 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
 from ringwise.messages.expected_start import ExpectedStart, StartKind
-from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
-from ringwise.scheduler.defragment.live_plan import (
+from ringwise.messages.move_plan import (
+    APPROVED,
     DONE,
     FAILED,
     REFUSED,
-    EndedPlan,
-    MovedJob,
+    MovePlan,
+    PlannedMove,
+    PlannedPod,
 )
-from ringwise.scheduler.defragment.moves import LIMIT, MAX_PLANS, Moves
+from ringwise.scheduler.defragment.live_plan import EndedPlan, MovedJob
+from ringwise.scheduler.defragment.moves import LIMIT, Moves
 from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
@@ -62,8 +64,9 @@ def plan_for(
     rig: Rig, job: str, room: dict[str, tuple[str, tuple[int, ...]]], *moves: PlannedMove
 ) -> MovePlan:
     rooms = tuple(planned(rig.pods[name], node, chips) for name, (node, chips) in room.items())
+    cost = sum(one.cost for one in moves)
     return MovePlan(
-        "plan-1", f"default/{job}", rooms, moves, sum(one.cost for one in moves), 5 * SECOND, rig.now
+        "plan-1", f"default/{job}", rooms, moves, cost, 5 * SECOND, approval=APPROVED, created=rig.now
     )
 
 
@@ -97,7 +100,7 @@ def fragmented(small: Pod | None = None, queue: str = "default", **settings: Any
 
 
 def apply(rig: Rig, plan: MovePlan) -> list[Command]:
-    rig.tell(plan)
+    rig.tell(replace(plan, approval=APPROVED))
     return rig.step()
 
 
@@ -144,7 +147,7 @@ def test_M1_what_was_kept_for_the_waiting_job_is_no_obstacle_to_its_plan() -> No
     rig.machine._context.reservations.make(
         replace(kept, chips=chips, loads={node: next(iter(kept.loads.values()))})
     )
-    apply(rig, replace(plan, made=rig.now))
+    apply(rig, plan)
     # Nobody else that waits long gets them meanwhile.
     moved = rig.machine.view.reservation_of("default/small")
     assert moved is not None
@@ -165,7 +168,7 @@ def test_M1_a_job_for_which_others_are_evicted_gets_no_room_a_second_time() -> N
     submit(rig, "big", chips=8, priority="high")
     rig.run()
     assert rig.evictions() == ["filler-0"]
-    plan = replace(plan, room=(planned(rig.pods["big-0"], "n1", ALL),), made=rig.now)
+    plan = replace(plan, room=(planned(rig.pods["big-0"], "n1", ALL),))
     view = rig.machine.view
     found = find_plan(view, find_job(view, "big"), rig.now)
     assert isinstance(found, NoPlan)
@@ -340,7 +343,7 @@ def test_M1_an_owner_that_does_not_create_its_pod_again_ends_the_plan_after_120_
     rig.finish(recreate=False)
     rig.run()
     assert rig.nodes_of("big") == ["n1"]
-    assert rig.machine.next_deadline() == rig.now + LIMIT
+    assert moves_of(rig).deadline() == rig.now + LIMIT
     rig.step(119)
     assert "plan-1" in moves_of(rig).plans
     rig.step(1)
@@ -412,8 +415,8 @@ def must_stay(rig: Rig, plan: MovePlan) -> MovePlan:
         (gone_meanwhile, "default/small is gone"),
         (waits_no_more, "default/big does not wait any more"),
         (target_taken, "taken by default/filler-0"),
-        (overlapping, "the same chips of n1"),
-        (unknown_node, "n9 takes no pods"),
+        (overlapping, "default/small would move to where it is"),
+        (unknown_node, "node n9 not found"),
         (no_such_chip, "cannot be used"),
         (elsewhere, "not where it was"),
     ],
@@ -471,7 +474,7 @@ def test_M1_a_plan_that_is_shown_is_not_refused_for_its_size(
         assert largest < 10_000
         assert "a plan with 41 pods is too large" in found.reason.message
         return
-    apply(rig, replace(found, id="plan-1", made=rig.now))
+    apply(rig, replace(found, id="plan-1"))
     assert list(moves_of(rig).plans) == ["plan-1"]
 
 
@@ -631,7 +634,7 @@ def test_M1_F1_no_more_plans_are_read_than_are_carried_out_at_a_time() -> None:
     entries = {f"p{number}": one | {"plan": one["plan"] | {"id": f"p{number}"}} for number in range(9)}
     other, _ = fragmented()
     moves_of(other).restore(restored(with_entries({}, "moves", entries)), other.now)
-    assert len(moves_of(other).plans) == MAX_PLANS
+    assert list(moves_of(other).plans) == ["p0"]
 
 
 def test_M1_F1_a_moved_job_of_the_record_counts_from_now_on_at_the_latest() -> None:
@@ -647,33 +650,6 @@ def test_M1_pods_of_one_owner_that_move_together_count_together() -> None:
     moves.moved[f"default/small@{rig.now}"] = MovedJob("default/small", rig.now, 4)
     apply(rig, plan)
     assert [one.chips for one in moves.moved.values()] == [5]
-
-
-@pytest.mark.parametrize(
-    ("off", "why"),
-    [
-        (-601, "the plan was sent 10m1s ago, and one that is more than 10m off moves no job"),
-        (3600, "the plan was sent 1h ahead of the scheduler's clock, and one that is more than 10m off"),
-    ],
-)
-def test_M1_a_plan_that_was_not_sent_just_now_moves_nobody_and_that_is_told(off: int, why: str) -> None:
-    rig, plan = fragmented()
-    commands = apply(rig, replace(plan, made=rig.now + off * SECOND))
-    assert rig.deletions() == []
-    assert ended(rig).outcome == REFUSED
-    assert ended(rig).why.startswith(why)
-    (told,) = [one for one in commands if isinstance(one, RecordJobEvent) and one.reason == "FailedMove"]
-    assert why in told.message
-    # Once.
-    assert not any(isinstance(one, RecordJobEvent) for one in apply(rig, plan))
-
-
-def test_M1_a_plan_of_long_ago_is_not_told() -> None:
-    """It may have been carried out, and the record has forgotten it since."""
-    rig, plan = fragmented()
-    apply(rig, replace(plan, made=rig.now - 25 * 3600 * SECOND))
-    assert rig.deletions() == []
-    assert moves_of(rig).ended == {}
 
 
 def test_M1_why_names_the_moves() -> None:
@@ -707,7 +683,7 @@ def test_M1_a_job_for_which_others_move_starts_when_they_have_had_their_grace() 
 
     known = start()
     why = "jobs are moved so that it can start"
-    assert known == ExpectedStart(StartKind.KNOWN, rig.now, plan.made + 45 * SECOND, why=why)
+    assert known == ExpectedStart(StartKind.KNOWN, rig.now, plan.created + 45 * SECOND, why=why)
     assert known.text(rig.now).endswith(f", in 40s: {why}")
     assert known.short(rig.now) == "<40s"
     rig.now += 41 * SECOND

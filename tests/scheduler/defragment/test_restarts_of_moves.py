@@ -26,9 +26,8 @@ from ringwise.embed.loop import Decider, EmbeddedLoop
 from ringwise.embed.objects import TableWatch
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.messages.events import Event, EvictFailed
-from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.messages.move_plan import APPROVED, DONE, FAILED, MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.defragment.live_plan import DONE, FAILED
 from ringwise.scheduler.defragment.moves import Moves
 from ringwise.scheduler.defragment.search import find_plan
 from ringwise.state.model import Pod, Queue
@@ -103,7 +102,7 @@ def fragmented(seed: int) -> tuple[MortalLoop, MovePlan] | None:
     if not isinstance(plan, MovePlan) or not plan.moves:
         return None
     loop.carried_out = 0
-    return loop, replace(plan, made=cluster.now)
+    return loop, replace(plan, approval=APPROVED)
 
 
 @cache
@@ -227,7 +226,7 @@ def test_M1_a_job_that_is_placed_as_a_whole_moves_to_its_places(kind: str, dies:
     new = tuple(replace(one, node=node) for one, node in zip(old, targets, strict=True))
     move = PlannedMove(f"default/{pods[0].group}", new, old, 1)
     loop.carried_out, loop.dies_at = 0, 3 if dies else None
-    cluster.submit(MovePlan("by-hand", waiting.key, (), (move,), 1, made=cluster.now))
+    cluster.submit(MovePlan("by-hand", waiting.key, (), (move,), 1, approval=APPROVED))
     loop.run_until(cluster.now + 60 * SECOND)
     moved = sorted(
         (pod for pod in cluster.all(Pod) if pod.name.startswith("whole")), key=lambda pod: pod.name

@@ -20,7 +20,15 @@ from ringwise.manifests.objects.workloads import (
     OPERATOR_KINDS,
     REPLICATED_KINDS,
 )
-from ringwise.wellknown import BATCH_GROUP, OPERATOR_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, USER
+from ringwise.messages.move_plan import PENDING
+from ringwise.wellknown import (
+    APPROVED_BY,
+    BATCH_GROUP,
+    OPERATOR_GROUP,
+    SCHEDULER_NAMES,
+    SCHEDULING_GROUP,
+    USER,
+)
 
 #: Characters of a user name that is written. A longer one is not: cut off, it could be somebody else's.
 MAX_USER_NAME = 1024
@@ -68,6 +76,7 @@ _PARTS: Mapping[tuple[str, str], Callable[[dict[str, Any]], Iterator[_Part]]] = 
     ("", "Pod"): _none,
     (SCHEDULING_GROUP, "PodGroup"): _none,
     (OPERATOR_GROUP, "Isolation"): _none,
+    (OPERATOR_GROUP, "MovePlan"): _none,
     (OPERATOR_GROUP, "NodeReservation"): _none,
     (OPERATOR_GROUP, "UsageLimit"): _none,
     (BATCH_GROUP, "Job"): _of_tasks,
@@ -92,6 +101,8 @@ def name_user(
     user = _user(made, before, requester if len(requester) <= MAX_USER_NAME else "", scheduler_names)
     patch, spec = Patch(), made.get("spec")
     _write(patch, made, "", user)
+    if kind == (OPERATOR_GROUP, "MovePlan"):
+        _write(patch, made, "", _approver(made, before, requester), APPROVED_BY)
     for part, path in parts(spec) if isinstance(spec, dict) else ():
         _write(patch, part, path, user)
     return patch.operations
@@ -111,10 +122,22 @@ def _user(
     return requester if schedulers[0] in scheduler_names and schedulers[1] not in scheduler_names else ""
 
 
-def _named(made: dict[str, Any]) -> str:
+def _approver(made: dict[str, Any], before: dict[str, Any] | None, requester: str) -> str:
+    """Who set the approval of a MovePlan; the policy `ringwise-move-plans` checks that this was allowed."""
+    if _approval(made) != _approval(before or {}):
+        return requester if len(requester) <= MAX_USER_NAME else ""
+    return "" if before is None else _named(before, APPROVED_BY)
+
+
+def _approval(plan: dict[str, Any]) -> str:
+    spec = plan.get("spec")
+    return (spec.get("approval") if isinstance(spec, dict) else None) or PENDING
+
+
+def _named(made: dict[str, Any], annotation: str = USER) -> str:
     meta = made.get("metadata")
     annotations = meta.get("annotations") if isinstance(meta, dict) else None
-    name = annotations.get(USER) if isinstance(annotations, dict) else None
+    name = annotations.get(annotation) if isinstance(annotations, dict) else None
     return name if isinstance(name, str) else ""
 
 
@@ -129,17 +152,17 @@ def _scheduler(made: dict[str, Any]) -> Any:
     return None
 
 
-def _write(patch: Patch, part: dict[str, Any], path: str, user: str) -> None:
-    if _named(part) == user and user:
+def _write(patch: Patch, part: dict[str, Any], path: str, user: str, annotation: str = USER) -> None:
+    if _named(part, annotation) == user and user:
         return
     meta = part.get("metadata")
     annotations = meta.get("annotations") if isinstance(meta, dict) else None
     if not user:
-        if isinstance(annotations, dict) and USER in annotations:
-            patch.remove(annotations, f"{path}/metadata/annotations", USER)
+        if isinstance(annotations, dict) and annotation in annotations:
+            patch.remove(annotations, f"{path}/metadata/annotations", annotation)
         return
     if not isinstance(meta, dict):
         patch.set(part, path, "metadata", {})
     if not isinstance(annotations, dict):
         patch.set(part["metadata"], f"{path}/metadata", "annotations", {})
-    patch.set(part["metadata"]["annotations"], f"{path}/metadata/annotations", USER, user)
+    patch.set(part["metadata"]["annotations"], f"{path}/metadata/annotations", annotation, user)

@@ -52,7 +52,7 @@ from ringwise.apps.lab.requests import (
     WaitRequest,
 )
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.moves import progress_of, result_of
+from ringwise.apps.moves import progress_of
 from ringwise.apps.sources.documents import all_names, find_name
 from ringwise.apps.suspension import (
     ACTIONS,
@@ -74,9 +74,9 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.kubeclient.tasks import running
 from ringwise.manifests.bundle import missing_classes
-from ringwise.manifests.text.errors import DocumentError
+from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
+from ringwise.manifests.text.errors import DocumentError, Findings
 from ringwise.messages.events import Event
-from ringwise.messages.move_plan import read_plan
 from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation, Pod, PodGroup, PriorityClass
@@ -408,16 +408,16 @@ class LabServer:
 
     def _move(self, _action: str, request: MoveRequest) -> Any:
         """M1: have a plan of moves carried out."""
-        try:
-            plan = read_plan(request.plan)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise ObjectRefusedError("the request has no plan of moves") from None
+        found = Findings("MovePlan")
+        plan = move_plan_from_wire(msgspec.convert(request.plan, MovePlanWire), found)
+        if found.errors:
+            raise ObjectRefusedError(str(found.errors[0]))
         self.live.move(plan)
         return {"now": self.live.now}
 
     def _follow(self, _action: str, request: FollowRequest) -> Any:
         """How a plan of moves ended, if it has; virtual time passes until then."""
-        live, limit, plan = self.live, request.until, request.id
+        live, limit, plan = self.live, request.until, request.name
         moves = live.view.moves
         live.advance_until(lambda: plan in moves.ended, limit)
         moves = live.view.moves
@@ -425,7 +425,7 @@ class LabServer:
         return {
             "now": live.now,
             "over": ended is None and self._is_over(limit),
-            "result": None if ended is None else result_of(ended),
+            "result": None if ended is None else {"state": ended.outcome, "message": ended.why},
             "progress": progress_of(running),
         }
 

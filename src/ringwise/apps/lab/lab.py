@@ -46,8 +46,8 @@ from ringwise.manifests.accounts.ledger import AccountLedger
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.objects.isolations import isolate_changes, unisolate_changes
 from ringwise.manifests.settings.boards import shipped_catalog
-from ringwise.messages.events import ConfigurationSeen, JobCommand, LeaderRecordRead, MovePlanSeen
-from ringwise.messages.move_plan import MovePlan
+from ringwise.messages.events import ConfigurationSeen, Event, JobCommand, LeaderRecordRead
+from ringwise.messages.move_plan import APPROVED, MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.record_tables import table_of
 from ringwise.scheduler.core.machine import Scheduler
@@ -85,13 +85,17 @@ _LOG = Logger()
 #: Where the lab keeps the configuration it was given, as a cluster would.
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
 #: What else can be deleted: word -> kind.
-_OTHERS = {"isolation": "Isolation", "reservation": "NodeReservation", "usagelimit": "UsageLimit"}
+_OTHERS = {
+    "isolation": "Isolation",
+    "reservation": "NodeReservation",
+    "usagelimit": "UsageLimit",
+    "moveplan": "MovePlan",
+}
 _WORDS = {
     "VcJob": "Job",
     "DeviceReport": "device report",
     "NodeReport": "node report",
     "SwitchTopology": "leaf switches",
-    "MovePlan": "plan of moves",
     "TopologyDiscovery": "discovery of HyperNodes",
 }
 
@@ -584,10 +588,10 @@ class LiveLab:
     def move(self, plan: MovePlan) -> None:
         """M1: have a plan of moves carried out."""
         self._catch_up()
-        self.cluster.submit(replace(plan, made=self.cluster.now))
+        self.cluster.submit(replace(plan, approval=APPROVED))
         self.turn()
 
-    def _automatic_moves(self, now: int) -> list[MovePlanSeen]:
+    def _automatic_moves(self, now: int) -> Sequence[Event]:
         """`defragment: auto`."""
         last = self._looked_for_moves
         if last is not None and now < last + INTERVAL * SECOND:
@@ -596,7 +600,9 @@ class LiveLab:
             return []
         self._looked_for_moves = now
         plan = automatic_plan(self.view, now)
-        return [] if plan is None else [MovePlanSeen(plan)]
+        if plan is not None:
+            self.cluster.submit(plan)
+        return []
 
     def inject_fault(self, kind: str, nodes: Sequence[str], **described: Any) -> None:
         """Break hardware of nodes; `described` as `faults.inject` takes it. Raises ObjectRefusedError."""

@@ -30,7 +30,6 @@ from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import Bundle
 from ringwise.messages.expected_start import ExpectedStart
-from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
@@ -237,11 +236,6 @@ def _status(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
     return {**status_document(live), "wrong": live.view.inconsistencies()}
 
 
-def _moves(answers: LabAnswers, parameters: Parameters) -> dict[str, Any]:
-    document, plans = answers.moves_to_apply(parameters.get("job"), parameters.get("namespace"))
-    return {"document": document, "plans": [plain_plan(plan) for plan in plans]}
-
-
 def _objects(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
     """All objects as two lines of a journal: for a support bundle."""
     view = answers.live.view
@@ -255,7 +249,7 @@ QUERIES: dict[str, Query] = {
     "objects": _objects,
     "status": _status,
     "names": lambda answers, parameters: all_names(answers.objects, str(parameters.get("kind"))),
-    "moves": _moves,
+    "moves": _method("move_plans"),
     "place": _place,
     "drain": _method("drain_question"),
     "drain-plan": _method("drain_plan"),

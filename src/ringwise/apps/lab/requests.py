@@ -85,15 +85,15 @@ class SettleRequest(_Request):
 
 
 class MoveRequest(_Request):
-    """A plan of moves, as values of JSON."""
+    """A MovePlan object."""
 
     plan: dict[str, Any]
 
 
 class FollowRequest(_Request):
-    """The ID of a plan of moves."""
+    """The name of a MovePlan."""
 
-    id: str
+    name: str
     until: Time = 0
 
 

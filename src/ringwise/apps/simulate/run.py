@@ -27,8 +27,8 @@ from ringwise.embed.fleets import GeneratedFleet
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import PluginSpec
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, DeletePod, Evict, SetGroupStatus
-from ringwise.messages.move_plan import MovePlan
+from ringwise.messages.commands import Bind, Command, DeleteFinished, DeletePod, Evict, SetGroupStatus
+from ringwise.messages.move_plan import APPROVED, MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.forecast import estimates
@@ -266,6 +266,8 @@ class Simulation:
             if command.uid in self._moving:
                 return self._evict_moved(command.uid, now)
             evicted[self._job_of_pod[command.uid]] = None
+        elif isinstance(command, DeleteFinished):
+            return [ev.MovePlanGone(command.name)]
         elif isinstance(command, SetGroupStatus):
             number = int(command.key.rpartition("-")[2])
             live_job = self._live.get(number)
@@ -370,7 +372,8 @@ class Simulation:
         for plan in plans_for_heads(view, START + now):
             valued = plan if plan.cost == 0 else with_saving(view, plan, START + now)
             if valued.cost == 0 or (valued.saving is not None and valued.saving >= valued.cost):
-                return job, replace(valued, made=START + now)
+                # It is deleted as soon as it has finished.
+                return job, replace(valued, approval=APPROVED, ttl=0)
         self._without_plan = job.number, self._freed
         return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,8 +16,9 @@ from ringwise.apps.moves import with_saving
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
 from ringwise.apps.reservations import ReservationRequest, reservation_of
 from ringwise.framework.amounts import request_text
+from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.messages.expected_start import ExpectedStart
-from ringwise.messages.move_plan import MovePlan
+from ringwise.messages.move_plan import DEFAULT_TTL, MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.findings import ERROR, Finding
@@ -41,7 +43,7 @@ from ringwise.views.cluster import (
     with_reasons,
     with_starts,
 )
-from ringwise.views.defragment import defrag_plan_document
+from ringwise.views.defragment import defrag_plan_document, move_plan_document, move_plan_documents
 from ringwise.views.explain import (
     capacity_document,
     document_without_gang,
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from ringwise.views.documents.cluster import StatusFields, TopDocument
     from ringwise.views.documents.explain import CapacityDocument, WhyDocument
     from ringwise.views.documents.limits import LimitsDocument
-    from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
+    from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument, PlannedMoves
     from ringwise.views.documents.reservations import ReservationPlanDocument
     from ringwise.views.documents.topology import TopologyDocument
 
@@ -202,12 +204,12 @@ class ClusterAnswers(ABC):
         """Raises UnknownJobError."""
         return self._planned_moves(job, namespace)[0]
 
-    def moves_to_apply(
-        self, job: str | None = None, namespace: str | None = None
-    ) -> tuple[DefragPlanDocument, list[MovePlan]]:
-        """The same, and the plans as they are sent. Raises UnknownJobError."""
+    def move_plans(self, job: str | None = None, namespace: str | None = None) -> PlannedMoves:
+        """The same, and the plans as MovePlan objects. Raises UnknownJobError."""
         document, plans = self._planned_moves(job, namespace)
-        return document, [with_saving(self.decided.view, plan, self.now) for plan in plans]
+        valued = (with_saving(self.decided.view, plan, self.now) for plan in plans)
+        objects = [move_plan_body(replace(plan, ttl=DEFAULT_TTL)) for plan in valued]
+        return {"document": document, "objects": objects}
 
     def _planned_moves(
         self, job: str | None, namespace: str | None
@@ -424,6 +426,11 @@ def _hyper_nodes(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
     return hyper_node_documents(view, [one for one in view.hyper_nodes if choice.takes(one.labels)])
 
 
+def _move_plan(answers: ClusterAnswers, name: str, _namespace: str | None) -> Document:
+    objects = answers.objects
+    return move_plan_document(objects.view, find_name(objects, "moveplan", name), answers.now)
+
+
 def _hyper_node(answers: ClusterAnswers, name: str, _namespace: str | None) -> Document:
     objects = answers.objects
     find_name(objects, "hypernode", name)
@@ -479,6 +486,12 @@ FINDERS = {
     "isolation": Finder(
         lambda objects: list(objects.view.cluster.isolations),
         lambda answers, _choice: isolation_documents(answers.objects.view, answers.now),
+        has_now=True,
+    ),
+    "moveplan": Finder(
+        lambda objects: list(objects.view.moves.objects),
+        lambda answers, _choice: move_plan_documents(answers.objects.view),
+        _move_plan,
         has_now=True,
     ),
     "usagelimit": Finder(

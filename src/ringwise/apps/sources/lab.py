@@ -14,6 +14,7 @@ from ringwise.apps.lab.submission import submission_of
 from ringwise.manifests.bundle import Bundle
 from ringwise.versions import document_problem
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument
+from ringwise.views.documents.maintenance import PlannedMoves
 from ringwise.views.lists import EVERYTHING, Listing
 
 _OTHER_VERSION = "the lab is of another version of Ringwise: stop it and start it again"
@@ -41,6 +42,10 @@ class LabSource:
         if problem:
             raise RefusedByLabError(f"{_OTHER_VERSION} ({problem})")
         return document
+
+    def move_plans(self, job: str | None = None, namespace: str | None = None) -> PlannedMoves:
+        answer: PlannedMoves = self._client.ask("moves", job=job, namespace=namespace)
+        return answer
 
     def get(self, kind: str, listing: Listing = EVERYTHING) -> dict[str, Any]:
         """A lab of another version may not know filters, and would list everything."""

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
         WhyDocument,
     )
     from ringwise.views.documents.limits import LimitsDocument
-    from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
+    from ringwise.views.documents.maintenance import (
+        DefragPlanDocument,
+        DrainPlanDocument,
+        FaultsDocument,
+        PlannedMoves,
+    )
     from ringwise.views.documents.place import PlaceDocument
     from ringwise.views.documents.reservations import ReservationPlanDocument
     from ringwise.views.documents.topology import TopologyDocument
@@ -55,6 +60,8 @@ class QuerySource(Protocol):
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument: ...
     def reservation_plan(self, wish: ReservationRequest) -> ReservationPlanDocument: ...
     def defrag_plan(self, job: str | None = None, namespace: str | None = None) -> DefragPlanDocument: ...
+
+    def move_plans(self, job: str | None = None, namespace: str | None = None) -> PlannedMoves: ...
 
 
 class NotAnsweredError(LookupError):

@@ -25,6 +25,7 @@ from ringwise.framework.configuration import Configuration, PluginOption
 from ringwise.manifests.text.name_expressions import NameExpressions
 from ringwise.messages import commands as cmd
 from ringwise.messages import events as ev
+from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason, ReasonKind, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.entries import expanded
@@ -46,6 +47,7 @@ from ringwise.wellknown import BUNDLE_PATTERN
 _TEXTS = {
     *((Isolation, name) for name in ("by", "reason")),
     *((NodeReservation, name) for name in ("by", "reason")),
+    *((MovePlan, name) for name in ("by", "approved_by")),
     *((VisibleDevices, name) for name in ("container", "field", "source")),
     *((cmd.SetHyperNodeStatus, "reason"), (cmd.SetJobStatus, "reason"), (cmd.SetGroupStatus, "start")),
     (cmd.Publish, "data"),

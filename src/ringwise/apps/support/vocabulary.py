@@ -84,23 +84,28 @@ _RECORD_KEYS = """
 """
 #: Names in the leader record (F1): its tables, and the fields of their entries.
 _TABLE_KEYS = """
-    accepted again allowed annotations at awaited back block blocked borrowing borrowing-pods by cause
-    chips clocks compressed cool-downs cost counted cpu_milli created deleting_since deletions drained
-    ended-moves entries evict evicting excused expires extended external failed failed-vnpus fault-jobs
-    faulty first forced generation gone hard hardware_broke held hot_switch id ignored isolations key last
-    last_gone leaving leaving-pods lent level limited_by load loads lost made max_run_time missing most
-    moved moved-jobs moved_names moves nodereservations nominated old on_timeout outcome overruns owner
-    plan pod-queues pods_owner position preemptions previous-placements rank ranks reason recovery
-    rejected-pods reservations reserved-quota resource restarts retries room room_loads run-times saving
-    selector sent since start started starts state suspended target told_to_exit tolerated-faults type uid
-    unreachable until usagelimits used used_retry user users version warned why
+    accepted again allowed annotations approval approved_by at awaited back block blocked borrowing
+    borrowing-pods by cause chips clocks compressed cool-downs cost counted cpu_milli created
+    deleting_since deletions drained ended-moves entries evict evicting excused expires extended external
+    failed failed-vnpus fault-jobs faulty finished first forced generation gone hard hardware_broke held
+    hot_switch id ignored isolations job_uid key last last_gone leaving leaving-pods lent level limited_by
+    load loads lost max_run_time missing most moved moved-jobs moved_names moves nodereservations
+    nominated old on_timeout outcome overruns owner plan pod-queues pods_owner position preemptions
+    previous-placements rank ranks reason recovery rejected-pods reservations reserved-quota resource
+    restarts retries room room_loads run-times saving selector sent since start started starts state
+    suspended target told_to_exit tolerated-faults ttl type uid unreachable until usagelimits used
+    used_retry user users version warned why
 """
 
 #: Types of conditions of custom resources of ours, and their reasons.
 _CONDITIONS = """
-    Accepted Active ChipNotFound EndInPast Ended Exceeded LeafSwitchNotFound LimitExceeded NodeNotFound
-    NotAccepted NotStarted Overlaps Started SuperPodNotFound TooManyLimits TooManyReservations
-    UserNotVerified WithinLimit
+    Accepted Active Approved ChipNotFound ChipsDiffer Complete DuplicatePod EndInPast Ended
+    EvictionsInProgress Exceeded Failed Finished GangIncomplete JobNotFound LeafSwitchNotFound
+    LimitExceeded MovesTarget Moving NodeNotFound NoMoves NotAccepted NotApproved NotCarriedOut
+    NotFinished NotMovable NotStarted Overlaps Pending PlaceNotFree PodMoved PodNotFound Progressing
+    Rejected ResourceNotFound SamePlace Started StepFailed SuperPodNotFound TargetNotFound
+    TargetNotPending TargetReplaced TargetStarted TooLarge TooManyLimits TooManyPlans TooManyReservations
+    UserNotVerified Waiting WithinLimit done failed queued rejected
 """
 
 

@@ -246,6 +246,7 @@ def delete_command(
 def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
     """What `delete -f` deletes: (kind, key). Pods and PodGroups of a vcjob go with it."""
     from ringwise.cli.inputs import load_bundle
+    from ringwise.messages.move_plan import MovePlan
     from ringwise.state.limits import UsageLimit
     from ringwise.state.model import Isolation, NodeReservation, PriorityClass
     from ringwise.topology.switches import SwitchTopology
@@ -268,6 +269,7 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
     found += [("reservation", one.name) for one in bundle.of(NodeReservation)]
     found += [("isolation", one.name) for one in bundle.of(Isolation)]
     found += [("usagelimit", limit.name) for limit in bundle.of(UsageLimit)]
+    found += [("moveplan", plan.id) for plan in bundle.of(MovePlan)]
     stored: tuple[type, ...] = (PriorityClass, SwitchTopology)
     staying = len(bundle.config_maps) + sum(len(bundle.of(kind)) for kind in stored)
     if staying:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
-from ringwise.cli.output import output_option
+from ringwise.cli.output import document_text, output_option
 from ringwise.cli.query.queries import ask, namespace_of, show, source_of, source_options
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
     Enough chips are free for a blocked job, but not where it needs them: for example, it requires whole
     nodes, and each node runs a pod.
 
-    --plan computes the moves on a copy of the cluster and changes nothing. Jobs are never moved if they have
+    --plan computes the moves on a copy of the cluster and changes nothing. With -o yaml it prints MovePlans
+    that are not approved, for kubectl apply or ringwise submit. Jobs are never moved if they have
     `ringwise.io/movable: "false"` or `volcano.sh/preemptable: "false"`, if their pods would not be created
     again, if a policy would end them, or if a PodDisruptionBudget protects them.
 
@@ -48,6 +49,10 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
         from ringwise.cli.change.moving import apply_moves
 
         apply_moves(job, yes, output, options)
+        return
+    if output == "yaml":
+        found = ask(options, lambda source: source.move_plans(job, namespace_of(options)))
+        click.echo("---\n".join(document_text(one, output) for one in found["objects"]), nl=False)
         return
     document = ask(options, lambda source: source.defrag_plan(job, namespace_of(options)))
 

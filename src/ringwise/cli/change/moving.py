@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,46 +22,84 @@ from ringwise.cli.query.queries import (
     talking_to_cluster,
 )
 from ringwise.grammar import counted
+from ringwise.messages.move_plan import APPROVED, DONE, REFUSED
 
 if TYPE_CHECKING:
     from ringwise.kubeclient.config import Access
-    from ringwise.messages.move_plan import MovePlan
     from ringwise.views.documents.changes import AppliedPlanFields, MovesDocument
-    from ringwise.views.documents.maintenance import DefragPlanDocument
+    from ringwise.views.documents.maintenance import DefragPlanDocument, MovePlanFields, PlannedMoves
 
 #: Nanoseconds: longer than any plan lives.
 _LONGEST = 2 * 3600 * 1_000_000_000
+#: Follows the plan of this name to its end: its state, and the message.
+Follow = Callable[[str], tuple[str, str]]
 
 
 def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]) -> None:
     if options.get("files"):
         raise click.UsageError("--apply moves jobs of a lab or of a cluster; files have none that run")
-    change_target(options).carry_out(
-        lambda lab: _apply_in_lab(lab, job, namespace_of(options), yes, output),
-        lambda access: _apply_in_cluster(access, job, yes, output, options),
-    )
+    target, namespace = change_target(options), namespace_of(options)
+
+    def apply(planned: PlannedMoves, follow: Follow) -> None:
+        document = planned["document"]
+        done: list[AppliedPlanFields] = []
+        if _before_moving(document, yes):
+            for plan, body in zip(document["plans"], planned["objects"], strict=True):
+                done.append(_carry_out(plan, body, follow))
+                if done[-1]["state"] != DONE:
+                    break
+        _show(document, done, len(document["plans"]) - len(done), output)
+
+    def _carry_out(plan: MovePlanFields, body: dict[str, Any], follow: Follow) -> AppliedPlanFields:
+        from ringwise.apps.lab.requests import MoveRequest
+
+        name = body["metadata"]["name"]
+        target.change("move", MoveRequest({**body, "spec": {**body["spec"], "approval": APPROVED}}))
+        try:
+            state, message = follow(name)
+        except KeyboardInterrupt:
+            raise stop(
+                f"ringwise: interrupted: the plan {name} goes on without this command",
+                f"what becomes of it: ringwise why --history {_job(plan)}",
+                code=ExitCode.INTERRUPTED,
+            ) from None
+        moved = list(dict.fromkeys(map(_job, plan["moves"])))
+        return {"id": name, "job": _job(plan), "moved": moved, "state": state, "message": message}
+
+    def in_lab(lab: Path | None) -> None:
+        with lab_client(lab, "looking for moves", hint=in_cluster_hint()) as client:
+            planned: PlannedMoves = client.ask("moves", job=job, namespace=namespace)
+        apply(planned, lambda name: _follow(lab, name))
+
+    def in_cluster(access: Access) -> None:
+        with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
+            planned = cluster_source(access, options).move_plans(job, namespace)
+        apply(planned, lambda name: _follow_in_cluster(access, name))
+
+    target.carry_out(in_lab, in_cluster)
 
 
 # -- the question --------------------------------------------------------------------------------
 
 
-def _before_moving(document: DefragPlanDocument, plans: list[MovePlan], yes: bool) -> bool:
+def _before_moving(document: DefragPlanDocument, yes: bool) -> bool:
     """Show on stderr what moves, and ask. False: there is nothing to move. Ends the command without a yes."""
     from rich.console import Console
 
     from ringwise.cli.printers.defragment import print_move_plans
 
     print_move_plans(Console(stderr=True, highlight=False), document, tried=False)
-    if not plans:
-        return False
-    if yes:
-        return True
-    names = dict.fromkeys(
-        f"{move['namespace']}/{move['name']}" for plan in document["plans"] for move in plan["moves"]
-    )
-    pods = sum(len(move.pods) for plan in plans for move in plan.moves)
-    confirm(f"move {', '.join(names)} and evict {counted(pods, 'pod')}?", "moves")
-    return True
+    moves = [move for plan in document["plans"] for move in plan["moves"]]
+    if moves and not yes:
+        pods = sum(len(move["pods"]) for move in moves)
+        confirm(
+            f"move {', '.join(dict.fromkeys(map(_job, moves)))} and evict {counted(pods, 'pod')}?", "moves"
+        )
+    return bool(moves)
+
+
+def _job(named: Any) -> str:
+    return f"{named['namespace']}/{named['name']}"
 
 
 def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int, output: str) -> None:
@@ -68,7 +107,7 @@ def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int
     lines = [_line(one) for one in done]
     if left:
         lines.append(f"{counted(left, 'plan')} not begun: they follow from the one that failed")
-    failed = any(one["state"] != "done" for one in done)
+    failed = any(one["state"] != DONE for one in done)
     # A job that was asked for by name and is not helped is no success either.
     nothing = not done and bool(document["without_plan"])
     text = "\n".join(lines) if lines else "nothing was changed: no moves start a job"
@@ -77,76 +116,35 @@ def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int
 
 def _line(one: AppliedPlanFields) -> str:
     moved = ", ".join(one["moved"])
-    if one["state"] == "done":
+    if one["state"] == DONE:
         return f"{one['job']} has started; moved: {moved}"
-    happened = "was rejected" if one["state"] == "rejected" else "failed"
+    happened = "was rejected" if one["state"] == REFUSED else "failed"
     return f"{one['job']}: the plan {happened}: {one['message']}"
 
 
-def _goes_on(document: DefragPlanDocument, plan: MovePlan) -> click.exceptions.Exit:
-    job = next(one for one in document["plans"] if one["id"] == plan.id)
-    return stop(
-        f"ringwise: interrupted: the plan {plan.id} goes on without this command",
-        f"what becomes of it: ringwise why --history {job['namespace']}/{job['name']}",
-        code=ExitCode.INTERRUPTED,
-    )
+# -- to the end ----------------------------------------------------------------------------------
 
 
-# -- a lab ---------------------------------------------------------------------------------------
+def _follow(lab: Path | None, name: str) -> tuple[str, str]:
+    with lab_client(lab, "moving jobs") as client:
+        limit = 0
+        while True:
+            found = client.do("follow", name=name, until=limit)
+            if (result := found["result"]) is not None:
+                return result["state"], result["message"]
+            if limit and found["over"]:
+                raise stop(f"ringwise: the plan {name} does not end", code=ExitCode.FAILED)
+            if limit:
+                time.sleep(POLL_SECONDS)
+            limit = limit or found["now"] + _LONGEST
 
 
-def _apply_in_lab(lab: Path | None, job: str | None, namespace: str | None, yes: bool, output: str) -> None:
-    from ringwise.messages.move_plan import plain_plan, read_plan
+def _follow_in_cluster(access: Access, name: str) -> tuple[str, str]:
+    from ringwise.apps.live_moves import NotFollowedError, follow
 
-    with lab_client(lab, "looking for moves", hint=in_cluster_hint()) as client:
-        answer = client.ask("moves", job=job, namespace=namespace)
-    document, plans = answer["document"], [read_plan(one) for one in answer["plans"]]
-    done: list[AppliedPlanFields] = []
-    if _before_moving(document, plans, yes):
-        for plan in plans:
-            try:
-                with lab_client(lab, "moving jobs") as client:
-                    now = client.do("move", plan=plain_plan(plan))["now"]
-                    done.append(_follow_in_lab(client, plan, now + _LONGEST))
-            except KeyboardInterrupt:
-                raise _goes_on(document, plan) from None
-            if done[-1]["state"] != "done":
-                break
-    _show(document, done, len(plans) - len(done), output)
-
-
-def _follow_in_lab(client: Any, plan: MovePlan, limit: int) -> AppliedPlanFields:
-    while True:
-        found = client.do("follow", id=plan.id, until=limit)
-        if found["result"] is not None:
-            result: AppliedPlanFields = found["result"]
-            return result
-        if found["over"]:
-            raise stop(f"ringwise: the plan {plan.id} does not end", code=ExitCode.FAILED)
-        time.sleep(POLL_SECONDS)
-
-
-# -- a cluster -----------------------------------------------------------------------------------
-
-
-def _apply_in_cluster(
-    access: Access, job: str | None, yes: bool, output: str, options: dict[str, Any]
-) -> None:
-    from ringwise.apps.live_moves import NoSchedulerAnswersError, carry_out
-
-    with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
-        source = cluster_source(access, options)
-        document, plans = source.moves_to_apply(job, namespace_of(options))
-    done: list[AppliedPlanFields] = []
-    if _before_moving(document, plans, yes):
-        for plan in plans:
-            try:
-                with talking_to_cluster(), spinner("moving jobs") as progress:
-                    done.append(carry_out(access, plan, time.time_ns(), progress))
-            except NoSchedulerAnswersError as problem:
-                raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
-            except KeyboardInterrupt:
-                raise _goes_on(document, plan) from None
-            if done[-1]["state"] != "done":
-                break
-    _show(document, done, len(plans) - len(done), output)
+    try:
+        with talking_to_cluster(), spinner("moving jobs") as progress:
+            plan = follow(access, name, progress)
+    except NotFollowedError as problem:
+        raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
+    return plan.state, plan.why

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
+from ringwise.cli.printers.cluster import Only
 from ringwise.cli.printers.lines import print_line
 from ringwise.cli.printers.tables import Column, Table
-from ringwise.durations import seconds_text
+from ringwise.durations import duration_text, seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.maintenance import (
     DefragPlanDocument,
+    ListedMovePlanFields,
+    MovePlanDocument,
     MovePlanFields,
     PlannedMoveFields,
     PlannedPodFields,
@@ -34,6 +39,28 @@ def print_move_plans(console: Console, document: DefragPlanDocument, *, tried: b
         print_line(console, Text(f"not looked at: {sentence}", "yellow"))
     if plans and tried:
         print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
+
+
+def draw_listed_plans(
+    console: Console, shown: Sequence[ListedMovePlanFields], now: int, only: Only = None
+) -> None:
+    columns = ("plan", "job", "moved", "approval", "state", "age")
+    table = Table([Column(name, moves=name == "state") for name in columns], note="message")
+    for one in shown:
+        moved = f"{counted(one['moved'], 'job')}, {counted(one['chips'], 'chip')}"
+        age = duration_text(now - one["created"])
+        table.add(one["name"], one["job"], moved, one["approval"], one["state"], age, note=one["message"])
+    table.print(console, only)
+
+
+def print_listed_plan(console: Console, one: MovePlanDocument) -> None:
+    print_line(console, Text(f"MovePlan {one['name']}", "bold"))
+    facts = {"state": one["state"], "message": one["message"], "approval": one["approval"]}
+    facts |= {"created by": one["created_by"], "approved by": one["approved_by"]}
+    for name, text in facts.items():
+        if text:
+            print_line(console, Text(f"  {name}: {text}"))
+    _print_plan(console, one["plan"], follows=False)
 
 
 def _print_plan(console: Console, plan: MovePlanFields, *, follows: bool) -> None:

@@ -19,6 +19,7 @@ from ringwise.cli.printers.cluster import (
     draw_queues,
     draw_reservations,
 )
+from ringwise.cli.printers.defragment import draw_listed_plans, print_listed_plan
 from ringwise.cli.printers.describe import print_hyper_node, print_job, print_node, print_pod, print_queue
 from ringwise.cli.printers.limits import draw_usage_limits
 from ringwise.cli.printers.name_lists import name_list
@@ -73,6 +74,7 @@ DRAWINGS = {
     "chip": Drawing(draw_chips),
     "reservation": Drawing(draw_reservations),
     "isolation": Drawing(draw_isolations),
+    "moveplan": Drawing(draw_listed_plans, print_listed_plan),
     "usagelimit": Drawing(draw_usage_limits),
     "hypernode": Drawing(draw_hyper_nodes, print_hyper_node),
 }

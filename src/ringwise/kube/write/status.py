@@ -29,6 +29,7 @@ from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import (
     Bind,
+    DeleteFinished,
     RecordJobEvent,
     SetConditions,
     SetGroupStatus,
@@ -217,6 +218,13 @@ class StatusWriter:
                 content_type=STRATEGIC_PATCH,
             ),
         )
+
+    def delete_finished(self, command: DeleteFinished) -> None:
+        self.updates.put(f"{command.kind} {command.name} {command.uid}", partial(self._delete, command))
+
+    async def _delete(self, command: DeleteFinished) -> None:
+        resource = Resource(*READABLE[OPERATOR_GROUP, command.kind].resource)
+        await self._client.delete(resource, None, command.name, uid=command.uid)
 
     async def _write_condition(
         self,

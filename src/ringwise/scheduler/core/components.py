@@ -25,6 +25,7 @@ from ringwise.scheduler.core.isolation_events import IsolationEvents
 from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.limit_waits import LimitWaits
+from ringwise.scheduler.core.move_plans import MovePlans
 from ringwise.scheduler.core.namespace_limits import NamespaceLimits
 from ringwise.scheduler.core.node_events import NodeEvents
 from ringwise.scheduler.core.node_reservations import NodeReservationEvents
@@ -138,6 +139,8 @@ def build_components(
             FailedVnpus(context),
             fault_nodes,
             fault_times,
+            # Before the evictions of the plans that it begins.
+            MovePlans(context, moves),
             moves,
             run_times,
             overruns,

@@ -29,12 +29,12 @@ class CustomResources(Component, ABC, Generic[T]):
 
     resource: ApiResource
 
-    def __init__(self, context: Context, value: type[T]) -> None:
+    def __init__(self, context: Context, value: type[T], *, is_recorded: bool = True) -> None:
         super().__init__(context)
         #: By name, as they are in the API.
-        self._objects = context.record.add(
-            RecordTable(self.resource.plural, value, subject=lambda name, entry: "")
-        )
+        self._objects = RecordTable(self.resource.plural, value, subject=lambda name, entry: "")
+        if is_recorded:
+            context.record.add(self._objects)
         #: Those of the record of the previous leader that were not seen since.
         self._recorded: set[str] = set()
         #: Something that decides which objects are in force changed.

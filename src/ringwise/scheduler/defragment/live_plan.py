@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from ringwise.framework.job import PlannedPlace
+from ringwise.framework.job import Job, PlannedPlace
 from ringwise.messages.move_plan import MovePlan, PlannedPod
 from ringwise.records import NOT_RECORDED, dataclass
 from ringwise.scheduler.cache.entries import compact, plain
 from ringwise.state.loads import Load
 from ringwise.topology.chips import mask_of
 
-DONE, FAILED, REFUSED = "done", "failed", "rejected"
+#: Why a plan does not hold: the reason, and the message.
+Problem = tuple[str, str]
 #: Names of the tables of the leader record.
 MOVES, ENDED_MOVES = "moves", "ended-moves"
 #: Bytes of a plan; a larger one is neither shown nor accepted.
@@ -86,6 +88,9 @@ class EndedPlan:
     #: The same jobs as their users know them.
     name: str = ""
     moved_names: tuple[str, ...] = ()
+    #: The UID of its object; and why it was refused, in a word.
+    uid: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,18 @@ class MoveCounts:
     spent: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PlanState:
+    """How far a plan has come."""
+
+    state: str
+    message: str = ""
+    #: Why it is not accepted.
+    problem: Problem | None = None
+    #: When it finished.
+    at: int = 0
+
+
 @dataclass(slots=True)
 class MoveRecords:
     """The plans that are carried out, and what became of others."""
@@ -121,10 +138,24 @@ class MoveRecords:
     #: Lately, by owner and time: automatic moves have limits.
     moved: Mapping[str, MovedJob] = field(default_factory=dict)
     counts: MoveCounts = field(default_factory=MoveCounts)
+    #: The MovePlan objects by name, and what is decided of each.
+    objects: Mapping[str, MovePlan] = field(default_factory=dict)
+    states: Mapping[str, PlanState] = field(default_factory=dict)
 
 
 def place_of(pod: PlannedPod) -> PlannedPlace:
     return PlannedPlace(pod.name.rpartition("/")[2], pod.node, mask_of(pod.chips))
+
+
+def uid_of(job: Job) -> str:
+    """Return the UID of its PodGroup, or of the pod of a job without one."""
+    return job.group.uid if job.group is not None else next(iter(job.pods), "")
+
+
+def plan_name(job: Job, now: int) -> str:
+    """Return the name of a new plan. It has at most 253 characters, as that of the job."""
+    digest = hashlib.sha256(f"{job.key}@{now}".encode()).hexdigest()[:10]
+    return f"{job.name[:200]}-{digest}"
 
 
 def plan_size(plan: MovePlan) -> int:

@@ -8,7 +8,8 @@ places back where those are free. What is reserved ends with the plan, 120 s aft
 clock (F2), and the share of a moved job stays (F6).
 
 What the objects tell is not remembered: whether pods are there, places taken, jobs started. So a plan that
-the next leader reads (F1) goes on where it was.
+the next leader reads (F1) goes on where it was. Which plan is begun or stopped, the MovePlan objects say
+(`move_plans.py`).
 """
 
 from __future__ import annotations
@@ -24,26 +25,25 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.move_plan import MovePlan, PlannedPod, plain_plan, read_plan
+from ringwise.messages.move_plan import DONE, FAILED, REFUSED, MovePlan, PlannedPod, is_bounded
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.defragment.live_plan import (
-    DONE,
     ENDED_MOVES,
-    FAILED,
     MAX_PLAN,
     MOVES,
-    REFUSED,
     EndedPlan,
     LivePlan,
     MovedJob,
     MoveRecords,
     MovingJob,
     MovingPod,
+    Problem,
     place_of,
     plan_size,
+    uid_of,
 )
 from ringwise.scheduler.faults.detection import is_unfit
 from ringwise.scheduler.faults.rescheduling import owner_key
@@ -58,14 +58,10 @@ WHY = "moved by a plan"
 #: M1: after the last evicted pod is gone.
 LIMIT = 120 * SECOND
 _HOUR = 3600 * SECOND
-#: After this a plan that was sent has no effect.
-MAX_AGE = 600 * SECOND
-#: After this nobody waits for an answer any more, and the record may have forgotten how it ended.
-FORGOTTEN = 24 * _HOUR
 #: Characters of what the API server says about an eviction.
 _LONGEST_WHY = 1000
-#: Plans at a time, and ended plans that are remembered.
-MAX_PLANS, MAX_ENDED = 4, 50
+#: Ended plans that are remembered.
+MAX_ENDED = 50
 #: Names in one sentence.
 _NAMED = 3
 
@@ -88,8 +84,6 @@ class Moves(Component):
         #: What the view shows.
         self.records = MoveRecords(self.plans, self.ended, self.moved)
         self.counts = self.records.counts
-        #: By id: seen since the last turn that decided. A replica that stands by sees many.
-        self._asked: dict[str, MovePlan] = {}
         #: Pods without a PodGroup that are going or gone, and whose place no new pod has.
         self._successors = Successors()
         self._told: list[RecordJobEvent] = []
@@ -98,17 +92,11 @@ class Moves(Component):
 
     def hears(self) -> Handlers:
         return {
-            ev.MovePlanSeen: lambda event, now: self._ask(event.plan),
             ev.EvictFailed: self._evict_failed,
             ie.PodLeaving: lambda event, now: self._leaves(event.pod.uid),
             ie.PodRemoved: lambda event, now: self._gone(event.uid, now),
             ie.JobSeen: lambda event, now: self._attach(event.job),
         }
-
-    def _ask(self, plan: MovePlan) -> None:
-        self._asked[plan.id] = plan
-        while len(self._asked) > MAX_PLANS:
-            del self._asked[next(iter(self._asked))]
 
     # -- what happens to pods ------------------------------------------------------------------------
 
@@ -188,29 +176,16 @@ class Moves(Component):
                 self._reserve_all(live)
 
     def act(self, now: int) -> Sequence[Command]:
-        asked, self._asked = self._asked, {}
-        for plan in asked.values():
-            if plan.id in self.plans or plan.id in self.ended:
-                continue
-            age = now - plan.made
-            if abs(age) <= MAX_AGE:
-                self._consider(plan, now)
-            elif age < FORGOTTEN:
-                # Whoever reads the objects of a cluster finds plans that were carried out long ago.
-                self._refuse(plan, _why_not_in_time(age), now)
         told, self._told = self._told, []
         return [*told, *self._evictions()]
 
     # -- a plan begins -------------------------------------------------------------------------------
 
-    def _consider(self, plan: MovePlan, now: int) -> None:
-        try:
-            live, why = self._read(plan, now)
-        except KeyError as error:
-            # Of an object or a resource that it names.
-            live, why = None, f"nothing is known of {error.args[0]}"
-        if live is None:
-            self._refuse(plan, why, now)
+    def begin(self, plan: MovePlan, now: int) -> None:
+        """Carry out a plan that still holds; of any other it is noted why it does not."""
+        live = self.check(plan, now)
+        if not isinstance(live, LivePlan):
+            self._refuse(plan, live, now)
             return
         self.plans[plan.id] = live
         self.counts.accepted += 1
@@ -233,45 +208,81 @@ class Moves(Component):
         message = f"{moved} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
         self._told.append(RecordJobEvent.about(waiting, EventReason.MOVING, message))
 
-    def _refuse(self, plan: MovePlan, why: str, now: int) -> None:
-        self._note(plan, REFUSED, why, now)
+    def stop(self, plan: str, why: str, now: int) -> None:
+        """End a plan and release what it holds, also for pods that are gone; no event without `why`."""
+        live = self.plans.get(plan)
+        if live is not None:
+            if why and not live.failed:
+                self._fail(live, why, now)
+            self._forget(live)
+
+    def _refuse(self, plan: MovePlan, problem: Problem, now: int) -> None:
+        why = problem[1]
+        self._note(plan, REFUSED, why, now, reason=problem[0])
         self.counts.failed += 1
         waiting = self._book.jobs.get(plan.job)
         if waiting is not None:
             message = f"no job is moved for it: {why}"
             self._told.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
 
-    def _read(self, plan: MovePlan, now: int) -> tuple[LivePlan | None, str]:
-        """The plan, if it still holds; else why it does not."""
+    def check(self, plan: MovePlan, now: int) -> LivePlan | Problem:
+        """Return what the plan is now, if it holds; else why it does not."""
+        try:
+            return self._checked(plan, now)
+        except KeyError as error:
+            # Of a resource that no node has.
+            return "ResourceNotFound", f"nothing is known of {error.args[0]}"
+
+    def _checked(self, plan: MovePlan, now: int) -> LivePlan | Problem:
         if not plan.moves:
-            return None, "the plan moves no job"
-        if len(self.plans) >= MAX_PLANS:
-            return None, f"{counted(self.plans, 'plan')} are carried out already"
+            return "NoMoves", "the plan moves no job"
         waiting = self._book.jobs.get(plan.job)
-        if waiting is None or not self._book.has_pending(waiting):
-            return None, f"{self._name(plan.job)} does not wait any more"
+        if waiting is None:
+            return "TargetNotFound", f"{plan.job} is gone"
+        if plan.job_uid not in ("", uid_of(waiting)):
+            return "TargetReplaced", f"{self._name(plan.job)} is another one, with the UID {uid_of(waiting)}"
+        if not self._book.has_pending(waiting):
+            return "TargetNotPending", f"{self._name(plan.job)} does not wait any more"
+        if problem := self._repeated(plan):
+            return problem
         reserved = self._reservations.of(plan.job)
         if reserved is not None and reserved.evicting and awaited_pods(self._state, reserved):
-            return None, f"pods are evicted already so that {self._name(plan.job)} can start"
-        busy = {job for live in self.plans.values() for job in (live.plan.job, *_keys(live))}
-        if busy & {plan.job, *plan.moved_jobs}:
-            return None, "another plan moves the same jobs"
+            why = f"pods are evicted already so that {self._name(plan.job)} can start"
+            return "EvictionsInProgress", why
         live = LivePlan(plan, now, "")
         by_name = {pod.name: pod for pod in waiting.in_order}
         for room in plan.room:
             asking = by_name.get(room.name.rpartition("/")[2])
             if asking is None or asking.cls.chips != len(room.chips):
-                return None, f"{self._name(plan.job)} has no pod {room.name} any more"
+                return "PodNotFound", f"{self._name(plan.job)} has no pod {room.name} any more"
             live.resource = live.resource or asking.cls.resource or ""
             before = live.room_loads.get(room.node, NO_LOAD)
             live.room_loads[room.node] = before + load_of((asking.cls,))
-        why = next(
-            (why for move in plan.moves if (why := self._add(live, move.job, move.pods, move.old, now))), ""
-        )
-        why = why or self._why_not_free(live)
-        if not why and plan_size(plan) > MAX_PLAN:
-            why = "it is too large for the record that the next leader reads"
-        return (None, why) if why else (live, "")
+        for move in plan.moves:
+            if problem := self._add(live, move.job, move.pods, move.old, now):
+                return problem
+        if why := self._why_not_free(live):
+            return "PlaceNotFree", why
+        if plan_size(plan) > MAX_PLAN:
+            return "TooLarge", "it is too large for the record that the next leader reads"
+        return live
+
+    def _repeated(self, plan: MovePlan) -> Problem | None:
+        """Return what a plan says twice, or about itself, or of nodes that do not exist."""
+        for node in dict.fromkeys(pod.node for pod in plan.places):
+            if node not in self._state.node_id:
+                return "NodeNotFound", f"node {node} not found"
+        seen: set[str] = set()
+        for pod in (*plan.room, *(pod for move in plan.moves for pod in move.pods)):
+            if pod.name in seen:
+                return "DuplicatePod", f"{pod.name} is in it twice"
+            seen.add(pod.name)
+        for move in plan.moves:
+            if move.job == plan.job:
+                return "MovesTarget", f"{self._name(plan.job)} would move for itself"
+            if [(pod.node, pod.chips) for pod in move.pods] == [(pod.node, pod.chips) for pod in move.old]:
+                return "SamePlace", f"{self._name(move.job)} would move to where it is"
+        return None
 
     def _add(
         self,
@@ -280,29 +291,30 @@ class Moves(Component):
         targets: Sequence[PlannedPod],
         old: Sequence[PlannedPod],
         now: int,
-    ) -> str:
-        """Add a move; why it cannot be made, empty if it can."""
+    ) -> Problem | None:
+        """Add a move; why it cannot be made, if it cannot."""
         job = self._book.jobs.get(key)
         if job is None:
-            return f"{key} is gone"
+            return "JobNotFound", f"{key} is gone"
         reason = self.not_movable(job, now)
         if reason is not None:
-            return reason.message
+            return "NotMovable", reason.message
+        for target in targets:
+            if target.uid not in job.pods:
+                return "PodNotFound", f"{target.name} is gone"
         staying = None if job.has_independent_pods else self._staying(job, {pod.uid for pod in targets})
         if staying is not None:
-            return f"{staying.key} is of a gang that would move without it"
+            return "GangIncomplete", f"{staying.key} is of a gang that would move without it"
         for target, place in zip(targets, old, strict=True):
-            record = self._state.pods.get(target.uid)
-            if record is None or target.uid not in job.pods:
-                return f"{target.name} is gone"
+            record = self._state.pods[target.uid]
             pod = record.pod
             here = self._state.names[record.node] if record.node >= 0 else ""
             if pod.deleting or not pod.live or (here, record.chips) != (place.node, mask_of(place.chips)):
-                return f"{target.name} is not where it was"
+                return "PodMoved", f"{target.name} is not where it was"
             if pod.cls.chips != len(target.chips):
-                return f"{target.name} asks for {counted(pod.cls.chips, 'chip')}"
+                return "ChipsDiffer", f"{target.name} asks for {counted(pod.cls.chips, 'chip')}"
             if not is_recreated(job, pod):
-                return f"nothing creates {target.name} again"
+                return "NotMovable", f"nothing creates {target.name} again"
             owner = owner_key(job, pod)
             moving = next((one for one in live.jobs if one.owner == owner), None)
             if moving is None:
@@ -310,7 +322,7 @@ class Moves(Component):
                 moving = MovingJob(owner, key, pod.cls.resource or "", alone)
                 live.jobs.append(moving)
             moving.pods[target.uid] = MovingPod(place_of(target), place_of(place), load_of((pod.cls,)))
-        return ""
+        return None
 
     def _staying(self, job: Job, going: Container[str]) -> Pod | None:
         """A pod that holds resources and would not go: the job may have grown since the plan was found."""
@@ -514,12 +526,19 @@ class Moves(Component):
         return key if job is None else f"{job.namespace}/{job.name}"
 
     def _note(
-        self, plan: MovePlan, outcome: str, why: str, now: int, moved: tuple[str, ...] | None = None
+        self,
+        plan: MovePlan,
+        outcome: str,
+        why: str,
+        now: int,
+        moved: tuple[str, ...] | None = None,
+        reason: str = "",
     ) -> None:
         moved = plan.moved_jobs if moved is None else moved
         names = tuple(map(self._name, moved))
+        self.ended.pop(plan.id)
         self.ended[plan.id] = EndedPlan(
-            plan.id, plan.job, moved, outcome, why, now, self._name(plan.job), names
+            plan.id, plan.job, moved, outcome, why, now, self._name(plan.job), names, plan.uid, reason
         )
         while len(self.ended) > MAX_ENDED:
             del self.ended[next(iter(self.ended))]
@@ -605,7 +624,7 @@ class Moves(Component):
         for key, live in record.of(self.plans).items():
             # No clock runs so far ahead that what is reserved could last longer than its limit.
             live.since = min(live.since, now)
-            if len(self.plans) < MAX_PLANS and key not in self.plans:
+            if not self.plans:
                 self.plans[key] = live
         self.ended.update({key: one for key, one in record.of(self.ended).items() if key not in self.ended})
         for key, moved in record.of(self.moved).items():
@@ -633,7 +652,7 @@ def moved_as(job: Job) -> str:
 
 
 def _is_valid(live: LivePlan) -> bool:
-    return read_plan(plain_plan(live.plan)) == live.plan
+    return is_bounded(live.plan)
 
 
 def _is_new(job: Job, moving: MovingJob) -> bool:
@@ -651,12 +670,6 @@ def _named(names: Iterable[str]) -> str:
     every = list(names)
     more = len(every) - _NAMED
     return ", ".join(every[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _why_not_in_time(age: int) -> str:
-    off = duration_text(abs(age))
-    when = f"{off} ago" if age > 0 else f"{off} ahead of the scheduler's clock"
-    return f"the plan was sent {when}, and one that is more than {duration_text(MAX_AGE)} off moves no job"
 
 
 def _moves_text(moving: MovingJob) -> str:

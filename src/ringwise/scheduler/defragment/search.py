@@ -40,7 +40,7 @@ from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.records import dataclass
-from ringwise.scheduler.defragment.live_plan import MAX_PLAN, plan_size
+from ringwise.scheduler.defragment.live_plan import MAX_PLAN, plan_name, plan_size, uid_of
 from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone, name_of
 from ringwise.scheduler.defragment.reasons import (
     MOVE_IS_HIGHER,
@@ -800,7 +800,9 @@ class _Search:
         )
         room = tuple(planned(one.pod, one.node, one.chips) for one in found.room)
         cost = sum(move.cost for move in moves)
-        return MovePlan(f"{self._job.key}@{self._now}", self._job.key, room, moves, cost)
+        return MovePlan(
+            plan_name(self._job, self._now), self._job.key, room, moves, cost, job_uid=uid_of(self._job)
+        )
 
     # -- what trials need --------------------------------------------------------------------------------
 

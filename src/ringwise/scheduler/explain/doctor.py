@@ -128,6 +128,7 @@ def diagnose(
         _static_vnpus,
         _queues,
         _limits,
+        _move_plans,
         _jobs,
         _missing_pods,
         _priority_classes,
@@ -498,6 +499,18 @@ def _limits(view: SchedulerView) -> Iterator[Finding]:
         )
     for note in limit_notes(view):
         yield Finding(WARNING, "limit-without-effect", note.where, note.what, note.fix)
+
+
+def _move_plans(view: SchedulerView) -> Iterator[Finding]:
+    for name, state in view.moves.states.items():
+        if state.problem is not None:
+            yield Finding(
+                WARNING,
+                "move-plan-not-accepted",
+                f"MovePlan {name}",
+                f"it is not carried out: {state.problem[1]}",
+                f"delete it: kubectl delete moveplan {name}",
+            )
 
 
 def _static_vnpus(view: SchedulerView) -> Iterator[Finding]:

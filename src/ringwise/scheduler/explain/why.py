@@ -20,9 +20,9 @@ from ringwise.framework.shares.backfill_reservations import overrun_namespaces
 from ringwise.framework.trials import trial
 from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
+from ringwise.messages.move_plan import DONE
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.defragment.live_plan import DONE
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.claim_fixes import claim_fixes, volume_fixes, waits_for_claim

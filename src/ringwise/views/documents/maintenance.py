@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import FaultFields, JobFaultFields
-from ringwise.views.documents.common import LeftOut, Nanoseconds
+from ringwise.views.documents.common import LeftOut, More, Nanoseconds
 from ringwise.views.documents.explain import PodStepFields
 
 
@@ -167,6 +167,46 @@ class NoMovePlanFields(TypedDict):
     namespace: str
     name: str
     reason: ReasonFields
+
+
+class ListedMovePlanFields(TypedDict):
+    """A MovePlan object."""
+
+    name: str
+    job: Annotated[str, Meta(description="The job that waits.")]
+    moved: Annotated[list[str], Meta(description="The jobs that move.")]
+    pods: Annotated[int, Meta(description="Pods that move.")]
+    chips: int
+    approval: str
+    state: Annotated[str, Meta(description="pending, queued, running, done, failed or rejected.")]
+    message: Annotated[str, Meta(description="How far it has come, or why it is not carried out.")]
+    created: Nanoseconds
+    created_by: str
+    approved_by: str
+
+
+class MovePlansDocument(TypedDict):
+    """All MovePlan objects."""
+
+    schema: Literal["ringwise.io/moveplans/v1"]
+    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    moveplans: list[ListedMovePlanFields]
+    remaining_item_count: NotRequired[More]
+
+
+class MovePlanDocument(ListedMovePlanFields):
+    """A MovePlan object with its moves."""
+
+    schema: Literal["ringwise.io/moveplan/v1"]
+    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    plan: MovePlanFields
+
+
+class PlannedMoves(TypedDict):
+    """Plans as a document, and as MovePlan objects that can be created."""
+
+    document: DefragPlanDocument
+    objects: list[dict[str, Any]]
 
 
 class DefragPlanDocument(TypedDict):
