@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ringwise.apps.lab.lab import FleetSettings, LabSettings
 from tests.builders.objects import pod, pod_group, pod_spec, queue, vcjob
@@ -180,28 +181,46 @@ spec:
 """
 
 
-def operator_pod(name: str) -> Plain:
+def operator_objects(job: str, resource: str, **spec: Any) -> list[Plain]:
+    """The PodGroup and the pods that Huawei's operator makes of an AscendJob with master and worker."""
     values = {"aicoreQuota": "50", "hbmQuota": "2048", "policy": "fixed-share"}
-    return pod(
-        name,
-        pod_spec(50, selector={"accelerator-type": "module-910b-8"}),
-        group="acjob",
-        labels={
-            "training.kubeflow.org/job-name": "acjob",
-            **{QUOTA + key: value for key, value in values.items()},
-        },
-        annotations=POLICY,
-    )
+    labels = {QUOTA + key: value for key, value in values.items()}
+    group = pod_group(job, 2, labels=labels, annotations=POLICY)
+    names = [f"{job}-{role}-0" for role in ("master", "worker")]
+    labels["training.kubeflow.org/job-name"] = job
+    return [group] + [
+        pod(name, pod_spec(50, resource, **spec), group=job, labels=labels, annotations=POLICY)
+        for name in names
+    ]
 
 
 def test_the_samples_run(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, LAB):
+        described = {
+            "name": "node-950",
+            "labels": {
+                "huawei.com/scheduler.chip1softsharedev.enable": "true",
+                "mind-cluster/npu-chip-memory": "112G",
+            },
+            "capacities": {"huawei.com/npu": 800},
+            "device_info": {"huawei.com/npu": ",".join(f"npu-{chip}" for chip in range(8))},
+            "pods": [],
+        }
+        terminal.submit(*map(text, (node_object(described, None), report_object(described, None))))
         terminal.submit(SAMPLES)
-        made = [pod_group("acjob", 2), operator_pod("acjob-master-0"), operator_pod("acjob-worker-0")]
-        terminal.submit(*map(text, made))
+        made = operator_objects(
+            "acjob", "huawei.com/Ascend910", selector={"accelerator-type": "module-910b-8"}
+        )
+        terminal.submit(*map(text, (*made, *operator_objects("npujob", "huawei.com/npu"))))
         terminal.ok("advance 30s")
         pods = terminal.json("get pods")["pods"]
-        assert {one["phase"] for one in pods} == {"Running"}
-        assert [one["node"] for one in pods if one["name"].startswith("acjob")] == ["node-1"] * 2
-        assert len(pods) == 4
+        assert {one["name"]: one["phase"] for one in pods} == {one["name"]: "Running" for one in pods}
+        placed = {one["name"]: (one["node"], one["chips"]) for one in pods}
+        assert [placed[f"acjob-{role}-0"] for role in ("master", "worker")] == [("node-1", [0])] * 2
+        assert [placed[f"npujob-{role}-0"] for role in ("master", "worker")] == [("node-950", [0])] * 2
+        assert len(pods) == 6
+        described_pod = terminal.ok("describe pod npujob-worker-0")
+        assert "npu-0" in described_pod
+        job = {one["name"]: one["chips"] for one in terminal.json("get jobs")["jobs"]}
+        assert (job["acjob"], job["npujob"]) == (1, 1)
