@@ -20,6 +20,7 @@ from ringwise.state.model import Node, Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import ASCEND910
+from ringwise_bench import shares
 from ringwise_bench.report import Measured, at_least, at_most, shown
 
 SIZES = (1, 1, 1, 2, 2, 4, 8)
@@ -197,4 +198,4 @@ def run(full: bool = False) -> list[Measured]:
     growth = costs[100_000] / costs[1_000]
     results.append(at_most("cost of a decision at 100,000 nodes over 1,000", growth, "x", 1.5))
     results.append(at_most("memory per node", _bytes_per_node(10_000), "B", 2_000))
-    return results
+    return [*results, *shares.measured(full=full)]
