@@ -108,7 +108,7 @@ def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant:
     assert f"serviceaccount:{cluster.namespace}:{TENANT}" in refused.stderr
     cluster.apply(may_change(cluster))
     said = done(tenant, "suspend", job, "--by", "anna", "--reason", "lunch", "--timeout", "2m")
-    assert said == f"vcjob {job} suspended: it gives its chips back\n"
+    assert said == f"vcjob {job} suspended; its chips are released\n"
     aborted = wait_phase(cluster, "train", "Aborted")
     assert aborted["state"]["message"] == "AbortJob was requested by anna: lunch"
     again = kubectl_ringwise(tenant, "suspend", job)
@@ -162,7 +162,7 @@ def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Clus
 
     for action in ("suspend", "requeue"):
         if action == "suspend":
-            assert done(tenant, "suspend", job) == f"Job {job} suspended: it gives its chips back\n"
+            assert done(tenant, "suspend", job) == f"Job {job} suspended; its chips are released\n"
             end_pods()
             cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
             group = f"{cluster.namespace}/{batch.group_name}"

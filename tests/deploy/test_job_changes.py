@@ -205,7 +205,7 @@ def test_queue_and_priority_are_changed_in_place() -> None:
             vcjob("Pending", running=0),
             "vcjob default/train waits in queue default already; ",
         ),
-        (JobChangeRequest("requeue"), vcjob("Restarting"), "vcjob default/train starts over already"),
+        (JobChangeRequest("requeue"), vcjob("Restarting"), "vcjob default/train is already being requeued"),
         (
             JobChangeRequest("suspend"),
             vcjob(deletionTimestamp="2026-01-01T00:00:00Z"),
@@ -232,7 +232,7 @@ def test_what_is_refused_without_a_write(wish: JobChangeRequest, given: Object, 
 def test_a_job_of_kubernetes_has_its_own_field() -> None:
     said, api, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(BATCH_JOBS, batch_job()))
     assert isinstance(said, dict)
-    assert (said["kind"], said["message"]) == ("Job", "Job default/train suspended: it gives its chips back")
+    assert (said["kind"], said["message"]) == ("Job", "Job default/train suspended; its chips are released")
     assert api.get(BATCH_JOBS, "default/train")["spec"]["suspend"] is True
     said, api, _ = changed(
         JobChangeRequest("resume"), lambda api: api.put(BATCH_JOBS, batch_job(suspend=True))
@@ -373,7 +373,7 @@ async def test_who_may_do_it_is_the_api_servers_word(tmp_path: Path) -> None:
             results.append((ran.exit_code, (ran.stdout or ran.stderr).splitlines()[-1]))
     (refused, other, done, *everywhere) = results
     assert everywhere == [
-        (0, "Job lab/far suspended: it gives its chips back"),
+        (0, "Job lab/far suspended; its chips are released"),
         (2, "ringwise: 2 namespaces have a job train; say which: default, lab"),
         (2, "ringwise: there is no job nobody in any namespace"),
     ]
@@ -381,4 +381,4 @@ async def test_who_may_do_it_is_the_api_servers_word(tmp_path: Path) -> None:
     assert refused[1].startswith("ringwise: the API server refused: 403 ")
     wrong = "default/train names namespace default and -n names other: give one of them"
     assert other == (2, f"ringwise: {wrong}")
-    assert done == (0, "Job default/batch suspended: it gives its chips back")
+    assert done == (0, "Job default/batch suspended; its chips are released")

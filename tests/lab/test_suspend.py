@@ -57,7 +57,7 @@ def test_a_suspended_job_gives_its_chips_back_and_returns_to_its_nodes(
 ) -> None:
     before = on_the_last_nodes(terminal, manifest)
     assert before == ["node-2", "node-3"]
-    assert terminal.ok("suspend train") == "vcjob lab/train suspended: it gives its chips back\n"
+    assert terminal.ok("suspend train") == "vcjob lab/train suspended; its chips are released\n"
     terminal.ok("advance 60s")
     assert job_of(terminal, "train") == ("Aborted", "suspended", 0)
     # Its nodes are for others at once.
@@ -66,7 +66,7 @@ def test_a_suspended_job_gives_its_chips_back_and_returns_to_its_nodes(
     assert len(nodes_of(terminal, "other")) == 4
     terminal.ok("delete job other")
     terminal.ok("advance 60s")
-    assert terminal.ok("resume train") == "vcjob lab/train resumed: it waits for chips in queue default\n"
+    assert terminal.ok("resume train") == "vcjob lab/train resumed; it is pending in queue default\n"
     terminal.ok("advance 10s")
     assert nodes_of(terminal, "train") == before
     assert job_of(terminal, "train") == ("Running", "scheduled", 0)
@@ -103,7 +103,7 @@ def test_it_can_be_suspended_and_resumed_without_end(terminal: Terminal) -> None
         terminal.ok("advance 10s")
         assert job_of(terminal, "train") == ("Running", "scheduled", 0)
     for _ in range(4):
-        assert terminal.ok("requeue train") == "vcjob lab/train requeued: it starts over from queue default\n"
+        assert terminal.ok("requeue train") == "vcjob lab/train requeued in queue default\n"
         terminal.ok("advance 10s")
         assert job_of(terminal, "train") == ("Running", "scheduled", 0)
 

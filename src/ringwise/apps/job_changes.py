@@ -297,12 +297,12 @@ class JobChanges:
                     f"{word} is suspended already; to let it go on: ringwise resume {self._key}"
                 )
             await self._set_suspend(resource, True)
-            return PlannedChange(text=f"{word} suspended: it gives its chips back")
+            return PlannedChange(text=f"{word} suspended; its chips are released")
         if wish.action == RESUME:
             if not suspended:
                 raise NotPossibleError(f"{word} is not suspended")
             await self._set_suspend(resource, False)
-            return PlannedChange(text=f"{word} resumed: it waits for chips")
+            return PlannedChange(text=f"{word} resumed; it is pending")
         assert wish.action == REQUEUE
         if suspended:
             raise NotPossibleError(

@@ -67,25 +67,23 @@ def change_of(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
     if wish.action == SUSPEND:
         if phase in SUSPENDED:
             raise NotPossibleError(f"{name} is suspended already; to let it go on: ringwise resume {job.key}")
-        return PlannedChange(COMMANDS[SUSPEND], text=f"{name} suspended: it gives its chips back")
+        return PlannedChange(COMMANDS[SUSPEND], text=f"{name} suspended; its chips are released")
     if wish.action == RESUME:
         if phase not in SUSPENDED:
             raise NotPossibleError(f"{name} is not suspended: it is {phase}")
-        return PlannedChange(
-            COMMANDS[RESUME], text=f"{name} resumed: it waits for chips in queue {job.queue}"
-        )
+        return PlannedChange(COMMANDS[RESUME], text=f"{name} resumed; it is pending in queue {job.queue}")
     if phase in SUSPENDED:
         raise NotPossibleError(
             f"{name} is suspended; ringwise resume {job.key} lets it wait for chips again, and requeue with "
             "--queue or --priority changes it while it is suspended"
         )
     if phase == "Restarting":
-        raise NotPossibleError(f"{name} starts over already")
+        raise NotPossibleError(f"{name} is already being requeued")
     if may_change_queue(phase, job.counts.get("Running", 0)):
         raise NotPossibleError(
             f"{name} waits in queue {job.queue} already; requeue with --queue or --priority changes where"
         )
-    return PlannedChange(COMMANDS[REQUEUE], text=f"{name} requeued: it starts over from queue {job.queue}")
+    return PlannedChange(COMMANDS[REQUEUE], text=f"{name} requeued in queue {job.queue}")
 
 
 def done_word(wish: JobChangeRequest) -> str:
