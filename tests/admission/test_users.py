@@ -14,7 +14,7 @@ from ringwise.apps.admission.cost import MAX_OBJECT_BYTES
 from ringwise.apps.admission.users import MAX_USER_NAME
 from ringwise.apps.admission.webhook import attributed
 from ringwise.manifests.objects.workloads import OPERATOR_KINDS
-from ringwise.wellknown import USER
+from ringwise.wellknown import APPROVED_BY, USER
 from tests.admission.reviews import pod, vcjob
 from tests.deploy.shipped import chart_text, webhooks
 
@@ -215,3 +215,27 @@ def test_webhooks_and_policy_are_about_the_same_kinds() -> None:
     assert written <= guarded
     (roles,) = [one["expression"] for one in policy["variables"] if one["name"] == "roles"]
     assert all(f"'{form.field}'" in roles for form in OPERATOR_KINDS.values())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named_before", "expected"),
+    [
+        (None, "Pending", "bob", None),
+        (None, "Approved", "bob", "alice"),
+        ("Pending", "Approved", None, "alice"),
+        ("Approved", "Rejected", "bob", "alice"),
+        ("Approved", "Approved", "bob", "bob"),
+        ("Pending", "Pending", None, None),
+    ],
+)
+def test_who_sets_the_approval_of_a_plan_is_recorded(
+    before: str | None, after: str, named_before: str | None, expected: str | None
+) -> None:
+    def plan(approval: str, name: str | None) -> Object:
+        notes = {} if name is None else {APPROVED_BY: name}
+        return {"metadata": {"name": "p", "annotations": notes}, "spec": {"approval": approval}}
+
+    old = None if before is None else plan(before, named_before)
+    # What the request says is not believed.
+    made = stored(sent("MovePlan", plan(after, "mallory"), "alice", old, group="ringwise.io"))
+    assert made["metadata"]["annotations"].get(APPROVED_BY) == expected

@@ -22,6 +22,7 @@ from tests.cluster.cluster import PODS, Cluster, check_chips
 from tests.cluster.commands import finished
 from tests.cluster.objects import Object, node, nodes, vcjob
 from tests.cluster.releases import apply_manifests, helm
+from tests.cluster.test_move_plans import EXAMPLE
 from tests.deploy import charts
 from tests.deploy import shipped as manifests
 from tests.deploy.charts import VALUES_FILES, VARIATIONS
@@ -125,6 +126,7 @@ WANTED: dict[str, Object] = {
             "endTime": "2099-01-01T00:00:00Z",
         },
     },
+    "moveplans": {"kind": "MovePlan", "spec": EXAMPLE["spec"]},
     "usagelimits": {"kind": "UsageLimit", "spec": {"subject": {"queue": "*"}, "hard": {"runningJobs": 9}}},
 }
 

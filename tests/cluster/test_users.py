@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ringwise.kube.write.default_queues import default_queues
-from ringwise.wellknown import GROUP_NAME, USER, VOLCANO_SYSTEM
+from ringwise.wellknown import APPROVED_BY, GROUP_NAME, USER, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import ControlPlane, free_port
 from tests.cluster.cluster import (
     BATCH_JOBS,
@@ -25,6 +25,8 @@ from tests.cluster.cluster import (
 )
 from tests.cluster.objects import Object, node, nodes, pod, vcjob
 from tests.cluster.test_admission import ADDRESS, HOST, NAME, SLICES, webhook_pod
+from tests.cluster.test_defrag import PLANS
+from tests.cluster.test_move_plans import EXAMPLE
 
 pytestmark = [
     pytest.mark.cluster,
@@ -346,3 +348,21 @@ def test_who_creates_a_custom_resource_is_recorded_and_nobody_else_is(guarded: C
     assert guarded.api.get(path)["metadata"]["annotations"][USER] == "ann"
     Person(guarded, "bob").run("annotate", "--overwrite", "isolation/fan", f"{USER}=bob")
     assert guarded.api.get(path)["metadata"]["annotations"][USER] == "ann"
+    # Of a MovePlan also who set its approval.
+    forged = {**EXAMPLE, "metadata": {"name": "plan", "annotations": {APPROVED_BY: "ann"}}}
+    one.create(forged)
+    path = f"{PLANS}/plan"
+
+    def named_in_plan() -> list[str | None]:
+        notes = guarded.api.get(path)["metadata"].get("annotations") or {}
+        return [notes.get(USER), notes.get(APPROVED_BY)]
+
+    assert named_in_plan() == ["ann", None]
+    bob = Person(guarded, "bob")
+    bob.patch("moveplan", "plan", {"spec": {"approval": "Approved"}})
+    assert named_in_plan() == ["ann", "bob"]
+    one.run("annotate", "--overwrite", "moveplan/plan", f"{APPROVED_BY}=ann")
+    one.run("annotate", "moveplan/plan", f"{APPROVED_BY}-")
+    assert named_in_plan() == ["ann", "bob"]
+    one.patch("moveplan", "plan", {"spec": {"approval": "Rejected"}})
+    assert named_in_plan() == ["ann", "ann"]

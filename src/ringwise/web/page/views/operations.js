@@ -13,7 +13,7 @@ const TABS = /** @type {Record<string, {title: string, documents: string[]}>} */
   reservations: { title: "Reservations", documents: ["reservations"] },
   isolations: { title: "Isolations", documents: ["isolations"] },
   limits: { title: "Limits", documents: ["limits", "usagelimits"] },
-  moves: { title: "Moves", documents: ["moves", "defrag-plan"] },
+  moves: { title: "Moves", documents: ["moves", "moveplans", "defrag-plan"] },
   hypernodes: { title: "HyperNodes", documents: ["hypernodes"] },
 });
 /** Milliseconds between two questions: the answers are about the whole cluster. */
@@ -56,7 +56,7 @@ function Lists({ name }) {
 }
 
 /** @param {string} key */
-const words = (key) => ({ hypernodes: "HyperNodes", usagelimits: "UsageLimits", max_run_times: "run times", plans: "possible moves", without_plan: "jobs without a plan" })[key] ?? key.replaceAll("_", " ");
+const words = (key) => ({ hypernodes: "HyperNodes", moveplans: "MovePlans", usagelimits: "UsageLimits", max_run_times: "run times", plans: "possible moves", without_plan: "jobs without a plan" })[key] ?? key.replaceAll("_", " ");
 
 /** @param {string} key */
 function heading(key) {
