@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ringwise.apps.auto_moves import INTERVAL, automatic_permit, automatic_plan, keep_moving
+from ringwise.apps.auto_moves import INTERVAL, automatic_permit, automatic_plan, is_wanted, keep_moving
 from ringwise.apps.forked_queries import ForkedQueries, QuestionFailedError
 from ringwise.apps.live_moves import ACCEPT_SECONDS, NotFollowedError, follow_plan
 from ringwise.framework.job import Job
@@ -18,7 +19,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.messages import events as ev
-from ringwise.messages.move_plan import MovePlan
+from ringwise.messages.move_plan import APPROVED, RUNNING, WAITING, MovePlan
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.defragment.heads import asked_by_heads
 from ringwise.scheduler.defragment.live_plan import MovedJob
@@ -304,6 +305,18 @@ def test_a_job_was_moved_within_a_time_that_is_shorter_than_an_hour() -> None:
     reason = automatic_permit(view, rig.now)(small)
     assert reason is not None
     assert reason.message == "default/small was moved within the last 30m"
+
+
+def test_no_plan_is_looked_for_while_one_is_carried_out_or_waits_for_that() -> None:
+    rig, plan = fragmented(defragment="auto")
+    view = rig.machine.view
+    assert is_wanted(view, rig.now)
+    rig.tell(replace(plan, approval=APPROVED), replace(plan, id="next", uid="u", approval=APPROVED))
+    rig.step()
+    assert {one.state for one in view.moves.states.values()} == {RUNNING, WAITING}
+    assert not is_wanted(view, rig.now)
+    moves_of(rig).plans.clear()
+    assert not is_wanted(view, rig.now)
 
 
 def test_the_hourly_limit_hides_no_plan_that_keeps_it() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from ringwise.apps.auto_moves import chips_left
 from ringwise.apps.journal.format import open_journal
@@ -253,3 +254,52 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
             "lab/small moves so that it can start",
             "it could start because lab/small moved",
         ]
+
+
+def test_plans_are_submitted_listed_approved_and_deleted(tmp_path: Path) -> None:
+    with with_copies(tmp_path / "lab", nodes(2)):
+        terminal = Terminal(tmp_path / "lab")
+        submitted(terminal)
+        before = terminal.seats()
+        text = terminal.ok("defrag --plan --for lab/big -o yaml")
+        file = tmp_path / "plan.yaml"
+        file.write_text(text)
+        name = yaml.safe_load(text)["metadata"]["name"]
+        assert f"MovePlan {name} created" in terminal.ok(f"submit -f {file}")
+        (row,) = terminal.json("get moveplans")["moveplans"]
+        assert (row["name"], row["state"], row["approval"]) == (name, "pending", "Pending")
+        assert name in terminal.ok("get mp")
+        assert "moving 1 job (1 chip) starts lab/big" in terminal.ok(f"describe moveplan {name}")
+        terminal.ok("advance 5m")
+        assert terminal.seats() == before
+        # Its moves are immutable, and nobody approves them by the way.
+        file.write_text(text.replace("costChipSeconds: 600", "costChipSeconds: 601"))
+        assert "its moves may not change" in terminal.run(f"submit -f {file}").stderr
+        file.write_text(text.replace("approval: Pending", "approval: Approved"))
+        terminal.ok(f"submit -f {file}")
+        assert terminal.json("get moveplans")["moveplans"][0]["state"] == "running"
+        terminal.ok(f"delete moveplan {name}")
+        assert terminal.json("get moveplans")["moveplans"] == []
+        assert "lab/big: the last" not in terminal.ok("why big")
+        terminal.ok("advance 30s")
+        # The pod was on its way; the next plan is found and carried out.
+        assert "lab/small-worker-0" in terminal.seats()
+
+
+def test_a_finished_plan_of_a_lab_is_deleted_and_known_after_a_restart(tmp_path: Path) -> None:
+    with fragmented(tmp_path) as live:
+        plan, _ = planned(live, "big")
+        live.move(plan)
+        live.advance(60 * SECOND)
+        (known,) = live.cluster.all(MovePlan)
+        assert (known.state, known.finished > 0) == (DONE, True)
+    again = LiveLab(LabFolder(tmp_path), LabSettings(speed=None))
+    try:
+        again.turn()
+        (known,) = again.cluster.all(MovePlan)
+        assert known.state == DONE
+        assert known.ttl is not None
+        again.advance(known.ttl * SECOND)
+        assert again.cluster.all(MovePlan) == []
+    finally:
+        again.close()

@@ -19,7 +19,7 @@ from ringwise.framework.job import Job
 from ringwise.kubeclient.tasks import repeat
 from ringwise.log import Logger
 from ringwise.manifests.objects.move_plans import move_plan_body
-from ringwise.messages.move_plan import APPROVED, DEFAULT_TTL, MovePlan
+from ringwise.messages.move_plan import APPROVED, DEFAULT_TTL, WAITING, MovePlan
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.heads import waits_for_room
 from ringwise.scheduler.defragment.movable import (
@@ -49,6 +49,8 @@ def chips_left(view: SchedulerView, now: int) -> int:
 def is_wanted(view: SchedulerView, now: int) -> bool:
     """Whether it is worth looking for a plan: quick, and asked of the scheduler itself."""
     if view.settings.defragment != "auto" or view.moves.plans or not chips_left(view, now):
+        return False
+    if any(one.state == WAITING for one in view.moves.states.values()):
         return False
     return any(map(waits_for_room, view.jobs.values()))
 
