@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from ringwise.apps.lab.client import LabClient
@@ -22,10 +23,13 @@ from ringwise.apps.sources.files import FilesSource
 from ringwise.apps.sources.lab import LabSource
 from ringwise.apps.sources.protocol import QuerySource
 from ringwise.cli.commands import cli, plugin
+from ringwise.cli.inputs import read_files
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.state.limits import UsageLimit
+from ringwise.state.model import Isolation, NodeReservation
 from ringwise.views.kinds import BY_PLURAL
 from tests.cli.command_tree import command_paths
 from tests.device.test_commands import kubeconfig
@@ -357,8 +361,6 @@ def test_a_server_that_does_not_answer_is_one_line_and_the_code_of_before(
 @pytest.mark.parametrize(
     ("command", "instead"),
     [
-        ("submit jobs.yaml", "submit has only a lab; on a cluster: kubectl create -f jobs.yaml"),
-        ("delete job x", "delete has only a lab; on a cluster: kubectl delete"),
         ("fault inject chip node-0 3", "inject has only a lab; its hardware is simulated"),
         ("fault clear --all", "clear has only a lab; its hardware is simulated"),
     ],
@@ -366,6 +368,92 @@ def test_a_server_that_does_not_answer_is_one_line_and_the_code_of_before(
 def test_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path) -> None:
     (ran,), api = on_cluster(tmp_path, one_node, command)
     assert (ran.exit_code, ran.stderr) == (2, f"ringwise: {instead}\n")
+    assert api.requests == []
+
+
+WANTED = """
+apiVersion: ringwise.io/v1alpha1
+kind: Isolation
+metadata: {name: fan}
+spec: {node: node-0, chips: [Ascend910-3]}
+---
+apiVersion: ringwise.io/v1alpha1
+kind: NodeReservation
+metadata: {name: night}
+spec: {superPod: 3, holder: {queue: default}, endTime: "2099-01-01T00:00:00Z"}
+---
+apiVersion: ringwise.io/v1alpha1
+kind: UsageLimit
+metadata: {name: few}
+spec:
+  subject: {queue: "*", user: "*"}
+  hard: {requests.huawei.com/Ascend910: 8, cpu: 1500m, runningJobs: 2}
+  maxRunTime: 1.5h
+"""
+OPERATOR_KINDS = "/apis/ringwise.io/v1alpha1"
+
+
+def test_custom_resources_are_submitted_to_a_cluster_and_deleted(tmp_path: Path) -> None:
+    file = tmp_path / "wanted.yaml"
+    file.write_text(WANTED)
+    submit = f"submit {file}"
+    commands = (f"{submit} --dry-run", submit, submit, f"delete -f {file}", submit, "delete isolation --all")
+    ran, api = on_cluster(
+        tmp_path, one_node, *commands, "delete usagelimit gone few", "delete usagelimit few"
+    )
+    assert [one.exit_code for one in ran] == [0, 0, 0, 0, 0, 0, 2, 0], [one.stderr for one in ran]
+    assert ran[0].stdout.splitlines()[0].endswith("created (dry run)")
+    assert {line.split()[-1] for line in ran[1].stdout.splitlines()} == {"created"}
+    assert {line.split()[-1] for line in ran[2].stdout.splitlines()} == {"changed"}
+    assert sorted(ran[3].stdout.split()[::3]) == ["isolation", "reservation", "usagelimit"]
+    # Of objects of which one does not exist none is deleted.
+    assert ran[6].stderr.endswith("ringwise: there is no usagelimit gone\n")
+    assert ran[7].stdout == "usagelimit few deleted\n"
+    assert api.all(f"{OPERATOR_KINDS}/isolations") == api.all(f"{OPERATOR_KINDS}/usagelimits") == []
+    (night,) = api.all(f"{OPERATOR_KINDS}/nodereservations")
+    assert night["spec"] == {
+        "superPod": 3,
+        "holder": {"queue": "default"},
+        "endTime": "2099-01-01T00:00:00Z",
+    }
+
+
+def test_what_is_submitted_is_what_the_manifests_say(tmp_path: Path) -> None:
+    file = tmp_path / "wanted.yaml"
+    file.write_text(WANTED)
+    _, api = on_cluster(tmp_path, one_node, f"submit {file}")
+    kinds = ("isolations", "nodereservations", "usagelimits")
+    stored = [one for kind in kinds for one in api.all(f"{OPERATOR_KINDS}/{kind}")]
+    again = "---\n".join(
+        yaml.safe_dump({**one, "metadata": {"name": one["metadata"]["name"]}}) for one in stored
+    )
+    (tmp_path / "again.yaml").write_text(again)
+    first, second = (read_files((str(path),), keep_going=False) for path in (file, tmp_path / "again.yaml"))
+    assert not second.errors
+    for kind in (Isolation, NodeReservation, UsageLimit):
+        assert first.of(kind) == second.of(kind) != []
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (
+            "submit {file}",
+            "only NodeReservation, Isolation, UsageLimit, MovePlan can be submitted to a cluster",
+        ),
+        (
+            "delete job x",
+            "reservation, isolation, usagelimit, moveplan can be deleted in a cluster; job: kubectl",
+        ),
+    ],
+)
+def test_a_cluster_takes_no_other_kinds(command: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    meta = {"name": "x", "namespace": "default"}
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Node", "metadata": meta}))
+    (ran,), api = on_cluster(tmp_path, one_node, command.format(file=file))
+    assert ran.exit_code == 2
+    assert problem in ran.stderr
     assert api.requests == []
 
 

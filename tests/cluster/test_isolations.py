@@ -113,7 +113,7 @@ def test_isolations_are_validated_and_have_conditions(cluster: Cluster, operator
     assert cluster.api.items(PATH) == []
 
 
-def test_two_operators_isolate_at_once(cluster: Cluster, operator: Path) -> None:
+def test_two_operators_isolate_at_once(cluster: Cluster, operator: Path, tmp_path: Path) -> None:
     cluster.apply([node("n-1")])
     chips = [f"Ascend910-{chip}" for chip in range(4)]
 
@@ -131,6 +131,15 @@ def test_two_operators_isolate_at_once(cluster: Cluster, operator: Path) -> None
     (left,) = cluster.api.items(PATH)
     assert left["spec"]["chips"] == chips[3:]
     ran(operator, "unisolate", "n-1", chips[3])
+    assert cluster.api.items(PATH) == []
+    # From a file, with the commands that a lab has; of objects of which one is refused none is written.
+    file = tmp_path / "isolations.json"
+    file.write_text(
+        json.dumps({"kind": "List", "items": [isolation("a", node="n-1"), isolation("b", node="n-1")]})
+    )
+    assert ran(operator, "submit", str(file)) == "2 x Isolation created\n"
+    assert ran(operator, "submit", str(file)) == "2 x Isolation changed\n"
+    ran(operator, "delete", "-f", str(file))
     assert cluster.api.items(PATH) == []
 
 

@@ -191,7 +191,7 @@ class FakeApiServer:
                 if request.query.get("watch"):
                     return await self._watch(request, collection, namespace)
                 return self._list(request, collection, namespace)
-            return self._create(collection, namespace, content)
+            return self._create(collection, namespace, content, dry_run="dryRun" in request.query)
         key = f"{namespace}/{name}" if namespace else name
         found = self.collections.get(collection, {}).get(key)
         if request.content_type == "application/apply-patch+yaml":
@@ -217,7 +217,7 @@ class FakeApiServer:
                 return self._delete(collection, key, found, content.get("preconditions", {}).get("uid"))
         return _status(405, "method not allowed")
 
-    def _create(self, collection: str, namespace: str, object: Object) -> web.Response:
+    def _create(self, collection: str, namespace: str, object: Object, *, dry_run: bool) -> web.Response:
         meta = object.setdefault("metadata", {})
         if namespace:
             meta["namespace"] = namespace
@@ -225,6 +225,8 @@ class FakeApiServer:
             meta["name"] = f"{meta['generateName']}{len(self.requests):05}"
         if _key(meta) in self.collections.get(collection, {}):
             return _status(409, f"{_key(meta)} already exists", reason="AlreadyExists")
+        if dry_run:
+            return web.json_response(object, status=201)
         return web.json_response(self.put(collection, object), status=201)
 
     def _bind(self, collection: str, key: str, pod: Object, binding: Object) -> web.Response:

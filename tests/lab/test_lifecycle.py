@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import asdict
 
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
@@ -191,7 +192,7 @@ def test_jobs_submitted_by_many_at_once(tmp_path: Path) -> None:
         for name in (str(own), str(path)):
             submission, problems = submission_of(read_bundle([name]))
             assert not problems
-            answers.append(len(client.submit(submission)["objects"]))
+            answers.append(len(client.do("submit", **asdict(submission))["objects"]))
 
     with with_copies(tmp_path):
         threads = [threading.Thread(target=submit, args=(number,)) for number in range(12)]
@@ -318,7 +319,7 @@ def test_a_submission_of_another_form_is_refused_instead_of_lost(tmp_path: Path,
     with with_copies(tmp_path):
         client = LabClient(tmp_path)
         with pytest.raises(RefusedByLabError, match=r"by a lab of version .*unknown field `(nodes|jobs)`"):
-            client.submit(body)
+            client.do("submit", **body)
 
 
 # -- time --------------------------------------------------------------------------------------------------

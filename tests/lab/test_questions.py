@@ -14,7 +14,6 @@ from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.queries import QUERIES, LabAnswers
-from ringwise.apps.lab.submission import Submission
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.scheduler.explain import capacity as capacity_module
 from ringwise.scheduler.explain import fix_search, why
@@ -132,9 +131,9 @@ def test_submit_is_acknowledged_before_the_jobs_are_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that has the acknowledgment does not report a failure if the explanations take too long."""
-    gate, terminal, submit = Gate(), Terminal(tmp_path), LabClient.submit
+    gate, terminal, do = Gate(), Terminal(tmp_path), LabClient.do
 
-    def times_out_after_acknowledgment(client: LabClient, submission: Submission) -> Any:
+    def times_out_after_acknowledgment(client: LabClient, action: str, **parameters: Any) -> Any:
         acknowledged = client.on_progress
         assert acknowledged is not None
 
@@ -143,10 +142,10 @@ def test_submit_is_acknowledged_before_the_jobs_are_explained(
             raise TimeoutError
 
         client.on_progress = progress
-        return submit(client, submission)
+        return do(client, action, **parameters)
 
     monkeypatch.setattr(LabServer, "_explained", lambda *_: gate.work())
-    monkeypatch.setattr(LabClient, "submit", times_out_after_acknowledgment)
+    monkeypatch.setattr(LabClient, "do", times_out_after_acknowledgment)
     with with_copies(tmp_path, nodes(1)):
         ran = terminal.run("submit -", job("pretrain", 2, 8))
         assert ran.exit_code == 0

@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from ringwise.apps.job_changes import change_job
 from ringwise.apps.lab.requests import (
+    DeleteRequest,
     IsolateRequest,
     JobRequest,
     MoveRequest,
@@ -15,21 +18,36 @@ from ringwise.apps.lab.requests import (
     ReserveRequest,
     UnreserveRequest,
 )
+from ringwise.apps.lab.submission import Submission
 from ringwise.apps.live_isolations import cordon, isolate
 from ringwise.apps.reservations import unknown_reservation
 from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
 from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
 from ringwise.durations import SECOND
-from ringwise.kubeclient.client import ApiError, run
+from ringwise.kubeclient.client import MERGE_PATCH, PAGE_SIZE, ApiError, Client, run
 from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.list_watch import NamedObject, page_reader
 from ringwise.kubeclient.resources import Resource
+from ringwise.manifests.objects.isolations import isolation_body
+from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.manifests.objects.node_reservations import node_reservation_body
+from ringwise.manifests.objects.usage_limits import usage_limit_body
+from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.explain.reserving import NotReservableError
+from ringwise.state.limits import UsageLimit
+from ringwise.state.model import Isolation, NodeReservation
 from ringwise.views.changes import node_change, reservation_change
-from ringwise.views.documents.changes import NodeChangeDocument
+from ringwise.views.documents.changes import (
+    DeletedFields,
+    DeleteDocument,
+    NodeChangeDocument,
+    SubmitDocument,
+    SubmittedFields,
+)
 from ringwise.views.documents.reservations import ReservationChangeDocument
+from ringwise.views.names import UnknownNameError
 from ringwise.views.reservations import reservation_of_fields
-from ringwise.wellknown import MOVE_PLANS, NODE_RESERVATIONS
+from ringwise.wellknown import ISOLATIONS, MOVE_PLANS, NODE_RESERVATIONS, USAGE_LIMITS, ApiResource
 
 _RESERVATIONS = Resource(*NODE_RESERVATIONS)
 
@@ -48,7 +66,7 @@ def _isolate(access: Access, action: str, request: IsolateRequest) -> dict[str, 
 
 def _reserve(access: Access, action: str, request: ReserveRequest) -> ReservationChangeDocument:
     fields = request.reservation
-    body = node_reservation_body(reservation_of_fields(fields))
+    body = _without_nulls(node_reservation_body(reservation_of_fields(fields)))
     try:
         created = run(access, lambda client: client.create_if_missing(_RESERVATIONS, None, body))
     except ApiError as error:
@@ -91,6 +109,99 @@ def _change_job(access: Access, action: str, request: JobRequest) -> Any:
     )
 
 
+# -- custom resources ------------------------------------------------------------------------------
+
+
+class NotInClusterError(ValueError):
+    """Only a lab stores or deletes it; the message names the command of kubectl."""
+
+
+def _submit(access: Access, _action: str, request: Submission) -> SubmitDocument:
+    """Create or change custom resources. Each is tried before the first is written: all are, or none."""
+    found = list(request.objects())
+    strange = [type(one).__name__ for one in found if type(one) not in _BODIES]
+    if strange or request.configuration or request.job_commands or request.queue_commands:
+        kinds = ", ".join(resource.kind for resource, _ in _BODIES.values())
+        raise NotInClusterError(f"only {kinds} can be submitted to a cluster; others: kubectl create -f FILE")
+
+    async def write(client: Client) -> list[SubmittedFields]:
+        rows = [await _put(client, one, dry_run=True) for one in found]
+        if not request.dry_run:
+            rows = [await _put(client, one) for one in found]
+        return rows
+
+    rows = run(access, write)
+    return SubmitDocument(schema="ringwise.io/submit/v1", dry_run=request.dry_run, objects=rows, jobs=[])
+
+
+async def _put(client: Client, one: Any, *, dry_run: bool = False) -> SubmittedFields:
+    resource, body_of = _BODIES[type(one)]
+    body = body_of(one)
+    name = body["metadata"]["name"]
+    params = {"dryRun": "All"} if dry_run else {}
+    created = msgspec.json.encode(_without_nulls(body))
+    try:
+        await client.request("POST", resource.path(None), params=params, body=created)
+        done = "created"
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+        changed = msgspec.json.encode({"spec": body["spec"]})
+        path = resource.path(None, name)
+        await client.request("PATCH", path, params=params, body=changed, content_type=MERGE_PATCH)
+        done = "changed"
+    return SubmittedFields(kind=resource.kind, name=name, action=done)
+
+
+def _without_nulls(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_nulls(value) if isinstance(value, dict) else value
+        for name, value in body.items()
+        if value is not None
+    }
+
+
+def _delete(access: Access, _action: str, request: DeleteRequest) -> DeleteDocument:
+    """Delete custom resources: all that are named, or none if one does not exist."""
+    by_name = {name: Resource(*resource) for name, (_, resource, _) in _KINDS.items()}
+    kinds = dict.fromkeys([*(kind for kind, _ in request.objects), *([request.all] if request.all else ())])
+    if strange := [kind for kind in kinds if kind not in by_name]:
+        known = ", ".join(by_name)
+        raise NotInClusterError(f"only {known} can be deleted in a cluster; {strange[0]}: kubectl delete")
+
+    async def change(client: Client) -> list[DeletedFields]:
+        known = {kind: await _names(client, by_name[kind]) for kind in kinds}
+        unknown = [f"there is no {kind} {name}" for kind, name in request.objects if name not in known[kind]]
+        if unknown and not request.ignore_not_found:
+            raise UnknownNameError("\n".join(unknown))
+        chosen = [(kind, name) for kind, name in request.objects if name in known[kind]]
+        if request.all is not None:
+            chosen += [(request.all, name) for name in known[request.all]]
+        return [
+            DeletedFields(kind=kind, name=name)
+            for kind, name in dict.fromkeys(chosen)
+            if await client.delete(by_name[kind], None, name)
+        ]
+
+    return DeleteDocument(schema="ringwise.io/delete/v1", deleted=run(access, change))
+
+
+async def _names(client: Client, resource: Resource) -> list[str]:
+    pages = [page async for page in client.pages(resource.path(), {}, PAGE_SIZE, page_reader(NamedObject))]
+    items = [one.metadata for page in pages for one in page.items or ()]
+    return [one.name for one in items if one is not None and one.name]
+
+
+#: By the name that commands have for it: the kind, and the body of an object.
+_KINDS: Mapping[str, tuple[type, ApiResource, Callable[[Any], dict[str, Any]]]] = {
+    "reservation": (NodeReservation, NODE_RESERVATIONS, node_reservation_body),
+    "isolation": (Isolation, ISOLATIONS, isolation_body),
+    "usagelimit": (UsageLimit, USAGE_LIMITS, usage_limit_body),
+    "moveplan": (MovePlan, MOVE_PLANS, move_plan_body),
+}
+_BODIES = {kind: (Resource(*resource), body) for kind, resource, body in _KINDS.values()}
+
+
 #: By action, as in the table of requests.
 CHANGES: Mapping[str, Callable[[Access, str, Any], Any]] = {
     **dict.fromkeys(("cordon", "uncordon"), _cordon),
@@ -99,4 +210,6 @@ CHANGES: Mapping[str, Callable[[Access, str, Any], Any]] = {
     "unreserve": _unreserve,
     "move": _move,
     **dict.fromkeys(ACTIONS, _change_job),
+    "submit": _submit,
+    "delete": _delete,
 }

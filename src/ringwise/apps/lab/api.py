@@ -200,7 +200,6 @@ class LabServer:
             [
                 web.post("/v1/ask/{query}", self._answering(self._ask)),
                 web.post("/v1/do/{action}", self._answering(self._do)),
-                web.post("/v1/submit", self._answering(self._submit)),
             ]
         )
         # A client that goes away ends the copy that looks for its answer. Changes are made in one piece.
@@ -285,14 +284,11 @@ class LabServer:
             raise _Refused(found.status, found.error)
         return found.document
 
-    def _submit(self, request: web.Request, body: bytes, told: _Told) -> Any:
-        submission = msgspec.json.decode(body, type=Submission)
+    def _submit(self, _action: str, submission: Submission) -> Callable[[Progress | None], Awaitable[Any]]:
         if submission.dry_run:
-            return self._copied(lambda: self._answer_to(submission, *self.live.dry_run(submission)))
-        answer = self._guarded(lambda: self.live.submit(submission))
-        self._wake.set()
-        progress = told.progress if PROGRESS in request.headers else None
-        return self._submitted(submission, answer, progress)
+            return lambda _: self._copied(lambda: self._answer_to(submission, *self.live.dry_run(submission)))
+        answer = self.live.submit(submission)
+        return lambda progress: self._submitted(submission, answer, progress)
 
     async def _submitted(self, submission: Submission, answer: Submitted, progress: Progress | None) -> Any:
         """What was submitted is stored, whether or not fixes can be looked for now."""
@@ -329,13 +325,16 @@ class LabServer:
         )
         return {**document, "notes": list(notes)}
 
-    def _do(self, request: web.Request, body: bytes, _told: _Told) -> Any:
+    def _do(self, request: web.Request, body: bytes, told: _Told) -> Any:
         action = request.match_info["action"]
         if action not in _CHANGES:
             raise ObjectRefusedError(f"the lab does not know how to {action}")
         wanted = msgspec.json.decode(body or b"{}", type=REQUESTS[action])
         document = self._guarded(lambda: _CHANGES[action](self, action, wanted))
         self._wake.set()
+        if callable(document):
+            # What takes long, and says how far it is.
+            return document(told.progress if PROGRESS in request.headers else None)
         return document
 
     def _change_node(self, action: str, request: NodeRequest) -> Any:
@@ -504,6 +503,7 @@ _CHANGES: Mapping[str, Callable[[LabServer, str, Any], Any]] = {
     "reserve": LabServer._reserve,
     "unreserve": LabServer._unreserve,
     **dict.fromkeys(ACTIONS, LabServer._change_job),
+    "submit": LabServer._submit,
     "delete": LabServer._delete,
     **dict.fromkeys(("inject", "clear"), LabServer._fault),
     "drain": LabServer._drain,

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.submission import Submission
 
 #: The header in which a lab says what is wrong with its plugins: a JSON list of lines.
 PLUGIN_PROBLEMS = "Ringwise-Plugin-Problems"
@@ -69,9 +68,6 @@ class LabClient:
     def do(self, action: str, **parameters: Any) -> Any:
         """Change something."""
         return self._call(f"/v1/do/{action}", parameters)
-
-    def submit(self, submission: Submission) -> Any:
-        return self._call("/v1/submit", submission)
 
     def _call(self, path: str, body: object) -> Any:
         connection = _Connection(self._folder, self._timeout)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ringwise.apps.lab.submission import Submission
 from ringwise.apps.suspension import ACTIONS
 from ringwise.views.documents.reservations import ReservationFields
 
@@ -118,6 +119,7 @@ REQUESTS: Mapping[str, type[msgspec.Struct]] = {
     "reserve": ReserveRequest,
     "unreserve": UnreserveRequest,
     **dict.fromkeys(ACTIONS, JobRequest),
+    "submit": Submission,
     "delete": DeleteRequest,
     **dict.fromkeys(("inject", "clear"), FaultRequest),
     "drain": DrainRequest,

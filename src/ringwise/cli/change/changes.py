@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.change.targets import change_target
+from ringwise.cli.change.targets import ChangeTarget, LabTarget, change_target
 from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.kind_argument import KindArgument, kind_and_names
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stop, with_options
 from ringwise.cli.query.queries import (
-    lab_client,
     lab_option,
     namespace_options,
     only_lab,
@@ -28,9 +27,6 @@ from ringwise.views.kinds import KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from ringwise.apps.lab.client import LabClient
-    from ringwise.apps.lab.submission import Submission
 
 #: Seconds between two questions whether jobs have started.
 POLL_SECONDS = 0.5
@@ -80,15 +76,14 @@ def submit_command(
 ) -> None:
     """Submit jobs, nodes, queues and other objects to the lab.
 
-    Either all objects are stored, or none. A job that can never run is reported immediately. Exit code 1 if
+    A cluster takes objects of ringwise.io, such as Isolations; for other kinds use kubectl. Either all
+    objects are stored, or none. A job that can never run is reported immediately. Exit code 1 if
     a job is rejected or the kind of an object is unknown.
     """
     if not files and not more:
         raise stop("ringwise: nothing to submit: give a file, a folder, or - for stdin")
     if dry_run and wait:
         raise stop("ringwise: --dry-run submits nothing that --wait could wait for: give one of them")
-    only_lab(options, f"on a cluster: kubectl create -f {' -f '.join((*files, *more))}", changes=not dry_run)
-    lab = options["lab"]
     from ringwise.apps.lab.submission import submission_of
     from ringwise.cli.inputs import load_bundle
 
@@ -102,17 +97,17 @@ def submit_command(
         count = counted(len(bundle.disruption_budgets), "object")
         complain(f"note: PodDisruptionBudget: {count} not stored; a lab keeps no disruption budgets")
     objects = counted(f"{len(list(submission.objects())):,}", "object")
-    with lab_client(lab, f"submitting {objects}") as client:
-        answer = _acknowledged(client, submission)
+    target = change_target(options, tells=not dry_run)
+    answer = target.change("submit", submission, f"submitting {objects}")
     if answer is None:
         complain(f"note: {objects} stored; the lab did not explain the jobs in time: see ringwise get jobs")
         code = ExitCode.PENDING if wait else ExitCode.FAILED if bundle.misspelled else ExitCode.OK
         raise SystemExit(ExitCode.BAD_INPUT if bundle.errors else code)
-    complain(*(f"note: {note}" for note in answer.pop("notes")))
+    complain(*(f"note: {note}" for note in answer.pop("notes", ())))
     jobs = answer["jobs"]
     code = ExitCode.OK
     if wait:
-        jobs, started = _wait_for(lab, jobs, timeout)
+        jobs, started = _wait_for(target, jobs, timeout)
         answer["jobs"] = jobs
         code = ExitCode.OK if started else ExitCode.PENDING
     refused = [f"job {job['namespace']}/{job['name']}" for job in jobs if job["state"] == "rejected"]
@@ -136,42 +131,22 @@ def submit_command(
     show(answer, output, draw, ExitCode.BAD_INPUT if bundle.errors else code)
 
 
-def _acknowledged(client: LabClient, submission: Submission) -> Any:
-    """The answer of the lab; None if it acknowledged that all is stored, and then did not answer in time."""
-    from ringwise.apps.lab.client import NoLabError
-
-    stored = False
-    show_progress = client.on_progress
-
-    def progress(tried: int) -> None:
-        nonlocal stored
-        stored = True
-        if show_progress is not None:
-            show_progress(tried)
-
-    client.on_progress = progress
-    try:
-        return client.submit(submission)
-    except NoLabError:
-        if not stored:
-            raise
-        return None
-
-
-def _wait_for(lab: Path | None, jobs: list[Any], timeout: int) -> tuple[list[Any], bool]:
+def _wait_for(target: ChangeTarget, jobs: list[Any], timeout: int) -> tuple[list[Any], bool]:
     """The jobs after they have started, or after the timeout; and whether all that can have started."""
     import time
 
-    from ringwise.apps.lab.requests import MAX_TIME
+    from ringwise.apps.lab.requests import MAX_TIME, WaitRequest
 
     names = [f"{job['namespace']}/{job['name']}" for job in jobs]
-    with lab_client(lab, f"waiting for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}") as client:
-        limit = min(client.do("wait", jobs=[], until=0)["now"] + timeout, MAX_TIME - 1)
-        while True:
-            answer = client.do("wait", jobs=names, until=limit)
-            if answer["settled"] or answer["over"]:
-                return answer["jobs"], answer["settled"]
-            time.sleep(POLL_SECONDS)
+    if not names:
+        return [], True
+    doing = f"waiting for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+    limit = min(target.change("wait", WaitRequest([], 0))["now"] + timeout, MAX_TIME - 1)
+    while True:
+        answer = target.change("wait", WaitRequest(names, limit), doing)
+        if answer["settled"] or answer["over"]:
+            return answer["jobs"], answer["settled"]
+        time.sleep(POLL_SECONDS)
 
 
 _DELETABLE = [kind for kind in KINDS if kind.is_deletable]
@@ -214,9 +189,9 @@ def delete_command(
 ) -> None:
     """Delete jobs, pods, queues and nodes of the lab.
 
-    KIND is job, node (no), queue (q), pod (po), reservation, isolation or usagelimit (ulim), and KIND/NAME
-    is accepted, too. Jobs and nodes are deleted with their pods; a queue must be empty. Either all named
-    objects are deleted, or none.
+    KIND is job, node (no), queue (q), pod (po), reservation, isolation, moveplan (mp) or usagelimit (ulim),
+    and KIND/NAME is accepted, too. In a cluster it is one of the last four; for others use kubectl. Jobs and
+    nodes are deleted with their pods; a queue must be empty. Either all named objects are deleted, or none.
     """
     if kind is not None:
         deleted, names = kind_and_names(kind, names)
@@ -229,16 +204,11 @@ def delete_command(
         )
     if kind is not None and bool(names) == everything:
         raise stop(f"ringwise: name the {kind}s to delete, or give --all")
-    only_lab(options, "on a cluster: kubectl delete")
-    objects = _objects_of_files(files) if files else [(kind, name) for name in names]
-    with lab_client(options["lab"], "deleting") as client:
-        answer = client.do(
-            "delete",
-            objects=objects,
-            all=kind if everything else None,
-            namespace=namespace,
-            ignore_not_found=ignore_not_found,
-        )
+    from ringwise.apps.lab.requests import DeleteRequest
+
+    objects = _objects_of_files(files) if files else [(str(kind), name) for name in names]
+    request = DeleteRequest(objects, kind if everything else None, namespace, ignore_not_found)
+    answer = change_target(options).change("delete", request, "deleting")
     lines = [f"{one['kind']} {one['name']} deleted" for one in answer["deleted"]]
     show_text(answer, output, "\n".join(lines or ["there is nothing to delete"]))
 
@@ -366,9 +336,9 @@ def advance_command(duration: int | None, lab: Path | None, output: str) -> None
 
     Without DURATION, time is advanced to the next event.
     """
+    from ringwise.apps.lab.requests import AdvanceRequest
     from ringwise.durations import time_text
 
     only_lab({"lab": lab}, "a cluster has real time")
-    with lab_client(lab, "advancing the time") as client:
-        answer = client.do("advance", nanoseconds=duration)
+    answer = LabTarget(lab).change("advance", AdvanceRequest(duration), "advancing the time")
     show_text(answer, output, f"it is {time_text(answer['now'])}")

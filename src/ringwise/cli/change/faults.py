@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ringwise.cli.change.targets import LabTarget
 from ringwise.cli.completion import LabName
 from ringwise.cli.output import output_option, stop
 from ringwise.cli.query.queries import (
     ask,
-    lab_client,
     only_lab,
     show,
     source_options,
@@ -109,9 +109,10 @@ def list_command(output: str, **options: Any) -> None:
 
 
 def _change(options: dict[str, Any], output: str, action: str, **request: Any) -> None:
+    from ringwise.apps.lab.requests import FaultRequest
+
     only_lab(options, "its hardware is simulated")
-    with lab_client(options["lab"], "changing the lab") as client:
-        answer = client.do(action, **request)
+    answer = LabTarget(options["lab"]).change(action, FaultRequest(**request), "changing the lab")
 
     def draw(console: Console) -> None:
         from ringwise.cli.printers.faults import print_changes

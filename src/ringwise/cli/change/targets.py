@@ -30,8 +30,11 @@ class ChangeTarget(Protocol):
     #: The program with which a person goes on.
     program: str
 
-    def change(self, action: str, request: msgspec.Struct) -> Any:
-        """Make a change of the table of requests; what goes wrong ends the command with one line."""
+    def change(self, action: str, request: msgspec.Struct, doing: str = "") -> Any:
+        """Make a change of the table of requests; what goes wrong ends the command with one line.
+
+        None: it is made, and the target did not answer in time. `doing`: what is shown meanwhile.
+        """
 
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
         """Make a change of several steps with questions between them: a drain, or a plan of moves."""
@@ -43,9 +46,26 @@ class LabTarget:
     def __init__(self, lab: Path | None) -> None:
         self._lab = lab
 
-    def change(self, action: str, request: msgspec.Struct) -> Any:
-        with lab_client(self._lab, action, hint=in_cluster_hint()) as client:
-            return client.do(action, **msgspec.structs.asdict(request))
+    def change(self, action: str, request: msgspec.Struct, doing: str = "") -> Any:
+        from ringwise.apps.lab.client import NoLabError
+
+        acknowledged = False
+        with lab_client(self._lab, doing or action, hint=in_cluster_hint()) as client:
+            show_progress = client.on_progress
+
+            def progress(tried: int) -> None:
+                nonlocal acknowledged
+                acknowledged = True
+                if show_progress is not None:
+                    show_progress(tried)
+
+            client.on_progress = progress
+            try:
+                return client.do(action, **msgspec.structs.asdict(request))
+            except NoLabError:
+                if not acknowledged:
+                    raise
+                return None
 
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
         in_lab(self._lab)
@@ -57,17 +77,17 @@ class ClusterTarget:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def change(self, action: str, request: msgspec.Struct) -> Any:
+    def change(self, action: str, request: msgspec.Struct, doing: str = "") -> Any:
         from ringwise.apps.live_changes import CHANGES
 
-        with talking_to_cluster(), spinner(action):
+        with talking_to_cluster(), spinner(doing or action):
             return CHANGES[action](self._access, action, request)
 
     def carry_out(self, in_lab: InLab, in_cluster: InCluster) -> None:
         in_cluster(self._access)
 
 
-def change_target(options: dict[str, Any]) -> ChangeTarget:
+def change_target(options: dict[str, Any], *, tells: bool = True) -> ChangeTarget:
     """The lab or the cluster that the options choose. The first line of the command names it.
 
     A kubeconfig that is only there is not enough: a person who uses a lab would change production.
@@ -82,5 +102,6 @@ def change_target(options: dict[str, Any]) -> ChangeTarget:
             f"cluster {access.context} ({access.server})" if access.context else f"cluster {access.server}"
         )
         return ClusterTarget(access)
-    name_lab(lab)
+    if tells:
+        name_lab(lab)
     return LabTarget(lab)

@@ -124,14 +124,16 @@ def problems_of(one: NodeReservation, targets: list[str] | None = None) -> list[
 
 
 def node_reservation_body(one: NodeReservation) -> dict[str, Any]:
-    """Return the object of a reservation that names its nodes."""
-    holder = {"queue": one.queue} if one.queue else {"namespace": one.namespace}
+    """Return the object; fields that it does not have are null, so that a merge patch removes them."""
     spec = {
-        "nodeNames": list(one.nodes),
-        "holder": holder,
-        "startTime": rfc3339(one.start),
+        "nodeNames": list(one.nodes) or None,
+        "nodeSelector": dict(one.selector) or None,
+        "leafSwitch": one.switch or None,
+        "superPod": one.superpod,
+        "holder": {"queue": one.queue or None, "namespace": one.namespace or None},
+        "startTime": rfc3339(one.start) if one.start else None,
         "endTime": rfc3339(one.end),
-        **({"reason": one.reason} if one.reason else {}),
+        "reason": one.reason or None,
     }
     return {
         "apiVersion": NODE_RESERVATIONS.version,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from ringwise.durations import SECOND, go_duration
@@ -11,6 +12,7 @@ from ringwise.manifests.objects.node_reservations import ConditionListWire, Vers
 from ringwise.manifests.objects.resources import amount
 from ringwise.manifests.text.checking import checked, keyed, no_hook
 from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.quantities import written
 from ringwise.manifests.text.wire import Quantities, WireStruct
 from ringwise.state.limits import JOB_COUNTS, TERMINATE, UsageLimit
 from ringwise.topology.numbers import INT32
@@ -90,6 +92,30 @@ def usage_limit_from_wire(wire: UsageLimitWire, found: Findings) -> UsageLimit:
         who.created,
         generation,
     )
+
+
+def usage_limit_body(one: UsageLimit) -> dict[str, Any]:
+    """Return the object; fields that it does not have are null, so that a merge patch removes them."""
+    return {
+        "apiVersion": USAGE_LIMITS.version,
+        "kind": USAGE_LIMITS.kind,
+        "metadata": {"name": one.name},
+        "spec": {
+            "subject": {part: getattr(one, part) or None for part in _PARTS},
+            "hard": _quantities(one.hard),
+            "borrowingLimit": _quantities(one.borrowing),
+            "maxRunTime": None if one.max_run_time is None else f"{one.max_run_time // 1_000_000}ms",
+            "onTimeout": None if one.max_run_time is None else one.on_timeout,
+        },
+    }
+
+
+def _quantities(amounts: Mapping[str, int]) -> dict[str, str] | None:
+    named = (*JOB_COUNTS, *_PLAIN)
+    found = {
+        name if name in named else f"{_REQUESTS}{name}": written(name, most) for name, most in amounts.items()
+    }
+    return found or None
 
 
 def _amounts(given: Quantities, field: str, found: Findings) -> dict[str, int]:
