@@ -101,13 +101,13 @@ def test_the_theme_is_that_of_the_system_until_another_is_chosen(
     assert max(background(view)) < 60
     view.settled()
     before = view.page.evaluate(CANVAS_PIXEL)
-    view.page.get_by_label("Colours of the page").select_option("light")
+    view.page.get_by_label("Colors of the page").select_option("light")
     view.until(lambda: min(background(view)) > 200)
     view.until(lambda: view.page.evaluate(CANVAS_PIXEL) != before)
     view.page.reload()
     view.wait_state("live")
     assert min(background(view)) > 200
-    view.page.get_by_label("Colours of the page").select_option("system")
+    view.page.get_by_label("Colors of the page").select_option("system")
     view.page.emulate_media(color_scheme="light")
     view.until(lambda: min(background(view)) > 200)
 
@@ -178,7 +178,7 @@ def test_the_keyboard_alone_colours_filters_and_sorts(busy_lab: DashboardLab, op
     view = open_page(busy_lab.url).open("map")
     view.page.get_by_role("radio", name="job").focus()
     view.page.keyboard.press("ArrowRight")
-    view.see("Coloured by queue")
+    view.see("Colored by queue")
     view.open("jobs")
     tab_until(view, "")
     view.page.get_by_label("Filter").focus()
@@ -230,7 +230,7 @@ def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: O
     }
     for mode, words in expected.items():
         view.open("map", settings=f"colour={mode}")
-        view.see(f"Coloured by {mode}")
+        view.see(f"Colored by {mode}")
         view.settled()
         text = " ".join(view.page.get_by_role("region", name="Legend").inner_text().split())
         for one in words:

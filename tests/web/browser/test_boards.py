@@ -58,7 +58,7 @@ def test_header_and_legend_count_each_resource_by_itself(mixed_lab: DashboardLab
     view = open_page(mixed_lab.url)
     for mode in ("job", "queue", "free", "fragmentation", "health"):
         view.open("map", settings=f"colour={mode}").complete()
-        view.see(f"Coloured by {mode}")
+        view.see(f"Colored by {mode}")
         above, entries = header(view), legend(view)
         assert set(above) == {INFER, TRAIN}
         for resource, counts in above.items():

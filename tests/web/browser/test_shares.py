@@ -77,7 +77,7 @@ def test_the_map_marks_such_nodes_and_fills_chips_as_far_as_they_are_used(
 
 def test_the_map_fills_a_chip_as_far_as_it_is_used(shared_lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(shared_lab.url).open("map", settings="colour=free").complete()
-    view.see("Coloured by free")
+    view.see("Colored by free")
     # Of 24 chips 80, 61, 25, 25 and 100 percent are used.
     assert view.page.evaluate(_USED) == pytest.approx(2.91 / 24, abs=0.02)
 

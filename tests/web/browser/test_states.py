@@ -62,7 +62,7 @@ def test_the_sums_of_header_and_legend_close(broken_lab: DashboardLab, open_page
     view = open_page(broken_lab.url)
     for mode in ("job", "queue", "free", "fragmentation", "health"):
         view.open("map", settings=f"colour={mode}").complete()
-        view.see(f"Coloured by {mode}")
+        view.see(f"Colored by {mode}")
         header, entries = totals(view), legend(view)
         assert sum(header.get(name, 0) for name in STATES) == header["chips"] == 96
         assert "of these in use" not in header

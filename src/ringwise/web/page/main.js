@@ -176,7 +176,7 @@ function Totals() {
 
 function ThemeSwitch() {
   const [theme, change] = useState(currentTheme());
-  return html`<label class="theme"><span class="visually-hidden">Colours of the page</span>
+  return html`<label class="theme"><span class="visually-hidden">Colors of the page</span>
     <select value=${theme} onChange=${(/** @type {any} */ event) => { setTheme(event.target.value); change(event.target.value); }}>
       ${Object.entries(THEMES).map(([key, title]) => html`<option key=${key} value=${key} selected=${key === theme}>${title}</option>`)}
     </select>

@@ -54,7 +54,7 @@ export function MapView({ settings }) {
   return html`
     <${ViewHead} title="Map" />
     <div class="toolbar">
-      <${Choice} label="Colour by" name="colour" options=${MODES} value=${colour} onChange=${(/** @type {string} */ value) => changeSettings({ colour: value })} />
+      <${Choice} label="Color by" name="colour" options=${MODES} value=${colour} onChange=${(/** @type {string} */ value) => changeSettings({ colour: value })} />
       <${Select} label="Group by" options=${Object.fromEntries(possible.map((key) => [key, GROUPINGS[key]]))} value=${grouping}
         onChange=${(/** @type {string} */ value) => changeSettings({ group: value })} />
       <${Find} />
@@ -69,7 +69,7 @@ export function MapView({ settings }) {
       <div class="map-frame">
         <canvas ref=${base} class="map-base" aria-hidden="true"></canvas>
         <canvas ref=${overlay} class="map-overlay" tabindex="0" role="application" aria-roledescription="map"
-          aria-label=${`Map of ${count(nodes.size, "node")}, coloured by ${MODES[colour]}`} aria-describedby="map-keys"></canvas>
+          aria-label=${`Map of ${count(nodes.size, "node")}, colored by ${MODES[colour]}`} aria-describedby="map-keys"></canvas>
         ${nodes.size === 0 && html`<p class="empty no-nodes" role="status">The cluster has no nodes.</p>`}
         ${hover.text && html`<div class="hover" aria-hidden="true" style=${hoverPlace(hover, overlay.current)}>${hover.text}</div>`}
       </div>
@@ -200,7 +200,7 @@ function Legend({ mode, element }) {
   if (!palette) return null;
   const entries = legend(mode, palette, store);
   return html`<section class="panel" aria-label="Legend">
-    <h2>Coloured by ${MODES[mode]}</h2>
+    <h2>Colored by ${MODES[mode]}</h2>
     <ul class="legend">
       ${entries.map((entry) => html`<li key=${entry.label}>
         <span class=${`swatch ${entry.sign ? `sign-${entry.sign}` : ""} ${entry.colour ? "" : "many"}`} style=${{ "--swatch": entry.colour || "transparent" }} aria-hidden="true"></span>
