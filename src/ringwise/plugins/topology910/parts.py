@@ -63,7 +63,8 @@ def check_parts(job: Job, session: Session) -> Reason | None:
             return SEVERAL_CHIP_RESOURCES(pod=pod.name, resources=names)
     for pod in pods:
         resource = requested(pod.cls)[0] or ""
-        if _policy(job, pod) == SOFT_SHARE_POLICY and not is_chip_resource(resource):
+        are_chips = all(map(is_chip_resource, resource.split("+")))
+        if _policy(job, pod) == SOFT_SHARE_POLICY and not are_chips:
             return POLICY_AND_RESOURCE_DIFFER(policy=SOFT_SHARE_POLICY, resource=resource)
     sp_block = job.annotations.get(SP_BLOCK)
     tor = job.labels.get(TOR_AFFINITY, "null")
