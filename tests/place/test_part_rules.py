@@ -8,6 +8,7 @@ from copy import deepcopy
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.framework.amounts import plain
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
 from tests.builders.values import SECOND
@@ -131,3 +132,25 @@ def asking(mode: str, name: str, more: Plain) -> Plain:
     labels = {"ring-controller.atlas": "ascend-310P"}
     limits = {"huawei.com/npu-core": more.get("cores", "2")}
     return pod_object(name, name, limits, annotations={}, labels=labels)
+
+
+def test_V18_the_smallest_chip_memory_is_that_of_nodes_that_offer_the_resource() -> None:
+    """40 % of an A2 with 64 GB and of a 950 with 112 GB: 40000 MB count as 62 and as 40 percent."""
+    scheduler = new_scheduler()
+    nodes = [victim_node("a2", "soft"), victim_node("n950", "soft")]
+    nodes[1]["labels"] = nodes[1]["labels"] | {"mind-cluster/npu-chip-memory": "112G"}
+    nodes[1] |= {"capacities": {"huawei.com/npu": 200}, "device_info": {"huawei.com/npu": "npu-0,npu-1"}}
+    pods = []
+    for name, resource in (("a", "huawei.com/Ascend910"), ("b", "huawei.com/npu")):
+        pod = asking("soft", name, {})
+        pod["metadata"]["labels"] |= {SHARE + "aicoreQuota": "40", SHARE + "hbmQuota": "40000"}
+        for amounts in pod["spec"]["containers"][0]["resources"].values():
+            amounts.clear()
+            amounts[resource] = "40"
+        pods.append(pod)
+    objects = [*(node_object(one, None) for one in nodes), *(report_object(one, None) for one in nodes)]
+    scheduler.handle(events_of([*objects, *pods]), NOW)
+    assert plain(scheduler.view.used_by_queue("default")) == {
+        "huawei.com/Ascend910": 0.62,
+        "huawei.com/npu": 0.4,
+    }

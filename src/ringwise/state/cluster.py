@@ -159,6 +159,7 @@ class ClusterState:
         self.nodes_in_mode: dict[str, dict[int, None]] = {SOFT: {}, STATIC: {}, DYNAMIC: {}}
         self.shared_nodes: dict[int, Reason] = {}
         self._amounts: dict[int, ChipAmounts] = {}
+        self._chip_memories: Mapping[str, int] | None = None
         #: V16: chips on which a vNPU could not be created: node -> (chip, template or "*") -> when, in ns.
         self.failed_vnpus: dict[str, dict[tuple[int, str], int]] = {}
         self.fleets[HOSTS] = self._new_fleet(HOSTS)
@@ -632,6 +633,7 @@ class ClusterState:
     def _set_mode(self, number: int, node: Node | None) -> bool:
         """Set the allocation mode of a node (V1). Returns whether pods on it hold other chips now."""
         before = self.modes.pop(number, None)
+        self._chip_memories = None
         self.shared_nodes.pop(number, None)
         for nodes in self.nodes_in_mode.values():
             nodes.pop(number, None)
@@ -680,11 +682,17 @@ class ClusterState:
         return mask_of(counted_chips(record, mode, reports, self.guarded_annotations))
 
     @property
-    def smallest_chip_memory(self) -> int:
-        """The smallest chip memory of nodes with soft shares in MB; 0 if there are none."""
-        soft = self.nodes_in_mode[SOFT]
-        sizes = [size for number in soft if (size := self.modes[number].chip_memory)] if soft else ()
-        return min(sizes, default=0)
+    def chip_memories(self) -> Mapping[str, int]:
+        """V18: resource -> the smallest chip memory in MB of the nodes with soft shares that offer it."""
+        if self._chip_memories is None:
+            found: dict[str, int] = {}
+            for number in self.nodes_in_mode[SOFT]:
+                node, size = self.nodes[number], self.modes[number].chip_memory
+                for resource, count in node.chips_capacity.items() if node is not None and size else ():
+                    if count:
+                        found[resource] = min(size, found.get(resource, size))
+            self._chip_memories = found
+        return self._chip_memories
 
     def amounts(self, number: int) -> ChipAmounts:
         """What pods hold on the chips of a node with soft shares or dynamic vNPUs."""

@@ -105,11 +105,17 @@ def with_part(
         name = labels.get(SHARE_POLICY, "")
         if bound is not None and bound.policy:
             mb, name = bound.mb, bound.policy
-        by_memory = -(-mb * 100 // smallest_memory) if smallest_memory else 0
-        part = PartRequest(SOFT, resource, count, mb, name, folder_of(pod), max(count, by_memory))
+        part = PartRequest(
+            SOFT, resource, count, mb, name, folder_of(pod), hundredths_of(count, mb, smallest_memory)
+        )
     if part == cls.part:
         return pod
     return replace(pod, cls=_class(cls, resource, count, part))
+
+
+def hundredths_of(percent: int, mb: int, chip_memory: int) -> int:
+    """Rule V18: what a share counts in hundredths of a chip; `chip_memory` in MB, 0 if it is not known."""
+    return max(percent, -(-mb * 100 // chip_memory) if chip_memory else 0)
 
 
 def is_bound_share(bound: PartBinding, count: int) -> bool:

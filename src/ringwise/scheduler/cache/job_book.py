@@ -38,7 +38,7 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.node_shapes import label_keys
-from ringwise.state.part_requests import WHOLE_CHIPS, PartBinding, binding_of, with_part
+from ringwise.state.part_requests import WHOLE_CHIPS, PartBinding, binding_of, requested, with_part
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.nearest import nearest
 from ringwise.topology.numbers import INT32, whole_number
@@ -198,7 +198,8 @@ class JobBook:
         ):
             # It was bound with whole chips, whatever was edited since (V4).
             bound = WHOLE_CHIPS
-        return with_part(pod, labels, annotations, state.smallest_chip_memory, bound)
+        memory = state.chip_memories.get(requested(pod.cls)[0] or "", 0)
+        return with_part(pod, labels, annotations, memory, bound)
 
     def outdated(self, job: Job | None = None) -> list[Pod]:
         """Pods (of the job) whose requests for shares are others than when they were read."""

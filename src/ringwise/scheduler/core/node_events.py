@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
@@ -46,12 +46,12 @@ class NodeEvents(ContextUser):
         self._notify(event, now)
         self._health_changed(event.name, Trigger.NODE_CHANGED, now)
 
-    def _sharing(self, name: str) -> tuple[int, NodeMode | None]:
-        """What decides how shares on the node count: the smallest chip memory, and the mode (V3, V18)."""
+    def _sharing(self, name: str) -> tuple[Mapping[str, int], NodeMode | None]:
+        """What decides how shares on the node count: the smallest chip memories, and the mode (V3, V18)."""
         state = self._state
-        return state.smallest_chip_memory, state.modes.get(state.node_id.get(name, -1))
+        return state.chip_memories, state.modes.get(state.node_id.get(name, -1))
 
-    def _count_shares(self, name: str, before: tuple[int, NodeMode | None]) -> None:
+    def _count_shares(self, name: str, before: tuple[Mapping[str, int], NodeMode | None]) -> None:
         """Count the shares of all pods again if another chip memory or mode decides about them now."""
         if before != self._sharing(name):
             for pod in self._book.outdated():

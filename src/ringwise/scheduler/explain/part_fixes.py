@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ringwise.framework.trials import nearest
+from ringwise.grammar import counted
 from ringwise.scheduler.explain.fix_search import Fix, FixSearch, Suppose
 from ringwise.scheduler.explain.what_if import JobChange
 from ringwise.state.model import SOFT, STATIC, PartRequest
@@ -113,8 +114,14 @@ def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     for ring in dict(zip(FAMILY_OF_RING.values(), FAMILY_OF_RING, strict=True)).values():
         if FAMILY_OF_RING[ring] == FAMILY_OF_RING.get(part.ring):
             continue
+        text = f"with the label {RING_CONTROLLER}: {ring}"
         change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring)
-        found = list(search.attempt("label", f"with the label {RING_CONTROLLER}: {ring}", change))
+        found = list(search.attempt("label", text, change))
+        for count in () if found else _counts(search, FAMILY_OF_RING[ring], part.count):
+            change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring, count=count)
+            found = list(search.attempt("label", f"{text} and {counted(count, 'core')}", change))
+            if found:
+                break
         yield from found
         if found:
             break
@@ -125,16 +132,21 @@ def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     family = FAMILY_OF_RING.get(part.ring)
     if family is None:
         return
-    present = (one.divided for one in search.view.cluster.modes.values())
-    there = {id(kind): kind for kind in present if kind is not None and kind.family == family}
-    kinds = list(there.values()) or kinds_of(family)
-    counts = {count for kind in kinds for count in range(1, kind.cores + 1) if kind.takes_count(count)}
-    for count in sorted(counts - {part.count}, key=lambda count: (abs(count - part.count), count)):
+    for count in _counts(search, family, part.count):
         text = f"with {count} instead of {part.count} cores"
         found = list(search.attempt("size", text, _with(search, count=count)))
         yield from found
         if found:
             return
+
+
+def _counts(search: FixSearch, family: str, near: int) -> list[int]:
+    """Return the other numbers of cores that chips of a family take, the nearest first."""
+    present = (one.divided for one in search.view.cluster.modes.values())
+    there = {id(kind): kind for kind in present if kind is not None and kind.family == family}
+    kinds = list(there.values()) or kinds_of(family)
+    counts = {count for kind in kinds for count in range(1, kind.cores + 1) if kind.takes_count(count)}
+    return sorted(counts - {near}, key=lambda count: (abs(count - near), count))
 
 
 def _labels_of(part: PartRequest) -> Iterator[tuple[str, str, str]]:

@@ -29,6 +29,7 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import (
+    SOFT,
     NetworkTopology,
     Node,
     NodeReservations,
@@ -38,6 +39,7 @@ from ringwise.state.model import (
     SubGroupPolicy,
 )
 from ringwise.state.owned_annotations import owned_in
+from ringwise.state.part_requests import hundredths_of
 from ringwise.state.volume_table import keys_of
 from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim
 
@@ -364,7 +366,7 @@ class WhatIf:
                     sub_groups=change.sub_groups or job.group.sub_groups,
                 )
             job.pods = {
-                uid: _changed_pod(pod, change) if placements[uid].node < 0 else pod
+                uid: _changed_pod(pod, change, self._state.chip_memories) if placements[uid].node < 0 else pod
                 for uid, pod in before.items()
             }
             _set_pods(placements, job.pods)
@@ -546,20 +548,22 @@ def _made_again(pod: Pod) -> Pod:
     )
 
 
-def _changed_pod(pod: Pod, change: JobChange) -> Pod:
+def _changed_pod(pod: Pod, change: JobChange, memories: Mapping[str, int]) -> Pod:
     return replace(
         pod,
-        cls=_changed_class(pod.cls, change),
+        cls=_changed_class(pod.cls, change, memories),
         labels=_edited(pod.labels, change.labels),
         annotations=_edited(pod.annotations, change.annotations),
     )
 
 
-def _changed_class(cls: PodClass, change: JobChange) -> PodClass:
+def _changed_class(cls: PodClass, change: JobChange, memories: Mapping[str, int]) -> PodClass:
     if change.chips is not None and cls.chips:
         cls = replace(cls, chips=change.chips)
     if change.part and cls.part is not None:
-        cls = replace(cls, part=replace(cls.part, **dict[str, Any](change.part)))
+        part = replace(cls.part, **dict[str, Any](change.part))
+        counted = hundredths_of(part.count, part.mb, memories.get(part.resource, 0))
+        cls = replace(cls, part=replace(part, hundredths=counted if part.mode == SOFT else 0))
     if change.unselected:
         kept = tuple(pair for pair in cls.node_selector if pair[0] not in change.unselected)
         cls = replace(cls, node_selector=kept)
