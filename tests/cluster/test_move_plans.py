@@ -210,3 +210,20 @@ def test_a_plan_goes_on_while_the_kind_is_not_served(cluster: Cluster, operator:
     apply(cluster, plan("later", approval="Approved"))
     cluster.wait(lambda: conditions(cluster, "later").get("Failed") == "NotCarriedOut", "it is looked at")
     cluster.kubectl("delete", "mp", "--all")
+
+
+def test_two_operators_apply_at_once(cluster: Cluster, operator: Path) -> None:
+    """One plan moves the job; the other waits for it, and then does not hold any more."""
+    cluster.apply(nodes(2))
+    cluster.run()
+    train = fragmented(cluster)
+    both = [cluster.begin(operator, *for_gang(cluster)) for _ in range(2)]
+    cluster.wait(lambda: is_leaving(cluster), "the pod is evicted")
+    cluster.wait(lambda: len(cluster.api.items(PLANS)) == 2, "both plans are created")
+    cluster.release("train")
+    (gang,) = cluster.wait_running("gang", 1)
+    assert node_of(gang) == node_of(train)
+    ended = [json.loads(one.finish().stdout)["plans"][0] for one in both]
+    assert sorted(one["state"] for one in ended) == ["done", "rejected"]
+    (moved,) = cluster.wait_running("train", 1)
+    assert moved["metadata"]["uid"] != train["metadata"]["uid"]

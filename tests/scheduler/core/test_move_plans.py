@@ -349,10 +349,16 @@ def test_M1_500_plans_are_decided_without_a_check_of_each_in_each_turn(
     checks: list[str] = []
     moves = moves_of(rig)
     check = moves.check
-    monkeypatch.setattr(moves, "check", lambda one, now: (checks.append(one.id), check(one, now))[1])
+
+    def counted(one: MovePlan, now: int) -> object:
+        checks.append(one.id)
+        return check(one, now)
+
+    monkeypatch.setattr(moves, "check", counted)
     rig.step()
     assert len(checks) == MAX_PLANS
     for number in range(5):
         submit(rig, f"more-{number}", chips=8)
+        rig.tell(replace(plan, id=f"later-{number}", uid=f"later-{number}", created=1000))
         rig.step()
     assert len(checks) == MAX_PLANS
