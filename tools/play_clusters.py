@@ -28,7 +28,8 @@ from ringwise.durations import SECOND
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.text.errors import DocumentError
+from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
+from ringwise.manifests.text.errors import DocumentError, Findings
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Isolation, Pod
 
@@ -145,9 +146,8 @@ class Player:
         self.live.delete([(kind, find_name(self.live.objects, kind, name))])
 
     def move(self) -> None:
-        _, plans = LabAnswers(self.live).moves_to_apply()
-        for plan in plans[:1]:
-            self.live.move(plan)
+        for body in LabAnswers(self.live).move_plans()["objects"][:1]:
+            self.live.move(move_plan_from_wire(msgspec.convert(body, MovePlanWire), Findings("MovePlan")))
 
     def restart(self) -> None:
         self.live.restart_scheduler()

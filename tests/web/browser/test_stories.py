@@ -106,12 +106,13 @@ def test_jobs_that_move_show_their_plan(tmp_path: Path, open_page: Opener) -> No
         view = open_page(lab.url).open("jobs", "lab", "big")
         view.see("if job lab/small moved to other places")
         answer = LabClient(tmp_path).ask("moves", job="lab/big")
-        LabClient(tmp_path).do("move", plan=answer["plans"][0])
+        (plan,) = answer["objects"]
+        LabClient(tmp_path).do("move", plan=plan)
         moves = view.page.get_by_role("list", name="Moves")
         moves.get_by_text("running", exact=True).wait_for()
         moves.get_by_text("0 of 1 pod gone").wait_for()
-        target = answer["plans"][0]["moves"][0]
-        moves.get_by_text(f"from {target['old'][0][2]} to {target['pods'][0][2]}").wait_for()
+        moved = plan["spec"]["moves"][0]["pods"][0]
+        moves.get_by_text(f"from {moved['from']['node']} to {moved['to']['node']}").wait_for()
         view.open("jobs")
         for name in ("lab/big", "lab/small"):
             view.row(name, "Jobs").get_by_text("moves", exact=True).wait_for()
