@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from ringwise.cli.commands import LazyGroup, cli, plugin
 from ringwise.cli.habits import COMMANDS, KINDS, OPTIONS
 from ringwise.views.kinds import BY_WORD
+from ringwise.views.kinds import KINDS as LISTED
 from tests.lab.rig import SMALL, Terminal, job, running
 
 
@@ -87,3 +88,13 @@ def test_every_hint_names_a_command_that_exists_for_a_word_that_does_not() -> No
         found = cli.get_command(cli.make_context("ringwise", ["version"]), command)
         assert found is not None
         assert not {*hints} & {name for option in found.params for name in option.opts}
+
+
+@pytest.mark.parametrize("command", ["get", "describe", "delete"])
+def test_the_help_names_every_kind(command: str) -> None:
+    said = " ".join(CliRunner().invoke(cli, [command, "--help"]).stdout.split())
+    for kind in LISTED:
+        if command == "get" or (kind.is_described if command == "describe" else kind.is_deletable):
+            short = f" ({', '.join(kind.short_names)})" if kind.short_names else ""
+            word = kind.plural if command == "get" else kind.name
+            assert f"{word}{short}" in said

@@ -39,8 +39,8 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     """List jobs, nodes, queues, pods and other objects.
 
     KIND is jobs (the default), nodes (no), queues (q), pods (po), chips, reservations, isolations,
-    usagelimits (ulim) or hypernodes (hn), and KIND/NAME is accepted, too. If names are given, only these
-    are listed.
+    moveplans (mp), usagelimits (ulim) or hypernodes (hn), and KIND/NAME is accepted, too. If names are given,
+    only these are listed.
     """
     shown, options["names"] = kind_and_names(kind, options["names"])
     kind = shown.plural
@@ -117,7 +117,8 @@ _DESCRIBED = [kind for kind in KINDS if kind.is_described]
 def describe_command(kind: str, name: str | None, output: str, **options: Any) -> None:
     """Show details of one object.
 
-    KIND is job, node (no), queue (q), pod (po) or hypernode (hn), and KIND/NAME is accepted, too.
+    KIND is job, node (no), queue (q), pod (po), moveplan (mp) or hypernode (hn), and KIND/NAME is accepted,
+    too.
     """
     shown, names = kind_and_names(kind, () if name is None else (name,))
     if len(names) != 1:
