@@ -56,7 +56,7 @@ class PublicFault:
 class ClusterD:
     def __init__(self, chunk: int = CHUNK) -> None:
         self._chunk = chunk
-        #: ConfigMaps that were written: those that are not needed any more are written empty.
+        #: ConfigMaps that were written: those that are no longer needed are written empty.
         self._written: set[str] = set()
         self.public_faults: list[PublicFault] = []
 

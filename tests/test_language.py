@@ -27,7 +27,7 @@ from tests.test_project import is_vendored, project_files
 
 #: What no text may say, with what it says instead.
 BANNED = {
-    r"(?<!there )\b(?:is|are) no (?!longer\b|more\b)\w+": "negate the verb: X is not a directory",
+    r"(?<![Tt]here )\b(?:is|are) no (?!longer\b|more\b)\w+": "negate the verb: X is not a directory",
     r"\bnobody\b": "no user, no job, no pod",
     r"\bhurts?\b": "affects, affected by",
     r"\bwish(?:es)?\b": "request",
@@ -78,7 +78,8 @@ def _strings(path: Path) -> Iterator[str]:
         if node in skipped:
             continue
         if isinstance(node, ast.JoinedStr):
-            yield joined(node)
+            # Names in expressions are code.
+            yield re.sub(r"\{[^{}]*\}", "{}", joined(node))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.value
 
@@ -100,6 +101,7 @@ def _texts_of_page(path: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".js":
         text = re.sub(r"/\*.*?\*/|(?<!:)//[^\n]*", "", text, flags=re.S)
+        text = re.sub(r"\$\{[^{}`]*\}", "${}", text)
         yield from (match for match in re.findall(r"\"[^\"\n]*\"|`[^`]*`|>[^<>{}]+<", text) if " " in match)
     else:
         yield text

@@ -56,7 +56,7 @@ def is_vendored(path: Path) -> bool:
 def findings_in_project(pattern: re.Pattern[str]) -> dict[str, list[str]]:
     found = {}
     for path in project_files():
-        # The bytes of a picture are no text, and may look like anything.
+        # The bytes of a picture are not text, and may look like anything.
         if is_vendored(path) or path.suffix == ".png":
             continue
         lines = findings(pattern, path.read_bytes().decode("utf-8", errors="replace"))
@@ -394,7 +394,7 @@ def test_the_demo_installs_what_users_run_and_setup_the_rest(first: str, tmp_pat
     assert make("demo") == [demo]
 
 
-def test_the_licence_is_complete_and_the_one_we_name() -> None:
+def test_the_license_is_complete_and_the_one_we_name() -> None:
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert project()["project"]["license"] == "Apache-2.0"
     assert "Version 2.0, January 2004" in text

@@ -279,7 +279,7 @@ def is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
 def names_spelled_in(source: str) -> list[str]:
     """Well-known names that stand in the source as strings, or as the beginning of an f-string.
 
-    A sentence that mentions a name is no finding: it has more words. Neither is the name of a document's
+    A sentence that mentions a name is not a finding: it has more words. Neither is the name of a document's
     schema: the type checker compares it with the type of the document.
     """
     names = {value for name, value in vars(wellknown).items() if name.isupper() and isinstance(value, str)}
@@ -383,7 +383,7 @@ SHOWING = (
     "apps/web",
     "kube/run",
 )
-#: (file, fact) -> why it is no state of a node or job that is shown.
+#: (file, fact) -> why it is not a state of a node or job that is shown.
 OTHER_MEANINGS = {
     ("apps/lab/faults.py", "ready"): "the faults that the lab makes are read from its own objects",
     ("apps/lab/lab.py", "reports"): "objects that are submitted",

@@ -39,6 +39,13 @@ def listed(items: Sequence[object], most: int, separator: str = ", ") -> str:
     return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
 
 
+def quoted(text: str, longest: int = 60) -> str:
+    """A value for a message: in double quotes, on one line and not long."""
+    short = text if len(text) <= longest else text[: longest - 3] + "..."
+    escaped = (one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in short)
+    return f'"{"".join(escaped)}"'
+
+
 _SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 

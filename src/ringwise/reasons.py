@@ -196,7 +196,7 @@ def general_form(template: str) -> str:
 
 
 def _offers_something(fix: str, details: _Readable) -> bool:
-    """Whether no quantity of a fix is 0: to ask for at most 0 chips is no advice."""
+    """Whether no quantity of a fix is 0: to ask for at most 0 chips is not advice."""
     fields = ((name, specification) for _, name, specification, _ in Formatter().parse(fix) if name)
     return not any(specification and details[name] in ("0", "none") for name, specification in fields)
 

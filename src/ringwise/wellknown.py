@@ -420,7 +420,7 @@ UTILIZATION_KEY = "RingwiseUtilization"
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 #: Board files of one's own (in the namespace of Ringwise). Chart.
 BOARDS_CONFIG_MAP = "ringwise-boards"
-#: Annotation of the pods that read them: a checksum, so that a change starts them anew. The same.
+#: Annotation of the pods that read them: a checksum, so that a change restarts them. The same.
 BOARDS_CHECKSUM = "ringwise.io/boards-checksum"
 #: Label of these reports, which ClusterD reads. Device plugin and NodeD.
 NODE_REPORT_LABEL = "mx-consumer-cim"

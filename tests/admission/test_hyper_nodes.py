@@ -91,10 +91,10 @@ def test_what_volcano_allows_and_refuses_in_its_words(name: str) -> None:
         (hyper_node("rack", {"regexMatch": {"pattern": "a" * 513}}), "at most 512 are allowed"),
         (
             hyper_node("rack", {"exactMatch": {"name": "a..b"}}),
-            '"a..b" is no name; allowed: up to 253 small letters',
+            'invalid name "a..b": must be at most 253 lower-case letters',
         ),
-        (hyper_node("rack", {"exactMatch": {"name": "a" * 254}}), "(254 characters) is no name"),
-        (hyper_node("rack", {"exactMatch": {"name": "a\n"}}), "is no name"),
+        (hyper_node("rack", {"exactMatch": {"name": "a" * 254}}), "(254 characters): must be at most 253"),
+        (hyper_node("rack", {"exactMatch": {"name": "a\n"}}), 'invalid name "a\\n"'),
         (
             hyper_node("rack", members=[{"type": "Rack", "selector": EXACT}]),
             'Invalid value: "Rack": must be one of Node, HyperNode',
@@ -113,10 +113,10 @@ def test_every_error_is_told_at_once() -> None:
     assert "spec.members[1].selector.regexMatch.pattern" in told
 
 
-def test_one_that_is_wrong_already_can_be_changed_labelled_and_deleted() -> None:
+def test_one_that_is_wrong_already_can_be_changed_labeled_and_deleted() -> None:
     wrong = hyper_node("rack", {"regexMatch": {"pattern": "("}})
-    labelled = {**wrong, "metadata": {"name": "rack", "labels": {"a": "b"}}}
-    assert answered(labelled, "UPDATE", wrong) == ""
+    labeled = {**wrong, "metadata": {"name": "rack", "labels": {"a": "b"}}}
+    assert answered(labeled, "UPDATE", wrong) == ""
     assert answered(hyper_node("rack"), "UPDATE", wrong) == ""
     going = {**hyper_node("rack"), "metadata": {"name": "rack", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     assert answered(going, "UPDATE", hyper_node("rack", EXACT)) == ""

@@ -182,9 +182,9 @@ def test_an_existing_oversized_object_can_be_changed_elsewhere(made: Object, fie
     old["metadata"]["finalizers"] = ["example.com/hold"]
     assert respond(made, old)["allowed"] is True
     if "labels" not in field:
-        labelled = copy.deepcopy(old)
-        labelled["metadata"]["labels"] = {**old["metadata"].get("labels", {}), "team": "red"}
-        assert respond(labelled, old)["allowed"] is True
+        labeled = copy.deepcopy(old)
+        labeled["metadata"]["labels"] = {**old["metadata"].get("labels", {}), "team": "red"}
+        assert respond(labeled, old)["allowed"] is True
     leaving = copy.deepcopy(made)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert respond(leaving, old)["allowed"] is True

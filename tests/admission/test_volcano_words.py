@@ -102,7 +102,7 @@ JOBS = [
         "spec.tasks[0].minAvailable: Invalid value: -1: must be",
     ),
     (vcjob(8, tasks=[task(), task()]), "duplicated task name worker", "2 tasks"),
-    (vcjob(8, tasks=[task("Task-1")]), "spec.tasks[0].name should match", "got 'Task-1'"),
+    (vcjob(8, tasks=[task("Task-1")]), "spec.tasks[0].name should match", 'got "Task-1"'),
     (
         vcjob(8, tasks=[task("Task-1")]),
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters",
@@ -142,7 +142,7 @@ JOBS = [
     (policies({}), "either event and exitCode should be specified", "without an event"),
     (policies({"event": "Lunch"}), "invalid policy event", "unknown event Lunch; allowed: *"),
     (policies({"event": EVICTED, "action": "Dance"}), "invalid policy action", "unknown action Dance"),
-    (policies({"exitCode": 0}), "0 is not a valid error code", "no failure"),
+    (policies({"exitCode": 0}), "0 is not a valid error code", "not a failure"),
     (policies({"exitCode": 1}, {"exitCode": 1}), "duplicate exitCode 1", "2 policies"),
     (
         policies({"event": "*"}, {"event": FAILED}),
@@ -176,7 +176,7 @@ JOBS = [
     (
         vcjob(8, tasks=[task("a", dependsOn={"name": ["z"]})]),
         "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)",
-        "z, which is no task",
+        "z, which is not a task",
     ),
     (
         vcjob(8, networkTopology=tiers()),
@@ -250,8 +250,8 @@ QUEUES = [
     ),
     (new_queue({"guarantee": {"resource": CPU}}), "must be >= guarantee", "deserves 0"),
     (path("1/2"), "must have the same length", "each step needs one weight"),
-    (path("1/x/2"), "is invalid number", "got 'x'"),
-    (path("1/-1/2"), "must be larger than 0", "got '-1'"),
+    (path("1/x/2"), "is invalid number", 'got "x"'),
+    (path("1/-1/2"), "must be larger than 0", 'got "-1"'),
     (path("1/2", "root/sci"), "is not allowed to be in the sub path of", "queue sci has the path"),
     (new_queue({"parent": "new"}), "cannot use itself as parent", "its own parent"),
     (new_queue({"parent": "gone"}), "failed to get parent queue", "gone does not exist"),

@@ -87,13 +87,13 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
     ("text", "line"),
     [
         ("", "must have one document, got 0"),
-        ("drill: [", "line 2: broken YAML"),
+        ("drill: [", "line 2: invalid YAML"),
         ("steps: []", "line 1: drill: Required value"),
         ("drill: x", "line 1: steps: Required value"),
         ("drill: x\nsteps: {}", "line 2: steps: Invalid value: an object: must be a list"),
         (
             "drill: x\nsteps:\n- submitt: a",
-            "line 3: steps[0].submitt: unknown field (did you mean 'submit'?); allowed:",
+            "line 3: steps[0].submitt: unknown field; allowed:",
         ),
         (
             "drill: x\nsteps:\n- {advance: 1s, clear: all}",
@@ -101,7 +101,7 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
         ),
         (
             "drill: x\nsteps:\n- advance: soon",
-            'line 3: steps[0].advance: Invalid value: "soon": must be a span of time like 90s',
+            'line 3: steps[0].advance: Invalid value: "soon": must be a duration such as 90s',
         ),
         (
             "drill: x\nsteps:\n- fault: {kind: chp, target: n}",
@@ -122,7 +122,7 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
         ),
         (
             "drill: x\nsteps:\n- expect: {job: a, runing: 1}",
-            "line 3: steps[0].expect.runing: unknown field (did you mean",
+            "line 3: steps[0].expect.runing: unknown field; ",
         ),
         ("drill: x\nsteps:\n- delete: {}", "line 3: steps[0].delete: must name one job, pod or node"),
         (
@@ -131,11 +131,11 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
         ),
         (
             "drill: x\ncluster: {bord: a}\nsteps: []",
-            "line 2: cluster.bord: unknown field (did you mean 'board'?)",
+            "line 2: cluster.bord: unknown field; allowed:",
         ),
         (
             "drill: x\nsteps:\n- submit: {job: a, labels: {b: on}}",
-            "line 3: steps[0].submit.labels.b: Invalid value: true: must be text",
+            "line 3: steps[0].submit.labels.b: Invalid value: true: must be a string",
         ),
     ],
 )
@@ -150,12 +150,12 @@ def test_a_bad_file_says_where_and_what_is_allowed(tmp_path: Path, text: str, li
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("- expect: {job: b, running: 1}", "steps[0]: there is no job b"),
-        ("- fault: {kind: chip, target: node-9, chips: 0}", "steps[0]: there is no node node-9"),
+        ("- expect: {job: b, running: 1}", 'steps[0]: job "b" not found'),
+        ("- fault: {kind: chip, target: node-9, chips: 0}", 'steps[0]: node "node-9" not found'),
         ("- fault: {kind: chip, target: node-0, chips: 9}", "steps[0]: node-0 has the chips 0 to 7, not 9"),
-        ("- fault: {kind: node, target: {job: b, rank: 1}}", "steps[0]: there is no job b"),
+        ("- fault: {kind: node, target: {job: b, rank: 1}}", 'steps[0]: job "b" not found'),
         ("- submit: none.yaml", "cannot be read"),
-        ("- {delete: {pod: b}}", "steps[0]: there is no pod b"),
+        ("- {delete: {pod: b}}", 'steps[0]: pod "b" not found'),
     ],
 )
 def test_a_step_that_is_impossible_ends_the_drill(tmp_path: Path, text: str, line: str) -> None:
@@ -171,7 +171,7 @@ def test_settings_and_boards_of_a_drill_are_checked(tmp_path: Path) -> None:
     path.write_text("drill: x\nsettings: {grace-over-tim: 5}\nsteps: []\n")
     assert "grace-over-tim" in invoke(str(path)).stderr
     path.write_text("drill: x\ncluster: {board: 910-x9}\nsteps: []\n")
-    assert "there is no board '910-x9' (did you mean '910-x8'?)" in invoke(str(path)).stderr
+    assert 'board "910-x9" not found; must be one of' in invoke(str(path)).stderr
     path.write_text("drill: x\nsettings: {grace-over-time: 20}\nsteps: []\n")
     assert invoke(str(path)).exit_code == 0
-    assert "folder has no .yaml" in invoke(str(tmp_path / "none"), str(ROOT / "src")).stderr
+    assert "the directory does not contain .yaml" in invoke(str(tmp_path / "none"), str(ROOT / "src")).stderr

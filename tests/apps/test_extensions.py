@@ -93,7 +93,7 @@ class FailsToOpen:
         self._option = option
 
     def open(self, session: Session) -> None:
-        raise RuntimeError("no licence")
+        raise RuntimeError("no license")
 
 
 def test_every_command_tells_plugins_that_cannot_be_loaded_or_opened(
@@ -121,5 +121,5 @@ def test_every_command_tells_plugins_that_cannot_be_loaded_or_opened(
     loading = "warning: installed packages: entry point absent = no_such_module:SPEC: ModuleNotFoundError"
     assert loading in plain.stderr
     assert loading in named.stderr
-    assert "warning: plugin unlicensed takes no part: RuntimeError: no licence" in named.stderr
+    assert "warning: plugin unlicensed takes no part: RuntimeError: no license" in named.stderr
     assert version.stderr == ""

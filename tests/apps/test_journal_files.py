@@ -192,7 +192,7 @@ def test_a_line_that_a_crash_cut_off_is_dropped_and_the_next_scheduler_goes_on(
     one.run_job("after")
     one.journal.close()
     assert identical(path) == (3 + 4, "")
-    assert log.getvalue().count("was cut off and is left out") == 1
+    assert log.getvalue().count("is truncated and is skipped") == 1
     kinds = [entry.kind for entry in history_of("before", [path]).history.entries]
     assert kinds == ["submitted", "placed", "runs", "scheduler"]
 
@@ -258,7 +258,7 @@ def test_a_folder_that_cannot_be_written_costs_no_decision(
     assert one.run_job("lost").node
     one.written()
     assert one.dropped.turns == 4
-    assert log.getvalue().count("the journal is not written") == 1
+    assert log.getvalue().count("the journal cannot be written") == 1
     folder.unlink()
     one.monotonic += journal_files.RETRY_SECONDS
     one.turn(*one.new_job("long"))
@@ -289,7 +289,7 @@ def test_a_journal_that_is_deleted_is_told_and_made_anew(
     one.turn()
     one.written()
     assert one.dropped.turns == 2
-    assert log.getvalue().count("it was deleted while it was written; it is begun anew") == 1
+    assert log.getvalue().count("it was deleted while in use; a new file is written") == 1
     assert log.getvalue().count("the journal is written again") == 1
     one.journal.close()
     assert "long" in path.read_text()
@@ -307,7 +307,7 @@ def test_of_two_processes_with_one_file_one_writes_and_the_other_takes_over(
     standby.turn(*standby.new_job("second"))
     standby.written()
     assert standby.dropped.turns == 2
-    assert "another process writes it" in log.getvalue()
+    assert "another process is writing to it" in log.getvalue()
     leader.journal.close()
     assert identical(path) == (4, "")
     standby.monotonic += journal_files.RETRY_SECONDS
@@ -372,5 +372,5 @@ def test_a_file_that_cannot_be_continued_is_not_overwritten(
     with pytest.raises(JournalError, match=problem):
         JournalFiles(path, Metrics())
     assert path.read_text() == content
-    with pytest.raises(JournalError, match=r"is a folder"):
+    with pytest.raises(JournalError, match=r"is a directory"):
         JournalFiles(tmp_path, Metrics())

@@ -230,7 +230,7 @@ def test_a_file_that_is_no_journal_is_rejected_in_one_line(data: bytes, error: s
         (b"{}\n", "line 5: Object missing required field"),
         (
             b'{"number":1,"now":1,"events":[["Surprise",{}]],"commands":[]}\n',
-            "line 5: there is no event Surprise",
+            "line 5: unknown event Surprise",
         ),
         (
             b'{"number":1,"now":1,"events":[["PodGone",{"uid":1}]],"commands":[]}\n',
@@ -252,7 +252,7 @@ def test_a_journal_of_a_plugin_that_is_not_installed_is_refused(journal: bytes, 
     code, _, err = run(journal.replace(b'"name":"drf"', b'"name":"mine"', 1), tmp_path)
     assert code == 2
     assert err.startswith(
-        "ringwise: FILE: line 1: the plugin mine of its configuration is not installed; known are "
+        "ringwise: FILE: line 1: the plugin mine of its configuration is not installed; installed: "
     )
     code, _, err = run(journal.replace(b'"allocate"', b'"mine"', 1), tmp_path)
     assert code == 2

@@ -30,7 +30,7 @@ NOW = unix_nanoseconds("2026-01-31T08:00:00Z") or 0
 )
 def test_a_time_or_a_span_from_now(text: str, time: str | None) -> None:
     if time is None:
-        with pytest.raises(ValueError, match=r"invalid time .*: expected one like|is in the past"):
+        with pytest.raises(ValueError, match=r"invalid time|is in the past"):
             moment(text, NOW)
     else:
         assert time_text(moment(text, NOW)) == time

@@ -24,14 +24,12 @@ PACKAGE = ("pyproject.toml", "ringwise_reserved_nodes.py")
 #: Wrong arguments, and what is said of them.
 WRONG = {
     "reserved-nodes.priority: high": (
-        "arguments[reserved-nodes.priority]: 'high' is not allowed; allowed: a whole number"
+        'arguments[reserved-nodes.priority]: "high" is not allowed; allowed: a whole number'
     ),
-    "reserved-nodes.priorities: 5": (
-        "unknown argument (did you mean 'reserved-nodes.priority'?); allowed: reserved-nodes.priority, "
-    ),
+    "reserved-nodes.priorities: 5": ("unknown argument; allowed: reserved-nodes.priority, "),
     "reserved-nodes.label: 'a b'": (
-        "arguments[reserved-nodes.label]: 'a b' is not allowed: it has characters that no label has; "
-        "allowed: a label key"
+        'arguments[reserved-nodes.label]: "a b" is not allowed: it has characters that no label '
+        "has; allowed: a label key"
     ),
 }
 CONFIGURATION = FILES["volcano-scheduler.conf"]

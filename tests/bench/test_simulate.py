@@ -118,7 +118,7 @@ def test_what_is_no_trace_is_left_out_and_told(tmp_path: Path, capsys: pytest.Ca
     assert [line.split()[0] for line in said] == ["trace", "own/holes"]
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("left out: own/a-nodes: ")
-    assert told[1] == "left out: own/empty: there are no jobs to simulate"
+    assert told[1] == "left out: own/empty: no jobs to simulate"
     with pytest.raises(NothingToMeasureError, match="there are no traces"):
         judged(written(tmp_path, "none/README.md", "").parent)
 
@@ -155,4 +155,4 @@ def test_nothing_to_measure_is_bad_input(tmp_path: Path) -> None:
         assert len(ran.stderr.splitlines()) == 1
     ran = CliRunner().invoke(bench, ["decide", "--days", "3"])
     assert ran.exit_code == 2
-    assert ran.stderr == "--days goes with the benchmark simulate only\n"
+    assert ran.stderr == "--days requires the benchmark simulate\n"

@@ -79,7 +79,7 @@ def test_a_board_of_ones_own(tmp_path: Path) -> None:
             'rule.name: Invalid value: "free-cuont": must be one of ring-groups, free-count, ',
         ),
         (None, "cannot be read: No such file"),
-        (OWN.replace("own [board]", "910-x8"), "name: '910-x8' is already the name of a board"),
+        (OWN.replace("own [board]", "910-x8"), 'name: "910-x8" is already the name of a board'),
     ],
 )
 def test_a_wrong_profile_is_one_line_and_exit_code_2(tmp_path: Path, text: str | None, words: str) -> None:
@@ -96,4 +96,4 @@ def test_a_wrong_profile_is_one_line_and_exit_code_2(tmp_path: Path, text: str |
 def test_an_unknown_board_suggests_the_nearest() -> None:
     result = run("show", "910-x9")
     assert result.exit_code == 2
-    assert "did you mean '910-x8'?" in result.stderr
+    assert 'did you mean "910-x8"?' in result.stderr

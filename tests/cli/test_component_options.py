@@ -17,7 +17,7 @@ def test_an_empty_scheduler_name_is_refused(command: str, names: list[str]) -> N
     options = [f"--scheduler-name={name}" for name in names]
     result = CliRunner().invoke(cli, ["run", command, *options])
     assert result.exit_code == 2
-    assert "a schedulerName is never empty" in result.output
+    assert "a scheduler name must not be empty" in result.output
 
 
 @pytest.mark.parametrize("command", ["scheduler", "admission"])
@@ -26,7 +26,7 @@ def test_the_configmap_is_named_with_its_namespace(command: str, wrong: str) -> 
     result = CliRunner().invoke(cli, ["run", command, f"--scheduler-configmap={wrong}"])
     assert (result.exit_code, result.output) == (
         2,
-        f"--scheduler-configmap: must be NAMESPACE/NAME, got {wrong!r}\n",
+        f'--scheduler-configmap: must be NAMESPACE/NAME, got "{wrong}"\n',
     )
 
 
@@ -50,4 +50,4 @@ def test_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_path:
 def test_the_namespaces_of_commands_are_names(command: str, name: str) -> None:
     result = CliRunner().invoke(cli, [*command.split(), f"--queue-command-namespace={name}"])
     assert result.exit_code == 2
-    assert f"no namespace: {name!r}" in result.output
+    assert f'invalid namespace "{name}"' in result.output

@@ -51,7 +51,7 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
         ("get events", "unknown kind \"events\": use 'ringwise events JOB'"),
         (
             "get nodez",
-            "unknown kind \"nodez\" (did you mean 'node'?); kinds are jobs, nodes or no, queues or q,",
+            'unknown kind "nodez"; did you mean "node"?; kinds are jobs, nodes or no, queues or q,',
         ),
         ("get node/node-1 node-2", 'invalid name "node-2": expected node/NAME'),
         ("get node/node-1 job/train", 'invalid name "job/train": expected node/NAME'),
@@ -61,9 +61,9 @@ def test_what_kubectl_takes_works(typed: str, said: str, terminal: Terminal) -> 
             "get jobs --start",
             "No such option '--start': get jobs shows expected starts in the column 'starts in'",
         ),
-        ("get nodes --user alice", "--user requires jobs, not nodes"),
-        ("get jobs --node node-1", "--node requires chips or pods, not jobs"),
-        ("get pods --node node-9", "there is no node node-9"),
+        ("get nodes --user alice", "--user requires jobs; it cannot be combined with nodes"),
+        ("get jobs --node node-1", "--node requires chips or pods; it cannot be combined with jobs"),
+        ("get pods --node node-9", 'node "node-9" not found'),
     ],
 )
 def test_what_it_does_not_take_names_what_does_the_same(typed: str, said: str, terminal: Terminal) -> None:

@@ -68,4 +68,4 @@ def test_what_is_drawn(files: list[str]) -> None:
 def test_a_name_that_no_hyper_node_has() -> None:
     done = described(FILES, "spann")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1] == "ringwise: there is no HyperNode spann (did you mean 'span'?)"
+    assert done.stderr.splitlines()[-1] == 'ringwise: HyperNode "spann" not found; did you mean "span"?'

@@ -87,6 +87,6 @@ def test_a_lab_and_csv(tmp_path: Path) -> None:
             == "namespace,name,queue,user,verified,chips,idle_chips,unknown_chips,utilization_percent"
         )
         assert lines[1] == "lab,runs,default,,false,8,0,8,"
-        assert "--idle asks a lab or a cluster" in terminal.refused(
+        assert "--idle and --accounting-dir cannot be combined" in terminal.refused(
             f"report --idle --accounting-dir {tmp_path}"
         )

@@ -118,8 +118,8 @@ NO_JOBS = {"schema": "ringwise.io/jobs/v1", "now": 0, "jobs": []}
             "ringwise.cli.change.draining._drain_jobs",
             AFFECTED,
             130,
-            "ringwise: interrupted: node node-0 stays cordoned, and pods that were evicted are not brought "
-            "back\nto go on: ringwise drain node-0\nto give up: ringwise uncordon NODE\n",
+            "ringwise: interrupted: node node-0 stays cordoned, and pods that were evicted are not "
+            "brought back\nto continue: ringwise drain node-0\nto cancel: ringwise uncordon NODE\n",
         ),
         # Ctrl-C is how they end.
         ("top", "time.sleep", {}, 0, ""),

@@ -210,8 +210,8 @@ def test_a_name_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
     )
     assert (one.exit_code, json.loads(one.stdout)["namespace"]) == (0, "t")
     assert both.exit_code == 2
-    assert "2 jobs are called f1; say which: t/f1, u/f1" in both.stderr
-    assert "there is no job default/f1; did you mean u/f1 or t/f1?" in near.stderr
+    assert "2 jobs are named f1; use one of t/f1, u/f1" in both.stderr
+    assert 'job "default/f1" not found; did you mean u/f1 or t/f1?' in near.stderr
     assert [job["namespace"] for job in json.loads(listed.stdout)["jobs"]] == ["t"]
     assert len(json.loads(all_of.stdout)["jobs"]) == 2
     assert outside.exit_code == 2
@@ -234,9 +234,9 @@ def test_a_cluster_is_asked_about_the_namespace_of_the_context(tmp_path: Path) -
     )
     assert [jobs.stdout, po.stdout, one.stdout] == ["default/f1\n", "default/f1\n", "u/f1\n"]
     assert json.loads(described.stdout)["namespace"] == "default"
-    assert "say which: default/f1, u/f1" in everywhere.stderr
+    assert "use one of default/f1, u/f1" in everywhere.stderr
     assert (none.exit_code, none.stdout) == (2, "")
-    assert "there is no pod default/f2 (did you mean 'default/f1'?)" in none.stderr
+    assert 'pod "default/f2" not found; did you mean "default/f1"?' in none.stderr
 
 
 def test_place_is_a_what_if_on_a_lab(tmp_path: Path) -> None:
@@ -334,7 +334,10 @@ def test_nodes_of_a_cluster_are_cordoned(tmp_path: Path) -> None:
     assert done.stdout == "node node-0 cordoned\n"
     assert api.get(NODES, "node-0")["spec"]["unschedulable"] is True
     assert json.loads(again.stdout)["action"] == "cordon"
-    assert (unknown.exit_code, unknown.stderr.splitlines()[1:]) == (2, ["ringwise: there is no node node-9"])
+    assert (unknown.exit_code, unknown.stderr.splitlines()[1:]) == (
+        2,
+        ['ringwise: node "node-9" not found'],
+    )
 
 
 @pytest.mark.parametrize(
@@ -361,8 +364,8 @@ def test_a_server_that_does_not_answer_is_one_line_and_the_code_of_before(
 @pytest.mark.parametrize(
     ("command", "instead"),
     [
-        ("fault inject chip node-0 3", "inject has only a lab; its hardware is simulated"),
-        ("fault clear --all", "clear has only a lab; its hardware is simulated"),
+        ("fault inject chip node-0 3", "inject requires a lab; its hardware is simulated"),
+        ("fault clear --all", "clear requires a lab; its hardware is simulated"),
     ],
 )
 def test_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path) -> None:
@@ -461,7 +464,7 @@ def test_a_cluster_takes_no_other_kinds(command: str, problem: str, tmp_path: Pa
 def test_no_command_that_changes_something_is_suggested(typed: str) -> None:
     said = CliRunner().invoke(cli, [typed]).stderr
     assert f"'{typed}'" in said
-    suggested = re.findall(r"did you mean '([a-z-]+)'", said)
+    suggested = re.findall(r'did you mean "([a-z-]+)"', said)
     assert not [name for name in suggested if cli.entries[name].changes]
 
 
@@ -475,4 +478,4 @@ def test_the_commands_that_change_something() -> None:
     assert {"delete", "drain", "submit", "cordon", "run", "fault"} <= changing
     assert not changing & {"why", "get", "describe", "top", "doctor", "place", "capacity", "report"}
     near = CliRunner().invoke(cli, ["doctr"]).stderr
-    assert "did you mean 'doctor'" in near
+    assert 'did you mean "doctor"' in near

@@ -103,14 +103,14 @@ def test_why_as_json() -> None:
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        (f"why large-gan {CLUSTER}", "ringwise: there is no job large-gan; did you mean large-gang or "),
+        (f"why large-gan {CLUSTER}", 'ringwise: job "large-gan" not found; did you mean large-gang or '),
         ("why train", "ringwise: no lab runs on /absent; start one"),
         ("capacity", "ringwise: no lab runs on /absent; start one"),
         ("doctor", "ringwise: no lab runs on /absent; start one"),
         ("topology show", "ringwise: no lab runs on /absent; start one"),
         (
             f"capacity {CLUSTER} --queue defalt",
-            "ringwise: there is no queue defalt (did you mean",
+            'ringwise: queue "defalt" not found; did you mean',
         ),
         ("why train -f absent.yaml", "absent.yaml: "),
     ],
@@ -177,7 +177,7 @@ def test_an_empty_file_is_named(tmp_path: Path, command: str, content: str) -> N
     empty = tmp_path / "empty.yaml"
     empty.write_text(content)
     ran = run(f"{command} -f {empty}")
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"{empty}: holds no objects\n")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"{empty}: does not contain objects\n")
 
 
 def test_an_empty_file_among_others_is_a_note(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_an_empty_file_among_others_is_a_note(tmp_path: Path) -> None:
     empty.write_text("")
     ran = run(f"place -f {empty} {CLUSTER}")
     assert ran.exit_code == 0
-    assert f"note: {empty}: holds no objects\n" in ran.stderr
+    assert f"note: {empty}: does not contain objects\n" in ran.stderr
 
 
 def test_the_doctor_says_that_there_are_no_nodes() -> None:

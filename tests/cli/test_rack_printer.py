@@ -41,7 +41,7 @@ def test_every_node_has_a_sign_and_every_sign_a_meaning() -> None:
     )
 
 
-def test_neighbours_that_look_the_same_share_a_box() -> None:
+def test_neighbors_that_look_the_same_share_a_box() -> None:
     racks = [rack(number, 0, train=(number // 2, 8)) for number in range(4)]
     racks += [rack(number, 8) for number in (4, 5, 7)]
     assert draw_racks([superpod(0, *racks).as_json()]).plain.splitlines()[:2] == [

@@ -98,7 +98,7 @@ def test_a_namespace_selects_its_jobs() -> None:
 @pytest.mark.parametrize(
     ("words", "note"),
     [
-        ("--since 1h", "--since 1h covers all of {first} (UTC): accounting is kept by day"),
+        ("--since 1h", "--since 1h covers all of {first} (UTC): accounting is by day"),
         ("--since 2026-01-30T18:00:00Z", "--since 2026-01-30T18:00:00Z covers all of 2026-01-30 (UTC)"),
         ("--since 2026-01-30 --until 0s", "--until 0s covers all of {last} (UTC)"),
         ("--since 1d", ""),
@@ -165,12 +165,15 @@ def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:
     ("words", "error"),
     [
         ("--accounting-dir nowhere", "nowhere is not a directory"),
-        (f"{EXAMPLE} --lab x", "give no --lab"),
-        ("--lab x --context y", "give one of them"),
-        ("--accounting-dir {tmp} --since soon", "'soon' is no time: write a span before now like 12h or 30d"),
-        ("--accounting-dir {tmp} --since 2026-02-31", "is no time"),
+        (f"{EXAMPLE} --lab x", "cannot be combined with --lab"),
+        ("--lab x --context y", "cannot be combined"),
+        (
+            "--accounting-dir {tmp} --since soon",
+            'invalid time "soon": write a span before now like 12h or 30d',
+        ),
+        ("--accounting-dir {tmp} --since 2026-02-31", "invalid time"),
         ("--accounting-dir {tmp} --since 1d --until 2d", "--since 1d is after --until 2d"),
-        ("--accounting-dir {tmp} --since 9999d", "4000 days at most"),
+        ("--accounting-dir {tmp} --since 9999d", "at most 4000 days"),
         ("--lab {tmp} --accounting-namespace x", "--accounting-namespace requires a cluster"),
     ],
 )

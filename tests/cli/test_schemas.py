@@ -199,7 +199,7 @@ def test_the_check_finds_a_wrong_a_missing_and_an_undeclared_field() -> None:
     for bad in ({**good, "now": "1"}, {"schema": good["schema"]}, {**good, "more": 1}):
         with pytest.raises(AssertionError, match=re.escape("ringwise.io/advance/v1")):
             check_document(bad)
-    with pytest.raises(LookupError, match="there is no schema ringwise"):
+    with pytest.raises(LookupError, match=r'schema "ringwise[.]io/other/v1" not found'):
         check_document({"schema": "ringwise.io/other/v1"})
 
 
@@ -271,4 +271,4 @@ def test_schemas_are_listed_and_printed() -> None:
         assert CliRunner().invoke(cli, ["schema", name]).stdout == schema_text(find_kind("why"))
     wrong = CliRunner().invoke(cli, ["schema", "wy"])
     assert (wrong.exit_code, wrong.stdout) == (2, "")
-    assert "there is no schema wy (did you mean 'why'?)" in wrong.stderr
+    assert 'schema "wy" not found; must be one of' in wrong.stderr

@@ -54,7 +54,7 @@ def test_placements_waits_and_fragmentation_are_summed() -> None:
         "only-theirs": 1,
         "only-ours": 0,
     }
-    # A pod that only one of both placed is not among the waits; half a second is no difference.
+    # A pod that only one of both placed is not among the waits; half a second is not a difference.
     assert document["blocked_jobs"] == {
         "pods": 3,
         "shorter": 1,

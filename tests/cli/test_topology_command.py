@@ -87,7 +87,7 @@ def test_show_without_a_topology(tmp_path: Path) -> None:
     node.write_text("{apiVersion: v1, kind: Node, metadata: {name: node-1}}\n")
     ran = CliRunner().invoke(topology, ["show", "-f", str(node)])
     assert ran.exit_code == 2
-    assert "no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id" in ran.stderr
+    assert "no valid ConfigMap kube-system/basic-tor-node-cm and no SuperPoD IDs" in ran.stderr
 
 
 def test_the_drawings_of_the_page_are_what_the_examples_give() -> None:

@@ -113,7 +113,7 @@ def deciding_since(component: Component) -> float:
         entry = json.loads(line)
         if entry["event"] == "deciding":
             began = datetime.fromisoformat(entry["timestamp"]).timestamp()
-        elif entry["event"] == "not the leader any more":
+        elif entry["event"] == "no longer the leader":
             began = 0.0
     return began
 

@@ -109,7 +109,7 @@ def test_isolations_are_validated_and_have_conditions(cluster: Cluster, operator
     cluster.kubectl("delete", "iso", "n-1", "later")
     (placed,) = cluster.wait_running("waits", 1)
     assert node_of(placed) == "n-1"
-    assert "is not isolated any more" in ran(operator, "unisolate", "n-2")
+    assert "is no longer isolated" in ran(operator, "unisolate", "n-2")
     assert cluster.api.items(PATH) == []
 
 

@@ -179,6 +179,6 @@ def test_an_unknown_plugin_is_refused_and_an_unknown_argument_ignored(cluster: C
         state = cluster.api.get(f"{JOBS}/{name}").get("status", {}).get("state", {})
         return str(state.get("message", ""))
 
-    assert "did you mean 'pytorch'?" in cluster.wait(lambda: message("unknown"), "unknown is refused")
+    assert 'did you mean "pytorch"?' in cluster.wait(lambda: message("unknown"), "unknown is refused")
     groups = cluster.wait(lambda: cluster.api.items(GROUPS), "mistyped gets its PodGroup")
     assert {group["metadata"]["name"].partition("-")[0] for group in groups} == {"mistyped"}

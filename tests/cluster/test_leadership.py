@@ -164,7 +164,7 @@ def _enough(
         and _transitions(cluster) >= 2
         and all(calls(folder) >= 4 for folder in folders)
         and "no credentials within" in logs
-        and "not the leader any more" in logs
+        and "no longer the leader" in logs
     )
 
 

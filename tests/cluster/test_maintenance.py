@@ -124,7 +124,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
     for name in ("first", "second"):
         check_chips(cluster.wait(partial(is_away, cluster, name, 1, {target}), f"{name} runs elsewhere"))
         (message,) = cluster.wait(partial(told, cluster, name, "Drained"), f"{name} has the event")
-        assert message.startswith(f"{name}-work-0 has to go: {target} is drained")
+        assert message.startswith(f"{name}-work-0 must be evicted: {target} is drained")
     described = cluster.kubectl("describe", "podgroup")
     assert "Drained" in described
 

@@ -154,7 +154,7 @@ def test_two_operators_reserve_and_change_one_reservation_at_once(cluster: Clust
         )
     )
     assert [one.returncode for one in made].count(0) == 1, [one.stderr for one in made]
-    assert "there is a reservation night already" in made[0].stderr + made[1].stderr
+    assert "reservation night already exists" in made[0].stderr + made[1].stderr
     (first,) = cluster.api.items(PATH)
     # Of two changes that were made from the same version the second is refused.
     for reason, refused in (("course", False), ("test", True)):

@@ -143,10 +143,10 @@ def hostile_reports(node: str) -> dict[str, tuple[Object, str]]:
             "at most 16 resources",
         ),
         "wrong types": (device(json.dumps({"DeviceInfo": [], "SuperPodID": "x"})), "must be an object"),
-        "chips that are no text": (listed([0, 1, {"chip": None}]), "must be text"),
+        "chips that are not text": (listed([0, 1, {"chip": None}]), "must be a string"),
         "chips of other names": (listed("Ascend910-\u2603,5,null,Ascend910--1"), "must name chips"),
         "deep": (device("[" * 100_000), "nested too deeply"),
-        "health of wrong types": (health, "must be text"),
+        "health of wrong types": (health, "must be a string"),
     }
 
 

@@ -179,7 +179,7 @@ def test_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs
     assert tried(lambda: plugin.patch(f"{maps}/coredns", {"data": {"Corefile": ""}})) == DENIED
     report = f"{maps}/mindx-dl-deviceinfo-node-1"
     assert tried(lambda: plugin.patch(report, {"data": {"a": "c"}})) == ALLOWED
-    # The scheduler's account is no business of this policy.
+    # The scheduler's account is not a business of this policy.
     scheduler = empty.api_of(empty.plane.account_token(VOLCANO_SYSTEM, "ringwise-scheduler"))
     changed = {"metadata": {"annotations": {PREDICATE_TIME: "1"}}}
     assert scheduler.patch(f"{PODS}/there", changed)["metadata"]["annotations"][PREDICATE_TIME] == "1"

@@ -104,7 +104,7 @@ def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant:
     job = f"{cluster.namespace}/train"
     refused = kubectl_ringwise(tenant, "suspend", job)
     assert refused.returncode == 1
-    assert "the API server refused: 403" in refused.stderr
+    assert "the API server rejected the request: 403" in refused.stderr
     assert f"serviceaccount:{cluster.namespace}:{TENANT}" in refused.stderr
     cluster.apply(may_change(cluster))
     said = done(tenant, "suspend", job, "--by", "anna", "--reason", "lunch", "--timeout", "2m")
@@ -113,7 +113,7 @@ def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant:
     assert aborted["state"]["message"] == "AbortJob was requested by anna: lunch"
     again = kubectl_ringwise(tenant, "suspend", job)
     assert (again.returncode, again.stdout) == (2, "")
-    assert f"vcjob {job} is suspended already; to let it go on: ringwise resume {job}" in again.stderr
+    assert f"vcjob {job} is already suspended; to resume it: ringwise resume {job}" in again.stderr
     admin = cluster.admin_config
     why = " ".join(done(admin, "why", job).split())
     assert "it is suspended (Aborted: AbortJob was requested by anna: lunch): it uses no chips" in why
@@ -167,7 +167,7 @@ def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Clus
             cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
             group = f"{cluster.namespace}/{batch.group_name}"
             why = " ".join(done(cluster.admin_config, "why", group).split())
-            assert f"it is suspended: it uses no chips; to let it go on: ringwise resume {job}" in why
+            assert f"it is suspended: it uses no chips; to resume it: ringwise resume {job}" in why
             cluster.apply([vcjob("other", 4, 8)])
             cluster.wait_running("other", 4)
             cluster.api.delete(f"{JOBS}/other")
@@ -235,4 +235,4 @@ def test_without_a_controller_nothing_is_left_behind(cluster: Cluster, tenant: P
     assert "nothing was changed; is Volcano's controller running" in refused.stderr
     assert cluster.api.items(COMMANDS) == []
     unknown = kubectl_ringwise(cluster.admin_config, "suspend", f"{cluster.namespace}/alne")
-    assert f"there is no job alne in namespace {cluster.namespace} (did you mean 'alone'?)" in unknown.stderr
+    assert f'job "alne" not found in namespace {cluster.namespace}; did you mean "alone"?' in unknown.stderr

@@ -142,7 +142,7 @@ def test_limits_are_validated_and_have_conditions(cluster: Cluster, operator: Pa
     shown = " ".join(kubectl_ringwise(operator, "limits").stdout.split())
     assert f"own namespace {cluster.namespace} Ascend910 8 of 4" in shown
     cluster.api.delete(f"{JOBS}/runs")
-    cluster.wait(lambda: conditions(cluster, "own") == within, "it is not exceeded any more")
+    cluster.wait(lambda: conditions(cluster, "own") == within, "it is no longer exceeded")
     before = cluster.api.get(f"{PATH}/own")["metadata"]["resourceVersion"]
     cluster.apply([pod("some-0", 1)])
     cluster.wait_running("some", 1)

@@ -114,14 +114,14 @@ def test_a_running_job_that_is_changed_into_an_impossible_one_goes_on_and_hurts_
     ]
     controller.handle(map(PodSeen, pods), SECOND)
     wrong = replace(
-        job, phase="Running", tasks=(), plugins={"ssx": ()}, problems=("there is no job plugin ssx",)
+        job, phase="Running", tasks=(), plugins={"ssx": ()}, problems=('job "plugin" not found ssx',)
     )
     lost = [PodGone("train-worker-0"), PodGone("other-worker-0")]
     commands = controller.handle([VcJobSeen(wrong), *lost], 2 * SECOND)
     assert [made.pod.name for made in commands if isinstance(made, CreatePod)] == ["other-worker-0"]
     assert of_kind(commands, DeletePod, SetAside) == []
     states = {one.key: (one.phase, one.message) for one in commands if isinstance(one, SetJobStatus)}
-    assert states["default/train"] == ("Running", "there is no job plugin ssx")
+    assert states["default/train"] == ("Running", 'job "plugin" not found ssx')
     # It is corrected.
     commands = controller.handle([VcJobSeen(replace(job, phase="Running"))], 3 * SECOND)
     assert [made.pod.name for made in commands if isinstance(made, CreatePod)] == ["train-worker-0"]

@@ -445,7 +445,7 @@ def test_a_wish_that_is_lost_is_repeated_and_a_foreign_group_is_left_alone() -> 
         ("hard", "2", NetworkTopology(highest_tier=2)),
         (None, "0", NetworkTopology(highest_tier=0)),
         ("Soft", None, NetworkTopology(soft=True)),
-        # What cannot be read: any other mode is hard, and a tier that is no number restricts nothing.
+        # What cannot be read: any other mode is hard, and a tier that is not a number restricts nothing.
         ("near", "x", NetworkTopology()),
         ("hard", "-1", NetworkTopology()),
     ],

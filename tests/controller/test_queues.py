@@ -166,7 +166,7 @@ def test_refusals_say_why() -> None:
     assert [one.message for one in world.told] == [
         "queue team cannot be opened because its parent queue dept is Closed; open dept first",
         "the queue root cannot be closed",
-        "there is no queue gone",
+        'queue "gone" not found',
         "unknown action AbortJob; allowed: OpenQueue, CloseQueue",
     ]
 

@@ -37,7 +37,7 @@ def misfits(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]
         if value < schema.get("minimum", value) or value > schema.get("maximum", value):
             yield f"{path}: {value} is out of range"
         if schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
-            yield f"{path}: {value} is no int32"
+            yield f"{path}: {value} is not an int32"
     if isinstance(value, list):
         for position, item in enumerate(value):
             yield from misfits(item, schema["items"], f"{path}[{position}]")

@@ -60,7 +60,7 @@ def small() -> dict[str, Any]:
     [
         ("spec.minAvailable", "two", ".spec.minAvailable: not integer"),
         ("spec.minAvailable", -1, ".spec.minAvailable: -1 is out of range"),
-        ("spec.minAvailable", 2**31, ".spec.minAvailable: 2147483648 is no int32"),
+        ("spec.minAvailable", 2**31, ".spec.minAvailable: 2147483648 is not an int32"),
         ("spec.minAvailable", True, ".spec.minAvailable: not integer"),
         ("spec.tasks", {"name": "main"}, ".spec.tasks: not array"),
         ("spec.queue", 7, ".spec.queue: not string"),

@@ -167,17 +167,17 @@ def test_queue_and_priority_are_changed_in_place() -> None:
         (
             JobChangeRequest("requeue", "nigt"),
             vcjob("Aborted"),
-            "there is no queue nigt (did you mean 'night'?); there are",
+            'queue "nigt" not found; must be one of',
         ),
         (
             JobChangeRequest("requeue", "shut"),
             vcjob("Aborted"),
-            "queue shut is Closed: it takes no jobs; one that is Open",
+            "queue shut is Closed: only an Open queue",
         ),
         (
             JobChangeRequest("requeue", None, "lo"),
             vcjob(),
-            "there is no priority class lo (did you mean 'low'?); there are",
+            'priority class "lo" not found; must be one of',
         ),
         (
             JobChangeRequest("requeue", "night"),
@@ -192,18 +192,18 @@ def test_queue_and_priority_are_changed_in_place() -> None:
         (
             JobChangeRequest("suspend"),
             vcjob("Aborting"),
-            "vcjob default/train is suspended already; to let it go on: ",
+            "vcjob default/train is already suspended; to resume it: ",
         ),
         (
             JobChangeRequest("suspend"),
             vcjob("Completed"),
-            "vcjob default/train is Completed: a job that is over cannot be",
+            "vcjob default/train is Completed: a finished job cannot be",
         ),
         (JobChangeRequest("resume"), vcjob("Pending"), "vcjob default/train is not suspended: it is Pending"),
         (
             JobChangeRequest("requeue"),
             vcjob("Pending", running=0),
-            "vcjob default/train waits in queue default already; ",
+            "vcjob default/train is already pending in queue default; ",
         ),
         (JobChangeRequest("requeue"), vcjob("Restarting"), "vcjob default/train is already being requeued"),
         (
@@ -269,20 +269,20 @@ def test_an_ascend_job_has_it_in_its_run_policy() -> None:
             JobChangeRequest("suspend"),
             BATCH_JOBS,
             batch_job(suspend=True),
-            "Job default/train is suspended already; to let",
+            "Job default/train is already suspended; to resume",
         ),
         (JobChangeRequest("resume"), BATCH_JOBS, batch_job(), "Job default/train is not suspended"),
         (
             JobChangeRequest("requeue"),
             BATCH_JOBS,
             batch_job(suspend=True),
-            "Job default/train is suspended; ringwise resume",
+            "Job default/train is suspended; to queue it again: ringwise resume",
         ),
         (
             JobChangeRequest("suspend"),
             BATCH_JOBS,
             batch_job(condition="Complete"),
-            "Job default/train is Complete: a job that is over cannot be suspended; submit it again",
+            "Job default/train is Complete: a finished job cannot be suspended; submit it again",
         ),
         (
             JobChangeRequest("requeue", None, "low"),
@@ -331,8 +331,8 @@ def test_what_is_refused_of_others_without_a_write(
 def test_a_job_that_is_not_there() -> None:
     said, _, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(JOBS, vcjob()), name="trian")
     assert said == (
-        "there is no job trian in namespace default (did you mean 'train'?), among vcjobs, Jobs of "
-        "Kubernetes and AscendJobs; -n names another namespace"
+        'job "trian" not found in namespace default among vcjobs, Jobs of Kubernetes and '
+        'AscendJobs; use -n for another namespace; did you mean "train"?'
     )
 
 
@@ -374,11 +374,11 @@ async def test_who_may_do_it_is_the_api_servers_word(tmp_path: Path) -> None:
     (refused, other, done, *everywhere) = results
     assert everywhere == [
         (0, "Job lab/far suspended; its chips are released"),
-        (2, "ringwise: 2 namespaces have a job train; say which: default, lab"),
-        (2, "ringwise: there is no job nobody in any namespace"),
+        (2, "ringwise: 2 namespaces have a job train; use one of default, lab"),
+        (2, 'ringwise: job "nobody" not found in any namespace'),
     ]
     assert refused[0] == 1
-    assert refused[1].startswith("ringwise: the API server refused: 403 ")
-    wrong = "default/train names namespace default and -n names other: give one of them"
+    assert refused[1].startswith("ringwise: the API server rejected the request: 403 ")
+    wrong = "default/train has namespace default, but -n is other: they cannot be combined"
     assert other == (2, f"ringwise: {wrong}")
     assert done == (0, "Job default/batch suspended; its chips are released")

@@ -341,8 +341,8 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     way = f"--kubeconfig {tmp_path}/kubeconfig"
     assert first.stderr.splitlines()[1:] == [
         "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",
-        f"to go on: kubectl ringwise drain node-1 {way}",
-        f"to give up: kubectl ringwise unisolate node-1 {way}",
+        f"to continue: kubectl ringwise drain node-1 {way}",
+        f"to cancel: kubectl ringwise unisolate node-1 {way}",
     ]
     assert second.exit_code == 0, second.output
     assert asked == ["first-0", "first-1", "second-0", "second-0", "second-1"]
@@ -378,8 +378,8 @@ def test_all_nodes_of_a_superpod_are_drained(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("drain node-9 --yes", "there is no node node-9"),
-        ("drain superpod/7 --plan", "there is no SuperPoD 7"),
+        ("drain node-9 --yes", 'node "node-9" not found'),
+        ("drain superpod/7 --plan", 'SuperPoD "7" not found'),
         ("drain node-1 --at yesterday", 'invalid time "yesterday"'),
         ("drain node-1 --at 2001-01-01T00:00:00Z --plan", "is in the past"),
     ],
@@ -398,7 +398,7 @@ def test_who_may_not_evict_is_told_what_stays(tmp_path: Path) -> None:
 
     (answered,), api = on_cluster(tmp_path, prepare, "drain node-1 --yes")
     assert answered.exit_code == 1
-    assert "the API server refused" in answered.stderr
+    assert "the API server rejected the request" in answered.stderr
     assert "node node-1 stays isolated; kubectl ringwise unisolate node-1" in answered.stderr
     assert "gang-0" in pods_of(api)
 

@@ -104,7 +104,8 @@ def test_a_job_that_is_not_there_and_events_that_may_not_be_read(tmp_path: Path)
     (answered,), _ = on_cluster(tmp_path, moved, "why trian --history")
     assert answered.exit_code == 2
     assert (
-        answered.stderr == "ringwise: the cluster has no job default/trian (did you mean 'default/train'?)\n"
+        answered.stderr
+        == 'ringwise: the cluster: job "default/trian" not found; did you mean "default/train"?\n'
     )
 
     def forbidden(api: FakeApiServer) -> None:

@@ -45,7 +45,7 @@ def test_a_reservation_is_written_listed_and_deleted(tmp_path: Path) -> None:
     assert one | {"created": ""} == answer["reservation"] | {"state": "active", "created": ""}
     assert (one["reason"], one["namespace"], one["nodes"]) == ("course", "team", ["node-1"])
     assert gone.exit_code == 0, gone.output
-    assert (again.exit_code, "there is no reservation night" in again.output) == (2, True)
+    assert (again.exit_code, 'reservation "night" not found' in again.output) == (2, True)
     assert stored(api) == set()
 
 
@@ -65,7 +65,7 @@ def test_who_may_not_write_is_told_so(tmp_path: Path) -> None:
 
     (refused,), api = on_cluster(tmp_path, prepare, RESERVE)
     assert refused.exit_code == 1
-    assert "the API server refused" in refused.stderr
+    assert "the API server rejected the request" in refused.stderr
     assert stored(api) == set()
 
 
@@ -80,7 +80,7 @@ def test_one_that_overlaps_is_refused(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     assert (other.exit_code, same.exit_code, stored(api)) == (2, 2, {"night"})
     assert "node-1 is reserved for queue default" in other.stderr
-    assert "there is a reservation night already" in same.stderr
+    assert "reservation night already exists" in same.stderr
 
 
 def test_a_server_without_the_kind_is_one_clear_line(tmp_path: Path) -> None:

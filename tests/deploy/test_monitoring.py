@@ -102,7 +102,7 @@ def test_brackets_are_closed_and_rates_are_of_counters(where: str, expression: s
             assert depth.pop() == sign, where
     assert not depth, where
     for name in re.findall(r"(?:rate|increase)\((\w+)", expression):
-        assert name.endswith(("_total", "_bucket", "_sum", "_count")), f"{where}: {name} is no counter"
+        assert name.endswith(("_total", "_bucket", "_sum", "_count")), f"{where}: {name} is not a counter"
     for name in re.findall(r"\b(\w+_total)\b", expression):
         assert re.search(rf"(?:rate|increase)\({name}", expression), f"{where}: {name} only ever grows"
 

@@ -341,14 +341,14 @@ def test_there_is_no_short_cut_for_a_whole_node() -> None:
 @pytest.mark.parametrize(
     ("requests", "says"),
     [
-        ([], "no container"),
+        ([], "does not name a container"),
         ([["Ascend910-0"]] * 300_001, "300001 containers"),
-        ([["Ascend910-8"]], "unknown device id Ascend910-8"),
+        ([["Ascend910-8"]], "unknown device ID Ascend910-8"),
         ([["Ascend910-2c-100-1", "Ascend910-2c-101-1"]], "one vNPU"),
         ([["Ascend910-0"] * 2], "twice"),
-        ([[]], "no id"),
+        ([[]], "does not request an ID"),
         ([["Ascend910-" + "0" * 50]], "60 characters"),
-        ([[f"Ascend910-{number}" for number in range(801)]], "801 ids"),
+        ([[f"Ascend910-{number}" for number in range(801)]], "801 IDs"),
     ],
 )
 def test_requests_that_are_refused(requests: list[list[str]], says: str) -> None:

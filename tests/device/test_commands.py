@@ -68,19 +68,19 @@ def invoke(*arguments: str) -> Result:
         (["-use310PMixedInsert"], "-use310PMixedInsert: must be false"),
         (["-autoStowing=false"], "-autoStowing: must be true"),
         (["-volcanoType=perhaps"], "'perhaps' is not a valid boolean"),
-        (["--healthz-address=80"], "--healthz-address: must be a port of 1025 to 65535, got '80'"),
-        (["-healthz-address=65536"], "--healthz-address: must be a port of 1025 to 65535, got '65536'"),
+        (["--healthz-address=80"], '--healthz-address: must be a port of 1025 to 65535, got "80"'),
+        (["-healthz-address=65536"], '--healthz-address: must be a port of 1025 to 65535, got "65536"'),
         (["-enable-healthz=false", "-healthz-address=x"], "--healthz-address: must be a port"),
         (["-enable-healthz=2"], "'--enable-healthz': '2' is not a valid boolean"),
-        (["-tls-cert-file=a"], "--tls-cert-file and --tls-private-key-file: must be given both"),
-        (["--tls-private-key-file=a"], "--tls-cert-file and --tls-private-key-file: must be given both"),
+        (["-tls-cert-file=a"], "--tls-cert-file and --tls-private-key-file must be set together"),
+        (["--tls-private-key-file=a"], "--tls-cert-file and --tls-private-key-file must be set together"),
         (
             ["--tls-cert-file=/none", "-tls-private-key-file=/none"],
             "--tls-cert-file: /none: No such file or directory",
         ),
         (
             [f"--tls-cert-file={__file__}", f"--tls-private-key-file={__file__}"],
-            "are no certificate and its key in PEM form",
+            "must be a certificate and its key in PEM format",
         ),
         (["-hotReset=1"], "-hotReset: must be -1"),
         (["-hotReset=3"], "3 is not in the range -1<=x<=2"),
@@ -89,7 +89,7 @@ def invoke(*arguments: str) -> Result:
         (["-enableSlowNode=true"], "-enableSlowNode: must be false"),
         (["-useSingleDieMode=1"], "-useSingleDieMode: requires -softShareDevConfigDir"),
         (["-logLevel=-2"], "'--logLevel': -2 is not in the range -1<=x<=3"),
-        (["--driver=simulated"], "--driver simulated needs --simulated-chips FILE"),
+        (["--driver=simulated"], "--driver simulated requires --simulated-chips FILE"),
         (["--node-name=Not_A_Node"], "--node-name: must be a node's name"),
     ],
 )
@@ -245,7 +245,7 @@ async def test_isolate_list_and_unisolate(tmp_path: Path) -> None:
         whole = await typed("isolate", NODE, "--reason=moved")
         assert whole.stdout == "node node-1 isolated\n"
         back = await typed("unisolate", NODE)
-        assert back.stdout == "node node-1 is not isolated any more\n"
+        assert back.stdout == "node node-1 is no longer isolated\n"
         nothing = await typed("unisolate", NODE)
         assert nothing.stdout == "node node-1 is not isolated\n"
         more = await typed("isolate", NODE, "Ascend910-3", "Ascend910-4", "--reason=more")
@@ -259,7 +259,7 @@ async def test_isolate_list_and_unisolate(tmp_path: Path) -> None:
                 assert (strange.exit_code, strange.stdout) == (2, "")
                 named, problem = strange.stderr.splitlines()
                 assert named == f"cluster x ({api.url})"
-                assert problem == f"ringwise: there is no node {name}"
+                assert problem == f'ringwise: node "{name}" not found'
         wrong = await typed("isolate", NODE, "chip3", "--reason=x")
         assert 'invalid chip "chip3": expected a name like Ascend910-3' in wrong.output
 
@@ -271,7 +271,7 @@ async def test_a_node_that_is_gone_is_unisolated(tmp_path: Path) -> None:
         await asyncio.to_thread(invoke, "isolate", NODE, "--reason=old", config)
         api.remove(NODES, NODE)
         released = await asyncio.to_thread(invoke, "unisolate", NODE, config)
-        assert released.stdout == "node node-1 is not isolated any more\n"
+        assert released.stdout == "node node-1 is no longer isolated\n"
         assert api.all(ISOLATIONS) == []
         # What a reader of the cluster may do is enough for nodes.
         assert not api.count(f"GET /api/v1/nodes/{NODE}")
@@ -299,9 +299,9 @@ async def test_a_leaf_switch_of_a_cluster_is_isolated_and_unisolated(tmp_path: P
         assert stored["spec"] == {"leafSwitch": "fe80::1", "reason": "optics"}
         strange = await typed("isolate", "switch/fe80::2", "--reason=x")
         assert strange.exit_code == 2
-        assert strange.stderr.splitlines()[1].startswith("ringwise: there is no leaf switch fe80::2")
+        assert strange.stderr.splitlines()[1].startswith('ringwise: leaf switch "fe80::2" not found')
         back = await typed("unisolate", "switch/fe80::1")
-        assert back.stdout == "leaf switch fe80::1 is not isolated any more\n"
+        assert back.stdout == "leaf switch fe80::1 is no longer isolated\n"
         assert api.all(ISOLATIONS) == []
 
 
@@ -383,7 +383,7 @@ async def test_chips_list(tmp_path: Path) -> None:
         table = await asyncio.to_thread(invoke, "get", "chips", f"--node={NODE}", config)
         assert "Ascend910-2" in table.output
         missing = await asyncio.to_thread(invoke, "get", "chips", "--node=node-9", config)
-        assert (missing.exit_code, "there is no node node-9" in missing.output) == (2, True)
+        assert (missing.exit_code, 'node "node-9" not found' in missing.output) == (2, True)
 
 
 async def test_chips_of_nodes_that_can_be_read_are_listed_beside_those_that_cannot(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_soc_has_more_devices_and_no_runtime(
     mount_method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = ("davinci_manager", "hisi_hdc", "devmm_svm", "dvpp_cmdlist", *SOC_NODES)
-    # The names of other boards are no business of a SoC.
+    # The names of other boards are not business of a SoC.
     files = host(tmp_path, *(f"/dev/{name}" for name in names), "/dev/hdmi", "/dev/hi_dvpp")
     possible = possible_mounting(mount_method, soc())
     assert possible == {"ascend-docker": "plain"}.get(mount_method, mount_method)

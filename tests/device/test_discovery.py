@@ -47,7 +47,7 @@ async def test_a_card_that_fails_is_left_out_until_it_answers(library: ctypes.CD
         assert await found(discovery) == ([4, 5], {Place(3, 0): why})
     (line,) = log.getvalue().splitlines()
     said = json.loads(line)
-    assert (said["event"], said["card"], said["device"], said["why"]) == ("chip left out", 3, 0, why)
+    assert (said["event"], said["card"], said["device"], said["why"]) == ("chip skipped", 3, 0, why)
     steer(library, failing_card=-1)
     assert await found(discovery) == ([4, 5, 2], {})
 
@@ -69,9 +69,9 @@ async def test_a_card_that_hangs_is_left_out_until_it_answers(library: ctypes.CD
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"chip_count": 0}, "dcmi_get_device_num_in_card said 0; 1 to 4 are possible"),
-        ({"chip_count": 1_000_000}, "dcmi_get_device_num_in_card said 1000000; 1 to 4 are possible"),
-        ({"logic": -7}, "dcmi_get_device_logic_id said -7, which is no id"),
+        ({"chip_count": 0}, "dcmi_get_device_num_in_card returned 0: must be 1 to 4"),
+        ({"chip_count": 1_000_000}, "dcmi_get_device_num_in_card returned 1000000: must be 1 to 4"),
+        ({"logic": -7}, "dcmi_get_device_logic_id returned the invalid ID -7"),
     ],
 )
 async def test_wrong_numbers_of_one_card(library: ctypes.CDLL, wrong: dict[str, int], why: str) -> None:
@@ -82,13 +82,13 @@ async def test_wrong_numbers_of_one_card(library: ctypes.CDLL, wrong: dict[str, 
 @pytest.mark.parametrize("count", [-1, 65, 2**31 - 1])
 def test_a_wrong_number_of_cards(library: ctypes.CDLL, count: int) -> None:
     steer(library, card_count=count)
-    with pytest.raises(DriverError, match=f"lists {count} cards; 0 to 64 are possible"):
+    with pytest.raises(DriverError, match=f"lists {count} cards: must be 0 to 64"):
         dcmi.Dcmi(library).cards()
 
 
 async def test_no_card_at_all(library: ctypes.CDLL) -> None:
     steer(library, card_count=0)
-    with pytest.raises(NoChipsError, match="lists no NPU"):
+    with pytest.raises(NoChipsError, match="does not list an NPU"):
         await found(Discovery(dcmi.Dcmi(library)))
 
 
@@ -97,7 +97,7 @@ def test_a_wrong_number_of_codes_is_no_answer(library: ctypes.CDLL, count: int) 
     driver = dcmi.Dcmi(library)
     chip = driver.chip(Place(0, 0))
     steer(library, code_count=count)
-    with pytest.raises(DriverError, match=f"said {count} codes; 0 to 128 are possible"):
+    with pytest.raises(DriverError, match=f"returned {count} codes: must be 0 to 128"):
         driver.codes(chip)
 
 
@@ -105,7 +105,7 @@ async def test_a_name_that_is_no_text_costs_its_card_only(library: ctypes.CDLL) 
     name = ctypes.create_string_buffer(b"\xff\xfe" * 16)
     ctypes.c_void_p.in_dll(library, "test_name").value = ctypes.addressof(name)
     physical, problems = await found(Discovery(dcmi.Dcmi(library)))
-    # The board decides for A3; a name is no matter there.
+    # The board decides for A3; a name is not a matter there.
     assert (physical, problems) == ([4, 5, 2], {})
     driver = dcmi.Dcmi(library)
     assert "\ufffd" in driver.chip(Place(3, 0)).chip_name
@@ -160,11 +160,11 @@ def chip(physical: int, logic: int = 0, name: str = "910B3") -> Chip:
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (chip(-1), "physical id -1 and logic id 0 are no chip's"),
-        (chip(0xFFFFFFFF), "physical id 4294967295 and logic id 0 are no chip's"),
-        (chip(1, -1), "physical id 1 and logic id -1 are no chip's"),
+        (chip(-1), "physical ID -1 and logic ID 0 do not belong to a chip"),
+        (chip(0xFFFFFFFF), "physical ID 4294967295 and logic ID 0 do not belong to a chip"),
+        (chip(1, -1), "physical ID 1 and logic ID -1 do not belong to a chip"),
         (chip(0), "physical id 0 is that of card 0, chip 0"),
-        (chip(1, name="\ufffd\ufffd"), "chip '\ufffd\ufffd' on board 0x0 is of no known type"),
+        (chip(1, name="\ufffd\ufffd"), 'chip "��" on board 0x0 has an unknown type'),
         (DriverError("broken"), "broken"),
         (ValueError("no number"), "ValueError: no number"),
     ],
@@ -176,7 +176,7 @@ async def test_one_bad_chip_is_left_out(bad: Chip | Exception, why: str) -> None
 
 async def test_all_bad_chips_and_chips_of_several_types_are_an_error() -> None:
     nothing: Any = Given(chip(-1), DriverError("broken"))
-    with pytest.raises(DriverError, match=r"no chip answers; card 1, chip 0: broken"):
+    with pytest.raises(DriverError, match=r"no chip responds; card 1, chip 0: broken"):
         await found(Discovery(nothing))
     mixed: Any = Given(chip(0), chip(1, name="310P3"))
     with pytest.raises(DriverError, match="chips of several types on one node: Ascend310P, Ascend910B"):

@@ -238,7 +238,7 @@ def test_lingqu_that_answers_wrongly(lingqu_library: ctypes.CDLL) -> None:
     ctypes.c_int.in_dll(lingqu_library, "test_init_code").value = 0
     now[0] = 60.0
     ctypes.c_uint.in_dll(lingqu_library, "test_count").value = 0xFFFFFFFF
-    with pytest.raises(DriverError, match="said 4294967295 alarms, allowed are 128"):
+    with pytest.raises(DriverError, match="returned 4294967295 alarms: the limit is 128"):
         switches.faults()
     ctypes.c_uint.in_dll(lingqu_library, "test_count").value = 1
     assert len(switches.faults()) == 1
@@ -396,7 +396,7 @@ def test_npu_smi_that_does_not_run_drops_no_chip() -> None:
 
     with pytest.raises(DriverError, match="timed out"):
         NpuSmi(slow).codes(chip)
-    with pytest.raises(NoChipsError, match="no-such-program is not there"):
+    with pytest.raises(NoChipsError, match="no-such-program not found"):
         run_program(["no-such-program"])
     with pytest.raises(ProgramFailedError, match="sh -c echo broken >&2; exit 3 failed: broken"):
         run_program(["sh", "-c", "echo broken >&2; exit 3"])
@@ -406,9 +406,9 @@ def test_npu_smi_that_does_not_run_drops_no_chip() -> None:
 def test_npu_smi_without_errors_and_without_chips() -> None:
     driver = NpuSmi(recorded("Health Status : OK\nError Code : NA\n"))
     assert driver.codes(chips_of(driver)[0]) == []
-    with pytest.raises(NoChipsError, match="lists no chip"):
+    with pytest.raises(NoChipsError, match="does not list a chip"):
         NpuSmi(lambda command: "No device\n").cards()
-    with pytest.raises(NoChipsError, match="no-such-program is not on the path"):
+    with pytest.raises(NoChipsError, match="no-such-program not found on the PATH"):
         NpuSmi(program="no-such-program")
 
 
@@ -435,16 +435,16 @@ def test_simulated_chips_change_with_their_file(tmp_path: Path) -> None:
     [
         ({"number": 3}, "number: unknown field"),
         ({"count": 0}, "count: Invalid value: 0: must be a whole number of 1 to 3600"),
-        ({"chips": [{"colour": "red"}]}, "chips[0].colour: unknown field"),
+        ({"chips": [{"color": "red"}]}, "chips[0].color: unknown field"),
         ({"chips": [{"physical": 1}, {"physical": 1}]}, "no two chips can have the same physical id"),
-        ({"count": 1, "faults": {"5": []}}, "there is no chip 5"),
+        ({"count": 1, "faults": {"5": []}}, "chip 5 not found"),
         (
             {"count": 1, "faults": {"0": ["xyz"]}},
             'faults.0[0]: Invalid value: "xyz": must be a hexadecimal code',
         ),
         ({"count": 1, "switch_faults": [{}]}, "switch_faults[0].event: Required value"),
         ({"count": 1, "dropped": ["0"]}, 'dropped[0]: Invalid value: "0": must be a whole number'),
-        ({"count": 1, "network_down": [1]}, "there is no chip 1"),
+        ({"count": 1, "network_down": [1]}, "chip 1 not found"),
         ({"chips": [{"network_ids": "00"}]}, 'chips[0].network_ids: Invalid value: "00": must be a list'),
         ({"chips": [{"card": 1}, {"card": 1}]}, "no two chips can have the same card and device"),
     ],
@@ -479,8 +479,8 @@ async def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
             answers.append((await reader.readline()).decode().strip())
         writer.close()
         await writer.wait_closed()
-    assert answers[:3] == ["ok", "ok", "error: there is no chip 9"]
-    assert answers[3].startswith("error: no JSON")
+    assert answers[:3] == ["ok", "ok", "error: chip 9 not found"]
+    assert answers[3].startswith("error: invalid JSON")
     assert answers[4:6] == ["ok", "error: network: Invalid value: 7: must be down or up"]
     assert answers[6].startswith('error: chip: Invalid value: "1"')
     assert [driver.network(chip) for chip in chips] == [True, False]

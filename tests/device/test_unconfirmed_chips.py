@@ -80,7 +80,7 @@ def test_n8_what_a_pod_without_a_record_may_have(
     assert machine.doubtful_chips() == {pod.uid: doubtful}
     assert machine.chips_of_pods() == {}
     assert machine.corrections() == []
-    # At Allocate they count as used, and it is no candidate itself where kubelet lists it.
+    # At Allocate they count as used, and it is not a candidate itself where kubelet lists it.
     assert machine.used() >= set(doubtful)
     for chip in doubtful:
         machine.put_pod(waiting_pod("thief", chip, "1"))
@@ -233,7 +233,7 @@ def test_n8_device_nodes_of_a_container_are_read_from_its_specification(
 def test_n8_a_folder_that_is_not_there_is_told_once(tmp_path: Path, log: Any) -> None:
     specs = ContainerSpecs(tmp_path / "absent")
     assert specs.chips_of([UID]) == specs.chips_of([UID]) == {}
-    assert log.getvalue().count("chips of containers are not seen") == 1
+    assert log.getvalue().count("chips of containers are not detected") == 1
 
 
 # -- plugin and scheduler together

@@ -122,7 +122,7 @@ async def test_the_plugin_reports_what_the_driver_tells_of_chips_that_a_pod_has(
         await node.until(lambda: "Ascend910-2" not in node.device_list()[CHIP])
         await node.until(lambda: UTILIZATION_KEY in node.report())
         assert json.loads(node.report()[UTILIZATION_KEY]) == {"Ascend910-1": [3.0, 0]}
-        # The driver does not tell it any more.
+        # The driver no longer tells it.
         node.plugin.take_figures({1: Readings()})
         node.bind("third", "Ascend910-3")
         await node.until(lambda: not node.report().get(UTILIZATION_KEY))

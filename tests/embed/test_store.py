@@ -133,7 +133,7 @@ def test_the_timeline_of_a_pod_has_its_names_of_format_1(tmp_path: Path) -> None
 
 
 def damage_header(path: Path) -> None:
-    path.write_bytes(b"this is no database" * 100)
+    path.write_bytes(b"this is not a database" * 100)
 
 
 def damage_body(path: Path) -> None:
@@ -170,7 +170,7 @@ def other_program(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (damage_header, "is damaged or no lab file"),
+        (damage_header, "is damaged or not a lab file"),
         (damage_body, "Queue a: "),
         (damage_kind, "unknown kind Dragon"),
         (damage_table, "no such table: lab"),

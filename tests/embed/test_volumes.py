@@ -176,7 +176,7 @@ def test_a_claim_that_is_applied_again_keeps_its_volume() -> None:
     before = kept_claim(cluster)
     cluster.submit(replace(claim_of("now"), requested=20))
     assert kept_claim(cluster) == replace(before, requested=20)
-    with pytest.raises(ObjectRefusedError, match="only resources may change"):
+    with pytest.raises(ObjectRefusedError, match="only resources of its spec can be changed"):
         cluster.submit(claim_of("fast"))
 
 

@@ -170,7 +170,7 @@ def test_a_reserve_as_large_as_the_superpod_cannot_be_built(size: int, reserve: 
 
 
 def test_the_nearest_word_is_offered() -> None:
-    with pytest.raises(InvalidArgument, match="did you mean 'whole-job'"):
+    with pytest.raises(InvalidArgument, match='did you mean "whole-job"'):
         SETTINGS["superpod-packing"].read("whole-jobs")
     with pytest.raises(InvalidArgument) as refusal:
         SETTINGS["superpod-packing"].read("x" * 100_000)

@@ -75,9 +75,9 @@ def test_an_insecure_cluster_is_not_verified(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("user", "cluster", "context", "expected"),
     [
-        ({}, {}, "other", 'has no context "other"; there are: broken, main, nobody'),
+        ({}, {}, "other", 'context "other" not found; must be one of broken, main, nobody'),
         ({}, {}, "broken", 'cluster "missing" has no server'),
-        ({}, {}, "nobody", 'there is no user "missing"'),
+        ({}, {}, "nobody", 'user "missing" not found'),
         ({}, {"server": "example.com"}, None, "server must begin with https://"),
         ({"client-certificate-data": "!!"}, {}, None, "client-certificate-data is not base64"),
         ({"client-key": "gone.pem"}, {}, None, "gone.pem: No such file"),
@@ -200,10 +200,10 @@ async def test_an_exec_plugin_runs_again_when_its_credential_expires(tmp_path: P
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("print('nonsense')", "printed no ExecCredential"),
+        ("print('nonsense')", "did not print an ExecCredential"),
         ("print('{}')", "neither a token nor a certificate"),
         ("import sys; sys.exit('no login')", "ended with code 1: no login"),
-        ('import sys; sys.stdout.buffer.write(b\'{"status": "\\xff"}\')', "printed no ExecCredential"),
+        ('import sys; sys.stdout.buffer.write(b\'{"status": "\\xff"}\')', "did not print an ExecCredential"),
         ('print(\'{"status": {"token": "t", "expirationTimestamp": "soon"}}\')', "expirationTimestamp"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The verbs to the API server: which answers are no error, and what a repetition reads again."""
+"""The verbs to the API server: which answers are not an error, and what a repetition reads again."""
 
 from __future__ import annotations
 

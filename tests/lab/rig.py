@@ -113,7 +113,7 @@ class Terminal:
     def ok(self, command: str, stdin: str | None = None) -> str:
         ran = self.run(command, stdin)
         # What is refused is stored all the same.
-        refused = command.startswith("submit ") and ran.exit_code == 1 and "is refused" in ran.stderr
+        refused = command.startswith("submit ") and ran.exit_code == 1 and "is rejected" in ran.stderr
         assert ran.exit_code == 0 or refused, (command, ran.output, ran.exception)
         return ran.stdout
 

@@ -62,9 +62,12 @@ def test_the_only_resource_needs_no_name(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("--board 910-x8,310p", "--board: '910-x8,310p' does not say how many nodes have 910-x8"),
-        ("--board 910-x8:2,310q:1", "--board: there is no board '310q' (did you mean '310p'?)"),
-        ("--board 910-x8:2 --nodes 4", "--board 910-x8:2 says how many nodes there are; leave out --nodes"),
+        (
+            "--board 910-x8,310p",
+            '--board: invalid boards "910-x8,310p": the number of nodes of 910-x8 is missing',
+        ),
+        ("--board 910-x8:2,310q:1", '--board: board "310q" not found; must be one of'),
+        ("--board 910-x8:2 --nodes 4", "--nodes cannot be combined with --board 910-x8:2"),
     ],
 )
 def test_boards_that_cannot_be_delete_nothing(tmp_path: Path, options: str, says: str) -> None:

@@ -79,7 +79,7 @@ def test_delete(terminal: Terminal) -> None:
 def test_delete_takes_several_names_and_deletes_all_or_none(terminal: Terminal) -> None:
     terminal.submit(*(job(name) for name in ("a", "b", "c")))
     said = terminal.refused("delete job a absent other")
-    assert said == "ringwise: there is no job absent\nringwise: there is no job other\n"
+    assert said == 'ringwise: job "absent" not found\nringwise: job "other" not found\n'
     assert len(terminal.json("get jobs")["jobs"]) == 3
     assert terminal.ok("delete job a lab/b a") == "job lab/a deleted\njob lab/b deleted\n"
     assert terminal.ok("delete jobs c absent --ignore-not-found") == "job lab/c deleted\n"
@@ -99,7 +99,7 @@ def test_delete_of_a_file(terminal: Terminal, tmp_path: Path) -> None:
     ]
     terminal.ok("advance 5s")
     assert [found["name"] for found in terminal.json("get jobs")["jobs"]] == ["other"]
-    assert "there is no job lab/inside" in terminal.refused(f"delete -f {file}")
+    assert 'job "lab/inside" not found' in terminal.refused(f"delete -f {file}")
     assert terminal.ok(f"delete -f {file} --ignore-not-found") == "there is nothing to delete\n"
 
 
@@ -116,10 +116,10 @@ def test_delete_all_of_a_kind(terminal: Terminal) -> None:
     ("command", "words"),
     [
         ("delete", "nothing to delete"),
-        ("delete job", "name the jobs to delete, or give --all"),
-        ("delete job a --all", "name the jobs to delete, or give --all"),
-        ("delete job -f x.yaml", "-f names the objects by itself"),
-        ("submit x.yaml --dry-run --wait", "give one of them"),
+        ("delete job", "the names of the jobs to delete, or --all, are required"),
+        ("delete job a --all", "the names of the jobs to delete, or --all, are required"),
+        ("delete job -f x.yaml", "-f cannot be combined with a kind, names or --all"),
+        ("submit x.yaml --dry-run --wait", "cannot be combined"),
     ],
 )
 def test_what_is_not_said_clearly_changes_nothing(asked: Terminal, command: str, words: str) -> None:
@@ -199,7 +199,7 @@ def test_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
     assert "nothing was changed" in ran.stderr
     said = terminal.refused(f"drain {terminal.seats()['lab/elastic-worker-0'][0]}", "")
     assert "lab/elastic: 1 of 2 pods runs here; 1 would be left, enough for the gang (minAvailable 1)" in said
-    assert "nothing was changed: there is no answer; --yes drains without asking" in said
+    assert "nothing was changed: no confirmation; --yes drains without confirmation" in said
     assert not any(found["state"] == "cordoned" for found in terminal.json("get nodes")["nodes"])
     said = terminal.run(f"drain {node}", "").stderr
     assert "note: lab/gang stays, because it could not be completed: " in said
@@ -218,10 +218,10 @@ def test_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("span", "words"),
     [
-        ("banana", "'banana' is no span of time: write seconds (90), or 90s, 30m, 1h30m, 2d"),
-        ("-- -5m", "'-5m' is no span of time"),
-        ("-5m", "'-5m' is no span of time"),
-        ("''", "'' is no span of time"),
+        ("banana", 'invalid duration "banana": expected a number and a unit, such as 90s, 30m, 1h30m or 2d'),
+        ("-- -5m", 'invalid duration "-5m"'),
+        ("-5m", 'invalid duration "-5m"'),
+        ("''", 'invalid duration ""'),
         ("99999999999h", "is too long: at most 100 years"),
     ],
 )
@@ -282,6 +282,6 @@ def test_commands_close_and_open_queues_and_suspend_jobs(terminal: Terminal) -> 
     states = {one["name"]: one["state"] for one in terminal.json("get queues")["queues"]}
     assert states["dept"] == "Closed"
     lost = terminal.refused("submit -", command_object("CloseQueue", "Queue", "nowhere"))
-    assert "CloseQueue: there is no queue nowhere" in lost
+    assert 'CloseQueue: queue "nowhere" not found' in lost
     wrong = terminal.refused("submit -", command_object("CloseQueue", "Node", "n1"))
     assert 'target.kind: Invalid value: "Node": must be Job or Queue' in wrong

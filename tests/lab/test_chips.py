@@ -29,9 +29,9 @@ def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
         table = terminal.ok(f"get chips {lab} --node node-1")
         assert "Ascend910-5" in table
         assert "node-2" not in table
-        assert "there is no node nowhere" in terminal.refused(f"get chips {lab} --node nowhere")
+        assert 'node "nowhere" not found' in terminal.refused(f"get chips {lab} --node nowhere")
         both = terminal.refused(f"get chips {lab} --context other")
-        assert "--lab names a lab and --context a cluster: give one of them" in both
+        assert "--lab and --context cannot be combined" in both
 
 
 def test_N7_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_the_setting_switches_plans_off(tmp_path: Path) -> None:
         "configurations:\n- name: init-params\n  arguments: {defragment: 'off'}\n"
     )
     answer = ask(f"defrag --plan -f {EXAMPLE} --config {path}")
-    assert "not looked at: moves: the setting defragment is off" in answer.output
+    assert "not checked: moves: the setting defragment is off" in answer.output
 
 
 def test_the_command_wants_to_know_what_to_do() -> None:

@@ -206,7 +206,7 @@ def test_isolated_chips_of_a_lab_are_not_used_and_shown(tmp_path: Path, settings
         assert found[0]["fix"] == "when it is repaired: ringwise unisolate node-0 Ascend910-0"
     with running(tmp_path, one) as server:
         assert other.json("get nodes")["nodes"][0]["chips"][0]["isolated"] == [0]
-        assert "not isolated any more" in other.ok(f"unisolate node-0 Ascend910-0 --lab {tmp_path}")
+        assert "no longer isolated" in other.ok(f"unisolate node-0 Ascend910-0 --lab {tmp_path}")
         assert "is not isolated" in other.ok(f"unisolate node-0 Ascend910-0 --lab {tmp_path}")
         assert "isolated" not in other.ok("get nodes")
         report = server.live.cluster.nodes.report("node-0", ASCEND910)
@@ -273,7 +273,7 @@ def test_D2_doctor_names_where_kubelet_plugin_and_scheduler_differ(tmp_path: Pat
                 {"kubelet_ids": {**report.kubelet_ids, "lab/ghost": 4}},
                 "kubelet gave pod lab/ghost the id Ascend910-2; the scheduler knows no such pod there",
             ),
-            ({"kubelet_ids": None, "kubelet_silent": True}, "kubelet does not tell the device plugin"),
+            ({"kubelet_ids": None, "kubelet_silent": True}, "kubelet does not report to the device plugin"),
         ):
             cluster.submit(replace(report, **changes))
             other.ok("advance 1s")

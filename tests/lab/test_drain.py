@@ -101,7 +101,7 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
             if entry["kind"] == "drain"
         ]
         before = plan["jobs"][1]["pods"][0]["from"]
-        assert drains == [f"second-worker-0 has to go: {before} is cordoned"]
+        assert drains == [f"second-worker-0 must be evicted: {before} is cordoned"]
         # The second is evicted when the first runs again.
         assert story[1]["nanoseconds"] - story[0]["nanoseconds"] >= 4_000_000_000
 
@@ -171,7 +171,7 @@ def test_F4_only_jobs_with_both_labels_are_evicted_without_a_place(
 ) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(1)):
-        terminal.submit(labelled(job("train", 1, 8), labels))
+        terminal.submit(labeled(job("train", 1, 8), labels))
         terminal.ok("advance 1m")
         assert terminal.run("drain node-0 --yes").exit_code == 1
         assert len(terminal.seats()) == 1
@@ -179,12 +179,12 @@ def test_F4_only_jobs_with_both_labels_are_evicted_without_a_place(
         terminal.ok("delete jobs --all")
         terminal.ok("advance 1m")
         both = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
-        terminal.submit(labelled(job("train", 1, 8), both))
+        terminal.submit(labeled(job("train", 1, 8), both))
         terminal.ok("advance 1m")
         assert "1 pod evicted" in terminal.ok("drain node-0 --yes")
 
 
-def labelled(text: str, labels: dict[str, str]) -> str:
+def labeled(text: str, labels: dict[str, str]) -> str:
     found = "".join(f", {key}: '{value}'" for key, value in labels.items())
     return text.replace("namespace: lab", f"namespace: lab, labels: {{{found[2:]}}}", 1) if labels else text
 
@@ -207,10 +207,10 @@ def test_the_table_of_a_plan_at_80_columns(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("target", "line"),
     [
-        ("node-9", "there is no node node-9"),
-        ("switch/1.2.3.4", "there is no leaf switch 1.2.3.4"),
-        ("superpod/0", "there is no SuperPoD 0; known are none"),
-        ("rack/0", "'rack/0' names nothing: write NODE, switch/ADDRESS or superpod/ID"),
+        ("node-9", 'node "node-9" not found'),
+        ("switch/1.2.3.4", 'leaf switch "1.2.3.4" not found'),
+        ("superpod/0", 'SuperPoD "0" not found; existing SuperPoDs: none'),
+        ("rack/0", 'invalid target "rack/0": expected NODE, switch/ADDRESS or superpod/ID'),
     ],
 )
 def test_an_unknown_target_is_one_clear_line(tmp_path: Path, target: str, line: str) -> None:

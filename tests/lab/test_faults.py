@@ -138,7 +138,7 @@ def test_a_switch_and_a_superpod_fail_with_all_their_nodes(tmp_path: Path) -> No
         assert said == "node node-2: its switches healthy\nnode node-3: its switches healthy\n"
         assert terminal.ok("fault list") == "there are no faults\n"
         refused = terminal.refused("fault inject superpod 7")
-        assert refused == "ringwise: there is no SuperPoD 7; known are none\n"
+        assert refused == 'ringwise: SuperPoD "7" not found; existing SuperPoDs: none\n'
 
 
 def test_all_nodes_of_a_superpod(tmp_path: Path) -> None:
@@ -179,15 +179,15 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
     with running(tmp_path, nodes(2)):
         terminal.submit(job("train", 1, 8), job("other", 1, 8))
         terminal.ok("advance 10s")
-        assert terminal.ok("get jobs --affected") == "no job is hurt by a fault\n"
-        assert "hurt by" not in terminal.ok("get jobs")
+        assert terminal.ok("get jobs --affected") == "no job is affected by a fault\n"
+        assert "affected by" not in terminal.ok("get jobs")
         (node,) = {node for name, (node, _) in terminal.seats().items() if "train" in name}
         terminal.ok(f"fault inject chip {node} 3 --level PreSeparateNPU --code 80E01801")
         terminal.ok("advance 5m")
         text = f"Ascend910-3 of {node}: PreSeparateNPU, code 80E01801"
         (fault,) = terminal.json("fault list")["faults"]
         assert (fault["affected_jobs"], fault["message"]) == (["lab/train"], text)
-        assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["5m", "hurts", "lab/train"]
+        assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["5m", "affects", "lab/train"]
         jobs = {one["name"]: one["faults"] for one in terminal.json("get jobs")["jobs"]}
         assert jobs["other"] == []
         assert [one["message"] for one in jobs["train"]] == [text]
@@ -196,12 +196,14 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         assert "1 fault" in table
         assert f"{text}, for 5m" in table
         assert "other" not in table
-        assert f"hurt by {text}, for 5m" in terminal.ok("describe job train")
+        assert f"affected by {text}, for 5m" in terminal.ok("describe job train")
         why = terminal.json("why train")["faults"]
-        assert why[0] == f"hurt by {text}, for 5m"
+        assert why[0] == f"affected by {text}, for 5m"
         assert why[1].startswith("no pod is restarted because of it: fault-scheduling is off or missing")
         assert terminal.json("why other")["faults"] == []
-        assert "--affected goes with jobs, not with nodes" in terminal.refused("get nodes --affected")
+        assert "--affected requires jobs; it cannot be combined with nodes" in terminal.refused(
+            "get nodes --affected"
+        )
         terminal.ok("fault clear --all")
         assert terminal.json("get jobs --affected")["jobs"] == []
 
@@ -218,7 +220,7 @@ def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
             "code": "node-unhealthy",
             "object": "2 nodes (node-2, node-3)",
             "message": "switches are reported as UnHealthy",
-            "fix": "`ringwise fault list` names the jobs that it hurts",
+            "fix": "see the affected jobs: `ringwise fault list`",
         }
         assert "  node-3 is reported as unhealthy, because of its switches\n" in terminal.ok(
             "describe node node-3"
@@ -282,18 +284,18 @@ def test_a_chip_that_is_to_be_separated_is_taken_out_when_its_pod_ends(tmp_path:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("chip node-9 1", "there is no node node-9"),
+        ("chip node-9 1", 'node "node-9" not found'),
         ("chip node-0", "name the chips that fail: 3, 0-3 or 0,2,5"),
-        ("chip node-0 1 --level RestartNpu", "'RestartNpu' is no level of a chip fault (did you mean"),
-        ("network node-0 1 --level RestartNPU", "'RestartNPU' is no level of a network fault"),
-        ("chip node-0 1 --code xyz", "'xyz' is no fault code: write up to 16 hexadecimal digits"),
-        ("node node-0 --status notready", "'notready' is no status of a node (did you mean 'not-ready'?)"),
-        ("switch node-0 --status not-ready", "'not-ready' is no status of a switch"),
-        ("node node-0 1", "a fault of a node names no chips"),
+        ("chip node-0 1 --level RestartNpu", '"RestartNpu" is not a level of a chip fault; must be one of'),
+        ("network node-0 1 --level RestartNPU", '"RestartNPU" is not a level of a network fault'),
+        ("chip node-0 1 --code xyz", 'invalid fault code "xyz": must be 1 to 16 hexadecimal digits'),
+        ("node node-0 --status notready", '"notready" is not a status of a node; must be one of '),
+        ("switch node-0 --status not-ready", '"not-ready" is not a status of a switch'),
+        ("node node-0 1", "a fault of a node cannot have chips"),
         ("node node-0 --level RestartNPU", "a fault of a node has a status and no level"),
         ("chip node-0 1 --status UnHealthy", "a chip fault has a level and no status"),
-        ("switch 10.9.9.9", "there is no node or leaf switch 10.9.9.9"),
-        ("switch switch/10.9.9.9", "there is no leaf switch 10.9.9.9"),
+        ("switch 10.9.9.9", 'node or leaf switch "10.9.9.9" not found'),
+        ("switch switch/10.9.9.9", 'leaf switch "10.9.9.9" not found'),
     ],
 )
 def test_what_cannot_fail_is_one_clear_line(four_nodes: Terminal, command: str, line: str) -> None:

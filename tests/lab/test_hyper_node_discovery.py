@@ -37,7 +37,7 @@ networkTopologyDiscovery:
 """
 
 
-def labelled(name: str, rack: str, row: str = "one") -> str:
+def labeled(name: str, rack: str, row: str = "one") -> str:
     return f"""apiVersion: v1
 kind: Node
 metadata:
@@ -61,7 +61,7 @@ def domains(lab: LabServer) -> dict[str, tuple[str, ...]]:
 def test_hyper_nodes_follow_the_labels_of_nodes_also_after_a_restart(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, columns=80)
     with running(tmp_path, nodes(0)) as lab:
-        terminal.submit(labelled("n0", "a"), labelled("n1", "a"), labelled("n2", "b"))
+        terminal.submit(labeled("n0", "a"), labeled("n1", "a"), labeled("n2", "b"))
         terminal.ok("advance 5s")
         assert domains(lab) == {}
         ran = terminal.run("submit -", setting(GOOD))
@@ -73,7 +73,7 @@ def test_hyper_nodes_follow_the_labels_of_nodes_also_after_a_restart(tmp_path: P
     with running(tmp_path, nodes(0)) as lab:
         terminal.ok("advance 5s")
         assert {one.name for one in lab.live.cluster.all(HyperNode)} == names
-        terminal.submit(labelled("n1", "b"))
+        terminal.submit(labeled("n1", "b"))
         terminal.ok("advance 5s")
         assert domains(lab) == {"a": ("n0",), "b": ("n1", "n2"), "one": ("a", "b")}
         assert {one.name for one in lab.live.cluster.all(HyperNode)} == names
@@ -82,11 +82,11 @@ def test_hyper_nodes_follow_the_labels_of_nodes_also_after_a_restart(tmp_path: P
 def test_a_wrong_setting_is_refused_and_the_last_one_stays(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, columns=80)
     with running(tmp_path, nodes(0)) as lab:
-        terminal.submit(labelled("n0", "a"), setting(GOOD))
+        terminal.submit(labeled("n0", "a"), setting(GOOD))
         wrong = terminal.refused("submit -", setting(GOOD.replace("enabled: true", "enabled: maybe")))
         assert "data.volcano-controller.conf: line 3: networkTopologyDiscovery[0].enabled: Inv" in wrong
         assert 'Invalid value: "maybe": must be true or false' in wrong
-        terminal.submit(labelled("n1", "a"))
+        terminal.submit(labeled("n1", "a"))
         terminal.ok("advance 5s")
         assert domains(lab) == {"a": ("n0", "n1"), "one": ("a",)}
 

@@ -41,7 +41,7 @@ def test_a_group_of_nodes_is_isolated_shown_and_unisolated(
         assert found["object"] == title
         assert found["message"].startswith(f"its 2 nodes were isolated by {getpass.getuser()} at ")
         assert found["fix"] == f"when it is repaired: ringwise unisolate {target}"
-        assert terminal.ok(f"unisolate {target} --lab {tmp_path}") == f"{title} is not isolated any more\n"
+        assert terminal.ok(f"unisolate {target} --lab {tmp_path}") == f"{title} is no longer isolated\n"
         assert terminal.ok(f"unisolate {target} --lab {tmp_path}") == f"{title} is not isolated\n"
         assert not any(one["chips"][0]["isolated"] for one in terminal.json("get nodes")["nodes"])
 
@@ -66,7 +66,7 @@ def test_a_chip_goes_with_a_node(tmp_path: Path) -> None:
     with running(tmp_path, nodes(2, leaf_size=2)):
         said = terminal.refused(f"isolate switch/172.0.0.0 Ascend910-1 {way(tmp_path)}")
         assert "chips require a node, and switch/172.0.0.0 is a switch" in said
-        assert "there is no leaf switch 9.9.9.9" in terminal.refused(
+        assert 'leaf switch "9.9.9.9" not found' in terminal.refused(
             f"isolate switch/9.9.9.9 {way(tmp_path)}"
         )
 
@@ -180,8 +180,8 @@ data:
 @pytest.mark.parametrize(
     ("time", "line"),
     [
-        ("soon", 'invalid time "soon": expected one like 2026-01-31T08:00:00Z, a UTC day like'),
-        ("2000-01-01T00:00:00Z", "2000-01-01T00:00:00Z is in the past: it is 2"),
+        ("soon", 'invalid time "soon": expected a time such as 2026-01-31T08:00:00Z, a UTC day such as'),
+        ("2000-01-01T00:00:00Z", '"2000-01-01T00:00:00Z" is in the past: it is 2'),
     ],
 )
 def test_the_time_of_a_drain_is_checked(tmp_path: Path, time: str, line: str) -> None:

@@ -96,10 +96,10 @@ def test_what_cannot_be_told_is_one_clear_line(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with with_copies(tmp_path, nodes(1)):
         terminal.submit(job("train"))
-        assert "tells of no job trian (did you mean" in terminal.refused("why trian --history")
+        assert 'the journal: job "trian" not found; did you mean' in terminal.refused("why trian --history")
     assert "cannot be read: no such file" in terminal.refused(f"why train --journal {tmp_path / 'none'}")
     refused = terminal.refused(f"why train --history -f {tmp_path / 'none'}")
-    assert refused == "ringwise: manifests hold no history: give --journal FILE, or query a lab\n"
+    assert refused == "ringwise: manifests have no history; use --journal FILE, or query a lab\n"
 
 
 @pytest.mark.parametrize(

@@ -214,12 +214,12 @@ def test_jobs_submitted_by_many_at_once(tmp_path: Path) -> None:
 def test_only_one_lab_in_a_folder(tmp_path: Path) -> None:
     with with_copies(tmp_path):
         with pytest.raises(
-            FolderError, match=rf"a lab runs on .* already \(process {os.getpid()}\); stop it"
+            FolderError, match=rf"a lab already runs on .* \(process {os.getpid()}\); stop it"
         ):
             LabFolder(tmp_path).take()
         ran = CliRunner().invoke(cli, ["lab", "--data-dir", str(tmp_path)])
         assert ran.exit_code == 2
-        assert ran.stderr.startswith("ringwise: a lab runs on ")
+        assert ran.stderr.startswith("ringwise: a lab already runs on ")
     folder = LabFolder(tmp_path)
     folder.take()
     folder.leave()
@@ -256,7 +256,7 @@ def test_the_folder_is_found_where_people_keep_state(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ("--board 910-x9", "ringwise: --board: there is no board '910-x9' (did you mean '910-x8'?)"),
+        ("--board 910-x9", 'ringwise: --board: board "910-x9" not found; must be one of'),
         ("--config absent.conf", "absent.conf: "),
         ("--speed 0", "Usage: "),
         ("--duration soon", "Usage: "),
@@ -351,7 +351,7 @@ def test_real_time_ends_pods_that_ran_out_while_the_lab_was_down(
     with with_copies(tmp_path, replace(SMALL, speed=1.0)):
         assert {name.rpartition("-worker")[0] for name in terminal.seats()} == {"lab/second"}
         said = terminal.refused("advance 1m")
-    assert said.startswith("ringwise: this lab has real time")
+    assert said.startswith("ringwise: this lab runs in real time")
 
 
 def test_what_a_person_does_happens_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,8 +382,8 @@ def test_a_folder_that_is_deleted_is_told_and_made_anew(
     shutil.rmtree(folder.path)
     live.turn()
     live.turn()
-    assert log.getvalue().count("the journal was deleted while the lab runs; it is begun anew") == 1
-    assert log.getvalue().count("the objects of the lab are stored anew") == 1
+    assert log.getvalue().count("the journal was deleted while the lab runs; a new file is written") == 1
+    assert log.getvalue().count("the objects of the lab are stored again") == 1
     live.close()
     folder.leave()
     assert identical(folder.journal)

@@ -178,7 +178,7 @@ def test_defrag_apply_moves_the_jobs_that_its_question_names(tmp_path: Path) -> 
         assert terminal.seats()["lab/small-worker-0"] == before
         without_answer = terminal.run("defrag --apply --for lab/big", "")
         assert without_answer.exit_code == 2
-        assert "--yes moves without asking" in without_answer.stderr
+        assert "--yes moves without confirmation" in without_answer.stderr
         yes = terminal.run("defrag --apply --for lab/big -o json", "y\n")
         assert yes.exit_code == 0, yes.output
         (done,) = json.loads(yes.stdout)["plans"]
@@ -229,7 +229,7 @@ def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:
     with with_copies(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
         for options in ("", "--plan --apply"):
-            assert "give --plan" in terminal.run(f"defrag {options}").stderr
+            assert "or --apply is required" in terminal.run(f"defrag {options}").stderr
 
 
 def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,13 +243,13 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
         before = terminal.seats()["lab/small-worker-0"]
         ran = terminal.run("defrag --apply --yes")
         assert ran.exit_code == 130
-        assert "goes on without this command" in ran.stderr
+        assert "continues without this command" in ran.stderr
         terminal.ok("advance 30s")
         assert terminal.seats()["lab/big-worker-0"][0] == before[0]
         # The command that is named tells the rest.
-        command = ran.stderr.partition("what becomes of it: ringwise ")[2]
+        command = ran.stderr.partition("to follow it: ringwise ")[2]
         entries = terminal.json(command)["entries"]
-        # M1: a move is no fault, and nothing of the job that waited was restarted.
+        # M1: a move is not a fault, and nothing of the job that waited was restarted.
         assert [one["message"] for one in entries if one["kind"] == "move"] == [
             "lab/small moves so that it can start",
             "it could start because lab/small moved",

@@ -11,14 +11,14 @@ import pytest
 from tests.builders.objects import node, pod, pod_spec, vcjob
 from tests.lab.rig import Terminal, nodes, running
 
-NOTE = "note: stdin: document 2: spec.minAvailble: unknown field, not read (did you mean 'minAvailable'?)"
+NOTE = 'note: stdin: document 2: spec.minAvailble: unknown field, not read; did you mean "minAvailable"?'
 HIGH = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
     "metadata": {"name": "high"},
     "value": 10,
 }
-BROKEN = "plugin quiet takes no part: it has no licence"
+BROKEN = "plugin quiet takes no part: it has no license"
 
 
 def text(*objects: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ def test_every_command_that_reads_files_tells_unknown_fields(command: str, tmp_p
 
 def test_unknown_priority_classes_are_told_by_submit_and_for_bare_pods(tmp_path: Path) -> None:
     wrong = pod("alone", {**pod_spec(1), "priorityClassName": "hihg"})
-    told = "priorityClassName: there is no PriorityClass hihg (did you mean 'high'?); its priority is 0"
+    told = 'priorityClassName: PriorityClass "hihg" not found; its priority is 0; did you mean "high"?'
     terminal = Terminal(tmp_path)
     assert told in terminal.run("place -f -", text(HIGH, node("n1"), wrong)).stderr
     with running(tmp_path, nodes(1)):

@@ -59,7 +59,7 @@ def test_a_job_is_spared_then_warned_preempted_and_comes_back(tmp_path: Path) ->
         assert warning.endswith(" preempt for default/boss")
         assert "preempted for default/boss at " in notes(live, "low")
         live.close()
-        # A preemption is no fault.
+        # A preemption is not a fault.
         told = history_of("default/low", [folder.journal]).history
         assert [entry.text for entry in told.entries if entry.kind == "preempted"] == [
             "1 pod is preempted for default/boss: 8 chips, 1.3 chip-hours are lost"

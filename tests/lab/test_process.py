@@ -63,7 +63,7 @@ def test_a_killed_lab_loses_nothing(tmp_path: Path) -> None:
         assert terminal.seats() == before
         other = CliRunner().invoke(cli, ["lab", "--data-dir", str(tmp_path)])
         assert (other.exit_code, other.stdout) == (2, "")
-        assert other.stderr.startswith(f"ringwise: a lab runs on {tmp_path} already (process {process.pid})")
+        assert other.stderr.startswith(f"ringwise: a lab already runs on {tmp_path} (process {process.pid})")
         terminal.ok("advance 5m")
         assert set(terminal.seats()) == {"lab/small-worker-0", "lab/waits-worker-0", "lab/waits-worker-1"}
         assert "identical" in terminal.ok("replay")

@@ -253,7 +253,7 @@ def test_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.
         assert (cut["jobs"][0]["result"], cut["jobs"][0]["pending_seconds"]) == ("waits", None)
         (sentence,) = cut["omitted"]
         assert sentence.endswith("the plan has used its steps; a job that waits may start later")
-        assert "not looked at: what happens after" in terminal.ok(f"drain {where} --plan")
+        assert "not checked: what happens after" in terminal.ok(f"drain {where} --plan")
 
 
 def test_a_plan_leaves_out_a_large_backlog_and_says_so(

@@ -106,28 +106,28 @@ def test_a_number_of_nodes_takes_those_that_are_free_soonest(tmp_path: Path) -> 
 
 
 REFUSED = {
-    "reserve node-0 --for nobody --to 1h": "there is no queue nobody, and no namespace nobody with jobs",
-    "reserve node-0 --for both --to 1h": "both is a queue and a namespace: write queue=both or",
-    "reserve node-0 --for queue=nobody --to 1h": "there is no queue nobody",
-    "reserve node-0 --for team=x --to 1h": "'team=x' is neither: write queue=NAME or namespace=NAME",
-    "reserve node-0 --for namespace=A_b --to 1h": "'A_b' is no name of a namespace",
+    "reserve node-0 --for nobody --to 1h": 'neither queue "nobody" nor a namespace "nobody" with jobs found',
+    "reserve node-0 --for both --to 1h": "both is both a queue and a namespace: use queue=both or",
+    "reserve node-0 --for queue=nobody --to 1h": 'queue "nobody" not found',
+    "reserve node-0 --for team=x --to 1h": '"team=x" is neither a queue nor a namespace: expected',
+    "reserve node-0 --for namespace=A_b --to 1h": 'invalid namespace name "A_b"',
     "reserve node-0 --for default --from 2h --to 1h": "before it begins",
     "reserve node-0 --for default --to 2020-01-01T00:00:00Z": "is in the past",
     "reserve node-0 --for default --to 10000h": "spec.endTime: must be at most 366 days later than startTime",
     "reserve node-0 --for default --from 10000h --to 10001h": "more than a year ahead",
-    "reserve node-0 --for default --to soon": 'invalid time "soon": expected one like 2026-01-31T08:00:00Z',
+    "reserve node-0 --for default --to soon": 'invalid time "soon": expected a time such as 2026-01-31',
     "reserve node-0 --for default --to 1h --from ++2h": 'invalid time "++2h"',
     "reserve node-0 --for default --to +90": 'invalid time "+90"',
-    "reserve node-7 --for default --to 1h": "there is no node node-7",
+    "reserve node-7 --for default --to 1h": 'node "node-7" not found',
     "reserve 0 --for default --to 1h": "at least 1 node",
     "reserve 999999999999 --for default --to 1h": "are asked for",
-    "reserve node-0 --board 910-x8 --for default --to 1h": "--board goes with a number of nodes",
+    "reserve node-0 --board 910-x8 --for default --to 1h": "--board requires a number of nodes",
     "reserve 1 --board 310p --for default --to 1h": "no node has the board 310p",
     "reserve node-1 --for default --from 30m --to 2h": "node-1 is reserved for queue default from",
-    "reserve node-0 --for default --to 2h --name taken": "there is a reservation taken already",
+    "reserve node-0 --for default --to 2h --name taken": "reservation taken already exists",
     "reserve node-0 --for default --to 2h --name 'a b'": "metadata.name: must have at most 63 lower-case",
-    "unreserve takn": "there is no reservation takn (did you mean 'taken'?); there is taken",
-    "unreserve zzz": "there is no reservation zzz; there is taken",
+    "unreserve takn": 'reservation "takn" not found; must be one of taken; did you mean "taken"?',
+    "unreserve zzz": 'reservation "zzz" not found; must be one of taken',
 }
 
 
@@ -157,7 +157,7 @@ def test_why_names_it_with_fixes_that_help(tmp_path: Path) -> None:
         why = words(terminal, "why train")
         assert "node-reserved 1" in why
         assert "with ringwise.io/expected-duration: 58m or less" in why
-        assert "if reservation night were cancelled (`ringwise unreserve night`)" in why
+        assert "delete reservation night (`ringwise unreserve night`)" in why
         assert "after the end of reservation night" in why
         terminal.ok("unreserve night")
         terminal.ok("advance 1m")

@@ -114,8 +114,8 @@ def test_what_is_told_of_it(terminal: Terminal) -> None:
     terminal.ok("suspend train --by anna --reason lunch")
     said = " ".join(terminal.ok("why train").split())
     assert said == (
-        "lab/train: suspended it is suspended (Aborting: AbortJob was requested by anna: lunch): its pods "
-        "still end; to let it go on: ringwise resume lab/train"
+        "lab/train: suspended it is suspended (Aborting: AbortJob was requested by anna: lunch): "
+        "its pods still end; to resume it: ringwise resume lab/train"
     )
     terminal.ok("advance 60s")
     said = " ".join(terminal.ok("why train").split())
@@ -130,7 +130,7 @@ def test_what_is_told_of_it(terminal: Terminal) -> None:
     assert ("suspended", "Aborted: CommandIssued: AbortJob was requested by anna: lunch") in told
     again = "all its pods are created again: CommandIssued: ResumeJob was requested by bert"
     assert ("restart", again) in told
-    # The time for which it was suspended is no time for which it waited.
+    # The time for which it was suspended is not a time for which it waited.
     assert terminal.ok("why train --history").startswith("lab/train: waited 0s")
 
 
@@ -176,17 +176,17 @@ def test_what_cannot_be_done_is_refused_with_what_can(terminal: Terminal) -> Non
     terminal.ok("advance 2m")
     suspended(terminal, "away")
     for command, said in (
-        ("suspend trian", "there is no job trian (did you mean 'train'?)"),
-        ("suspend other/train", "there is no job other/train (did you mean 'lab/train'?)"),
-        ("suspend away", "vcjob lab/away is suspended already; to let it go on: ringwise resume lab/away"),
+        ("suspend trian", 'job "trian" not found; did you mean "train"?'),
+        ("suspend other/train", 'job "other/train" not found; did you mean "lab/train"?'),
+        ("suspend away", "vcjob lab/away is already suspended; to resume it: ringwise resume lab/away"),
         (
             "suspend done",
-            "vcjob lab/done is Completed: a job that is over cannot be suspended; submit it again",
+            "vcjob lab/done is Completed: a finished job cannot be suspended; submit it again",
         ),
-        ("resume done", "vcjob lab/done is Completed: a job that is over cannot be resumed; submit it again"),
+        ("resume done", "vcjob lab/done is Completed: a finished job cannot be resumed; submit it again"),
         (
             "requeue done --priority urgent",
-            "vcjob lab/done is Completed: a job that is over cannot be requeued",
+            "vcjob lab/done is Completed: a finished job cannot be requeued",
         ),
         ("resume train", "vcjob lab/train is not suspended: it is Running"),
         (
@@ -199,19 +199,19 @@ def test_what_cannot_be_done_is_refused_with_what_can(terminal: Terminal) -> Non
         ),
         (
             "requeue away",
-            "vcjob lab/away is suspended; ringwise resume lab/away lets it wait for chips again",
+            "vcjob lab/away is suspended; to queue it again: ringwise resume lab/away",
         ),
-        ("requeue huge", "vcjob lab/huge waits in queue default already; requeue with --queue or --priority"),
-        ("requeue train --queue closd", "there is no queue closd (did you mean 'closed'?); there are closed"),
+        ("requeue huge", "vcjob lab/huge is already pending in queue default; use --queue or --priority"),
+        ("requeue train --queue closd", 'queue "closd" not found; must be one of closed'),
         (
             "requeue train --queue closed",
-            "vcjob lab/train is Running: only a job that is suspended, or waits",
+            "vcjob lab/train is Running: only a job that is suspended, or pending",
         ),
         (
             "requeue huge --priority urgnt",
-            "there is no priority class urgnt (did you mean 'urgent'?); there are",
+            'priority class "urgnt" not found; must be one of',
         ),
-        ("requeue huge --queue ''", "names of jobs, queues and priority classes are not empty"),
+        ("requeue huge --queue ''", "the name of a job, queue or priority class must not be empty"),
     ):
         assert terminal.refused(command).startswith(f"ringwise: {said}"), command
 

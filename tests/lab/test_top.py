@@ -118,7 +118,7 @@ def test_a_row_that_disappears_is_not_described(tmp_path: Path) -> None:
         assert top.selected.startswith("lab/one ")
         terminal.ok("delete job one")
         terminal.ok("advance 5m")
-        assert "there is no job lab/one" in top.press("enter")
+        assert 'job "lab/one" not found' in top.press("enter")
         assert "there are no jobs" in top.press("escape", "enter", "w")
 
 

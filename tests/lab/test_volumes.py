@@ -129,7 +129,7 @@ def test_a_claim_that_cannot_be_read_is_refused_with_its_field(terminal: Termina
     assert 'spec.accessModes[0]: Invalid value: "Sometimes": must be one of' in told
     terminal.submit(text(LAB, claim("data")))
     told = terminal.refused("submit -", text(claim("data", mode="ReadWriteMany")))
-    assert "only resources may change" in " ".join(told.split())
+    assert "only resources of its spec can be changed" in " ".join(told.split())
 
 
 def test_place_counts_the_claims_of_the_lab_and_of_the_file(terminal: Terminal, tmp_path: Path) -> None:

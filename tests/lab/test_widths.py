@@ -48,8 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             terminal = Terminal(folder)
             jobs = [job(LONG, 3, 16, minutes=30), job("small", 1, 2, minutes=9), job("waits", 6, 16)]
             jobs += [job("three", 1, 3, queue="spare"), job("absent", 1, 1, queue="nowhere")]
-            labelled = [text.replace("spec:\n        containers", SELECTING) for text in jobs]
-            terminal.submit(queue("spare", chips=2), *labelled)
+            labeled = [text.replace("spec:\n        containers", SELECTING) for text in jobs]
+            terminal.submit(queue("spare", chips=2), *labeled)
             terminal.ok("fault inject chip node-4 3 7")
             terminal.ok("cordon node-7")
             terminal.ok("advance 5s")

@@ -81,7 +81,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a number for a name": (
         pod_group(queue=7),
-        "spec.queue: Invalid value: 7: must be text; put it in quotes",
+        "spec.queue: Invalid value: 7: must be a string; put it in quotes",
     ),
     "an unknown gang phase": (
         {**pod_group(), "status": {"phase": "Lost"}},
@@ -128,7 +128,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "chips requested without a limit": (
         with_resources(requests={CHIP: 4}),
-        f"{REQUESTS}[{CHIP}]: needs a limit of the same count, got a request of 4 and no limit",
+        f"{REQUESTS}[{CHIP}]: requires an equal limit, got a request of 4 and no limit",
     ),
     "no quantity": (
         with_resources(requests={"cpu": "lots"}),
@@ -154,7 +154,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a chip twice": (
         bound("Ascend910-1,Ascend910-1", 2, "huawei.com/AscendReal"),
-        "metadata.annotations[huawei.com/AscendReal]: names the chip Ascend910-1 twice",
+        "metadata.annotations[huawei.com/AscendReal]: contains the chip Ascend910-1 twice",
     ),
     "hundreds of chips": (
         bound(",".join(f"Ascend910-{chip}" for chip in range(400))),
@@ -255,7 +255,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "device infos of the wrong type": (
         node(annotations={"baseDeviceInfos": '{"Ascend910-0": {"IP": 7}}'}),
-        "metadata.annotations.baseDeviceInfos.Ascend910-0.IP: Invalid value: 7: must be text; "
+        "metadata.annotations.baseDeviceInfos.Ascend910-0.IP: Invalid value: 7: must be a string; "
         "put it in quotes",
     ),
     "a device without a number": (
@@ -339,7 +339,7 @@ def test_all_errors_are_reported() -> None:
     found = lines(text_of(pod_group(minMember="x", queue=3), pod_group("other", minMember=-1)))
     assert found == [
         'stdin: document 1: spec.minMember: Invalid value: "x": must be a whole number',
-        "stdin: document 1: spec.queue: Invalid value: 3: must be text; put it in quotes",
+        "stdin: document 1: spec.queue: Invalid value: 3: must be a string; put it in quotes",
         "stdin: document 2: spec.minMember: Invalid value: -1: must be at least 0",
     ]
 
@@ -373,7 +373,7 @@ def test_missing_files_and_empty_folders_are_reported(tmp_path: Path) -> None:
     found = read_bundle([str(tmp_path / "none.yaml"), str(tmp_path / "empty")]).errors
     assert [str(error) for error in found] == [
         f"{tmp_path}/none.yaml: cannot be read: no such file or directory",
-        f"{tmp_path}/empty: folder has no .yaml, .yml or .json file",
+        f"{tmp_path}/empty: the directory does not contain .yaml, .yml or .json files",
     ]
 
 
@@ -403,7 +403,7 @@ def test_the_number_of_pods_of_all_jobs_is_limited(monkeypatch: pytest.MonkeyPat
     jobs = [vcjob(name) for name in ("a", "b", "c")]
     assert not lines(text_of(*jobs[:2]))
     assert [line.partition("tasks: ")[2] for line in lines(text_of(*jobs))] == [
-        "the jobs of this input have more than 4 pods in all"
+        "the jobs of this input have more than 4 pods in total"
     ]
 
 

@@ -43,15 +43,15 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "NUL bytes": (
         b"\x00" * 10,
-        "document 1: line 1: broken YAML: unacceptable character #x0000: control characters are not allowed",
+        "document 1: line 1: invalid YAML: unacceptable character #x0000: control characters are not allowed",
     ),
     "NUL in JSON": (
         b'{"kind": "a\x00"}',
-        "document 1: broken JSON in line 1, column 12: invalid character",
+        "document 1: invalid JSON in line 1, column 12: invalid character",
     ),
     "not UTF-8 in YAML": (
         b"kind: \xff",
-        "document 1: line 1: broken YAML: unacceptable character #x00ff: invalid leading UTF-8 octet",
+        "document 1: line 1: invalid YAML: unacceptable character #x00ff: invalid leading UTF-8 octet",
     ),
     "not UTF-8 in JSON": (
         b'{"apiVersion":"v1","kind":"Pod","never-read":"\xff"}',
@@ -59,27 +59,27 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "JSON cut short": (
         b'{"apiVersion": "v1",\n "kind": "Po',
-        "document 1: broken JSON in line 2, column 10: the value that begins here has no end",
+        "document 1: invalid JSON in line 2, column 10: the value that begins here has no end",
     ),
     "a comma too many": (
         b'{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Event"},]}',
-        "document 1: broken JSON in line 1, column 66: trailing comma",
+        "document 1: invalid JSON in line 1, column 66: trailing comma",
     ),
     "a missing colon": (
         b'{"apiVersion" "v1"}',
-        "document 1: broken JSON in line 1, column 15: expected ':'",
+        "document 1: invalid JSON in line 1, column 15: expected ':'",
     ),
     "no closing brace": (
         b'{"apiVersion": "v1" "kind": "Pod"}',
-        "document 1: broken JSON in line 1, column 21: expected ',' or '}'",
+        "document 1: invalid JSON in line 1, column 21: expected ',' or '}'",
     ),
     "a key without quotes": (
         b'{"apiVersion": "v1", kind: "Pod"}',
-        "document 1: broken JSON in line 1, column 22: expected a key in double quotes",
+        "document 1: invalid JSON in line 1, column 22: expected a key in double quotes",
     ),
     "a tab as indent": (
         b"a:\n\tb: 1\n",
-        "document 1: line 2: broken YAML in column 1: found character that cannot start any token",
+        "document 1: line 2: invalid YAML in column 1: found character that cannot start any token",
     ),
     "a key twice": (
         b"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  name: b\n",
@@ -103,7 +103,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "a kind that is a number": (
         b"apiVersion: v1\nkind: 3\n",
-        "document 1: kind: Invalid value: 3: must be text",
+        "document 1: kind: Invalid value: 3: must be a string",
     ),
     "a wrong version": (
         text_of({**pod_group(), "apiVersion": "v1"}),

@@ -110,7 +110,7 @@ def test_all_fields_are_read() -> None:
         ),
         (
             vcjob(policies=[{"exitCode": 0, "action": "AbortJob"}]),
-            "the job has a policy for exit code 0, which is no failure",
+            "the job has a policy for exit code 0, which is not a failure",
         ),
         (vcjob(policies=[{"action": "AbortJob"}]), "the job has a policy without an event"),
         (
@@ -147,7 +147,7 @@ def test_all_fields_are_read() -> None:
         ),
         (vcjob(policies=[{"event": "OutOfSync", "action": "AbortJob"}]), "the unknown event OutOfSync"),
         (vcjob(policies=[{"event": "PodFailed", "action": "SyncJob"}]), "the unknown action SyncJob"),
-        (vcjob(tasks=[task("Work")]), "at most 63 of them, got 'Work'"),
+        (vcjob(tasks=[task("Work")]), 'at most 63 of them, got "Work"'),
         (vcjob(tasks=[task("a"), task("work.a")]), "spec.tasks[1].name should match"),
         (vcjob(name="j" * 64), "the job's name has 64 characters"),
         (vcjob(tasks=[task("w" * 60)]), "would have a name of 68 characters and at most 63"),
@@ -163,7 +163,7 @@ def test_all_fields_are_read() -> None:
             vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "a", "volumeClaim": {}}]),
             "volume 0 of the job has volumeClaim and volumeClaimName",
         ),
-        (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_"}]), "which is no name of a claim"),
+        (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_"}]), "which is not a name of a claim"),
         (
             vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
             "in networkTopology simultaneously: that of the job has both",
@@ -190,7 +190,7 @@ def test_all_fields_are_read() -> None:
         ),
         (
             vcjob(tasks=[task("a", dependsOn={"name": ["z"]})]),
-            "task a depends on z, which is no task of the job",
+            "task a depends on z, which is not a task of the job",
         ),
         (
             vcjob(

@@ -53,7 +53,7 @@ def test_values_that_cannot_be_are_told_beside_those_of_a_wrong_type() -> None:
         # Without these a name or a container would be missing, and a request would have no limit.
         (
             "metadata: {name: 7}, spec: {containers: [{name: a}]}",
-            "metadata.name: Invalid value: 7: must be text; put it ",
+            "metadata.name: Invalid value: 7: must be a string; put it ",
         ),
         ("metadata: {name: a}, spec: {containers: 3}", "spec.containers: Invalid value: 3: must be a list"),
         ("metadata: 3, spec: {containers: [{name: a}]}", "metadata: Invalid value: 3: must be an object"),
@@ -83,7 +83,7 @@ def test_documents_after_a_broken_one_are_read(broken: str) -> None:
 def test_a_file_of_broken_documents_ends() -> None:
     found = errors(*["a: [\n"] * 10 * MAX_BROKEN)
     assert len(found) == MAX_BROKEN + 1
-    assert found[-1] == f"f: has {MAX_BROKEN} broken documents; reading stopped here"
+    assert found[-1] == f"f: has {MAX_BROKEN} invalid documents; reading stopped here"
 
 
 def test_a_page_of_errors_is_printed(tmp_path: Path) -> None:

@@ -62,24 +62,24 @@ def test_right_manifests_have_no_notes() -> None:
 @pytest.mark.parametrize(
     ("wanted", "note"),
     [
-        (job(replcas=4), "spec.tasks[0].replcas: unknown field, not read (did you mean 'replicas'?)"),
+        (job(replcas=4), 'spec.tasks[0].replcas: unknown field, not read; did you mean "replicas"?'),
         (
             {**job(), "spec": {**job()["spec"], "minAvailble": 2}},
-            "spec.minAvailble: unknown field, not read (did you mean 'minAvailable'?)",
+            'spec.minAvailble: unknown field, not read; did you mean "minAvailable"?',
         ),
         (
             pod("pod", {**pod_spec(1), "nodeSelecter": {"a": "b"}}),
-            "spec.nodeSelecter: unknown field, not read (did you mean 'nodeSelector'?)",
+            'spec.nodeSelecter: unknown field, not read; did you mean "nodeSelector"?',
         ),
         (
             {**job(), "spec": {**job()["spec"], **topology(highestTierAlowed=1)}},
-            "spec.networkTopology.highestTierAlowed: unknown field, not read "
-            "(did you mean 'highestTierAllowed'?)",
+            "spec.networkTopology.highestTierAlowed: unknown field, not read; did you mean "
+            '"highestTierAllowed"?',
         ),
         (
             job(partitionPolicy={"totalPartitions": 1, "partitionSize": 1, "minPartition": 1}),
-            "spec.tasks[0].partitionPolicy.minPartition: unknown field, not read "
-            "(did you mean 'minPartitions'?)",
+            "spec.tasks[0].partitionPolicy.minPartition: unknown field, not read; did you mean "
+            '"minPartitions"?',
         ),
         (
             {**pod_group("g", 1), "spec": {"minMember": 1, "subGroupPolicy": [topology(tier=1)]}},
@@ -87,17 +87,17 @@ def test_right_manifests_have_no_notes() -> None:
         ),
         (
             hyper_node("s1", {"labelMatch": {"matchLabel": {"a": "b"}}}),
-            "spec.members[0].selector.labelMatch.matchLabel: unknown field, not read "
-            "(did you mean 'matchLabels'?)",
+            "spec.members[0].selector.labelMatch.matchLabel: unknown field, not read; did you mean "
+            '"matchLabels"?',
         ),
         (
             hyper_node("s1", {"exactMatch": {"name": "n1"}}, tiername="leaf"),
-            "spec.tiername: unknown field, not read (did you mean 'tierName'?)",
+            'spec.tiername: unknown field, not read; did you mean "tierName"?',
         ),
         (
             annotated(pod("pod", pod_spec(1)), "mode", "hrad"),
-            "metadata.annotations[volcano.sh/network-topology-mode]: must be hard or soft, got 'hrad' "
-            "(did you mean 'hard'?); it counts as hard",
+            "metadata.annotations[volcano.sh/network-topology-mode]: must be hard or soft, got "
+            '"hrad"; hard is used; did you mean "hard"?',
         ),
         (
             annotated(job(), "highest-tier", "1"),
@@ -131,5 +131,5 @@ def test_an_unknown_priority_class_is_told_where_the_cluster_is_known() -> None:
     }
     assert notes(wanted) == []
     assert notes(wanted, high, node("n1")) == [
-        "priorityClassName: there is no PriorityClass hihg (did you mean 'high'?); its priority is 0"
+        'priorityClassName: PriorityClass "hihg" not found; its priority is 0; did you mean "high"?'
     ]

@@ -45,7 +45,10 @@ QUEUE: dict[str, Any] = {"subject": {"queue": "q"}}
 WRONG: list[tuple[object, str]] = [
     ({}, "spec.subject: Required value"),
     ({"subject": {}}, "spec.subject: must have at least one of namespace, queue, user"),
-    ({"subject": {"queues": "q"}}, "spec.subject.queues: unknown field (did you mean 'queue'?)"),
+    (
+        {"subject": {"queues": "q"}},
+        'spec.subject.queues: unknown field; allowed: namespace, queue, user; did you mean "queue"?',
+    ),
     ({"subject": {"queue": ""}}, "spec.subject: must have at least one of namespace, queue, user"),
     ({"subject": {"queue": "q" * 254}}, "must have 1 to 253 characters, or be '*'"),
     ({"subject": {"namespace": "Team"}}, "must be the name of a namespace, or '*'"),
@@ -63,7 +66,7 @@ WRONG: list[tuple[object, str]] = [
     ({**QUEUE, "maxRunTime": "7d"}, 'spec.maxRunTime: Invalid value: "7d": must be a duration such as'),
     ({**QUEUE, "maxRunTime": "0s"}, "must be a duration such as"),
     ({**QUEUE, "maxRunTime": "99999h"}, "must be a duration such as"),
-    ({**QUEUE, "maxRunTime": 60}, "spec.maxRunTime: Invalid value: 60: must be text"),
+    ({**QUEUE, "maxRunTime": 60}, "spec.maxRunTime: Invalid value: 60: must be a string"),
     ({**QUEUE, "onTimeout": "Requeue"}, "spec.onTimeout: requires spec.maxRunTime"),
     ({**QUEUE, "maxRunTime": "1h", "onTimeout": "end"}, "must be Requeue or Terminate"),
     ({**QUEUE, "scope": "all"}, "spec.scope: unknown field"),

@@ -1,4 +1,4 @@
-"""The worked cases of leaf switches as manifests: states are carried by running pods of labelled jobs."""
+"""The worked cases of leaf switches as manifests: states are carried by running pods of labeled jobs."""
 
 from __future__ import annotations
 

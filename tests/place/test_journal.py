@@ -108,4 +108,4 @@ def test_an_unknown_mode_in_a_journal_is_named(tmp_path: Path) -> None:
     journal.write_text(journal.read_text().replace('"one-cycle"', '"some"'))
     ran = run("replay", str(journal))
     assert ran.exit_code == 2
-    assert "line 2: decide: some is unknown; known are nothing, one-cycle, all" in ran.stderr
+    assert "line 2: decide: some is unknown; must be one of nothing, one-cycle, all" in ran.stderr

@@ -95,7 +95,7 @@ def test_four_jobs_follow_the_documents_sequence_P2() -> None:
 
 
 @pytest.mark.parametrize(("counts", "first"), [([33, 34], 33), ([34, 35, 48], 34), ([19, 26], 26)])
-def test_neighbours_of_the_sequence_P2(counts: list[int], first: int) -> None:
+def test_neighbors_of_the_sequence_P2(counts: list[int], first: int) -> None:
     job = yaml.safe_load((EXAMPLES / "one-job.yaml").read_text())
     answer = place(job, free_nodes(maker().nodes(counts)))
     assert isinstance(answer, BlockPlan)

@@ -75,7 +75,7 @@ def check(case: Plain, answer: Plain) -> None:
     for rank in expect.get("unchanged_ranks", ()):
         assert next(one["node"] for one in job["pods"] if one["rank"] == rank) == before[rank]
     check_switches(case, answer, per_tor)
-    check_neighbours(new)
+    check_neighbors(new)
 
 
 def check_switches(case: Plain, answer: Plain, per_tor: Counter[str]) -> None:
@@ -89,8 +89,8 @@ def check_switches(case: Plain, answer: Plain, per_tor: Counter[str]) -> None:
         assert after[tor["ip"]]["free_nodes"] == free - per_tor[tor["ip"]]
 
 
-def check_neighbours(new: list[Plain]) -> None:
-    """Neighbouring ranks are under the same switch: the ranks of a switch are consecutive."""
+def check_neighbors(new: list[Plain]) -> None:
+    """Neighboring ranks are under the same switch: the ranks of a switch are consecutive."""
     order = [one["switch"] for one in sorted(new, key=lambda one: int(one["rank"]))]
     entered = [name for at, name in enumerate(order) if not at or order[at - 1] != name]
     if len(entered) != len(set(entered)):

@@ -67,7 +67,7 @@ def test_marks_make_states_and_padding_makes_none_S2() -> None:
         objects.append(pod_group(group, pods, labels=label, phase="Running"))
         objects += [runs(f"{group}-{at}", f"n{4 * number + at}", group, mark) for at in range(pods)]
     answer = ask(objects, V2)
-    # The third job has three pods only, but its live pods carry marks: it is no padding job.
+    # The third job has three pods only, but its live pods carry marks: it is not a padding job.
     assert states(answer) == {"t0": "exclusive", "t1": "shared", "t2": "shared", "t3": "idle"}
     for one in objects:
         if one["kind"] == "Pod" and one["metadata"]["name"].startswith("g2"):
@@ -282,7 +282,7 @@ def test_a_gang_smaller_than_the_job_takes_what_there_is_S10(settings: dict[str,
 
 @pytest.mark.parametrize("settings", [V1, V2])
 def test_invalid_topologies_cause_no_error_S10(settings: dict[str, str]) -> None:
-    """Servers that are no nodes, one server under two switches, more servers than `tor_count`."""
+    """Servers that are not nodes, one server under two switches, more servers than `tor_count`."""
     odd = topology(
         [
             ("t0", [("10.0.0.0", 0), ("10.9.9.9", 1), ("10.0.0.1", 2), ("10.0.0.2", 3)]),
@@ -312,7 +312,7 @@ BROKEN = config_map("kube-system", "basic-tor-node-cm", {"tor_info": '{"tor_coun
     ],
     ids=["missing", "broken", "without tor_info", "empty", "tor_count 0"],
 )
-def test_an_unusable_topology_concerns_labelled_jobs_only_S10(
+def test_an_unusable_topology_concerns_labeled_jobs_only_S10(
     settings: dict[str, str], bad: list[Plain]
 ) -> None:
     other = vcjob("K", [("worker", 1, pod_spec(8))])

@@ -252,15 +252,15 @@ def test_the_podgroup_of_a_replica_set_has_what_its_owner_says() -> None:
         (replicated("Deployment", 8, 0), "Deployment vcjob/app gets no pods: it has ended or has 0 replicas"),
         (
             replicated("Deployment", 8, 1, replcas=2),
-            "spec.replcas: unknown field, not read (did you mean 'replicas'?)",
+            'spec.replcas: unknown field, not read; did you mean "replicas"?',
         ),
         (
             replicated("Job", 8, 1, paralelism=2),
-            "spec.paralelism: unknown field, not read (did you mean 'parallelism'?)",
+            'spec.paralelism: unknown field, not read; did you mean "parallelism"?',
         ),
         (
             replicated("Job", 8, 1, pod={"nodeSelektor": {}}),
-            "spec.template.spec.nodeSelektor: unknown field, not read (did you mean 'nodeSelector'?)",
+            'spec.template.spec.nodeSelektor: unknown field, not read; did you mean "nodeSelector"?',
         ),
     ],
 )
@@ -414,12 +414,12 @@ def test_a_scheduler_that_is_not_ours() -> None:
     [
         (
             ascend_job({"Master": role(8), "Wroker": role(8)}),
-            "spec.replicaSpecs.Wroker: must be one of Master, Scheduler, Chief, Worker "
-            "(did you mean 'Worker'?)",
+            "spec.replicaSpecs.Wroker: must be one of Master, Scheduler, Chief, Worker; did you "
+            'mean "Worker"?',
         ),
         (
             ascend_job({"Master": role(8), "Chief": role(8)}),
-            "spec.replicaSpecs.Chief: a job has one leader, and Master is there already",
+            "spec.replicaSpecs.Chief: a job can have only one leader, and Master already exists",
         ),
         (
             ascend_job({"Master": role(8, 2)}),
@@ -440,7 +440,7 @@ def test_a_scheduler_that_is_not_ours() -> None:
         ),
         (
             operator_job("JAXJob", {"Worker": role(8, 30_000)}),
-            "spec: it has 30000 pods and at most 20000 are allowed",
+            "spec: it has 30000 pods; the limit is 20000",
         ),
         (
             operator_job("JAXJob", {"Worker": role(8)}, policy={"minAvailable": "2"}),
@@ -473,8 +473,8 @@ def test_a_bad_field_is_an_error_that_says_what_is_allowed(wanted: Plain, error:
         ),
         (
             ascend_job({"Master": role(8)}, "pytroch"),
-            'metadata.labels.framework: Invalid value: "pytroch": must be one of pytorch, mindspore, '
-            "tensorflow (did you mean 'pytorch'?); the operator refuses the job",
+            'metadata.labels.framework: Invalid value: "pytroch": must be one of pytorch, '
+            'mindspore, tensorflow; did you mean "pytorch"?; the operator refuses the job',
         ),
         (
             ascend_job({"Master": role(8)}, "tensorflow"),
@@ -492,16 +492,16 @@ def test_a_bad_field_is_an_error_that_says_what_is_allowed(wanted: Plain, error:
         ),
         (
             ascend_job({"Master": role(8)}, runPolicy={"schedulingPolcy": {}}),
-            "spec.runPolicy.schedulingPolcy: unknown field, not read (did you mean 'schedulingPolicy'?)",
+            'spec.runPolicy.schedulingPolcy: unknown field, not read; did you mean "schedulingPolicy"?',
         ),
         (
             operator_job("TFJob", {"Worker": role(8)}, policy={"minAvailble": 1}),
-            "spec.runPolicy.schedulingPolicy.minAvailble: unknown field, not read "
-            "(did you mean 'minAvailable'?)",
+            "spec.runPolicy.schedulingPolicy.minAvailble: unknown field, not read; did you mean "
+            '"minAvailable"?',
         ),
         (
             operator_job("TFJob", {"Worker": {**role(8), "replcas": 1}}),
-            "spec.tfReplicaSpecs.Worker.replcas: unknown field, not read (did you mean 'replicas'?)",
+            'spec.tfReplicaSpecs.Worker.replcas: unknown field, not read; did you mean "replicas"?',
         ),
         (
             operator_job("PyTorchJob", {"Master": role(8)}, runPolicy={"suspend": True}),

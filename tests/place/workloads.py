@@ -1,4 +1,4 @@
-"""Owners of pods that are no vcjobs, as people write them."""
+"""Owners of pods that are not vcjobs, as people write them."""
 
 from __future__ import annotations
 

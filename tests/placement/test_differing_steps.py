@@ -37,7 +37,7 @@ def pinned(pods: int) -> Masks:
 
 
 def scattered(pods: int) -> Masks:
-    """The same, with neighbouring ranks far from each other."""
+    """The same, with neighboring ranks far from each other."""
     return {**dict.fromkeys(range(2 * pods), 0), **{pod * 11 % (2 * pods): 1 << pod for pod in range(pods)}}
 
 
@@ -105,7 +105,7 @@ PLANS: dict[str, Callable[[int, Masks, Steps], int]] = {
     "racks": lambda pods, masks, steps: in_racks(pods, masks, steps, False),
     "fragments of racks": lambda pods, masks, steps: in_racks(pods, masks, steps, True),
 }
-#: Neighbouring ranks make blocks, which cannot be pinned to nodes that are far from each other.
+#: Neighboring ranks make blocks, which cannot be pinned to nodes that are far from each other.
 IN_BLOCKS = ("SuperPoDs", "racks")
 
 

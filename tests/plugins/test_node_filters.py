@@ -140,7 +140,7 @@ def test_affinity_the_first_pod_of_a_group_goes_anywhere_that_has_the_topology_k
 @pytest.mark.parametrize(
     ("term", "expected"),
     [
-        (near(ZONE, "web"), ["n3", "n4", "n5"]),  # a node outside all zones has no such neighbour
+        (near(ZONE, "web"), ["n3", "n4", "n5"]),  # a node outside all zones has no such neighbor
         (near(HOST, "web"), ["n2", "n3", "n4", "n5"]),
         (near(ZONE, "web", namespaces=("other",)), ALL),
     ],

@@ -110,17 +110,17 @@ def test_preferred_node_affinity_weight_that_holds_over_all_weight(
     assert score(only("nodeaffinity"), cls, labels={"zone": "a"}) == expected
 
 
-def favours(lab: Lab, plugin: PluginOption) -> dict[str, float]:
+def favors(lab: Lab, plugin: PluginOption) -> dict[str, float]:
     preferred = node_preferences(lab.session(plugin), lab["new"], lab.pod("new-0"))
     assert preferred is not None
     extras = {lab.state.names[node]: preferred.extra(node) for node in lab.state.known_nodes()}
     return {name: extra for name, extra in extras.items() if extra}
 
 
-def test_preferred_node_affinity_to_a_named_node_favours_that_node() -> None:
+def test_preferred_node_affinity_to_a_named_node_favors_that_node() -> None:
     named = NodeTerm(fields=(Requirement("metadata.name", "In", ("n2",)),))
     lab = cluster().nodes(3).job("new", preferred_nodes=((10, zone("a")), (30, named)))
-    assert favours(lab, only("nodeaffinity", 2)) == {"n2": 150}
+    assert favors(lab, only("nodeaffinity", 2)) == {"n2": 150}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_preferred_pod_affinity_pods_near_by_times_weight_for_and_against() -> N
     lab.job("web", pods=3, labels={"app": "web"}, on=["n1", "n1", "n1"])
     lab.job("both", labels={"app": "web"}, on="n2").job("db", labels={"app": "db"}, on="n2")
     # n1: 3 x 10; n2: 10 - 20; the others 0. The difference of 40 is worth 100.
-    assert favours(lab, only("podaffinity", 2)) == {"n1": 150, "n2": -50}
+    assert favors(lab, only("podaffinity", 2)) == {"n1": 150, "n2": -50}
     lab.job("plain")
     assert node_preferences(lab.session("nodeorder"), lab["plain"], lab.pod("plain-0")) is None
 

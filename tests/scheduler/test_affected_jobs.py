@@ -104,7 +104,7 @@ def broken(chip: int, code: str, level: str = "SeparateNPU", *, network: bool = 
         ),
         # Its pods are still there.
         ([ev.NodeGone("n2")], {"d": ["node n2: deleted"]}),
-        # Isolation is no fault (F4).
+        # Isolation is not a fault (F4).
         ([isolated(Isolation("n1"))], {}),
     ],
 )

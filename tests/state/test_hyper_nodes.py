@@ -20,7 +20,7 @@ def matching(name: str, *patterns: str, tier: int = 1) -> HyperNode:
     return HyperNode(name, tier, tuple(HyperNodeMember(pattern=pattern) for pattern in patterns))
 
 
-def labelled(name: str, *requirements: Requirement, tier: int = 1) -> HyperNode:
+def labeled(name: str, *requirements: Requirement, tier: int = 1) -> HyperNode:
     return HyperNode(name, tier, (HyperNodeMember(selector=requirements),))
 
 
@@ -195,7 +195,7 @@ def test_the_lowest_domain_that_holds_nodes(nodes: int, name: str | None) -> Non
             id="bad expression: what is below it counts as below its parent",
         ),
         pytest.param([matching("e", "(?=n)")], {"e": ["bad-expression"]}, {}, id="not in Go"),
-        pytest.param([labelled("e")], {"e": ["empty-selector"]}, {"e": ("", [])}, id="empty selector"),
+        pytest.param([labeled("e")], {"e": ["empty-selector"]}, {"e": ("", [])}, id="empty selector"),
         pytest.param(
             [HyperNode("e", 2, (HyperNodeMember(True, pattern="s"), HyperNodeMember(True, selector=())))],
             {"e": ["member-selector"]},
@@ -230,8 +230,8 @@ def test_a_wrong_one_is_told_and_ignored_by_itself(
 def test_members_by_expression_and_labels() -> None:
     trees = forest(
         matching("a", "^n[01]$", "2"),
-        labelled("b", Requirement("rack", "In", ("r2",))),
-        labelled("c", Requirement("rack", "NotIn", ("r0", "r1", "r2"))),
+        labeled("b", Requirement("rack", "In", ("r2",))),
+        labeled("c", Requirement("rack", "NotIn", ("r0", "r1", "r2"))),
     )
     assert drawn(trees) == {"a": ("", [0, 1, 2]), "b": ("", [4, 5]), "c": ("", [6, 7])}
 
@@ -294,7 +294,7 @@ def test_tier_names_inside_their_tree() -> None:
 
 
 def test_it_is_built_again_only_when_something_it_depends_on_changes() -> None:
-    state = state_of(4, labelled("a", Requirement("rack", "In", ("r0",))), matching("b", "n[23]"))
+    state = state_of(4, labeled("a", Requirement("rack", "In", ("r0",))), matching("b", "n[23]"))
     first = state.hyper_forest()
     state.put_node(Node("n0", labels={"rack": "r0", "heartbeat": "1"}))
     state.put_node(Node("n3", labels={"heartbeat": "2"}))

@@ -70,7 +70,7 @@ def test_queues_that_are_allowed(queue: Queue) -> None:
     ("queue", "said"),
     [
         (Queue("new", parent="new"), "cannot be its own parent"),
-        (Queue("new", parent="taem"), "its parent taem does not exist (did you mean 'team'?)"),
+        (Queue("new", parent="taem"), 'its parent taem does not exist; did you mean "team"?'),
         (Queue("new", parent="busy"), "its parent busy has 2 pods"),
         (Queue("root", parent="dept"), "root cannot have a parent"),
         (Queue("new", guarantee=cpu(1)), "guaranteed 1 of cpu and deserves 0"),
@@ -87,7 +87,7 @@ def test_queues_that_are_allowed(queue: Queue) -> None:
         # A parent that has none of it has 0.
         (Queue("new", parent="dept", deserved={"memory": GI}), "dept itself has 0"),
         (path("new", "root/a", "1"), "each step needs one weight"),
-        (path("new", "root/a", "1/0"), "must be a number above 0, got '0'"),
+        (path("new", "root/a", "1/0"), 'must be a number above 0, got "0"'),
         (path("new", "root/a", "1/nan"), "must be a number above 0"),
         (path("new", "root/sci", "1/2"), "queue sci has the path root/sci/dev"),
         (path("new", "root/sci/dev", "1/2/3"), "queue sci has the path root/sci/dev"),

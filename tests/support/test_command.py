@@ -56,14 +56,14 @@ def test_objects_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("x.zip", "-f", CLUSTER), "the name of a bundle ends with .tar.gz"),
-        (("x.tar.gz", "-f", CLUSTER, "--journal", "none.jsonl"), "none.jsonl: there is no such journal"),
+        (("x.zip", "-f", CLUSTER), "the name of a bundle must end with .tar.gz"),
+        (("x.tar.gz", "-f", CLUSTER, "--journal", "none.jsonl"), "none.jsonl: journal not found"),
         (
             ("x.tar.gz", "-f", CLUSTER, "--keep-names", "--mapping-file", "m"),
-            "--keep-names and --mapping-file are mutually exclusive",
+            "--keep-names and --mapping-file cannot be combined",
         ),
         (("no-such-folder/x.tar.gz", "-f", CLUSTER), "no such file or directory"),
-        (("x.tar.gz", "-f", "no-such-file.yaml"), "there is nothing to put into a bundle"),
+        (("x.tar.gz", "-f", "no-such-file.yaml"), "nothing to put into a bundle"),
     ],
 )
 def test_wrong_arguments_are_one_line(arguments: tuple[str, ...], told: str) -> None:
@@ -88,4 +88,4 @@ def test_replay_of_a_bundle_without_a_journal_is_one_line(tmp_path: Path) -> Non
     run("support-bundle", path, "-f", CLUSTER)
     made = run("replay", path)
     assert made.exit_code == 2
-    assert made.stderr == f"ringwise: {path}: holds no journal\n"
+    assert made.stderr == f"ringwise: {path}: does not contain a journal\n"

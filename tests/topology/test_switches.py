@@ -49,7 +49,7 @@ def test_invalid_topologies_are_problems_S10(text: str, expected: list[str]) -> 
         ('{"tor_count": "4"}', 'cm: data.tor_info.tor_count: Invalid value: "4": must be a whole number'),
         (
             '{"server_list": [{"tor_ip": 7}]}',
-            "cm: data.tor_info.server_list[0].tor_ip: Invalid value: 7: must be text; put it in quotes",
+            "cm: data.tor_info.server_list[0].tor_ip: Invalid value: 7: must be a string; put it in quotes",
         ),
         (
             '{"server_list": [{"tor_ip": "s", "server": [{"slice_id": 0}]}]}',
@@ -126,13 +126,17 @@ def test_lists_become_config_maps(name: str, text: str) -> None:
     [
         ("l.csv", "a,b\nc\n", 'l.csv: line 2: Invalid value: "c": must have a switch and a server'),
         ("l.csv", "a,b\n,d\n", 'l.csv: line 2: Invalid value: ",d": must have a switch and a server'),
-        ("l.csv", "switch,rack\na,b\n", "l.csv: line 1: the heading names no server column"),
-        ("l.csv", 'a,"b\n', "l.csv: line 1: broken CSV"),
-        ("l.csv", "\n", "l.csv: lists no server"),
+        ("l.csv", "switch,rack\na,b\n", "l.csv: line 1: the header does not have the column server"),
+        ("l.csv", 'a,"b\n', "l.csv: line 1: invalid CSV"),
+        ("l.csv", "\n", "l.csv: does not list servers"),
         ("l.yaml", "a: b\n", 'l.yaml: a: Invalid value: "b": must be a list of server addresses'),
         ("l.yaml", "- 5\n", "l.yaml: [0]: Invalid value: 5: must be an object with switch and server"),
-        ("l.yaml", "- {switch: a, servers: [1]}\n", "l.yaml: [0].server[0]: Invalid value: 1: must be text"),
-        ("l.yaml", "a: [b\n", "l.yaml: document 1: line 2: broken YAML"),
+        (
+            "l.yaml",
+            "- {switch: a, servers: [1]}\n",
+            "l.yaml: [0].server[0]: Invalid value: 1: must be a string",
+        ),
+        ("l.yaml", "a: [b\n", "l.yaml: document 1: line 2: invalid YAML"),
         (
             "l.yaml",
             "just text\n",

@@ -55,7 +55,7 @@ def shown_commands(block: str) -> Iterator[ShownCommand]:
 
 # -- names of commands ---------------------------------------------------------------------------
 
-#: Commands in the running text, and lines of blocks that are no output.
+#: Commands in the running text, and lines of blocks that are not output.
 _INLINE = re.compile(r"`((?:kubectl )?ringwise [^`]+)`")
 _BLOCK = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?((?:kubectl )?ringwise [a-z-].*)$", re.MULTILINE)

@@ -140,7 +140,7 @@ async def test_a_what_if_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: [", "broken YAML"),
+        ("a: [", "invalid YAML"),
         ("", "no job"),
         ("kind: Nothing", "manifest"),
         (JOB.replace("replicas: 1", "replicas: 999999"), "pods"),

@@ -471,7 +471,7 @@ async def test_a_core_that_has_ended_answers_no_question() -> None:
             assert await one.runner.ask(lambda now: now) > 0
             with pytest.raises(ZeroDivisionError):
                 await one.runner.ask(lambda now: now // 0)
-            # A question that fails is no failure of the core.
+            # A question that fails is not a failure of the core.
             assert await one.runner.ask(lambda now: now) > 0
         with pytest.raises(CoreStoppedError):
             core.ask(lambda now: now).result(5)

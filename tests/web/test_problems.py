@@ -36,7 +36,7 @@ def broken(name: str) -> list[object]:
 
 CASES: dict[str, tuple[list[object], list[tuple[str, str, str, list[str]]]]] = {
     "none": ([node("n", labels=ARM)], []),
-    "notes are no problems": ([node("n")], []),
+    "notes are not problems": ([node("n")], []),
     "no nodes": ([], [("error", "no-nodes", "cluster", [])]),
     "a free chip": (broken("n"), [("warning", "chip-fault", "node n", [])]),
     "a chip in use": (
@@ -82,7 +82,10 @@ def test_a_problem_says_since_when_and_what_to_do() -> None:
     scheduler = scheduler_told(node("n", labels=ARM), pod("a", 1, on="n", holds=[0]))
     scheduler.handle(seen(*broken("n")), NOW + SECOND)
     (fault,) = problems_document(scheduler.view, NOW + 2 * SECOND)["problems"]
-    assert (fault["since"], fault["fix"]) == (NOW + SECOND, "let the job be rescheduled, or delete its pod")
+    assert (fault["since"], fault["fix"]) == (
+        NOW + SECOND,
+        "wait until the job is rescheduled, or delete its pod",
+    )
 
 
 def test_the_list_and_the_jobs_of_a_problem_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

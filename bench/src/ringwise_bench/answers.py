@@ -447,7 +447,7 @@ async def decide_alone_and_beside(
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
         while forked_queries.busy:
-            # What was asked last: nobody wants it any more.
+            # The last query: its client is gone.
             thread.answer()
             await asyncio.sleep(0.01)
     return alone, beside, answers

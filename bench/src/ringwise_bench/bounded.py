@@ -72,7 +72,7 @@ class Ordinary:
         self._jobs = 0
         self._recreated = 0
         self.feed.deliver(event for name in self.nodes for event in self._node(name))
-        # What the first cycle computes of the nodes is no cost of jobs.
+        # What the first cycle computes of the nodes is not a cost of jobs.
         self.turn(1)
 
     def _node(self, name: str) -> list[Event]:
@@ -191,7 +191,7 @@ def gangs() -> list[Measured]:
         **{one.name: one.cost for one in WHOLE_JOBS},
     }
     for name, cost in costs.items():
-        cost(_SMALL_GANG)  # What is imported for the first job of a kind is no cost of its pods.
+        cost(_SMALL_GANG)  # What is imported for the first job of a kind is not a cost of its pods.
         small, bound = cost(_SMALL_GANG)
         large, more = cost(_LARGE_GANG)
         results += [
@@ -242,7 +242,7 @@ def preemption_cost(nodes: int) -> tuple[float, int]:
 
 def preemption() -> list[Measured]:
     """What a search for victims costs where the cluster is four times as large."""
-    preemption_cost(_FULL_NODES)  # What is imported for the first is no cost of the search.
+    preemption_cost(_FULL_NODES)  # What is imported for the first is not a cost of the search.
     small, few = preemption_cost(_FULL_NODES)
     large, more = preemption_cost(4 * _FULL_NODES)
     name = f"victims on {4 * _FULL_NODES} full nodes"

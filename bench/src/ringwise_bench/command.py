@@ -79,7 +79,7 @@ def bench(
     chosen: Bench = module.run
     if compare is not None:
         if name != "api":
-            raise stop("--compare goes with the benchmark api only")
+            raise stop("--compare requires the benchmark api")
         chosen = module.run_beside_kube_scheduler
     if name == "simulate":
         # With other outputs stdout has the document alone.
@@ -88,7 +88,7 @@ def bench(
     else:
         for option, given in (("--traces", traces), ("--only", only), ("--days", days)):
             if given:
-                raise stop(f"{option} goes with the benchmark simulate only")
+                raise stop(f"{option} requires the benchmark simulate")
     code = ExitCode.OK
     try:
         if sys.stderr.isatty():

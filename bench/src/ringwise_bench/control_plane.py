@@ -158,7 +158,7 @@ class ApiAnswer(Exception):
 
 
 class _Connection(HTTPSConnection):
-    """Closed when nobody has it any more."""
+    """Closed when it is no longer used."""
 
     def __del__(self) -> None:
         self.close()
@@ -219,7 +219,7 @@ class Api:
             return self._answer(method, path, data, headers)
         except TimeoutError:
             connection.close()
-            raise TimeoutError(f"{method} {path}: no answer within {ANSWER:g} s") from None
+            raise TimeoutError(f"{method} {path}: no response within {ANSWER:g} s") from None
         except BaseException:
             connection.close()
             raise

@@ -33,7 +33,7 @@ NEEDED = 37
 #: A tree of HyperNodes: its leaves, and the pods of a job that needs many of them.
 TREE_LEAVES = 256
 TREE_PODS = 1_024
-SHARED = SwitchFacts(SwitchState.SHARED, labelled=True)
+SHARED = SwitchFacts(SwitchState.SHARED, labeled=True)
 
 
 def run(full: bool = False) -> list[Measured]:

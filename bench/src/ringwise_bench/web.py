@@ -246,7 +246,7 @@ async def _window(cluster: BusyCluster, seconds: float, changes: int) -> float:
 
 
 async def _change(cluster: BusyCluster, changes: int, turns: int | None = None) -> None:
-    """Let jobs come and go at this speed; without a number of turns until it is cancelled."""
+    """Let jobs come and go at this speed; without a number of turns until it is canceled."""
     each = round(changes * TURN / 2)
     loop = asyncio.get_running_loop()
     due = loop.time()

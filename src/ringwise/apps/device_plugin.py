@@ -62,7 +62,7 @@ def open_driver(kind: str, simulated: Path | None) -> Driver:
     """The driver that was asked for, or the first that works. Raises DriverError."""
     if kind == "simulated" or (kind == AUTO and simulated is not None):
         if simulated is None:
-            raise NoChipsError("--driver simulated needs --simulated-chips FILE")
+            raise NoChipsError("--driver simulated requires --simulated-chips FILE")
         return SimulatedFile(simulated)
     if kind == "npu-smi":
         return NpuSmi()
@@ -75,7 +75,7 @@ def open_driver(kind: str, simulated: Path | None) -> Driver:
             return NpuSmi()
         except NoChipsError as also:
             raise NoChipsError(
-                f"this machine has no usable NPU: {missing}; {also}. On a machine without NPUs describe some "
+                f"no usable NPU found: {missing}; {also}. On a machine without NPUs, describe some "
                 "with --simulated-chips FILE"
             ) from None
 

@@ -47,7 +47,7 @@ class StartEstimator:
         self._looked = -1
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Until it is canceled."""
         warning = "no estimates of when jobs start; the last ones are shown"
         await repeat(self._every, self.look, (TooManyQuestionsError, QuestionFailedError), warning)
 

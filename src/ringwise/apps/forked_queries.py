@@ -2,7 +2,7 @@
 
 `fork` gives a copy of the whole state between two turns in milliseconds; memory is copied page by page as
 either side writes. The copy computes one answer, sends its bytes through a pipe and ends. It ends as well
-when nobody waits for the answer any more. See docs/develop/decisions/0019-questions-in-a-copy.md.
+when no client waits for the answer. See docs/develop/decisions/0019-questions-in-a-copy.md.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Copy:
         self.cost = cost
 
     def end(self) -> None:
-        """Nobody wants the answer any more."""
+        """No client waits for the answer."""
         if self._process is not None:
             os.write(self._end, b".")
 
@@ -113,7 +113,7 @@ class Copy:
         return _answer_of(b"".join(parts), status)
 
     def close(self) -> None:
-        """After it was collected: it cannot be ended any more."""
+        """After it was collected: it can no longer be ended."""
         if self._process is not None:
             os.close(self._unwanted)
             os.close(self._end)
@@ -126,8 +126,8 @@ def _answer_of(sent: bytes, status: int) -> bytes:
     if sent[:1] == _FAILURE:
         raise QuestionFailedError(sent[1:].decode(errors="replace"))
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
-        raise QuestionFailedError(f"no answer after {CPU_SECONDS}s of processor time")
-    raise QuestionFailedError("the process that looked for the answer has ended")
+        raise QuestionFailedError(f"no answer after {CPU_SECONDS}s of CPU time")
+    raise QuestionFailedError("the process that computed the answer exited")
 
 
 def copied(works: Sequence[Callable[[], bytes]]) -> list[Copy]:
@@ -146,7 +146,7 @@ def copied(works: Sequence[Callable[[], bytes]]) -> list[Copy]:
         for pipe in pipes:
             os.close(pipe[0])
             os.close(pipe[1])
-        raise TooManyQuestionsError(f"no room for another process now ({problem.strerror})") from None
+        raise TooManyQuestionsError(f"cannot start another process ({problem.strerror})") from None
     if pid == 0:
         status = 1
         try:
@@ -278,7 +278,7 @@ class ForkedQueries:
     async def answer(
         self, between_turns: BetweenTurns, work: Work, progress: Progress | None = None
     ) -> bytes:
-        """The bytes that `work` returns in a copy. It is ended when the caller is cancelled.
+        """The bytes that `work` returns in a copy. It is ended when the caller is canceled.
 
         Raises TooManyQuestionsError and QuestionFailedError, and what `between_turns` and `progress` raise.
         """

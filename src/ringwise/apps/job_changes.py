@@ -85,7 +85,7 @@ def change_job(
         where, _, bare = name.rpartition("/")
         if where and namespace and where != namespace:
             raise NotPossibleError(
-                f"{name} names namespace {where} and -n names {namespace}: give one of them"
+                f"{name} has namespace {where}, but -n is {namespace}: they cannot be combined"
             )
         where = where or namespace or ""
         if everywhere and not where:
@@ -107,8 +107,8 @@ async def namespace_with(client: Client, name: str) -> str:
                 metas = [one.metadata for one in page.items or ()]
                 found |= dict.fromkeys(meta.namespace or "" for meta in metas if meta and meta.name == name)
     if len(found) != 1:
-        several = f"{len(found)} namespaces have a job {name}; say which: {', '.join(sorted(found)[:5])}"
-        raise NotPossibleError(several if found else f"there is no job {name} in any namespace")
+        several = f"{len(found)} namespaces have a job {name}; use one of {', '.join(sorted(found)[:5])}"
+        raise NotPossibleError(several if found else f'job "{name}" not found in any namespace')
     return next(iter(found))
 
 
@@ -171,8 +171,8 @@ class JobChanges:
                 return not_suspendable(resource.kind, self._key, fix)
         near = did_you_mean(self._name, await self._names(VCJOBS, self._namespace))
         return NotPossibleError(
-            f"there is no job {self._name} in namespace {self._namespace}{near}, among {SUSPENDABLE}; "
-            "-n names another namespace"
+            f'job "{self._name}" not found in namespace {self._namespace} among {SUSPENDABLE}; use '
+            f"-n for another namespace{near}"
         )
 
     async def _names(self, resource: Resource, namespace: str | None = None) -> list[str]:
@@ -288,13 +288,13 @@ class JobChanges:
         ended = _ended(given)
         if ended:
             raise NotPossibleError(
-                f"{word} is {ended}: a job that is over cannot be {done_word(wish)}; submit it again"
+                f"{word} is {ended}: a finished job cannot be {done_word(wish)}; submit it again"
             )
         suspended = bool(_run_policy(resource, given).get("suspend"))
         if wish.action == SUSPEND:
             if suspended:
                 raise NotPossibleError(
-                    f"{word} is suspended already; to let it go on: ringwise resume {self._key}"
+                    f"{word} is already suspended; to resume it: ringwise resume {self._key}"
                 )
             await self._set_suspend(resource, True)
             return PlannedChange(text=f"{word} suspended; its chips are released")
@@ -305,9 +305,7 @@ class JobChanges:
             return PlannedChange(text=f"{word} resumed; it is pending")
         assert wish.action == REQUEUE
         if suspended:
-            raise NotPossibleError(
-                f"{word} is suspended; ringwise resume {self._key} lets it wait for chips again"
-            )
+            raise NotPossibleError(f"{word} is suspended; to queue it again: ringwise resume {self._key}")
         if resource != KUBERNETES_JOBS:
             raise NotPossibleError(
                 f"{word} cannot be requeued in one step: ringwise suspend {self._key}, and when its pods are "

@@ -58,13 +58,13 @@ def history_of(name: str, journals: Sequence[Path]) -> RecordedHistory:
     return RecordedHistory(find_history(book, name), until, tuple(notes))
 
 
-def find_history(book: HistoryBook, name: str, source: str = "the journal tells of") -> JobHistory:
+def find_history(book: HistoryBook, name: str, source: str = "the journal") -> JobHistory:
     """Raises UnknownHistoryError."""
     found = book.find(name)
     if len(found) == 1:
         return found[0]
     if found:
         keys = ", ".join(history.key for history in found[:5])
-        raise UnknownHistoryError(f"more than one job is called {name}; say which: {keys}")
+        raise UnknownHistoryError(f"several jobs are named {name}; use one of {keys}")
     known = [*book.jobs, *(history.name for history in book.jobs.values())]
-    raise UnknownHistoryError(f"{source} no job {name}{did_you_mean(name, known)}")
+    raise UnknownHistoryError(f'{source}: job "{name}" not found{did_you_mean(name, known)}')

@@ -130,7 +130,9 @@ class ConfigurationFile:
             text = self._path.read_bytes()
         except OSError as problem:
             _LOG.warning(
-                "configuration not read; the last one stays in use", file=str(self._path), why=str(problem)
+                "configuration cannot be read; the last one stays in use",
+                file=str(self._path),
+                why=str(problem),
             )
             return None
         if text == self._text:
@@ -368,7 +370,7 @@ async def _log_broken_packages(runner: Runner) -> None:
     """The search takes a while and no decision waits for it, so it comes after the first one."""
     await runner.deciding.wait()
     for problem in (await asyncio.to_thread(installed_specs))[1]:
-        _LOG.warning("a plugin or action of an installed package is left out", why=problem)
+        _LOG.warning("a plugin or action of an installed package is skipped", why=problem)
 
 
 async def estimate_starts(
@@ -378,7 +380,7 @@ async def estimate_starts(
 
     async def deciding(work: Callable[[SchedulerView, int], Answer]) -> Answer:
         if not runner.deciding.is_set():
-            raise CoreStoppedError("this replica does not lead any more")
+            raise CoreStoppedError("this replica is no longer the leader")
         view = scheduler().view
         return await runner.ask(lambda now: work(view, now))
 

@@ -75,7 +75,7 @@ def _reserve(access: Access, action: str, request: ReserveRequest) -> Reservatio
             raise NotReservableError(said) from None
         raise
     if created is None:
-        raise NotReservableError(f"there is a reservation {fields['name']} already")
+        raise NotReservableError(f"reservation {fields['name']} already exists")
     return reservation_change(action, fields["name"], fields)
 
 

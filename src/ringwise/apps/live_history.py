@@ -96,7 +96,7 @@ async def read_history(client: Client, name: str, now: int) -> RecordedHistory:
     objects += [ev.PodGroupSeen(group) for group in bundle.pod_groups]
     objects += [ev.PodSeen(pod) for pod in bundle.pods]
     book.turn(now, objects, ())
-    known = find_history(book, name, "the cluster has")
+    known = find_history(book, name, "the cluster")
     groups = book.groups_of(known)
     names = {pod.pod for pod in known.pods.values()}
     wanted = {(POD_GROUPS.kind, group.partition("/")[2]) for group in groups}
@@ -225,7 +225,7 @@ class _Telling:
 
     def _command(self, event: _Told) -> Mapping[str, Any] | None:
         if event.kind == POD_GROUPS.kind and event.reason == "Unschedulable":
-            # One that says the same again, with other fixes, is no news.
+            # One that says the same again, with other fixes, is not news.
             text = event.message.partition(". What would help now: ")[0]
             if text == self._waits:
                 return None

@@ -45,7 +45,7 @@ def cordon(access: Access, node: str, *, on: bool) -> None:
     with IgnoredStatus(404):
         run(access, lambda client: client.patch(NODES, None, node, body))
         return
-    raise UnknownTargetError(f"there is no node {node}")
+    raise UnknownTargetError(f'node "{node}" not found')
 
 
 async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
@@ -111,4 +111,4 @@ async def _check_node(client: Client, node: str) -> None:
         async for page in client.pages(NODES.path(), selected, 1, raw_page):
             if page.items:
                 return
-    raise UnknownTargetError(f"there is no node {node}")
+    raise UnknownTargetError(f'node "{node}" not found')

@@ -108,7 +108,7 @@ class NodeApi:
         meta = patch.get("metadata", {})
         for field in ("uid", "resourceVersion"):
             if field in meta and meta[field] != found["metadata"].get(field):
-                raise ApiError(409, "Conflict", f"the {field} is another one")
+                raise ApiError(409, "Conflict", f"the {field} does not match")
         return self.put(plural, _merged(found, patch))
 
     def _changed(self, change: str, plural: str, one: Object) -> Object:

@@ -44,7 +44,7 @@ from ringwise.wellknown import SCHEDULER_NAMES
 if TYPE_CHECKING:
     from ringwise.views.documents.place import CandidateFields
 
-#: Nodes that refuse for these reasons are no candidates.
+#: Nodes that refuse for these reasons are not candidates.
 UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})
 
 
@@ -140,7 +140,7 @@ def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = 
         for one in submitted.of(kind):
             if (name, one.key) in there:
                 raise AlreadyThereError(
-                    f"{one.origin}: {name} {one.key} exists; use another name for a what-if"
+                    f"{one.origin}: {name} {one.key} already exists; use another name for a what-if"
                 )
     jobs = Bundle({kind: submitted.of(kind) for kind in (*JOB_OBJECTS, *WITH_JOBS)})
     return place(

@@ -46,7 +46,7 @@ def count_capacity(view: SchedulerView, now: int, queue: str | None = None) -> l
     """Raises UnknownQueueError."""
     known = view.queues
     if queue is not None and queue not in known:
-        raise UnknownQueueError(f"there is no queue {queue}{did_you_mean(queue, known)}")
+        raise UnknownQueueError(f'queue "{queue}" not found{did_you_mean(queue, known)}')
     return capacity(view, now, queue)
 
 

@@ -100,7 +100,7 @@ def _again(document: dict[str, Any]) -> Any:
 
 
 def _same(recorded: Any, decided: Any) -> bool:
-    """The order of the entries of a map is no decision, and of what a bundle leaves out nothing is known."""
+    """The order of the entries of a map is not a decision, and what a bundle omits is unknown."""
     if recorded == LEFT_OUT:
         return True
     if isinstance(recorded, dict) and isinstance(decided, dict):

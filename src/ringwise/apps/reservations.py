@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ringwise.apps.targets import find_target, moment
 from ringwise.durations import SECOND, time_text
+from ringwise.grammar import quoted
 from ringwise.manifests.objects.node_reservations import MAX_NAME, MAX_SPAN, problems_of
 from ringwise.records import dataclass
 from ringwise.scheduler.core.node_reservations import MAX_NODES, MAX_RESERVATIONS
@@ -73,26 +74,30 @@ def holder_of(objects: ClusterObjects, text: str) -> tuple[str, str]:
     queues = {queue.name for queue in objects.queues} | {"default"}
     if sign and kind == "queue":
         if name not in queues:
-            raise NotReservableError(f"there is no queue {name}{did_you_mean(name, sorted(queues))}")
+            raise NotReservableError(f'queue "{name}" not found{did_you_mean(name, sorted(queues))}')
         return name, ""
     if sign and kind == "namespace":
         if len(name) > MAX_NAME or not _LABEL.fullmatch(name):
-            raise NotReservableError(f"{name!r} is no name of a namespace")
+            raise NotReservableError(f"invalid namespace name {quoted(name)}")
         return "", name
     if sign:
-        raise NotReservableError(f"{text!r} is neither: write queue=NAME or namespace=NAME")
+        raise NotReservableError(
+            f"{quoted(text)} is neither a queue nor a namespace: expected queue=NAME or namespace=NAME"
+        )
     namespaces = {pod.namespace for pod in objects.pods} | {job.namespace for job in objects.vcjobs}
     namespaces |= {group.namespace for group in objects.pod_groups}
     if text in queues and text in namespaces:
-        raise NotReservableError(f"{text} is a queue and a namespace: write queue={text} or namespace={text}")
+        raise NotReservableError(
+            f"{text} is both a queue and a namespace: use queue={text} or namespace={text}"
+        )
     if text in queues:
         return text, ""
     if text in namespaces:
         return "", text
     near = did_you_mean(text, sorted(queues | namespaces))
     raise NotReservableError(
-        f"there is no queue {text}, and no namespace {text} with jobs{near}; write namespace={text} for one "
-        "without"
+        f'neither queue "{text}" nor a namespace "{text}" with jobs found; use namespace={text} for '
+        f"a namespace without jobs{near}"
     )
 
 
@@ -105,7 +110,7 @@ def _nodes(
             raise NotReservableError("at least 1 node can be reserved")
         return nodes_free_soonest(objects.view, now, start, end, count, wish.board)
     if wish.board:
-        raise NotReservableError("--board goes with a number of nodes")
+        raise NotReservableError("--board requires a number of nodes")
     found = {node for target in wish.targets for node in find_target(objects.view, target).nodes}
     return tuple(sorted(found, key=natural_key))
 
@@ -125,5 +130,5 @@ def unknown_reservation(name: str, known: Sequence[str]) -> NotReservableError:
     """Names those that there are, as far as they can be read at once."""
     more = len(known) - _NAMED
     listed = ", ".join(known[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    there = f"there {'are' if len(known) > 1 else 'is'} {listed}" if known else "none is stored"
-    return NotReservableError(f"there is no reservation {name}{did_you_mean(name, known)}; {there}")
+    there = f"must be one of {listed}" if known else "there are no reservations"
+    return NotReservableError(f'reservation "{name}" not found; {there}{did_you_mean(name, known)}')

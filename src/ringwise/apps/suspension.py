@@ -58,7 +58,7 @@ def change_of(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
         raise NotPossibleError(f"{name} is being deleted")
     if phase in OVER and phase not in SUSPENDED:
         raise NotPossibleError(
-            f"{name} is {phase}: a job that is over cannot be {done_word(wish)}; submit it again"
+            f"{name} is {phase}: a finished job cannot be {done_word(wish)}; submit it again"
         )
     if wish.queue is not None or wish.priority is not None:
         return _changed_spec(job, wish)
@@ -66,7 +66,7 @@ def change_of(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
         raise NotPossibleError(f"{name} cannot run as it is: {job.problems[0]}; it uses no chips")
     if wish.action == SUSPEND:
         if phase in SUSPENDED:
-            raise NotPossibleError(f"{name} is suspended already; to let it go on: ringwise resume {job.key}")
+            raise NotPossibleError(f"{name} is already suspended; to resume it: ringwise resume {job.key}")
         return PlannedChange(COMMANDS[SUSPEND], text=f"{name} suspended; its chips are released")
     if wish.action == RESUME:
         if phase not in SUSPENDED:
@@ -74,14 +74,15 @@ def change_of(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
         return PlannedChange(COMMANDS[RESUME], text=f"{name} resumed; it is pending in queue {job.queue}")
     if phase in SUSPENDED:
         raise NotPossibleError(
-            f"{name} is suspended; ringwise resume {job.key} lets it wait for chips again, and requeue with "
+            f"{name} is suspended; to queue it again: ringwise resume {job.key}; requeue with "
             "--queue or --priority changes it while it is suspended"
         )
     if phase == "Restarting":
         raise NotPossibleError(f"{name} is already being requeued")
     if may_change_queue(phase, job.counts.get("Running", 0)):
         raise NotPossibleError(
-            f"{name} waits in queue {job.queue} already; requeue with --queue or --priority changes where"
+            f"{name} is already pending in queue {job.queue}; use --queue or --priority to change "
+            "its queue or priority"
         )
     return PlannedChange(COMMANDS[REQUEUE], text=f"{name} requeued in queue {job.queue}")
 
@@ -96,8 +97,8 @@ def _changed_spec(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
     if wish.queue is not None and wish.queue != job.queue:
         if not may_change_queue(job.phase, job.counts.get("Running", 0)):
             raise NotPossibleError(
-                f"{name} is {job.phase}: only a job that is suspended, or waits and has no running pod, can "
-                f"go to another queue; first: ringwise suspend {job.key}"
+                f"{name} is {job.phase}: only a job that is suspended, or pending without running "
+                f"pods, can move to another queue; first: ringwise suspend {job.key}"
             )
         spec["queue"] = wish.queue
     if wish.priority is not None and wish.priority != job.priority_class:
@@ -133,19 +134,20 @@ def job_change_document(
 def check_queue(queue: str, known: Collection[str], state: str, children: int) -> None:
     """Raises NotPossibleError for a queue that takes no jobs."""
     if queue not in known:
-        raise NotPossibleError(f"there is no queue {queue}{_known('queues', queue, known)}")
+        raise NotPossibleError(f'queue "{queue}" not found{_known("queues", queue, known)}')
     if state not in ("", "Open"):
-        raise NotPossibleError(f"queue {queue} is {state}: it takes no jobs; one that is Open does")
+        raise NotPossibleError(f"queue {queue} is {state}: only an Open queue accepts jobs")
     if children:
         raise NotPossibleError(
-            f"queue {queue} has {counted(children, 'child queue')}: only a queue without takes jobs"
+            f"queue {queue} has {counted(children, 'child queue')}: only a queue without child "
+            "queues accepts jobs"
         )
 
 
 def check_priority(name: str, known: Collection[str]) -> None:
     """Raises NotPossibleError for a priority class that does not exist."""
     if name not in known:
-        raise NotPossibleError(f"there is no priority class {name}{_known('priority classes', name, known)}")
+        raise NotPossibleError(f'priority class "{name}" not found{_known("priority classes", name, known)}')
 
 
 def _known(kind: str, name: str, known: Collection[str]) -> str:
@@ -153,7 +155,7 @@ def _known(kind: str, name: str, known: Collection[str]) -> str:
         return f"; there are no {kind}"
     listed = sorted(known)
     more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return did_you_mean(name, known) + f"; there are {', '.join(listed[:_LISTED])}{more}"
+    return f"; must be one of {', '.join(listed[:_LISTED])}{more}{did_you_mean(name, known)}"
 
 
 def not_suspendable(kind: str, key: str, fix: str) -> NotPossibleError:

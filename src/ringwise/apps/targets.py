@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from ringwise.durations import DAY, SECOND, go_duration, plain_duration, time_text
+from ringwise.grammar import quoted
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
@@ -58,7 +59,7 @@ def isolation_of(kind: str, name: str, *chips: str, **facts: Any) -> Isolation:
 
 
 def isolation_answer(one: Isolation, changed: bool, now: int) -> dict[str, Any]:
-    """What became of a request to isolate something, or not any more."""
+    """The result of a request to isolate something or to end an isolation."""
     return {"target": one.target, "title": one.title, "changed": changed, "now": now, "start": one.start}
 
 
@@ -77,13 +78,13 @@ def moment(text: str, now: int) -> int:
         )
     except NotReadableError:
         raise ValueError(
-            f'invalid time "{text}": expected one like 2026-01-31T08:00:00Z, a UTC day like 2026-01-31 or '
-            "tomorrow, or a duration from now like 90m, 1h30m, +2h or 7d"
+            f"invalid time {quoted(text)}: expected a time such as 2026-01-31T08:00:00Z, a UTC day such as "
+            "2026-01-31 or tomorrow, or a duration from now such as 90m, 1h30m, +2h or 7d"
         ) from None
     # Entries have whole seconds.
     found -= found % SECOND
     if found <= now:
-        raise ValueError(f"{text} is in the past: it is {time_text(now)}")
+        raise ValueError(f"{quoted(text)} is in the past: it is {time_text(now)}")
     return found
 
 
@@ -104,13 +105,13 @@ def find_target(view: SchedulerView, text: str) -> Target:
     if _switch_names(view).count(text):
         return _switch(view, text)
     if slash:
-        raise UnknownTargetError(f"{text!r} names nothing: write {FORMS}")
+        raise UnknownTargetError(f"invalid target {quoted(text)}: expected {FORMS}")
     # Nodes of many clusters are named by an address, too: such a name may mean either.
     what = "node or leaf switch" if _is_address(text) else "node"
     known = [state.names[one] for one in state.known_nodes()]
     known += [f"switch/{one}" for one in _switch_names(view)]
     known += [f"superpod/{one}" for one in view.superpods().nodes_of]
-    raise UnknownTargetError(f"there is no {what} {text}{did_you_mean(text, known)}")
+    raise UnknownTargetError(f'{what} "{text}" not found{did_you_mean(text, known)}')
 
 
 def _is_address(text: str) -> bool:
@@ -130,8 +131,8 @@ def _switch(view: SchedulerView, name: str) -> Target:
     resolved = view.switches()
     names = _switch_names(view)
     if resolved is None or name not in names:
-        near = did_you_mean(name, names) if names else " (the cluster has no topology)"
-        raise UnknownTargetError(f"there is no leaf switch {name}{near}")
+        near = did_you_mean(name, names) if names else ": the cluster has no topology"
+        raise UnknownTargetError(f'leaf switch "{name}" not found{near}')
     return Target(SWITCH, name, tuple(one.node for one in resolved.nodes[names.index(name)]))
 
 
@@ -140,7 +141,7 @@ def _superpod(view: SchedulerView, name: str) -> Target:
     number = whole_number(name)
     if number is None or number not in superpods:
         known = ", ".join(map(str, list(superpods)[:8])) + (", ..." if len(superpods) > 8 else "")
-        raise UnknownTargetError(f"there is no SuperPoD {name}; known are {known or 'none'}")
+        raise UnknownTargetError(f'SuperPoD "{name}" not found; existing SuperPoDs: {known or "none"}')
     names = view.cluster.names
     members = tuple(names[node] for node in superpods[number] if isinstance(node, int))
     return Target(SUPERPOD, str(number), members)

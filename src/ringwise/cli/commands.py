@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
             # A typing error must not lead to a command that changes something, and the next closest command
             # is not the one that was meant.
             name = nearest(args[0], self.list_commands(ctx))
-            suggested = f" (did you mean '{name}'?)" if name and not self.entries[name].changes else ""
+            suggested = f'; did you mean "{name}"?' if name and not self.entries[name].changes else ""
             if not self.path:
                 suggested = command_hint(args[0], program_of(ctx)) or suggested
             raise click.UsageError(error.message.rstrip(".") + suggested, ctx) from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ringwise.grammar import quoted
+
 
 def duration_argument(text: str) -> int:
     """`90`, `90s`, `1h30m`, `2d`, in nanoseconds."""
@@ -14,8 +16,8 @@ def duration_argument(text: str) -> int:
         found = seconds_or_duration(text)
     except NotSimulatableError:
         raise click.BadParameter(
-            f"{text!r} is no span of time: write seconds (90), or 90s, 30m, 1h30m, 2d"
+            f"invalid duration {quoted(text)}: expected a number and a unit, such as 90s, 30m, 1h30m or 2d"
         ) from None
     if found >= MAX_TIME:
-        raise click.BadParameter(f"{text!r} is too long: at most 100 years")
+        raise click.BadParameter(f"{quoted(text)} is too long: at most 100 years")
     return found

@@ -61,8 +61,8 @@ def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:
     with reading_progress("reading") as progress:
         bundle = read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
     if bundle.empty and bundle.holds_nothing:
-        raise stop(*(f"{name}: holds no objects" for name in bundle.empty))
-    complain(*(f"note: {name}: holds no objects" for name in bundle.empty))
+        raise stop(*(f"{name}: does not contain objects" for name in bundle.empty))
+    complain(*(f"note: {name}: does not contain objects" for name in bundle.empty))
     return bundle
 
 

@@ -172,7 +172,7 @@ def confirm(question: str, verb: str) -> None:
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise stop("nothing was changed", code=ExitCode.INTERRUPTED) from None
         raise stop(
-            f"ringwise: nothing was changed: there is no answer; --yes {verb} without asking"
+            f"ringwise: nothing was changed: no confirmation; --yes {verb} without confirmation"
         ) from None
     if not agreed:
         raise stop("nothing was changed", code=ExitCode.FAILED)
@@ -187,7 +187,7 @@ def has_grpc() -> bool:
 
 def require_grpc(command: str) -> None:
     if not has_grpc():
-        raise stop(f"{command} needs gRPC, which is not installed: pip install 'ringwise[device]'")
+        raise stop(f"{command} requires gRPC, which is not installed: pip install 'ringwise[device]'")
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def until_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr; silent where stderr is no terminal."""
+    """A progress bar on stderr; disabled if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -236,7 +236,7 @@ class WaitingText:
 
 @contextmanager
 def spinner(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on stderr whose text can be changed; silent where stderr is no terminal."""
+    """A spinner on stderr whose text can be changed; disabled if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda _text: None
         return

@@ -265,7 +265,7 @@ class HyperNodeController:
                 what = f"{domain.type}/{domain.tier}/{domain.value}"
                 containment.attempt("HyperNode", what, partial(self._follow, domain, commands, now))
         self._changed.clear()
-        # What was not sent again is not wanted any more.
+        # What was not sent again is no longer wanted.
         self._requested = {name: sent for name, sent in self._requested.items() if sent.due > now}
         return commands
 
@@ -288,7 +288,7 @@ class HyperNodeController:
                 message = (
                     f"{counted(self._others[kind], 'HyperNode')} of topology type {kind} made by Volcano's "
                     "controller: none of this type are made here. Let only one of both discover it; where "
-                    "Volcano's does not run any more, delete its HyperNodes or give them the label "
+                    "Volcano's no longer runs, delete its HyperNodes or give them the label "
                     f"{TOPOLOGY_TYPE}={kind}"
                 )
                 commands.append(

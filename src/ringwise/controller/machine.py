@@ -118,7 +118,7 @@ class Controller:
             pod_groups.on_lone_pod = self._queues.put_lone_pod
         self._now = 0
         self._initial = True
-        #: Called with every event and every job: a long call is no hung one.
+        #: Called with every event and every job: a long call is not a hung one.
         self.on_progress: Callable[[], None] = lambda: None
 
     def handle(self, events: Iterable[ev.Event], now: int) -> list[Command]:

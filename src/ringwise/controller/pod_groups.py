@@ -90,7 +90,7 @@ class PodGroupController:
         self._groups: dict[str, PodGroup] = {}
         self._changed: dict[str, None] = {}
         self._timers = Timers()
-        #: Called with a pod that is a job of its own, by uid, and its queue; None: it is not one any more.
+        #: Called with a pod that is a job of its own, by uid, and its queue; None: it is no longer one.
         self.on_lone_pod: Callable[[str, str | None], object] = lambda uid, queue: None
 
     def apply(self, event: ev.Event) -> None:

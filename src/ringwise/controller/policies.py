@@ -101,7 +101,7 @@ def targets(record: JobRecord, due: DueAction) -> Callable[[Pod], bool] | None:
 def _partition(record: JobRecord, cause: PolicyEvent) -> tuple[int, int]:
     """First and last index of the pod's partition; a task without partitions is one.
 
-    The index is in its name: a pod that was evicted does not exist any more.
+    The index is in its name: a pod that was evicted no longer exists.
     """
     task = record.task(cause.task)
     index = whole_number(cause.pod.rpartition("-")[2], 0, INT32)

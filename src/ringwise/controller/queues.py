@@ -207,7 +207,7 @@ class QueueController:
         if action not in (OPEN_QUEUE, CLOSE_QUEUE):
             return f"unknown action {action}; allowed: {OPEN_QUEUE}, {CLOSE_QUEUE}"
         if queue is None:
-            return f"there is no queue {name}"
+            return f'queue "{name}" not found'
         if name == ROOT_QUEUE and action == CLOSE_QUEUE:
             return f"the queue {ROOT_QUEUE} cannot be closed"
         above = self._above(queue)

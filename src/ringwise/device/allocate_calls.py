@@ -241,7 +241,7 @@ class AllocateCalls:
         left = self._allocator.left()
         for pod in sorted(left.keys() - before.keys()):
             seen = "has processes" if running is not None else "cannot be seen (--cgroup-root)"
-            _LOG.warning("chips of a deleted pod are kept", pod=pod, chips=",".join(left[pod]), why=seen)
+            _LOG.warning("chips of a deleted pod are reserved", pod=pod, chips=",".join(left[pod]), why=seen)
         for pod in sorted(before.keys() - left.keys()):
             _LOG.info("chips of a deleted pod are free", pod=pod, chips=",".join(before[pod]))
         return True
@@ -267,7 +267,7 @@ class AllocateCalls:
 def _log_allocation(allocation: AllocateResult) -> None:
     mount = allocation.mount
     for problem in allocation.passed_over:
-        _LOG.warning("pod passed over", why=problem)
+        _LOG.warning("pod skipped", why=problem)
     _LOG.info("allocated", pod=mount.chosen_key, chips=",".join(mount.chips), ids=",".join(mount.ids))
 
 

@@ -135,23 +135,23 @@ def preferred_ids(
 def check_request(requests: Sequence[Sequence[str]], known: Collection[str], *, shares: bool = False) -> None:
     """Raise AllocationError for a request that no pod can have made; `shares`: ids are percents of chips."""
     if not requests:
-        raise AllocationError("the request names no container")
+        raise AllocationError("the request does not name a container")
     if len(requests) > MAX_CONTAINERS:
         raise AllocationError(
-            f"the request names {counted(requests, 'container')}, allowed are {MAX_CONTAINERS}"
+            f"the request names {counted(requests, 'container')}; the limit is {MAX_CONTAINERS}"
         )
     for ids in requests:
         if len(ids) > MAX_IDS:
-            raise AllocationError(f"a container asks for {len(ids)} ids, allowed are {MAX_IDS}")
+            raise AllocationError(f"a container requests {len(ids)} IDs; the limit is {MAX_IDS}")
         if not ids:
-            raise AllocationError("a container asks for no id")
+            raise AllocationError("a container does not request an ID")
         if len(set(ids)) != len(ids):
-            raise AllocationError("a container names an id twice")
+            raise AllocationError("a container requests an ID twice")
         virtual = [identity for identity in ids if identity.count("-") > 1]
         if len(virtual) > 1 and not shares:
             raise AllocationError("a container may have one vNPU only")
         for identity in ids:
             if len(identity) > MAX_ID:
-                raise AllocationError(f"an id has {len(identity)} characters, allowed are {MAX_ID}")
+                raise AllocationError(f"an ID has {len(identity)} characters; the limit is {MAX_ID}")
             if identity not in known:
-                raise AllocationError(f"unknown device id {identity}")
+                raise AllocationError(f"unknown device ID {identity}")

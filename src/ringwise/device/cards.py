@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ringwise.grammar import quoted
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     ACCELERATOR,
@@ -40,7 +41,7 @@ SHARED_CARDS = (ASCEND910B, ASCEND910A3, ASCEND910A5)
 _A3_BOARDS = frozenset({0xB0, 0xB1, 0xB2, 0xB3, 0xB4, 0x81, 0x83, 0xD1, 0xD3})
 #: 910B cards for inference.
 _INFERENCE_BOARDS = frozenset({0x28, 0x29})
-#: 910B servers for inference whose chips are not joined: eight chips that are no module of eight.
+#: 910B servers for inference whose chips are not joined: eight chips that are not a module of eight.
 _UNJOINED_BOARDS = frozenset({0x33, 0x3C})
 #: 910B boards of sixteen chips.
 _BOXES_OF_16 = frozenset({0x51, 0x53, 0x54})
@@ -143,7 +144,7 @@ def card_type(chip_name: str, board: int) -> str:
     for pattern, card in _BY_NAME:
         if pattern.fullmatch(chip_name):
             return card
-    raise UnknownCardError(f"chip {chip_name!r} on board {board:#x} is of no known type")
+    raise UnknownCardError(f"chip {quoted(chip_name)} on board {board:#x} has an unknown type")
 
 
 def device_type(card: str) -> str:
@@ -163,7 +164,7 @@ def physical_id(name: str) -> int:
     """The number in a chip's name."""
     _, dash, number = name.rpartition("-")
     if not dash or not (number.isascii() and number.isdigit()):
-        raise ValueError(f"{name!r} is no chip name: it looks like Ascend910-0")
+        raise ValueError(f"invalid chip name {quoted(name)}: expected a name such as Ascend910-0")
     return int(number)
 
 
@@ -197,7 +198,7 @@ def node_labels(
         if card == ASCEND910A5 and first.superpod_type in (1, 2):
             labels[RACK_LABEL] = str(first.rack)
             labels[SERVER_LABEL] = str(first.server_index)
-    # One value that is no label's would make the API server refuse all others, too.
+    # One value that is not a label's would make the API server refuse all others, too.
     return {
         key: value
         for key, value in labels.items()

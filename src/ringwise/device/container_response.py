@@ -112,7 +112,7 @@ class HostFiles:
             return ""
 
     def folder(self, path: str) -> list[str]:
-        """Files in a folder that are no folders, sorted; none where it is not there."""
+        """Files in a folder that are not folders, sorted; none where it is not there."""
         try:
             entries = sorted((self._root / path.lstrip("/")).iterdir())
         except OSError:

@@ -60,7 +60,7 @@ class ContainerSpecs:
 
     def _look(self) -> None:
         read: dict[Path, tuple[int, str, frozenset[str]]] = {}
-        unread = "" if self._folder.is_dir() else f"{self._folder} is no folder"
+        unread = "" if self._folder.is_dir() else f"{self._folder} is not a directory"
         for pattern in _FILES:
             for path in self._folder.glob(pattern):
                 try:
@@ -78,7 +78,7 @@ class ContainerSpecs:
                 read[path] = known
         self._read = read
         if unread and unread != self._problem:
-            _LOG.warning("chips of containers are not seen", why=unread)
+            _LOG.warning("chips of containers are not detected", why=unread)
         self._problem = unread
 
 

@@ -2,7 +2,7 @@
 
 Kubelet forgets a pod that was deleted by force before its containers have ended. The kernel does not: a
 container's processes are in a control group below that of its pod until the last one is gone. Its names and
-figures are no secrets, and reading them needs no privilege beyond seeing the host's folder.
+figures are not secrets, and reading them needs no privilege beyond seeing the host's folder.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ringwise.device.drivers.driver_calls import DriverCalls, Notices
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Place
 from ringwise.state.ranges import MAX_NODE_CHIPS
 
-#: Physical id -> fault codes; None: the chip does not answer any more.
+#: Physical id -> fault codes; None: the chip no longer answers.
 Codes = Mapping[int, Sequence[int] | None]
 
 
@@ -42,9 +42,9 @@ class Discovery:
         self._tell(problems)
         if not chips:
             if not problems:
-                raise NoChipsError("the driver lists no NPU")
+                raise NoChipsError("the driver does not list an NPU")
             place, why = next(iter(problems.items()))
-            raise DriverError(f"no chip answers; {place}: {why}")
+            raise DriverError(f"no chip responds; {place}: {why}")
         return list(chips.values())
 
     async def renewed(self, card: str, known: Sequence[Chip]) -> tuple[list[Chip], Codes]:
@@ -72,7 +72,7 @@ class Discovery:
         for place in self.problems.keys() - problems.keys():
             self.notices.works(place, "chip answers", card=place.card, device=place.device)
         for place, why in problems.items():
-            self.notices.problem(place, "chip left out", why, card=place.card, device=place.device)
+            self.notices.problem(place, "chip skipped", why, card=place.card, device=place.device)
         self.problems = problems
 
 
@@ -91,7 +91,7 @@ def _leave_out_wrong_ones(chips: dict[Place, Chip], problems: dict[Place, str]) 
     seen: dict[int, Place] = {}
     for place, chip in list(chips.items()):
         if not 0 <= chip.physical < MAX_NODE_CHIPS or chip.logic < 0:
-            problems[place] = f"physical id {chip.physical} and logic id {chip.logic} are no chip's"
+            problems[place] = f"physical ID {chip.physical} and logic ID {chip.logic} do not belong to a chip"
         elif chip.physical in seen:
             problems[place] = f"physical id {chip.physical} is that of {seen[chip.physical]}"
         else:

@@ -94,7 +94,7 @@ class FaultEvents:
         }
 
     async def run(self) -> None:
-        """Until it is cancelled. An event that cannot be written is dropped."""
+        """Until it is canceled. An event that cannot be written is dropped."""
         while True:
             await self._news.wait()
             if len(self._written) == MAX_EVENTS:

@@ -66,7 +66,7 @@ class LedgerFile:
 
     def _unread(self, why: str) -> Ledger:
         self.failures += 1
-        _LOG.error("mounts not read; chips of pods that run are doubtful", file=str(self.path), why=why)
+        _LOG.error("mounts not read; chips of running pods are unconfirmed", file=str(self.path), why=why)
         return Ledger()
 
     def save(self, ledger: Ledger) -> bool:
@@ -89,7 +89,7 @@ class LedgerFile:
         if self._descriptor is None or self._length > LONGEST or not is_still(self.path, self._descriptor):
             self._write_anew(line)
         elif os.write(self._descriptor, line) != len(line):
-            raise OSError("the line is not whole: the disk is full")
+            raise OSError("the line was not written completely: the disk is full")
         else:
             self._length += len(line)
 

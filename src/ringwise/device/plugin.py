@@ -119,7 +119,7 @@ class NodePlugin:
         discovery: Discovery | None = None,
     ) -> None:
         if not chips:
-            raise NoChipsError("the driver lists no NPU")
+            raise NoChipsError("the driver does not list an NPU")
         self.settings = settings = replace(
             settings, mount_method=possible_mounting(settings.mount_method, chips)
         )
@@ -207,7 +207,7 @@ class NodePlugin:
     # -- life ------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Until it is canceled."""
         if self.settings.mount_method == BY_CDI:
             await self._write_cdi()
         try:
@@ -287,7 +287,9 @@ class NodePlugin:
                 for event in known:
                     await event.wait()
         except TimeoutError:
-            _LOG.warning("chips taken out of use are not known yet", why="the API server has not told them")
+            _LOG.warning(
+                "chips taken out of use are not known yet", why="the API server has not reported them"
+            )
 
     def why_not(self, chip: str) -> str | None:
         """Why a chip must not be mounted; None for a healthy one."""
@@ -529,7 +531,7 @@ class NodePlugin:
 
     def _restore(self, stored: ConfigMapWire | None) -> None:
         """What the ConfigMap says from before the start."""
-        # Also those of chips that the node does not have, or not any more: they are the operator's words.
+        # Also those of chips that the node does not have, or no longer has: the operator named them.
         separated = names_in(stored, MANUALLY_SEPARATE_KEY)
         for chip, reasons in sorted(reasons_in(stored).items()):
             for reason in reasons:
@@ -583,5 +585,5 @@ class NodePlugin:
         found = Findings(f"ConfigMap {KUBE_SYSTEM}/{FAULT_CONFIG_MAP}")
         self.monitor.configure(read_configuration(data, found))
         for problem in found.errors:
-            _LOG.error("fault configuration is wrong; the shipped one holds for this part", why=str(problem))
+            _LOG.error("invalid fault configuration; the default is used for this part", why=str(problem))
         self._refresh()

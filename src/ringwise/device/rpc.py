@@ -153,7 +153,7 @@ class PluginServer:
         await self.stop()
         if await _is_served(self.socket):
             raise OSError(
-                f"another device plugin serves {self.socket}; this node can have one for a resource"
+                f"another device plugin serves {self.socket}; a node can have only one for each resource"
             )
         self.socket.unlink(missing_ok=True)
         server = grpc.aio.server(

@@ -130,7 +130,7 @@ class Registration:
         self._silent = 0
 
     async def run(self) -> None:
-        """Until it is cancelled; then the server ends and its socket is gone. Raises SilentKubeletError."""
+        """Until it is canceled; then the server ends and its socket is gone. Raises SilentKubeletError."""
         settings = self._plugin.settings
         # A chip with a fault is never offered, not even for a moment.
         await self._plugin.looked.wait()
@@ -164,7 +164,9 @@ class Registration:
         self._silent = 0 if self.service.streams else self._silent + in_time
         step = after_failures(self._silent) if in_time else ""
         if step == END:
-            raise SilentKubeletError(f"kubelet knows {self._plugin.resource} and does not watch its devices")
+            raise SilentKubeletError(
+                f"kubelet has registered {self._plugin.resource} but does not watch its devices"
+            )
         return step == REGISTER_AGAIN
 
     def _kubelet(self) -> tuple[int, int] | None:

@@ -67,7 +67,7 @@ class ShareFiles:
         assert share is not None
         chip = mount.chips[0]
         if not self._dies.get(chip):
-            raise OSError(f"the driver reports no die id of chip {chip}")
+            raise OSError(f"the driver does not report the die ID of chip {chip}")
         self._entries.add(entry)
         folder = self._on_host(_folder(entry))
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)

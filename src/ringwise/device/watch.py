@@ -143,7 +143,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
         one = isolation_from_wire(wire, found)
         if not found.errors:
             return one
-        _LOG.warning("isolation is invalid; its last valid version stays", why=str(found.errors[0]))
+        _LOG.warning("isolation is invalid; its last valid version stays in use", why=str(found.errors[0]))
         return self.isolations.get(one.name)
 
     async def _take(self, lines: list[bytes]) -> None:

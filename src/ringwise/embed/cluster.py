@@ -164,7 +164,7 @@ class EmbeddedCluster:
         version = self.table.version_of(kind.__name__, key)
         value = self.get(kind, key)
         if value is None or version is None:
-            raise ObjectRefusedError(f"there is no {kind.__name__} {key}")
+            raise ObjectRefusedError(f'{kind.__name__} "{key}" not found')
         return self.table.put(kind.__name__, key, change(value), version)
 
     def delete(self, kind: str, key: str, uid: str | None = None) -> bool:
@@ -293,7 +293,7 @@ class EmbeddedCluster:
         if pod.node is not None:
             return f"pod {pod.key} is already on {pod.node}"
         if self.nodes.get(command.node) is None:
-            return f"there is no node {command.node}"
+            return f'node "{command.node}" not found'
         if self._failing_binds.get(command.node):
             self._failing_binds[command.node] -= 1
             return f"the binding to {command.node} was refused"

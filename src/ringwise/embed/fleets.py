@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ringwise.grammar import counted
+from ringwise.grammar import counted, quoted
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.records import dataclass
 from ringwise.state.allocation_modes import UNITS_OF_A_CHIP
@@ -53,7 +53,7 @@ def board_named(name: str) -> Board:
     if board is None:
         names = [known.name for known in catalog]
         raise ValueError(
-            f"there is no board {name!r}{did_you_mean(name, names)}; boards are {', '.join(names)}"
+            f"board {quoted(name)} not found; must be one of {', '.join(names)}{did_you_mean(name, names)}"
         )
     return board
 
@@ -68,17 +68,23 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
     for part in parts:
         name, colon, count = (piece.strip() for piece in part.partition(":"))
         if not name:
-            raise ValueError(f"{text!r} lacks the name of a board; several are written 910-x8:200,310p:50")
+            raise ValueError(
+                f"invalid boards {quoted(text)}: a name is missing; expected a list such as "
+                "910-x8:200,310p:50"
+            )
         board_named(name)
         if name in found:
-            raise ValueError(f"{text!r} names the board {name} twice")
+            raise ValueError(f"invalid boards {quoted(text)}: {name} is listed twice")
         if not colon and len(parts) > 1:
-            raise ValueError(f"{text!r} does not say how many nodes have {name}: write {name}:NUMBER")
+            raise ValueError(
+                f"invalid boards {quoted(text)}: the number of nodes of {name} is missing; "
+                f"expected {name}:NUMBER"
+            )
         if colon and (whole_number(count) or 0) < 1:
-            raise ValueError(f"{part!r} must have a whole number of 1 or more after the colon")
+            raise ValueError(f"{quoted(part)} must have a whole number of 1 or more after the colon")
         found[name] = int(count) if colon else nodes
     if (total := sum(found.values())) > MAX_NODES:
-        raise ValueError(f"{text!r} has {counted(total, 'node')}, and a lab has at most {MAX_NODES}")
+        raise ValueError(f"{quoted(text)} has {counted(total, 'node')}; the limit of a lab is {MAX_NODES}")
     return tuple(found.items())
 
 

@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from ringwise.durations import SECOND, plain_duration
+from ringwise.grammar import quoted
 from ringwise.manifests.text.quantities import NotReadableError, duration
 from ringwise.records import dataclass
 from ringwise.state.model import ENDED, Pod
@@ -68,7 +69,7 @@ def seconds_or_duration(text: str) -> int:
     try:
         return duration(stripped)
     except NotReadableError as problem:
-        raise NotSimulatableError(f"{EXPECTED_DURATION}: {problem}, got {text!r}") from None
+        raise NotSimulatableError(f"{EXPECTED_DURATION}: {problem}, got {quoted(text)}") from None
 
 
 def script_of(
@@ -88,7 +89,7 @@ def script_of(
     if match is None:
         raise NotSimulatableError(
             f"{SIMULATE}: must be succeed, fail or forever, as in 'fail@30:137' (after 30 seconds, "
-            f"exit code 137), got {script!r}"
+            f"exit code 137), got {quoted(script)}"
         )
     if match["what"] == "forever":
         return PodScript(None)

@@ -56,7 +56,7 @@ class EmbeddedLoop:
         #: For the scheduler alone: what it wrote before it started, and commands that failed.
         self._for_scheduler_only: list[Event] = _written(cluster)
         self._injected: list[Event] = []
-        #: What is computed beside the scheduler when nothing happens any more at a time, as events.
+        #: Events of what is computed beside the scheduler once nothing else happens at a time.
         self.forked_queries: Callable[[int], Sequence[Event]] | None = None
 
     def inject(self, *events: Event) -> None:

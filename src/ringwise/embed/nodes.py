@@ -257,7 +257,7 @@ class SimulatedNodes:
     def _known(self, name: str) -> Node:
         node = self.get(name)
         if node is None:
-            raise ObjectRefusedError(f"there is no node {name}")
+            raise ObjectRefusedError(f'node "{name}" not found')
         return node
 
     def _put(self, node: Node) -> None:

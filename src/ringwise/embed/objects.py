@@ -20,7 +20,7 @@ class ConflictError(Exception):
 
 
 class TooOldError(Exception):
-    """The changes since that version are not kept any more; the watch must list again."""
+    """The changes since that version are no longer kept; the watch must list again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ObjectTable:
         self._objects: dict[str, dict[str, ObjectChange]] = {}
         self._history: deque[ObjectChange] = deque(maxlen=history)
         self.version = 0
-        #: Changes up to this version are not kept any more.
+        #: Changes up to this version are no longer kept.
         self._forgotten = 0
 
     # -- reading -----------------------------------------------------------------------
@@ -70,7 +70,7 @@ class ObjectTable:
     def since(self, version: int) -> list[ObjectChange]:
         """Every change after that version, in order."""
         if version < self._forgotten:
-            raise TooOldError(f"version {version} is too old: the oldest known is {self._forgotten}")
+            raise TooOldError(f"version {version} is too old: the oldest available is {self._forgotten}")
         behind = self.version - version
         if behind <= 0:
             return []

@@ -59,7 +59,7 @@ def merged(before: object | None, value: object, now: int, uid: str) -> object:
         case VcJob(), VcJob():
             return _changed_job(before, value)
         case Pod(), Pod():
-            raise ObjectRefusedError(f"pod {value.key} exists already; delete it first")
+            raise ObjectRefusedError(f"pod {value.key} already exists; delete it first")
         case PodGroup(), PodGroup():
             return replace(value, uid=before.uid, created=before.created, phase=before.phase)
         case Queue(), Queue():
@@ -130,15 +130,17 @@ def _changed_job(before: VcJob, value: VcJob) -> VcJob:
     shape = [(task.name, task.template, task.policies, task.depends_on) for task in before.tasks]
     if shape != [(task.name, task.template, task.policies, task.depends_on) for task in value.tasks]:
         raise ObjectRefusedError(
-            f"job {value.key} exists: of its tasks only replicas and minAvailable may change; "
-            "delete it first to change more"
+            f"job {value.key} already exists: only replicas and minAvailable of its tasks can be "
+            "changed; delete it first to change others"
         )
     fixed = ["queue", "policies", "plugins", "max_retry", "ttl_seconds", "scheduler", "min_success"]
     if may_change_queue(before.phase, before.counts.get("Running", 0)):
         fixed.remove("queue")
     for field in fixed:
         if getattr(before, field) != getattr(value, field):
-            raise ObjectRefusedError(f"job {value.key} exists: its {field} may not change; delete it first")
+            raise ObjectRefusedError(
+                f"job {value.key} already exists and its {field} is immutable; delete it first"
+            )
     return replace(
         before,
         tasks=value.tasks,
@@ -155,7 +157,7 @@ def _changed_claim(before: PersistentVolumeClaim, value: PersistentVolumeClaim) 
     for field in fixed:
         if getattr(before, field) != getattr(value, field):
             raise ObjectRefusedError(
-                f"PersistentVolumeClaim {value.key} exists: of its spec only resources may change"
+                f"PersistentVolumeClaim {value.key} already exists: only resources of its spec can be changed"
             )
     return replace(before, requested=value.requested)
 

@@ -64,7 +64,7 @@ class Store:
             self._base = sqlite3.connect(self.path, isolation_level=None, timeout=0.2)
         except sqlite3.Error as problem:
             raise StoreError(
-                self.path, f"cannot be opened ({problem})", "check the folder and its rights"
+                self.path, f"cannot be opened ({problem})", "check the directory and its permissions"
             ) from None
         try:
             self._open()
@@ -97,7 +97,7 @@ class Store:
         if application == 0 and self._number("SELECT count(*) FROM sqlite_master") == 0:
             return True
         if application != APPLICATION:
-            raise StoreError(self.path, "is a database of another program", "name another file")
+            raise StoreError(self.path, "is a database of another program", "use another file")
         found = self._number("PRAGMA user_version")
         if found != VERSION:
             advice = "use the Ringwise that wrote it, or name another file"
@@ -202,9 +202,9 @@ class Store:
 
     def _wrong(self, problem: object) -> StoreError:
         if "locked" in str(problem):
-            return StoreError(self.path, "is in use by another lab", "stop that one, or name another file")
+            return StoreError(self.path, "is in use by another lab", "stop that lab, or use another file")
         return StoreError(
-            self.path, f"is damaged or no lab file ({problem})", "move it away to start with an empty lab"
+            self.path, f"is damaged or not a lab file ({problem})", "move it away to start with an empty lab"
         )
 
 

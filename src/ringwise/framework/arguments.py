@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ringwise.durations import go_duration
+from ringwise.grammar import quoted
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 
@@ -270,14 +271,9 @@ def _check_level(place: str, content: Any) -> None:
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ValueError(f"{place}.reservedNode is not a whole number, 0 or more")
         else:
-            raise ValueError(f"{place} takes label and reservedNode, not {quoted(key)}")
+            raise ValueError(f"{place} allows only label and reservedNode, got {quoted(key)}")
     if "label" not in content:
         raise ValueError(f"{place} has no label")
-
-
-def quoted(text: str, longest: int = 60) -> str:
-    """A written value for a message: on one line and not long."""
-    return repr(text if len(text) <= longest else text[: longest - 3] + "...")
 
 
 def printed(value: Value) -> str:

@@ -75,7 +75,7 @@ class Settings:
         boolean,
         "useClusterInfoManager",
         True,
-        "where the aggregated device ConfigMaps have a node, they win over its own one",
+        "prefer the aggregated device ConfigMaps to that of the node",
     )
     self_maintain_available_card: bool = _setting(
         boolean,
@@ -211,8 +211,8 @@ class Settings:
         integer,
         "max-run-time-warning",
         600,
-        "how long before the end of its max run time a job is warned; nobody is ended sooner "
-        "after his warning",
+        "how long before the end of its max run time a job is warned; no job is ended sooner "
+        "after its warning",
         minimum=1,
         maximum=7 * _DAY,
         unit="seconds",
@@ -320,8 +320,8 @@ class Settings:
         integer,
         "reschedule-job-after",
         12,
-        "how long pods of any job wait for nodes after a fault until all its pods are restarted, and it "
-        "is placed anew where its intact blocks cannot be kept",
+        "how long pods of any job wait for nodes after a fault until all its pods are restarted, and "
+        "it is scheduled again if its intact blocks cannot be kept",
         maximum=_DAY,
         unit="seconds",
     )
@@ -364,7 +364,7 @@ def with_settings(settings: Settings, texts: Mapping[str, str]) -> Settings:
     values: dict[str, Any] = {}
     for name, text in texts.items():
         if name not in SETTINGS:
-            raise InvalidArgument(f"{name}: there is no such setting{did_you_mean(name, SETTINGS)}")
+            raise InvalidArgument(f"{name}: unknown setting{did_you_mean(name, SETTINGS)}")
         try:
             values[_FIELD_OF[name]] = SETTINGS[name].read(text)
         except InvalidArgument as error:

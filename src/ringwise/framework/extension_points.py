@@ -367,7 +367,7 @@ RECLAIMABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("reclaimable", "recla
 #: ask in a cycle about thousands of pods.
 PREEMPT_PRECHECK: ExtensionPoint[VictimPrecheck] = ExtensionPoint("preempt_precheck", "preemptable")
 RECLAIM_PRECHECK: ExtensionPoint[VictimPrecheck] = ExtensionPoint("reclaim_precheck", "reclaimable")
-#: These pods are no candidates, whatever the plugins of any tier say about them.
+#: These pods are not candidates, whatever the plugins of any tier say about them.
 PREEMPT_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("preempt_protection", "preemptable")
 RECLAIM_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("reclaim_protection", "reclaimable")
 VICTIM_QUEUE_ORDER: ExtensionPoint[VictimQueueOrder] = ExtensionPoint("victim_queue_order")

@@ -222,7 +222,7 @@ class Job:
     def backups(self) -> Mapping[str, str]:
         """Hot switch: pods that stand by to replace another one which runs, with that one, by uid.
 
-        They are no part of the gang, and have the rank of the other, until that one ends. Then they are pods
+        They are not part of the gang, and have the rank of the other, until that one ends. Then they are pods
         like any other.
         """
         if self.sources is None:
@@ -278,7 +278,7 @@ class Job:
 
     @property
     def has_independent_pods(self) -> bool:
-        """Its pods are no gang: those of a Deployment or the like of which one alone may start."""
+        """Its pods are not a gang: those of a Deployment or the like of which one alone may start."""
         return self.group is not None and self.group.ordinary and self.min_available <= 1
 
     @property

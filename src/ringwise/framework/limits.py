@@ -288,7 +288,7 @@ class LimitTable:
         return reason
 
     def _returns(self, job: Job, pods: Sequence[Pod], asked: Mapping[str, Amount]) -> bool:
-        """Whether the pods replace some that the job lost, so that they are no new start."""
+        """Whether the pods replace some that the job lost, so that they are not new start."""
         kept = self._usage.kept
         had = kept.share_of(job.key)
         if had is not None and had.queue != job.queue:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import TOPOLOGY_COMBINED
+from ringwise.grammar import quoted
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Forest
@@ -95,7 +96,7 @@ def _unlimited(topology: NetworkTopology, forest: Forest) -> str:
     if topology.highest_tier_name:
         name = topology.highest_tier_name
         # A PodGroup may have any text there.
-        shown = name if len(name) <= _LONGEST and name.isprintable() else f"{name[:_LONGEST]!r}..."
+        shown = name if len(name) <= _LONGEST and name.isprintable() else quoted(name, _LONGEST)
         return f"no HyperNode has the tier name {shown}{did_you_mean(name, forest.tier_names)}"
     return "mode hard has neither highestTierAllowed nor highestTierName"
 

@@ -373,7 +373,7 @@ class NodeSelection:
         return found
 
     def _copies(self, group: Group) -> int:
-        """How often the request fits on a node of this group; an amount of 0 is no limit (`predicates`)."""
+        """How often the request fits on a node of this group; 0 is not a limit (`predicates`)."""
         cls, shape, node = self.pod_class, group.shape, group.shape.node_class
         limits = [
             (node.cpu_milli, shape.cpu_used, cls.cpu_milli),

@@ -329,7 +329,7 @@ QUEUE_SHARE_KEPT = ReasonKind(
     "requested, limit {limit}",
     (
         "no action required: the reserved quota is released {seconds:~} after the last pod was lost",
-        "delete {first} if it is not needed any more",
+        "delete {first} if it is no longer needed",
     ),
     QUEUE_ROOM,
 )

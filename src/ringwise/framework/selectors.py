@@ -75,9 +75,9 @@ def nodes_in(state: ClusterState, key: str, domains: Collection[str]) -> int:
     """The nodes in these domains (`domain_of`), as a set."""
     labels = state.labels
     found = labels.with_any(key, domains)
-    if key == HOSTNAME and (unlabelled := labels.known & ~labels.with_label(HOSTNAME)):
+    if key == HOSTNAME and (unlabeled := labels.known & ~labels.with_label(HOSTNAME)):
         ids = (state.node_id.get(name) for name in domains)
-        found |= node_set(number for number in ids if number is not None) & unlabelled
+        found |= node_set(number for number in ids if number is not None) & unlabeled
     return found
 
 

@@ -200,7 +200,7 @@ class Session:
         state.settle()
 
     def close(self) -> None:
-        """At the end of a cycle: nothing is asked of the session any more.
+        """At the end of a cycle: the session is no longer used.
 
         Session and plugins refer to each other. Unless that ends here, what a cycle has made is found by a
         search for garbage only, and until then every copy of the process has its pages to copy.

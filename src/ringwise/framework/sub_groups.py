@@ -139,6 +139,6 @@ def _name(values: Sequence[str]) -> str:
 
 
 def _index(values: Sequence[str]) -> int:
-    """Values that are no numbers come last."""
+    """Values that are not numbers come last."""
     number = whole_number(values[0], 0) if values else 0
     return INT64 if number is None else number

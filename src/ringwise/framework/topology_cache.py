@@ -46,8 +46,8 @@ class DomainNumbers:
         values = state.labels.values(key)
         number = sum(1 for value in values if state.labels.with_any(key, (value,)) & nodes)
         if key == HOSTNAME:
-            unlabelled = nodes & ~state.labels.with_label(HOSTNAME)
-            number += unlabelled.bit_count()
+            unlabeled = nodes & ~state.labels.with_label(HOSTNAME)
+            number += unlabeled.bit_count()
         self._known[key, nodes] = number
         return number, len(values)
 

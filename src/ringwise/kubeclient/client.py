@@ -113,10 +113,10 @@ class UnreachableError(Exception):
 
 
 class FencedError(Exception):
-    """The write gate was closed: this process may not write any more. The request was not sent."""
+    """The write gate was closed: this process can no longer write. The request was not sent."""
 
     def __init__(self) -> None:
-        super().__init__("this replica is not the leader any more")
+        super().__init__("this replica is no longer the leader")
 
 
 #: What a request that reads can raise.
@@ -267,7 +267,7 @@ class Client:
         error: ApiError | None = None
         limit = timeout
         while True:
-            connections, authorised = await self._authorised(headers, timeout)
+            connections, authorized = await self._authorized(headers, timeout)
             try:
                 limit, asked = self._limits(method, timeout, params)
                 async with connections.session.request(
@@ -275,7 +275,7 @@ class Client:
                     self._access.server + path,
                     params=asked,
                     data=body,
-                    headers=authorised,
+                    headers=authorized,
                     timeout=aiohttp.ClientTimeout(total=limit),
                     proxy=self._access.proxy or None,
                     server_hostname=self._access.server_name or None,
@@ -289,7 +289,7 @@ class Client:
             except aiohttp.ClientConnectorError as problem:
                 raise UnreachableError(str(problem), maybe_done=False) from None
             except TimeoutError:
-                raise UnreachableError(f"no answer within {limit:g}s", maybe_done=True) from None
+                raise UnreachableError(f"no response within {limit:g}s", maybe_done=True) from None
             except (aiohttp.ClientError, OSError) as problem:
                 raise UnreachableError(f"the connection broke: {_why(problem)}", maybe_done=True) from None
             finally:
@@ -299,7 +299,7 @@ class Client:
             # The token may have been rotated: read it again and retry once before reporting 401.
             self._access.credentials.refused()
 
-    async def _authorised(
+    async def _authorized(
         self, headers: Mapping[str, str], timeout: float
     ) -> tuple[Connections, dict[str, str]]:
         """Connections and headers with the credential. An exec plugin may take long, or never end."""
@@ -523,7 +523,7 @@ class Client:
         self, path: str, params: Mapping[str, str], version: str, *, seconds: int = WATCH_SECONDS
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch in batches as they arrive; ends when the server ends it."""
-        connections, headers = await self._authorised({}, TIMEOUT)
+        connections, headers = await self._authorized({}, TIMEOUT)
         asked = {
             **params,
             "watch": "1",

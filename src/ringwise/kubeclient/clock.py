@@ -48,7 +48,7 @@ class SteadyTime:
     def now(self) -> int:
         wall, moment = self._clock.now(), self._clock.monotonic()
         expected = self._last + int((moment - self._moment) * SECOND)
-        # Less than a second is no correction: the two clocks were not read at the same time.
+        # Less than a second is not a correction: the two clocks were not read at the same time.
         self._last = max(wall, self._last) if expected - wall < SECOND else expected
         self._moment = moment
         return self._last

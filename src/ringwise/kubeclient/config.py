@@ -178,7 +178,7 @@ def find_access(
     if home.is_file():
         return read_kubeconfig([home], context, clock)
     raise KubeConfigError(
-        f"no cluster: name one with --kubeconfig or $KUBECONFIG, or run in a pod (there is no file {home})"
+        f"no cluster: use --kubeconfig or $KUBECONFIG, or run in a pod ({home} does not exist)"
     )
 
 
@@ -267,13 +267,13 @@ class _KubeConfigReader:
         context = contexts.get(name)
         if context is None:
             known = ", ".join(sorted(contexts)) or "none"
-            self._fail(f"has no context {shown(name)}; there are: {known}")
+            self._fail(f"context {shown(name)} not found; must be one of {known}")
         cluster = next((one for one in self._config.clusters or () if one.name == context.cluster), None)
         if cluster is None or cluster.cluster is None or not cluster.cluster.server:
             self._fail(f"context {name}: cluster {shown(context.cluster)} has no server")
         user = next((one for one in self._config.users or () if one.name == context.user), None)
         if context.user and user is None:
-            self._fail(f"context {name}: there is no user {shown(context.user)}")
+            self._fail(f"context {name}: user {shown(context.user)} not found")
         found = self._cluster(cluster.name, cluster.cluster)
         found = replace(found, namespace=context.namespace or "default", context=name)
         return self._with_user(found, context.user, user.user if user else None)

@@ -157,7 +157,7 @@ class ExecPlugin:
     def _ended(self, task: asyncio.Task[Credential]) -> None:
         self._running = None
         if not task.cancelled():
-            # Also when no request waits for it any more, an error counts as seen.
+            # An error counts as seen even if no request waits for it.
             task.exception()
 
     async def _fetch(self) -> Credential:
@@ -165,7 +165,7 @@ class ExecPlugin:
         try:
             answer = msgspec.json.decode(printed, type=_ExecCredential)
         except UNREADABLE as problem:
-            raise self._error(f"printed no ExecCredential: {problem}") from None
+            raise self._error(f"did not print an ExecCredential: {problem}") from None
         status = answer.status
         if status is None or not (status.token or status.client_certificate_data):
             raise self._error("printed neither a token nor a certificate")

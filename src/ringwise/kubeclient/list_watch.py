@@ -216,7 +216,7 @@ class ListWatch(ABC):
                     await self._take(lines)
         finally:
             if self._clock.monotonic() - began >= HEALTHY_WATCH_SECONDS:
-                # Some kinds seldom change: a watch without events that ends is no error.
+                # Some kinds seldom change: a watch without events that ends is not an error.
                 self._backoff.reset()
         return received
 

@@ -34,7 +34,7 @@ class Backoff:
 
 
 class GivenUpError(Exception):
-    """The server refused for good, the attempts are used up, or this process may not write any more."""
+    """The server refused for good, the attempts are used up, or this process can no longer write."""
 
     def __init__(self, why: str, status: int = 0, *, retryable: bool = False) -> None:
         super().__init__(why)
@@ -68,7 +68,7 @@ class Retrier:
         made = conflicts = 0
         while True:
             if not self._may_write():
-                raise GivenUpError("this replica is not the leader any more")
+                raise GivenUpError("this replica is no longer the leader")
             pause = 0.0
             try:
                 return await action()

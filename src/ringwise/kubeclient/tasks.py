@@ -56,7 +56,7 @@ async def repeat(
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     **fields: object,
 ) -> None:
-    """Do some work after each pause, until this is cancelled. Errors that are tolerated are logged."""
+    """Do some work after each pause, until this is canceled. Errors that are tolerated are logged."""
     while True:
         await sleep(seconds)
         try:

@@ -103,7 +103,7 @@ class Bundle:
     not_served: tuple[str, ...] = ()
     #: Pods of one owner wait until a controller has created their PodGroup; for objects of a live cluster.
     awaits_groups: bool = False
-    #: The configuration of a support bundle, which is no text.
+    #: The configuration of a support bundle, which is not text.
     configured: Configuration | None = None
     #: Keys of vcjobs of a live cluster: only those pods of them exist that were read.
     served: frozenset[str] = frozenset()
@@ -203,8 +203,8 @@ def missing_classes(
     for name, origin in named.items():
         if name and name not in known:
             yield (
-                f"{origin}: priorityClassName: there is no PriorityClass {name}"
-                f"{did_you_mean(name, known)}; its priority is 0"
+                f'{origin}: priorityClassName: PriorityClass "{name}" not found; its priority is 0'
+                f"{did_you_mean(name, known)}"
             )
 
 
@@ -458,7 +458,7 @@ class _BundleReader:
     def _count_pods(self, count: int, path: str, found: Findings) -> None:
         self._job_pods += count
         if self._job_pods > MAX_JOB_PODS:
-            found.add_error(path, f"the jobs of this input have more than {MAX_JOB_PODS} pods in all")
+            found.add_error(path, f"the jobs of this input have more than {MAX_JOB_PODS} pods in total")
 
     def _take_workload(self, owner: tuple[str, str], document: ManifestDocument, found: Findings) -> None:
         """An owner of pods. One with an owner of its own, such as a Deployment's ReplicaSet, is left out."""

@@ -1,6 +1,6 @@
 """Splits JSON and YAML input into documents; the items of Lists are documents, too.
 
-JSON is recognised by its first characters, whatever the name of the file. Documents are not decoded here: the
+JSON is recognized by its first characters, whatever the name of the file. Documents are not decoded here: the
 caller decodes each into the struct of its kind.
 """
 
@@ -39,7 +39,7 @@ _KIND_FIRST = re.compile(
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
 _MAX_VERSION = 253
-#: Documents of one source that are no YAML, each of which the parser begins anew after.
+#: Documents of one source that are not YAML, each of which the parser begins anew after.
 MAX_BROKEN = 20
 
 
@@ -151,7 +151,7 @@ def _documents(
             start, number = rest
         else:
             return
-    raise ManifestError(source.name, "", f"has {MAX_BROKEN} broken documents; reading stopped here")
+    raise ManifestError(source.name, "", f"has {MAX_BROKEN} invalid documents; reading stopped here")
 
 
 def _origin(name: str, document: int, item: int | None) -> str:
@@ -190,9 +190,9 @@ def _document(
     if body is None:
         return ManifestError(origin, "", "must be an object with apiVersion and kind")
     if not isinstance(kind, str | None):
-        return ManifestError(origin, "kind", invalid(kind, "must be text"))
+        return ManifestError(origin, "kind", invalid(kind, "must be a string"))
     if not isinstance(api_version, str | None):
-        return ManifestError(origin, "apiVersion", invalid(api_version, "must be text"))
+        return ManifestError(origin, "apiVersion", invalid(api_version, "must be a string"))
     if not kind and list_kind.endswith("List") and list_kind != "List":
         # The API server does not repeat the kind in the items of a typed list.
         kind = list_kind.removesuffix("List")

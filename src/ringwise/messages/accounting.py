@@ -102,7 +102,7 @@ class JobWaits:
 
 @dataclass(slots=True)
 class WaitEnded:
-    """The job got nodes, or it does not wait any more."""
+    """The job got nodes, or it no longer waits."""
 
     job: AccountedJob
     queue: str

@@ -237,7 +237,7 @@ class SetResetConfig:
 
     namespace: str
     job: str
-    #: They are to end by themselves, or need not any more; None: as it is.
+    #: Whether they should end by themselves; None: unchanged.
     graceful_exit: bool | None = None
     #: Pods were replaced, and whether that was the whole job; None: nothing to say.
     whole_job_restarted: bool | None = None

@@ -1,4 +1,4 @@
-"""The PodGroup and pods of a workload that is no vcjob, as its controller or operator creates them.
+"""The PodGroup and pods of a workload that is not a vcjob, as its controller or operator creates them.
 
 Names that end with random letters on a cluster (Deployment, ReplicaSet, Job) end with a number here, so that
 equal inputs have equal answers.

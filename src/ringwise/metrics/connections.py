@@ -177,7 +177,7 @@ class OpenConnections:
         if len(same) >= self.most_of_peer:
             self._close(next(iter(same)))
         elif len(self.open) >= self.most and not self.make_room():
-            self._tell("a connection is refused: all others are being answered", peer)
+            self._tell("connection rejected: all others are busy", peer)
             return None
         connection = Connection(self, peer, accepted)
         self.open.add(connection)

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
+from ringwise.grammar import quoted
 from ringwise.metrics.connections import Listener, OpenConnections, listening_sockets
 from ringwise.metrics.families import CONTENT_TYPE, MetricSet
 from ringwise.topology.numbers import whole_number
@@ -46,7 +47,9 @@ def parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     number = whole_number(port, 0, 65535) if colon and port.isdigit() else None
     if number is None:
-        raise AddressError(f"an address looks like :8080 or 127.0.0.1:8080, got {text!r}")
+        raise AddressError(
+            f"invalid address {quoted(text)}: expected an address such as :8080 or 127.0.0.1:8080"
+        )
     return host.strip("[]") or "0.0.0.0", number
 
 

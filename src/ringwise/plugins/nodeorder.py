@@ -1,7 +1,7 @@
 """nodeorder: scores of 0 to 100 for load, affinity and taints, each times its weight.
 
 Every node has its own score whatever other nodes there are (N4), so the scores of
-affinity and taints are not normalised over the candidate nodes:
+affinity and taints are not normalized over the candidate nodes:
 
 - preferred node affinity: 100 x weight of the terms that hold / weight of all terms;
 - taints: 100 / (1 + untolerated PreferNoSchedule taints), so fewer is always better.

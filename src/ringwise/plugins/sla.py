@@ -54,7 +54,7 @@ class Sla:
     def limit_of(self, job: Job) -> int:
         """How long the job may wait, in nanoseconds; 0 where there is no limit.
 
-        An annotation that is no duration counts as absent, as in Volcano.
+        An annotation that is not a duration counts as absent, as in Volcano.
         """
         annotations = job.group.annotations if job.group is not None else EMPTY
         text = annotations.get(SLA_WAITING_TIME)

@@ -53,7 +53,7 @@ class JobStatusChanged(JobEvent):
 
 
 class ReservationChanged(JobEvent):
-    """Something was reserved for it, or is not any more."""
+    """A reservation for it was made or ended."""
 
 
 class JobGone(JobEvent):
@@ -106,7 +106,7 @@ class PodChanged:
     #: The numbers of its node before and now; -1: none.
     before: int
     node: int
-    #: It does not hold its chips any more.
+    #: It no longer holds its chips.
     lost: bool
     #: A pod without a PodGroup was bound here, and that is confirmed: nothing else follows from it.
     only_confirmed: bool
@@ -129,7 +129,7 @@ class PodLeaving:
 
 @dataclass(slots=True)
 class PodRemoved:
-    """State and job do not have the pod any more."""
+    """State and job no longer have the pod."""
 
     job: Job | None
     uid: str

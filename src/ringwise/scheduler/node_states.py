@@ -315,7 +315,7 @@ def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
 
 
 def dedicating_taints(cluster: ClusterReader, numbers: Iterable[int]) -> set[str]:
-    """Keys of taints that keep pods away and are no condition of the node."""
+    """Keys of taints that keep pods away and are not a condition of the node."""
     return {
         taint.key
         for node in map(cluster.nodes.__getitem__, numbers)

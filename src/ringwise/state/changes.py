@@ -94,7 +94,7 @@ class RecentChanges(Generic[T]):
             del self._names[: self.MOST]
 
     def since(self, position: int) -> list[T] | None:
-        """What changed since this position; None where that is not known any more."""
+        """What changed since this position; None where that is no longer known."""
         if position < self._dropped:
             return None
         return self._names[position - self._dropped :]

@@ -50,7 +50,7 @@ from ringwise.topology.natural import natural_key
 from ringwise.topology.policy import is_chip_resource, is_part_of_a_chip
 from ringwise.wellknown import NODE_HEALTHY_STATUS, NPU_CORE
 
-#: Shapes that no node has and labels that no pod asks for any more, which may be kept a while.
+#: Shapes that no node has and labels that no pod selects, which may be kept a while.
 _SPARE_SHAPES, _SPARE_LABELS = 64, 64
 #: A label with more values does not take part in classes, nor do labels with more combinations of values.
 _MAX_LABEL_VALUES, _MAX_LABEL_COMBINATIONS = 64, 256
@@ -323,7 +323,7 @@ class ClusterState:
 
     def left_chips(self, node: str, resource: str) -> dict[str, int]:
         """N8: pods that the device plugin reports with chips and that are gone, by uid: their containers may
-        still run. A pod that was seen to end has no chips any more, whatever an older report says.
+        still run. A pod that was seen to end no longer has chips, whatever an older report says.
         """
         return {
             uid: mask
@@ -772,7 +772,7 @@ class ClusterState:
     def settle(self) -> None:
         """Number the nodes in natural order after new ones came. Called before deciding."""
         if len(self.shapes) > len(self.names) + len(self.names) // 4 + _SPARE_SHAPES:
-            # Loads that no node carries any more.
+            # Loads that no node carries.
             self.shapes.sweep(self._shape_of)
         if len(self.fleets) > self._most_fleets and not self.open_marks:
             self._drop_unused_fleets()
@@ -996,7 +996,7 @@ class ClusterState:
         """
         placement = self.pods[uid]
         if placement.node >= 0:
-            raise ChipTaken(f"{placement.pod.key} has a node already")
+            raise ChipTaken(f"{placement.pod.key} already has a node")
         resource = placement.pod.cls.resource
         if resource is not None and chips and self.fleets[resource].held[number] & chips:
             raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")

@@ -28,7 +28,7 @@ _BACKOFF = ExponentialBackoff(initial=2, limit=32)
 
 
 def retries_of(labels: Mapping[str, str]) -> int | None:
-    """`fault-retry-times`; None where it is no number from 0 to 100."""
+    """`fault-retry-times`; None where it is not a number from 0 to 100."""
     text = labels.get(FAULT_RETRY_TIMES)
     return 0 if text is None else whole_number(text, 0, MAX_RETRIES)
 

@@ -54,7 +54,7 @@ class ProblemKind(StrEnum):
     NO_NODES = "no-nodes"
 
 
-#: The HyperNode is no domain.
+#: The HyperNode is not a domain.
 IGNORED = frozenset({ProblemKind.OVERLAP, ProblemKind.EXPRESSION})
 #: Nothing is wrong with the object: nodes that are named may come.
 MILD = frozenset({ProblemKind.MISSING_NODE, ProblemKind.NO_NODES})
@@ -357,8 +357,8 @@ class _Builder:
                 self._tell(
                     one.name,
                     ProblemKind.MEMBER_SELECTOR,
-                    "members that are HyperNodes are found by exactMatch only: regexMatch and labelMatch of "
-                    "them match nothing",
+                    "members of type HyperNode can be selected by exactMatch only: their "
+                    "regexMatch and labelMatch match nothing",
                 )
             missing = [name for name in named if name not in self._objects]
             if missing:

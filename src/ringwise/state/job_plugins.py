@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ringwise.grammar import quoted
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 
@@ -108,7 +109,9 @@ def arguments_of(plugin: str, arguments: Sequence[str]) -> PluginArguments:
     for argument in rest:
         name, equals, text = argument.lstrip("-").partition("=")
         if not argument.startswith("-") or argument.startswith("---"):
-            ignored.append(f"job plugin {plugin}: {argument[:_LONGEST]!r} is no argument; write --name=value")
+            ignored.append(
+                f"job plugin {plugin}: invalid argument {quoted(argument, _LONGEST)}: must be --name=value"
+            )
             continue
         flag = flags.get(name)
         if flag is None:
@@ -119,7 +122,9 @@ def arguments_of(plugin: str, arguments: Sequence[str]) -> PluginArguments:
             text = "true" if isinstance(flag.default, bool) else next(rest, "")
         value = _value(flag, text)
         if value is None:
-            ignored.append(f"job plugin {plugin}: --{name} must be {_allowed(flag)}, got {text[:_LONGEST]!r}")
+            ignored.append(
+                f"job plugin {plugin}: --{name} must be {_allowed(flag)}, got {quoted(text, _LONGEST)}"
+            )
         else:
             values[name] = value
     return PluginArguments(values, tuple(ignored))
@@ -175,10 +180,10 @@ def _value(flag: Flag, text: str) -> Value | None:
 def _allowed(flag: Flag) -> str:
     if isinstance(flag.default, bool):
         return "true or false"
-    return f"a number from 1 to {flag.most}" if isinstance(flag.default, int) else "a text"
+    return f"a number from 1 to {flag.most}" if isinstance(flag.default, int) else "a string"
 
 
 def _unknown(message: str, name: str, known: Mapping[str, object], prefix: str = "") -> str:
     if not known:
         return f"{message}; it takes none"
-    return f"{message}{did_you_mean(name, known)}; allowed: {', '.join(prefix + one for one in known)}"
+    return f"{message}; allowed: {', '.join(prefix + one for one in known)}{did_you_mean(name, known)}"

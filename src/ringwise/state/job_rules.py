@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from ringwise.grammar import counted
+from ringwise.grammar import counted, quoted
 from ringwise.state.job_plugins import plugin_problems
 from ringwise.state.vcjob import SUSPENDED, Policy, Task, VcJob
 
@@ -80,7 +80,7 @@ def problems_of(job: VcJob) -> tuple[str, ...]:
     for position, task in enumerate(job.tasks):
         problems += _task_problems(job, task, position)
         problems += [
-            f"{_NO_DAG}: task {task.name} depends on {other}, which is no task of the job"
+            f"{_NO_DAG}: task {task.name} depends on {other}, which is not a task of the job"
             for other in task.depends_on
             if other not in names
         ]
@@ -117,7 +117,7 @@ def _task_problems(job: VcJob, task: Task, position: int) -> list[str]:
         problems.append(
             f"spec.tasks[{position}].name should match {_TASK_NAME.pattern}: a lowercase RFC 1123 label must "
             "consist of lower case alphanumeric characters or '-', begin and end with no '-', and have at "
-            f"most {MAX_NAME} of them, got {_short(task.name)!r}"
+            f"most {MAX_NAME} of them, got {quoted(_short(task.name))}"
         )
     longest = f"{job.name}-{task.name}-{max(task.replicas - 1, 0)}"
     if len(longest) > MAX_NAME:
@@ -200,7 +200,7 @@ def _policy_problems(whose: str, policies: Sequence[Policy]) -> list[str]:
             )
         if policy.exit_code == 0:
             problems.append(
-                f"0 is not a valid error code: {whose} has a policy for exit code 0, which is no failure"
+                f"0 is not a valid error code: {whose} has a policy for exit code 0, which is not a failure"
             )
     events = Counter(event for policy in policies for event in policy.events)
     codes = Counter(policy.exit_code for policy in policies if policy.exit_code is not None)
@@ -247,8 +247,8 @@ def _volume_problems(job: VcJob) -> list[str]:
             len(volume.claim_name) > _MAX_CLAIM_NAME or not _CLAIM_NAME.fullmatch(volume.claim_name)
         ):
             problems.append(
-                f"invalid VolumeClaimName {_short(volume.claim_name)!r} of {where}, which is no name of a "
-                "claim"
+                f"invalid VolumeClaimName {quoted(_short(volume.claim_name))} of {where}, which is "
+                "not a valid name of a claim"
             )
     paths = Counter(volume.mount_path for volume in job.volumes if volume.mount_path)
     problems += [

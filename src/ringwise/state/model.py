@@ -20,7 +20,7 @@ _CPU_MEMORY = ("cpu", "memory")
 ROOT_QUEUE = "root"
 
 _VCJOB_GROUP = BATCH_API.partition("/")[0]
-#: Pod phases in which a pod holds nothing any more.
+#: Pod phases in which a pod no longer holds resources.
 ENDED = frozenset({"Succeeded", "Failed"})
 
 
@@ -149,7 +149,7 @@ class PartRequest:
 class _FoundOnce:
     """Slots for values that follow from the fields and are needed with every decision."""
 
-    # Caches hold classes weakly: what no pod has any more is forgotten.
+    # Caches hold classes weakly: those that no pod has are forgotten.
     __slots__ = (
         "__weakref__",
         "_hash",
@@ -371,7 +371,7 @@ class Pod:
 
 
 def unreadable_pod(uid: str, namespace: str, name: str, node: str) -> Pod:
-    """What stands for a live bound pod that cannot be read (N7): it closes its node and is no job's pod."""
+    """Stands for a live bound pod that cannot be read (N7): it closes its node and belongs to no job."""
     return Pod(uid, namespace, name, PodClass(), "Running", node, scheduler="", unreadable=True)
 
 
@@ -476,7 +476,7 @@ class DeviceReport:
     #: From the list `<resource>-Fault`.
     faults: tuple[ReportedFault, ...] = ()
     #: How much chips were used while their pod had them: chip, mean in percent, seconds that it is about. No
-    #: decision depends on it, so a report that differs in it alone is no news.
+    #: decision depends on it, so a report that differs in it alone is not news.
     utilization: tuple[tuple[int, float, int], ...] = field(default=(), compare=False)
 
     @property

@@ -87,7 +87,7 @@ class ShapeTable:
         self.watched: frozenset[str] = frozenset()
 
     def sweep(self, used: Iterable[NodeShape | None]) -> None:
-        """Forget the classes and shapes that no node has any more."""
+        """Forget the classes and shapes that no node has."""
         shapes = {shape.number for shape in used if shape is not None}
         self._shapes = {key: shape for key, shape in self._shapes.items() if shape.number in shapes}
         classes = {shape.node_class.number for shape in self._shapes.values()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from ringwise.grammar import amount_text, counted
+from ringwise.grammar import amount_text, counted, quoted
 from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE, Queue
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS, KUBE_SYSTEM, VOLCANO_SYSTEM
@@ -157,7 +157,7 @@ def _path_problems(queue: Queue, queues: Mapping[str, Queue]) -> dict[str, str]:
             return {
                 "path weight": f"a weight in the {HIERARCHY_WEIGHTS} "
                 f"{'must be larger than 0' if _is_number(number) else 'is invalid number'}: each weight must "
-                f"be a number above 0, got {number[:40]!r}"
+                f"be a number above 0, got {quoted(number, 40)}"
             }
     for other in queues.values():
         theirs = other.annotations.get(HIERARCHY, "")

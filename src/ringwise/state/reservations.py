@@ -198,7 +198,7 @@ class Reservations:
 
 
 def _holds(node: Node, load: Load | None) -> bool:
-    """Whether the node, if it were empty, would hold this; an amount of 0 is no limit (see `predicates`)."""
+    """Whether the node, if it were empty, would hold this; 0 is not a limit (see `predicates`)."""
     if load is None:
         return True
     extended = dict(node.extended)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ringwise.grammar import quoted
 from ringwise.state.model import NetworkTopology
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import INT32, whole_number
@@ -23,7 +24,7 @@ def asks_by_annotations(annotations: Mapping[str, str]) -> bool:
 
 
 def annotated_topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
-    """Any mode but soft is hard. A tier that is no number counts as none, and then hard restricts nothing."""
+    """Any mode but soft is hard. A tier that is not a number is ignored, and then hard restricts nothing."""
     if not asks_by_annotations(annotations):
         return None
     return NetworkTopology(
@@ -39,8 +40,8 @@ def annotation_problems(annotations: Mapping[str, str]) -> Iterator[tuple[str, s
         near = did_you_mean(mode[:_LONGEST], _MODES)
         yield (
             NETWORK_TOPOLOGY_MODE,
-            f"must be {' or '.join(_MODES)}, got {_shown(annotations[NETWORK_TOPOLOGY_MODE])}{near}; "
-            "it counts as hard",
+            f"must be {' or '.join(_MODES)}, got {_shown(annotations[NETWORK_TOPOLOGY_MODE])}; hard "
+            f"is used{near}",
         )
     tier = annotations.get(NETWORK_TOPOLOGY_HIGHEST_TIER)
     if tier is not None and whole_number(tier, 0, INT32) is None:
@@ -57,4 +58,4 @@ def _mode(annotations: Mapping[str, str]) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}... ({len(text)} characters)"
+    return quoted(text, _LONGEST)

@@ -16,7 +16,7 @@ COMMAND_ISSUED = "CommandIssued"
 NOT_CREATED = "PodsNotCreated"
 #: Phases of a job that gave its chips back and can be resumed.
 SUSPENDED = frozenset({"Aborting", "Aborted"})
-#: Phases in which a job has ended or is being ended: no pod of it is created any more.
+#: Phases in which a job has ended or is being ended: no more pods of it are created.
 OVER = frozenset({"Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"})
 
 
@@ -52,7 +52,7 @@ class PodTemplate:
     subdomain: str = ""
     #: Limits of a whole pod on cpu, memory and local storage, which quotas count beside requests.
     limits: tuple[tuple[str, int], ...] = ()
-    #: Containers whose cpu is no whole number above 0; with a NUMA policy they cannot run.
+    #: Containers whose cpu is not a whole number above 0; with a NUMA policy they cannot run.
     sharing_cpus: tuple[str, ...] = ()
     #: A container that says itself which chips it sees.
     visible_devices: VisibleDevices | None = None

@@ -39,7 +39,7 @@ class Board:
     accelerator_types: tuple[str, ...] = ()
     #: Job labels that choose this board (310 family).
     job_labels: Labels = ()
-    #: The board of its resource where no label chooses another: `never`, `unlabelled`, `always`.
+    #: The board of its resource where no label chooses another: `never`, `unlabeled`, `always`.
     fallback: str = "never"
     #: Chosen by the annotation `sp-block` where nothing else selects a SuperPoD board.
     sp_block_fallback: bool = False

@@ -35,23 +35,23 @@ class BoardCatalog:
 
     def _check(self, board: Board) -> None:
         if board.name in self._boards:
-            raise BoardError("name", f"'{board.name}' is already the name of a board")
+            raise BoardError("name", f'"{board.name}" is already the name of a board')
         for field, values, taken in (
             ("policies", board.policies, self._by_policy),
             ("accelerator_types", board.accelerator_types, self._by_type),
         ):
             for value in values:
                 if value in taken:
-                    raise BoardError(field, f"'{value}' already chooses the board {taken[value].name}")
+                    raise BoardError(field, f'"{value}" already selects the board {taken[value].name}')
         for other in self._boards.values():
             if not set(board.resources) & set(other.resources):
                 continue
             if board.fallback != "never" and other.fallback != "never":
                 raise BoardError("fallback", f"{other.name} is already the fallback of this resource")
             if board.job_labels and board.job_labels == other.job_labels:
-                raise BoardError("job_labels", f"the same labels already choose the board {other.name}")
+                raise BoardError("job_labels", f"the same labels already select the board {other.name}")
             if board.sp_block_fallback and other.sp_block_fallback:
-                raise BoardError("sp_block_fallback", f"sp-block already chooses the board {other.name}")
+                raise BoardError("sp_block_fallback", f"sp-block already selects the board {other.name}")
 
     @property
     def resources(self) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ringwise.grammar import quoted
+
 _PART = re.compile(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?")
 
 
@@ -16,11 +18,11 @@ def parse_counts(text: str) -> frozenset[int]:
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
-            raise ValueError(f"'{part.strip()}' is neither a count nor a range like 1-8")
+            raise ValueError(f"{quoted(part.strip())} is neither a count nor a range like 1-8")
         low = int(match.group(1))
         high = int(match.group(2) or low)
         if high < low:
-            raise ValueError(f"the range {low}-{high} runs backwards")
+            raise ValueError(f"the range {low}-{high} is descending")
         counts.update(range(low, high + 1))
     return frozenset(counts)
 

@@ -42,6 +42,6 @@ def _is_another_number(word: str, candidate: str) -> bool:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean 'x'?)`, or nothing when no known word is close."""
+    """`; did you mean "x"?`, or nothing if no known word is close; the last part of a message."""
     found = nearest(word, known)
-    return f" (did you mean '{found}'?)" if found else ""
+    return f'; did you mean "{found}"?' if found else ""

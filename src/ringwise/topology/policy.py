@@ -25,7 +25,7 @@ from ringwise.wellknown import ACCELERATOR_TYPE, CHIP_RESOURCE_FAMILIES, NPU, SC
 
 #: Resources whose board only the policy selects, whatever else the job has.
 POLICY_ONLY = frozenset({NPU})
-#: Policies of Huawei's plugin that are recognised and not supported.
+#: Policies of Huawei's plugin that are recognized and not supported.
 UNSUPPORTED_POLICIES: Mapping[str, str] = {
     "multilevel": "a tree of network levels",
 }

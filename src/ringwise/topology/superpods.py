@@ -27,7 +27,7 @@ SuperPodId: TypeAlias = int | str
 NodeId: TypeAlias = int | str
 OrderKey: TypeAlias = tuple[int, int, tuple[tuple[tuple[int, int, str], ...], str]]
 
-#: Ids are 32-bit numbers; the driver's 0xffffffff means "none" and is no id.
+#: Ids are 32-bit numbers; the driver's 0xffffffff means "none" and is not an id.
 MAX_ID = 2**31 - 1
 #: What device plugins report of a server without a SuperPoD: the driver says so, or knows no SuperPoDs.
 NO_SUPERPOD = (-1, -2)

@@ -79,7 +79,7 @@ class ResolvedTopology:
     """A topology resolved against the cluster's nodes."""
 
     topology: SwitchTopology
-    #: Per switch its nodes in array order; servers that are no nodes leave a gap in `index`.
+    #: Per switch its nodes in array order; servers that are not nodes leave a gap in `index`.
     nodes: tuple[tuple[SwitchNode, ...], ...]
     switch_of: Mapping[str, int] = field(default_factory=dict)
     server_of: Mapping[str, SwitchNode] = field(default_factory=dict)

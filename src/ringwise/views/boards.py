@@ -69,7 +69,7 @@ def chosen_by(board: Board) -> list[str]:
         ways.append("annotation sp-block without a policy")
     if board.job_labels:
         ways.append("labels " + " and ".join(f"{key}={value}" for key, value in board.job_labels))
-    if board.fallback == "unlabelled":
+    if board.fallback == "unlabeled":
         ways.append("no label")
     elif board.fallback == "always":
         ways.append("no other board's labels")
@@ -109,7 +109,7 @@ def boards_document(boards: Iterable[Board]) -> BoardsDocument:
 
 
 def _computed(board: Board) -> dict[str, Any]:
-    """The fields that are no attributes of the board, or are not as a document has them."""
+    """The fields that are not attributes of the board, or are not as a document has them."""
     spec = RULE_SPECS[board.rule]
     return {
         "job_labels": dict(board.job_labels),

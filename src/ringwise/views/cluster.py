@@ -565,7 +565,7 @@ def pod_phase(pod: Pod) -> str:
 
 
 def _reason(view: SchedulerView, job: Job | None) -> Reason | None:
-    """Why it waits; a job whose pods all have nodes has no reason any more."""
+    """Why it waits; a job whose pods all have nodes has no reason."""
     if job is None or job.reason is None:
         return None
     kept_out = job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code, VOLUMES_AWAITED.code)

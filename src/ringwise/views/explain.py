@@ -94,7 +94,7 @@ def ended_sentence(view: JobView) -> str:
     if view.outcome == "suspended":
         told = "" if view.vcjob is None else f" ({view.phase}{f': {message}' if message else ''})"
         chips = "its pods still end" if any(pod.live for pod in view.pods) else "it uses no chips"
-        return f"it is suspended{told}: {chips}; to let it go on: ringwise resume {_resumed(view)}"
+        return f"it is suspended{told}: {chips}; to resume it: ringwise resume {_resumed(view)}"
     return f"it is {view.phase}" + (f": {message}" if message else "")
 
 

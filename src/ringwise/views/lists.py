@@ -78,31 +78,35 @@ class Choice:
 
     def __init__(self, kind: str, listing: Listing) -> None:
         if kind not in BY_PLURAL:
-            raise ListError(f"there is no kind {kind}; known are {', '.join(BY_PLURAL)}")
+            raise ListError(f"unknown kind {kind}; must be one of {', '.join(BY_PLURAL)}")
         self.kind = known = BY_PLURAL[kind]
         self.listing = listing
         self._requirements = read_selector(listing.selector)
         if self._requirements and not known.has_labels:
-            raise ListError(f"-l goes with {_kinds(lambda one: one.has_labels)}, not with {kind}")
+            raise ListError(
+                f"-l requires {_kinds(lambda one: one.has_labels)}; it cannot be combined with {kind}"
+            )
         if listing.queue is not None and not known.has_queue:
-            raise ListError(f"--queue goes with {_kinds(lambda one: one.has_queue)}, not with {kind}")
+            raise ListError(
+                f"--queue requires {_kinds(lambda one: one.has_queue)}; it cannot be combined with {kind}"
+            )
         if listing.affected and kind != "jobs":
-            raise ListError(f"--affected goes with jobs, not with {kind}")
+            raise ListError(f"--affected requires jobs; it cannot be combined with {kind}")
         if listing.user is not None and kind != "jobs":
-            raise ListError(f"--user requires jobs, not {kind}")
+            raise ListError(f"--user requires jobs; it cannot be combined with {kind}")
         if listing.node is not None and kind not in ("chips", "pods"):
-            raise ListError(f"--node requires chips or pods, not {kind}")
+            raise ListError(f"--node requires chips or pods; it cannot be combined with {kind}")
         self._states = {_word(state) for state in listing.states}
         known_states = state_words(known)
         for state in listing.states:
             if _word(state) not in known_states:
                 raise ListError(
-                    f"{kind} have no state {state}{did_you_mean(_word(state), known_states)}; "
-                    f"they have: {', '.join(known_states)}"
+                    f'{kind}: unknown state "{state}"; must be one of {", ".join(known_states)}'
+                    f"{did_you_mean(_word(state), known_states)}"
                 )
         self._key, self._reverse = self._sort_key(kind)
         if listing.limit < 0:
-            raise ListError(f"a limit of {listing.limit} is below 0; 0 lists all")
+            raise ListError(f"invalid limit {listing.limit}: must be at least 0 (0 lists all)")
 
     def _sort_key(self, kind: str) -> tuple[Callable[[Row], Any] | None, bool]:
         typed = self.listing.sort_by
@@ -195,9 +199,7 @@ def read_selector(text: str) -> tuple[Requirement, ...]:
             found.append(Requirement(match[2], "DoesNotExist" if match[1] else "Exists"))
         if match is None:
             rest = text[begin:].strip()
-            where = f" at '{rest}'" if rest else " after its last comma"
-            raise ListError(
-                f"the selector '{text}' cannot be read{where}; write {_FORMS}, with commas between"
-            )
+            where = f' at "{rest}"' if rest else " after its last comma"
+            raise ListError(f'invalid selector "{text}"{where}: expected {_FORMS}, separated by commas')
         begin, goes_on = match.end(), bool(match[match.re.groups])
     return tuple(found)

@@ -31,10 +31,10 @@ def find_key(kind: ShownKind, keys: Iterable[str], name: str, namespace: str | N
         return matches[0]
     if matches:
         raise UnknownNameError(
-            f"{len(matches)} {kind.plural} are called {name}; say which: {', '.join(matches[:5])}"
+            f"{len(matches)} {kind.plural} are named {name}; use one of {', '.join(matches[:5])}"
         )
     known = [*keys, *(part for key in keys if (part := key.partition("/")[2]))]
     bare = name.partition("/")[2]
     elsewhere = sorted(key for key in keys if bare and key.partition("/")[2] == bare)
-    hint = f" (did you mean '{elsewhere[0]}'?)" if elsewhere else did_you_mean(name, known)
-    raise UnknownNameError(f"there is no {kind.word} {name}{hint}")
+    hint = f'; did you mean "{elsewhere[0]}"?' if elsewhere else did_you_mean(name, known)
+    raise UnknownNameError(f'{kind.word} "{name}" not found{hint}')

@@ -39,7 +39,7 @@ def problems_document(
     *,
     renews_reports: bool = True,
 ) -> DashboardProblemsDocument:
-    """Errors first. Notes of `doctor` are no problems.
+    """Errors first. Notes of `doctor` are not problems.
 
     `reported` and `renews_reports` are those of `diagnose`. `written` are the reasons in conditions of the
     cluster, if the scheduler of `view` decides nothing.

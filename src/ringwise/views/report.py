@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TypeVar, cast
 
 from ringwise.durations import SECOND, go_duration
+from ringwise.grammar import quoted
 from ringwise.manifests.accounts.document import (
     AccountDocument,
     AccountLine,
@@ -60,13 +61,13 @@ def period_asked(since: str, until: str, now: int) -> ReportPeriod:
     if first > last:
         raise ValueError(f"--since {since} is after --until {until or 'now'}")
     if (last - first) // SECOND > _MOST_DAYS * _DAY:
-        raise ValueError(f"a report is about {_MOST_DAYS} days at most")
+        raise ValueError(f"a report covers at most {_MOST_DAYS} days")
     days = day_of(first // SECOND), day_of(last // SECOND)
     notes = []
     if _is_finer_than_a_day(since):
-        notes.append(f"--since {since} covers all of {days[0]} (UTC): accounting is kept by day")
+        notes.append(f"--since {since} covers all of {days[0]} (UTC): accounting is by day")
     if until and _is_finer_than_a_day(until):
-        notes.append(f"--until {until} covers all of {days[1]} (UTC): accounting is kept by day")
+        notes.append(f"--until {until} covers all of {days[1]} (UTC): accounting is by day")
     return ReportPeriod(*days, tuple(notes))
 
 
@@ -83,7 +84,7 @@ def _moment(text: str, now: int) -> int:
         found = -1
     if found < 0:
         allowed = "write a span before now like 12h or 30d, or a day like 2026-01-31"
-        raise ValueError(f"{text!r} is no time: {allowed}")
+        raise ValueError(f"invalid time {quoted(text)}: {allowed}")
     return found
 
 

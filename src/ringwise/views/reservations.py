@@ -54,7 +54,7 @@ def _troubles(view: SchedulerView, one: NodeReservation, now: int) -> Iterator[R
     for name in one.nodes:
         number = view.cluster.node_id.get(name)
         if number is None or view.cluster.nodes[number] is None:
-            yield {"node": name, "state": "gone", "message": f"there is no node {name}"}
+            yield {"node": name, "state": "gone", "message": f'node "{name}" not found'}
             continue
         for state in node_states(view.cluster, number, now):
             if state.state not in _USABLE and (state.closes or (state.start or 0) < one.end):

@@ -12,7 +12,7 @@ from ringwise.views.documents.shadow import Outcome
 if TYPE_CHECKING:
     from ringwise.views.documents.shadow import ShadowReportDocument
 
-#: Seconds; a shorter difference of waiting times is no difference.
+#: Seconds; a shorter difference of waiting times is not a difference.
 _NOTABLE = 1.0
 
 

@@ -176,7 +176,7 @@ class DashboardServer:
     def _file(self, request: web.Request, path: str) -> web.Response:
         found = self._files.get(path)
         if found is None:
-            raise RequestRefusedError(404, "not-found", "there is no such file")
+            raise RequestRefusedError(404, "not-found", "file not found")
         headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
         if found.etag in request.headers.get("If-None-Match", ""):
             return web.Response(status=304, headers=headers)
@@ -213,14 +213,14 @@ class DashboardServer:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         found = await self._hub.read(lambda rows, view, now: job_document(rows, view, now, namespace, name))
         if found is None:
-            raise RequestRefusedError(404, "not-found", f"there is no job {namespace}/{name}")
+            raise RequestRefusedError(404, "not-found", f'job "{namespace}/{name}" not found')
         return _document(request, found)
 
     async def _node(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         found = await self._hub.read(lambda rows, view, now: node_document(rows, view, now, name))
         if found is None:
-            raise RequestRefusedError(404, "not-found", f"there is no node {name}")
+            raise RequestRefusedError(404, "not-found", f'node "{name}" not found')
         return _document(request, found)
 
     async def _why(self, request: web.Request) -> web.Response:
@@ -233,7 +233,9 @@ class DashboardServer:
 
     async def _what_if(self, request: web.Request) -> web.Response:
         if self._manifests >= self._max_manifests:
-            raise RequestRefusedError(503, "busy", "too many manifests at once; ask again in some seconds")
+            raise RequestRefusedError(
+                503, "busy", "too many concurrent requests with manifests; try again in a few seconds"
+            )
         self._manifests += 1
         try:
             body = await read_body(request)
@@ -244,10 +246,10 @@ class DashboardServer:
     async def _report(self, request: web.Request) -> web.Response:
         by = next((one for one in GROUPS if one == request.query.get("by", "queue")), None)
         if by is None:
-            raise RequestRefusedError(400, "bad-request", f"by is one of {', '.join(GROUPS)}")
+            raise RequestRefusedError(400, "bad-request", f"by must be one of {', '.join(GROUPS)}")
         days = whole_number(request.query.get("days", "7"), 1, MAX_DAYS)
         if days is None:
-            raise RequestRefusedError(400, "bad-request", f"days is a whole number, 1 to {MAX_DAYS}")
+            raise RequestRefusedError(400, "bad-request", f"days must be a whole number, 1 to {MAX_DAYS}")
         return _document(request, await self._answers.report(_asker(request), by, days))
 
     async def _cluster_document(self, request: web.Request) -> web.Response:
@@ -262,7 +264,7 @@ class DashboardServer:
             raise RequestRefusedError(400, "bad-request", "since must be a sequence number")
         if self._streams >= self._max_streams:
             raise RequestRefusedError(
-                503, "too-many-streams", f"{self._max_streams} clients are being served"
+                503, "too-many-streams", f"too many clients: {self._max_streams} are being served"
             )
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}

@@ -86,4 +86,4 @@ async def read_body(request: web.Request, timeout: float = BODY_TIMEOUT) -> byte
     except TimeoutError:
         if request.transport is not None:
             request.transport.abort()
-        raise web.HTTPRequestTimeout(text=f"no complete body within {timeout:g}s") from None
+        raise web.HTTPRequestTimeout(text=f"the request body was not received within {timeout:g}s") from None

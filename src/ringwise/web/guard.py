@@ -12,6 +12,7 @@ from typing import Protocol
 from aiohttp import web
 from yarl import URL
 
+from ringwise.grammar import quoted
 from ringwise.web.addresses import LOCAL_NAMES, is_address
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -57,15 +58,17 @@ class Guard:
         host = request.headers.get("Host", "")
         name = _host_name(host)
         if name is None or not (name in self._hosts or is_address(name)):
-            raise RequestRefusedError(421, "unknown-host", f"this server is not known as {host[:100]!r}")
+            raise RequestRefusedError(421, "unknown-host", f"unknown host {quoted(host, 100)}")
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
             # A person may follow a link to the page; nothing else may come from elsewhere.
             followed = request.headers.get("Sec-Fetch-Mode") == "navigate" and request.method == "GET"
             if not followed:
-                raise RequestRefusedError(403, "other-origin", "requests of other sites are not answered")
+                raise RequestRefusedError(403, "other-origin", "requests from other sites are rejected")
         origin = request.headers.get("Origin")
         if origin is not None and _authority(origin) != host.lower():
-            raise RequestRefusedError(403, "other-origin", f"requests of {origin[:100]!r} are not answered")
+            raise RequestRefusedError(
+                403, "other-origin", f"requests from {quoted(origin, 100)} are rejected"
+            )
 
     async def check_token(self, request: web.Request) -> None:
         if self._tokens is None:

@@ -163,7 +163,7 @@ class Hub:
         self._tell()
 
     async def forget(self) -> None:
-        """Nobody looks: the scheduler need not record any more."""
+        """Nobody looks: the scheduler need no longer record."""
         async with self._lock:
             watched = self._scheduler
             self._drop()

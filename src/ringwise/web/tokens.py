@@ -87,7 +87,7 @@ class ApiServerTokens:
     async def check(self, token: str) -> None:
         """Raises RequestRefusedError."""
         if len(token) > MAX_TOKEN or not token.isascii() or not token.isprintable():
-            raise RequestRefusedError(401, "token-invalid", "this is no bearer token")
+            raise RequestRefusedError(401, "token-invalid", "this is not a bearer token")
         digest = hashlib.sha256(token.encode()).digest()
         kept = self._kept.get(digest)
         if kept is not None and self._clock.monotonic() < kept.until:
@@ -104,7 +104,7 @@ class ApiServerTokens:
             asking = asyncio.ensure_future(self._ask(digest, token))
             self._asking[digest] = asking
             asking.add_done_callback(lambda _: self._asking.pop(digest, None))
-        # A request that is cancelled does not cancel those that wait for the same answer.
+        # A request that is canceled does not cancel those that wait for the same answer.
         return await asyncio.shield(asking)
 
     async def _ask(self, digest: bytes, token: str) -> RequestRefusedError | None:

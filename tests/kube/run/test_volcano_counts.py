@@ -199,7 +199,7 @@ def test_cycles_plugins_and_actions_are_measured_but_not_questions() -> None:
         'action_scheduling_latency_milliseconds_count{action="allocate"}',
         'plugin_scheduling_latency_milliseconds_count{OnSession="OnSessionOpen",plugin="gang"}',
     ):
-        # The gauges are counted with a session that is no cycle.
+        # The gauges are counted with a session that is not a cycle.
         assert once[name] == again[name] >= 1
 
 

@@ -128,7 +128,7 @@ async def test_the_number_of_events_per_object_is_limited() -> None:
         fence = Fence(clock)
         fence.open_forever()
         writer = StatusWriter(client, fence, {}, clock=clock)
-        problems = tuple(f"data.{number}: must be text" for number in range(1000))
+        problems = tuple(f"data.{number}: must be a string" for number in range(1000))
         writer.events.malformed(BadObject("ConfigMap", "kube-system/many", problems, "u"))
         writer.events.malformed(BadObject("Pod", UNNAMED, ("metadata cannot be read",)))
         writer.events.malformed(BadObject("Pod", "default/" + "long-" * 60, ("odd \ud800 text",), "u"))

@@ -39,7 +39,7 @@ WAITS: list[dict[str, Any]] = [{"state": {"waiting": {}}}]
         ("pressure at admission", {**FAILED, "reason": "Evicted"}, "Evicted"),
         ("pressure later", {**FAILED, "reason": "Evicted", "containerStatuses": WAITS}, ""),
         ("a word of a later kubelet", {**FAILED, "reason": "Tuesday", "message": LATER + "no"}, "Tuesday"),
-        ("a deadline is no rejection", {**FAILED, "reason": "DeadlineExceeded"}, ""),
+        ("a deadline is not a rejection", {**FAILED, "reason": "DeadlineExceeded"}, ""),
         (
             "nor is a failure",
             {**FAILED, "containerStatuses": [{"state": {"terminated": {"exitCode": 1}}}]},

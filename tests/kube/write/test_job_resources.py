@@ -217,7 +217,7 @@ async def test_a_secret_that_somebody_else_made_meanwhile_stays() -> None:
     [
         ("somebody else owns it, too", left_by([EARLIER, OWNERS["a Deployment"][0]], "train"), "j1"),
         ("it is being deleted", left_by([EARLIER], "train", deletionTimestamp="2026-01-01T00:00:00Z"), "j1"),
-        ("its owner may exist: the vcjob of the name is another one", left_by([EARLIER], "train"), "j0"),
+        ("its owner may exist: the vcjob of the name does not match", left_by([EARLIER], "train"), "j0"),
     ],
 )
 async def test_what_cannot_be_removed_is_said(sentence: str, body: dict[str, Any], job: str) -> None:

@@ -57,7 +57,7 @@ def test_counts_and_amounts_have_volcano_s_names() -> None:
         "running": 2,
         "unknown": 0,
         "completed": 0,
-        # Null removes a resource that is not used any more.
+        # Null removes a resource that is no longer used.
         "allocated": {
             CHIP: "8",
             "cpu": "1500m",

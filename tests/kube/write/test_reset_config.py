@@ -115,7 +115,7 @@ async def test_a_refused_write_is_told_once_and_hurts_nothing(
         await configs.write(EXIT)
         assert json.loads(stored(api)["reset.json"])["GracefulExit"] == 1, "the right was given meanwhile"
     written = capsys.readouterr()
-    assert (written.out + written.err).count("no right to change reset configurations") == 1
+    assert (written.out + written.err).count("no permission to change reset configurations") == 1
 
 
 @pytest.mark.parametrize("data", [{}, {"reset.json": "no json"}, {"reset.json": "[]"}])

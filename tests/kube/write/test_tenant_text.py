@@ -79,7 +79,7 @@ def test_everything_that_is_written_is_cut() -> None:
         UNKNOWN_HOLDER(pod="rival/secret-0", node="n1", chips=2, resource="chips"),
         UNREADABLE_POD(pod="rival/secret-0", node="n1"),
         PORT_TAKEN(node="n1", port=80, protocol="TCP", pod="rival/secret-0 (nominated)"),
-        INTERNAL_ERROR(where="plugin x", error="ChipTaken: rival/secret-0 has a node already"),
+        INTERNAL_ERROR(where="plugin x", error="ChipTaken: rival/secret-0 already has a node"),
     ],
     ids=lambda reason: reason.code,
 )

@@ -19,8 +19,8 @@ from ringwise.placement.switches.view import (
 from tests.placement.switches.plans import node_of_rank
 
 MODEL, COMMON, PADDING = SwitchClass.FOUNDATION_MODEL, SwitchClass.COMMON, SwitchClass.PADDING
-EXCLUSIVE = SwitchFacts(SwitchState.EXCLUSIVE, labelled=True, only_common=False)
-SHARED = SwitchFacts(SwitchState.SHARED, labelled=True, only_common=False)
+EXCLUSIVE = SwitchFacts(SwitchState.EXCLUSIVE, labeled=True, only_common=False)
+SHARED = SwitchFacts(SwitchState.SHARED, labeled=True, only_common=False)
 IDLE = SwitchFacts()
 
 
@@ -56,9 +56,9 @@ def placed(answer: object) -> dict[int, int]:
         ([((3,), EXCLUSIVE), ((2,), SHARED)], positions((0, 0, 2), (1, 0, 2), (3, 1, 1)), [2], {2: 3}),
         # Then its shared one.
         ([((), EXCLUSIVE), ((2,), SHARED)], positions((0, 0, 2), (1, 0, 2), (3, 1, 1)), [2], {2: 12}),
-        # Two exclusive ones: the one where the neighbours in rank sit.
+        # Two exclusive ones: the one where the neighbors in rank sit.
         ([((3,), EXCLUSIVE), ((3,), EXCLUSIVE)], positions((0, 0, 2), (4, 1, 2), (6, 1, 2)), [5], {5: 13}),
-        # Ranks return to their neighbours, whichever order the switches have.
+        # Ranks return to their neighbors, whichever order the switches have.
         (
             [((3,), EXCLUSIVE), ((2,), SHARED)],
             positions((0, 0, 2), (1, 0, 2), (4, 1, 1)),
@@ -128,7 +128,7 @@ def test_the_limit_holds_for_unused_switches_S9(job_class: SwitchClass) -> None:
 def test_an_exclusive_switch_of_another_job_only_within_its_owners_limit_S5() -> None:
     survivors = positions((0, 0, 2), (1, 0, 2), (2, 0, 2))
     for owner_shared, expected in ((1, True), (2, False)):
-        foreign = SwitchFacts(SwitchState.EXCLUSIVE, owner_shared=owner_shared, labelled=True)
+        foreign = SwitchFacts(SwitchState.EXCLUSIVE, owner_shared=owner_shared, labeled=True)
         answer = reschedule(
             view(((), EXCLUSIVE), ((1,), foreign)), SwitchRequest(MODEL, 4), survivors, [PodPosition(3)]
         )
@@ -136,7 +136,7 @@ def test_an_exclusive_switch_of_another_job_only_within_its_owners_limit_S5() ->
 
 
 def test_a_foundation_model_returns_to_no_unhealthy_switch_S4() -> None:
-    ill = SwitchFacts(SwitchState.SHARED, healthy=False, labelled=True)
+    ill = SwitchFacts(SwitchState.SHARED, healthy=False, labeled=True)
     survivors = positions((0, 0, 1), (1, 0, 1), (2, 0, 1))
     assert not isinstance(
         reschedule(view(((3,), ill)), SwitchRequest(MODEL, 4), survivors, [PodPosition(3)]), SwitchPlan
@@ -201,7 +201,7 @@ def test_pods_that_move_with_their_whole_job_count_by_their_marks_S9() -> None:
     assert not isinstance(elsewhere, SwitchPlan)
 
 
-OWN = SwitchFacts(labelled=True, cross_model=True, only_common=False)
+OWN = SwitchFacts(labeled=True, cross_model=True, only_common=False)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_version1_refills_the_row_S9(
 
 
 def test_version1_common_jobs_take_what_is_left_and_models_wait_S8() -> None:
-    other_model = SwitchFacts(labelled=True, cross_model=True)
-    other = SwitchFacts(labelled=True)
+    other_model = SwitchFacts(labeled=True, cross_model=True)
+    other = SwitchFacts(labeled=True)
     leaves = view(((0,), other_model), ((0,), other), ((), OWN), ((), OWN), version="1.0")
     survivors = [PodPosition(0, 2, 0), PodPosition(1, 3, 1), PodPosition(2, 2, 2)]
     assert placed(reschedule(leaves, SwitchRequest(COMMON, 4), survivors, [PodPosition(3, 3, 3)])) == {3: 10}

@@ -56,7 +56,7 @@ def test_shared_beats_exclusive_beats_idle_S2() -> None:
         SwitchState.SHARED,
         SwitchState.IDLE,
     ]
-    assert [s.labelled for s in states] == [True, True, True, True]
+    assert [s.labeled for s in states] == [True, True, True, True]
 
 
 def test_padding_jobs_leave_a_switch_idle_S2() -> None:

@@ -56,7 +56,7 @@ def states_of(case: dict[str, Any]) -> list[SwitchFacts]:
             healthy=tor["healthy"],
             only_common=tor.get("only_common", True),
             owner_shared=tor.get("owner_shared", 0),
-            labelled=tor["state"] != "idle",
+            labeled=tor["state"] != "idle",
             cross_model=tor.get("cross_model", False),
         )
         for tor in case["tors"]

@@ -238,7 +238,7 @@ def test_pods_outside_of_any_allowed_domain_are_told_of() -> None:
     run(lab)
     reason = lab["job"].reason
     assert reason is not None
-    assert reason.message == ("the running pods are not in one HyperNode up to tier 1 any more: n0, n3")
+    assert reason.message == ("the running pods are no longer in one HyperNode up to tier 1: n0, n3")
     assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2"
 
 
@@ -417,7 +417,7 @@ def test_the_scores_of_ordinary_pods_follow_what_is_placed_inside_a_cycle() -> N
     for number in range(6):
         lab.job(f"job-{number}", cpu=2_000)
     allocate(lab.session(*PLUGINS))
-    # The first opens s0, and the others fill it, then its neighbour.
+    # The first opens s0, and the others fill it, then its neighbor.
     assert sorted(nodes_of(lab, f"job-{number}")[0] for number in range(6)) == [
         *("n0", "n0", "n1", "n1", "n2", "n2")
     ]

@@ -106,7 +106,7 @@ def test_entries_that_enforce_something_stay_and_the_record_continues_in_other_o
     assert list(entries_of(lines.rig.record, "lines")) == keys
     for command in lines.rig.published():
         assert sum(len(text) for text in command.data.values()) <= 1000
-    # What is not needed any more is emptied.
+    # What is no longer needed is emptied.
     for key in keys[5:]:
         del lines.table[key]
     lines.rig.step()
@@ -171,7 +171,7 @@ def test_what_cannot_be_read_is_copied_and_reported(tables: dict[str, str], prob
     commands = rig.step()
     (copy,) = [one for one in commands if isinstance(one, Publish) and one.name == UNREAD_RECORD_CONFIG_MAP]
     assert (copy.namespace, copy.data) == (VOLCANO_SYSTEM, tables)
-    # The record does not have it any more.
+    # The record no longer has it.
     (key,) = tables
     (emptied,) = [one for one in commands if isinstance(one, Publish) and one.name == RECORD_CONFIG_MAPS[0]]
     assert emptied.data[key] == ""

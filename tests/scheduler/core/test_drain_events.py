@@ -35,7 +35,7 @@ def told(*before: object, count: int = 1, times: int = 1) -> list[str]:
     ],
 )
 def test_a_pod_that_is_deleted_on_a_drained_node(isolation: Isolation, message: str) -> None:
-    assert told(isolated(isolation), times=2) == [f"train-0 has to go: {message}"]
+    assert told(isolated(isolation), times=2) == [f"train-0 must be evicted: {message}"]
 
 
 def test_a_pod_that_is_deleted_on_a_cordoned_node() -> None:

@@ -188,7 +188,7 @@ def test_M1_one_plan_at_a_time_is_carried_out_in_the_order_of_their_creation() -
     rig.finish()
     rig.run()
     rig.run()
-    # It does not hold any more: its job runs.
+    # It no longer holds: its job runs.
     assert states(rig) == {"z": DONE, "a": REFUSED}
     assert evicted(rig) == ["small-0"]
 

@@ -71,7 +71,7 @@ def test_what_is_written_is_written_once_and_again_if_it_is_not_there() -> None:
     assert turn(rig) == {}
     rig.tell(Namespace("team-a"))
     assert turn(rig) == {"team-a": ["of-a"]}
-    # What a former leader wrote and does not hold any more.
+    # What a former leader wrote and no longer holds.
     rig.tell(Namespace("team-b", limits=first.limits))
     assert turn(rig) == {"team-b": []}
 

@@ -241,10 +241,10 @@ def test_what_is_reserved_for_a_job_that_waited_long_is_in_one_domain() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("laef", "laef (did you mean 'leaf'?)"),
+        ("laef", 'laef; did you mean "leaf"?'),
         ("leaf", ""),
-        ("a\nb", "'a\\nb'..."),
-        ("x" * 100_000, f"'{'x' * 60}'..."),
+        ("a\nb", '"a\\nb"'),
+        ("x" * 100_000, f'"{"x" * 57}..."'),
     ],
 )
 def test_a_tier_name_that_no_hyper_node_has_is_told(name: str, told: str) -> None:
@@ -265,12 +265,13 @@ def test_what_of_a_topology_does_not_count_is_told_once_and_in_every_view() -> N
     rig = rig_of()
     wrong = {"volcano.sh/network-topology-mode": "hrad", "volcano.sh/network-topology-highest-tier": "leaf"}
     mode = (
-        "annotation volcano.sh/network-topology-mode of its pods must be hard or soft, got 'hrad' (did you "
-        "mean 'hard'?); it counts as hard"
+        'annotation volcano.sh/network-topology-mode of its pods must be hard or soft, got "hrad"; '
+        'hard is used; did you mean "hard"?'
     )
     tier = (
-        "annotation volcano.sh/network-topology-highest-tier of its pods must be a whole number from 0 to "
-        "2147483647, got 'leaf'; it counts as none, and hard mode without a tier restricts nothing"
+        "annotation volcano.sh/network-topology-highest-tier of its pods must be a whole number "
+        'from 0 to 2147483647, got "leaf"; it counts as none, and hard mode without a tier '
+        "restricts nothing"
     )
     both = (
         "its networkTopology has highestTierAllowed and highestTierName: only one is allowed, and "
@@ -484,7 +485,7 @@ def test_no_job_is_moved_to_a_higher_tier() -> None:
 
 @pytest.mark.parametrize(("free", "moves"), [("n2", True), ("n4", False)])
 def test_no_sub_group_is_moved_to_a_higher_tier(free: str, moves: bool) -> None:
-    """Its job uses all of the tree before and after; the sub-group would not be under its leaf any more."""
+    """Its job uses all of the tree before and after; the sub-group would no longer be under its leaf."""
     rig = rig_of(6, multi_pod_requests="vendor")
     rig.submit("parts", pods=4, chips=2, owner=SERVICE)
     policy = SubGroupPolicy("part", match_label_keys=("part",), size=2, topology=NetworkTopology(soft=True))

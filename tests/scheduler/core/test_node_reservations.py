@@ -170,7 +170,7 @@ def test_why_names_the_reservation_with_fixes_that_were_tried() -> None:
     assert "node-reserved 1" in answer.reason.message
     assert [fix.text for fix in answer.fixes if fix.kind in ("duration", "unreserved")] == [
         "with ringwise.io/expected-duration: 10m or less",
-        "if reservation r were cancelled (`ringwise unreserve r`)",
+        "delete reservation r (`ringwise unreserve r`)",
     ]
     # The state is as before.
     assert rig.machine.view.cluster.node_reservations.entries

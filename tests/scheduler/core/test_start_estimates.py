@@ -84,7 +84,7 @@ def test_a_condition_is_not_written_again_because_time_passes() -> None:
     for _ in range(3):
         rig.step(20)
         assert not told(rig, **{"job-0": known(rig.now, latest)})
-    assert told(rig, **{"job-0": known(rig.now + 10 * SECOND, latest)}), "not at any moment any more"
+    assert told(rig, **{"job-0": known(rig.now + 10 * SECOND, latest)}), "no longer at any moment"
     rig.step(50)
     assert told(rig, **{"job-0": known(rig.now, rig.now)}), "what was the latest time is over"
 

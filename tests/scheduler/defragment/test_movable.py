@@ -81,7 +81,7 @@ def test_who_writes_anything_but_yes_is_not_moved_and_is_told(written: str) -> N
     view = rig.machine.view
     cost, movable = explain(view, view.jobs["default/train"], rig.now).notes
     assert movable.endswith(' is neither "true" nor "false": the job is never moved')
-    assert cost.endswith(" is no duration like 90s, 1h30m or 2d: the setting restart-cost counts")
+    assert cost.endswith(" expected a duration such as 90s, 1h30m or 2d: the setting restart-cost counts")
     assert len(movable) < 150
     assert refusal(rig_with(annotations={"ringwise.io/movable": " True "}), permit=only_willing) is None
 

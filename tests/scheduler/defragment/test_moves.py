@@ -413,7 +413,7 @@ def must_stay(rig: Rig, plan: MovePlan) -> MovePlan:
     [
         (must_stay, 'default/small is not moved: ringwise.io/movable is "false"'),
         (gone_meanwhile, "default/small is gone"),
-        (waits_no_more, "default/big does not wait any more"),
+        (waits_no_more, "default/big no longer waits"),
         (target_taken, "taken by default/filler-0"),
         (overlapping, "default/small would move to where it is"),
         (unknown_node, "node n9 not found"),

@@ -297,10 +297,10 @@ def test_p6_a_mixed_cluster_has_nodes_without_superpods(superpod: int | None) ->
     """Device plugins report -2 where there is none; boards without SuperPoDs report nothing at all."""
     servers = [node(f"a{number}", 16, labels={**ARM, **SERVER}, superpod=0) for number in range(3)]
     others = [node(f"b{number}", labels=ARM, superpod=superpod) for number in range(3)]
-    labelled = [node("c", labels={**ARM, "accelerator-type": "module"}, superpod=superpod)]
+    labeled = [node("c", labels={**ARM, "accelerator-type": "module"}, superpod=superpod)]
     reports = [report(f"a{number}", range(16)) for number in range(3)]
     reports += [report(name, range(8)) for name in ("b0", "b1", "b2", "c")]
-    view = told([*servers, *others, *labelled, *reports])
+    view = told([*servers, *others, *labeled, *reports])
     assert found(diagnose(view)) == []
     assert topology_problems(view) == []
 

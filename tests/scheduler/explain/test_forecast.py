@@ -158,7 +158,7 @@ def test_queues_take_turns_as_in_a_cycle() -> None:
     ("seconds", "why"),
     [
         (None, "no running job says how long it runs"),
-        # It runs since 10 s: when it ends is not known any more.
+        # It runs since 10 s: when it ends is no longer known.
         (5, "no running job says how long it runs"),
     ],
 )

@@ -89,17 +89,27 @@ def test_no_cooldown_is_named_that_would_not_help() -> None:
 @pytest.mark.parametrize(
     ("queue", "claims", "told"),
     [
-        ({}, {COOLDOWN_TIME: "soon"}, f"{COOLDOWN_TIME}: soon is no duration like 10m: it does not count"),
-        ({}, {COOLDOWN_TIME: "-5m"}, f"{COOLDOWN_TIME}: -5m is no duration like 10m: it does not count"),
+        (
+            {},
+            {COOLDOWN_TIME: "soon"},
+            f"{COOLDOWN_TIME}: invalid duration soon: expected a duration such as 10m; ignored",
+        ),
+        (
+            {},
+            {COOLDOWN_TIME: "-5m"},
+            f"{COOLDOWN_TIME}: invalid duration -5m: expected a duration such as 10m; ignored",
+        ),
         (
             {},
             {EXPECTED_DURATION: "1x"},
-            f"{EXPECTED_DURATION}: 1x is no duration like 90s, 1h30m or 2d: it does not count",
+            f"{EXPECTED_DURATION}: invalid duration 1x: expected a duration such as 90s, 1h30m or "
+            "2d: it does not count",
         ),
         (
             {},
             {RESTART_COST: "dear"},
-            f"{RESTART_COST}: dear is no duration like 90s, 1h30m or 2d: the setting restart-cost counts",
+            f"{RESTART_COST}: invalid duration dear: expected a duration such as 90s, 1h30m or 2d: "
+            "the setting restart-cost counts",
         ),
         (
             {},
@@ -126,7 +136,8 @@ def test_no_cooldown_is_named_that_would_not_help() -> None:
         (
             {BELIEVE_CHECKPOINTS: "true"},
             {CHECKPOINT_TIME: "x" * 100},
-            f"{CHECKPOINT_TIME}: {'x' * 40}... is no time like 2025-01-31T08:00:00Z: it does not count",
+            f"{CHECKPOINT_TIME}: {'x' * 40}...: invalid time: expected a time such as "
+            "2025-01-31T08:00:00Z; ignored",
         ),
     ],
 )

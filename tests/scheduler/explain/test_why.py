@@ -212,9 +212,9 @@ def test_a_job_whose_pods_do_not_exist_yet() -> None:
 def test_unknown_and_ambiguous_names() -> None:
     twin = pod("new", 1, uid="twin", namespace="other")
     view = told(node("node-1"), pod("new", 1), twin)
-    with pytest.raises(UnknownJobError, match="there is no job nwe; did you mean"):
+    with pytest.raises(UnknownJobError, match='job "nwe" not found; did you mean'):
         find_job(view, "nwe")
-    with pytest.raises(UnknownJobError, match="2 jobs are called new"):
+    with pytest.raises(UnknownJobError, match="2 jobs are named new"):
         find_job(view, "new")
     assert find_job(view, "other/new").namespace == "other"
 
@@ -279,7 +279,7 @@ def test_n1_the_boards_of_the_nodes_are_tried_and_an_assumed_board_is_named() ->
     assert answer.outcome == "rejected"
     assert fixes(answer)[0] == "with the nodeSelector accelerator-type: module-910b-8 (board 910b-x8)"
     assert answer.board is not None
-    assert answer.board.startswith("board 910-x8: assumed, because the job names no other board")
+    assert answer.board.startswith("board 910-x8: assumed, because the job does not select a board")
     assert "910b-x8 (accelerator-type: module-910b-8)" in answer.board
 
 

@@ -1,4 +1,4 @@
-"""F4: a drain is no fault. Where a drained pod finds no place, the clock of F2 runs, and budgets are kept."""
+"""F4: a drain is not a fault. If a drained pod finds no place, the clock of F2 runs, and budgets are kept."""
 
 from __future__ import annotations
 

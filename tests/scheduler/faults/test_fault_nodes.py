@@ -146,7 +146,7 @@ def test_a_chip_lost_under_a_running_pod_moves_the_pod_and_says_which() -> None:
     offer(rig, node, (0, 1, 2, 3, 4, 5, 6))
     commands = rig.step()
     (deleted,) = [command for command in commands if isinstance(command, DeletePod)]
-    assert deleted.why == f"{node} does not list Ascend910-7 any more"
+    assert deleted.why == f"{node} no longer lists Ascend910-7"
     rig.recreate("train-0")
     rig.run()
     assert rig.nodes_of("train") not in ([], [node])

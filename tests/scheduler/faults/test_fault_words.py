@@ -29,8 +29,9 @@ def test_a_fault_scheduling_that_cannot_be_read_is_told_once_when_hardware_break
     rig.sick(node, 1)
     commands = rig.step()
     assert messages(commands, "FaultPolicyIgnored") == [
-        f"train-1: Ascend910-0 of {node} is unhealthy; no pod is restarted: label fault-scheduling must be "
-        "one of off, grace, force, external-grace, external-force, got 'Force'; taken as off"
+        f"train-1: Ascend910-0 of {node} is unhealthy; no pod is restarted: label fault-scheduling "
+        'must be one of off, grace, force, external-grace, external-force, got "Force"; taken as '
+        "off"
     ]
     assert deletions(commands) == {}
     rig.sick(node, 3)

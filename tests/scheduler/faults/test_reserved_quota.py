@@ -380,7 +380,7 @@ def test_F6_what_is_evicted_for_another_job_is_not_kept() -> None:
     rig.submit("boss", pods=2, chips=8, queue="capped", priority="high")
     rig.run()
     assert sorted(rig.evictions()) == ["train-0", "train-1"]
-    # Somebody cordons a node meanwhile: that is no reason why the pods go.
+    # Somebody cordons a node meanwhile: that is not a reason why the pods go.
     rig.node("n1", unschedulable=True)
     rig.step()
     rig.node("n1")

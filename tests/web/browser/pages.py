@@ -54,8 +54,8 @@ def _show_keys(view: View) -> None:
 PAGES = {
     "problems": Page(("problems",)),
     "map": Page(("map",)),
-    "map-fragmentation": Page(("map",), "colour=fragmentation"),
-    "map-node": Page(("map",), "node=node-40&colour=health"),
+    "map-fragmentation": Page(("map",), "color=fragmentation"),
+    "map-node": Page(("map",), "node=node-40&color=health"),
     "jobs": Page(("jobs",), prepare=_wait_for_starts),
     "job-pending": Page(("jobs", "lab", "llama-70b")),
     "job-running": Page(("jobs", "lab", "vision")),
@@ -91,7 +91,7 @@ def _show_plan(view: View) -> None:
 
 #: The same pages with other contents. They have no pictures.
 STATES = {
-    **{f"map by {colour}": Page(("map",), f"colour={colour}") for colour in ("queue", "free", "health")},
+    **{f"map by {color}": Page(("map",), f"color={color}") for color in ("queue", "free", "health")},
     "map of a job": Page(("map",), "job=lab/vision"),
     "map of a plan": Page(("what-if",), prepare=_show_plan),
     "jobs of a queue": Page(("jobs",), "queue=production&state=running"),

@@ -1,4 +1,4 @@
-"""Pictures with at most 256 colours: a quarter of the size of those that the browser writes."""
+"""Pictures with at most 256 colors: a quarter of the size of those that the browser writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from typing import Any
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-#: The colours that most pixels have or resemble, and of each pixel the number of the nearest one.
+#: The colors that most pixels have or resemble, and of each pixel the number of the nearest one.
 _INDEXED = """
 async (png) => {
   const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
@@ -17,7 +17,7 @@ async (png) => {
   const pixels = new Uint32Array(context.getImageData(0, 0, bitmap.width, bitmap.height).data.buffer);
   const counts = new Map();
   for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
-  // After the most frequent ones, one of those that are hardly to be told apart: rare colours stay.
+  // After the most frequent ones, one of those that are hardly to be told apart: rare colors stay.
   const ordered = [...counts].sort(([, a], [, b]) => b - a);
   const alike = new Map();
   for (const [pixel, count] of ordered.slice(100)) {

@@ -90,8 +90,8 @@ def test_short_names_are_not_broken(lab: DashboardLab, open_page: Opener) -> Non
 
 
 def background(view: View) -> list[int]:
-    colour = view.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    return [int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+    color = view.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return [int(part) for part in color.removeprefix("rgb(").removesuffix(")").split(",")]
 
 
 def test_the_theme_is_that_of_the_system_until_another_is_chosen(
@@ -112,7 +112,7 @@ def test_the_theme_is_that_of_the_system_until_another_is_chosen(
     view.until(lambda: min(background(view)) > 200)
 
 
-#: The first pixel of the map, which has the colour of the page.
+#: The first pixel of the map, which has the color of the page.
 CANVAS_PIXEL = (
     """[...document.querySelector('canvas.map-base').getContext('2d').getImageData(1, 1, 1, 1).data].join()"""
 )
@@ -174,7 +174,7 @@ def test_the_keyboard_alone_goes_through_all_views(busy_lab: DashboardLab, open_
         view.page.locator("#view-title").get_by_text(title, exact=True).wait_for()
 
 
-def test_the_keyboard_alone_colours_filters_and_sorts(busy_lab: DashboardLab, open_page: Opener) -> None:
+def test_the_keyboard_alone_colors_filters_and_sorts(busy_lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(busy_lab.url).open("map")
     view.page.get_by_role("radio", name="job").focus()
     view.page.keyboard.press("ArrowRight")
@@ -215,7 +215,7 @@ def test_the_pointer_finds_nodes_and_chips(busy_lab: DashboardLab, open_page: Op
     view.page.locator(".map-overlay:not(.zoomed)").wait_for()
 
 
-def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: Opener) -> None:
+def test_every_color_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(busy_lab.url)
     expected = {
         "job": ["free", "lab/first 32", "faulty 1", "node cordoned or isolated 1 node"],
@@ -229,7 +229,7 @@ def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: O
         ],
     }
     for mode, words in expected.items():
-        view.open("map", settings=f"colour={mode}")
+        view.open("map", settings=f"color={mode}")
         view.see(f"Colored by {mode}")
         view.settled()
         text = " ".join(view.page.get_by_role("region", name="Legend").inner_text().split())

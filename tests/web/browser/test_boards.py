@@ -57,7 +57,7 @@ def legend(view: View) -> dict[str, dict[str, int]]:
 def test_header_and_legend_count_each_resource_by_itself(mixed_lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(mixed_lab.url)
     for mode in ("job", "queue", "free", "fragmentation", "health"):
-        view.open("map", settings=f"colour={mode}").complete()
+        view.open("map", settings=f"color={mode}").complete()
         view.see(f"Colored by {mode}")
         above, entries = header(view), legend(view)
         assert set(above) == {INFER, TRAIN}

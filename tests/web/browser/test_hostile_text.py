@@ -131,7 +131,7 @@ def test_any_text_in_any_document_stays_text(lab: DashboardLab, open_page: Opene
         return str(view.page.evaluate(script, part))
 
     view.page.route(lambda url: "/api/v1/" in url and "/stream" not in url, answer)
-    view.open("map", settings="colour=job")
+    view.open("map", settings="color=job")
     assert_harmless(view)
     for path in (("map",), ("jobs",), ("nodes",), ("queues",), ("accounting",)):
         view.open(*path)

@@ -37,8 +37,8 @@ def test_a_node_shows_what_each_pod_has_of_its_chips(shared_lab: DashboardLab, o
     ]
     # Memory counts if it is more: 20000 of 65536 MB are 31 percent.
     assert [one.evaluate("e => e.style.width") for one in drawn[0].locator("i").all()] == ["50%", "31%"]
-    colours = {one.evaluate("e => e.style.background") for one in drawn[0].locator("i").all()}
-    assert len(colours) == 2
+    colors = {one.evaluate("e => e.style.background") for one in drawn[0].locator("i").all()}
+    assert len(colors) == 2
     row = view.row("Ascend910-0", "Chips")
     for words in (
         "vcjob/other-w-0 (50%)",
@@ -76,7 +76,7 @@ def test_the_map_marks_such_nodes_and_fills_chips_as_far_as_they_are_used(
 
 
 def test_the_map_fills_a_chip_as_far_as_it_is_used(shared_lab: DashboardLab, open_page: Opener) -> None:
-    view = open_page(shared_lab.url).open("map", settings="colour=free").complete()
+    view = open_page(shared_lab.url).open("map", settings="color=free").complete()
     view.see("Colored by free")
     # Of 24 chips 80, 61, 25, 25 and 100 percent are used.
     assert view.page.evaluate(_USED) == pytest.approx(2.91 / 24, abs=0.02)

@@ -61,7 +61,7 @@ def chips_of(entries: list[str]) -> int:
 def test_the_sums_of_header_and_legend_close(broken_lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(broken_lab.url)
     for mode in ("job", "queue", "free", "fragmentation", "health"):
-        view.open("map", settings=f"colour={mode}").complete()
+        view.open("map", settings=f"color={mode}").complete()
         view.see(f"Colored by {mode}")
         header, entries = totals(view), legend(view)
         assert sum(header.get(name, 0) for name in STATES) == header["chips"] == 96
@@ -89,7 +89,7 @@ def test_faulty_and_isolated_chips_in_use_are_counted_everywhere(
     view = open_page(lab.url).open("map").complete()
     for name, value in (("in use", 10), ("faulty", 2), ("isolated", 1), ("of these in use", 2)):
         view.see_total(name, str(value))
-    # The map colours chips by the job that holds them: its sums close.
+    # The map colors chips by the job that holds them: its sums close.
     assert chips_of(legend(view)) == 48
     assert "faulty, not in use 1" in legend(view)
     view.open("nodes", wide)
@@ -133,7 +133,7 @@ def test_every_kind_of_closed_node_has_its_own_sign(broken_lab: DashboardLab, op
 
 
 def test_a_drain_ahead_is_on_the_map_and_begins_by_itself(lab: DashboardLab, open_page: Opener) -> None:
-    view = open_page(lab.url).open("map", settings="colour=free").complete()
+    view = open_page(lab.url).open("map", settings="color=free").complete()
     before = view.page.evaluate(CANVAS)
     lab.terminal.ok("drain node-2 --at 10m")
     ahead = view.page.get_by_role("region", name="Legend").get_by_text("node drained at a time ahead")
@@ -152,7 +152,7 @@ def test_a_drain_ahead_is_on_the_map_and_begins_by_itself(lab: DashboardLab, ope
 def test_a_reservation_is_on_the_map_from_when_it_is_made_to_its_end(
     lab: DashboardLab, open_page: Opener
 ) -> None:
-    view = open_page(lab.url).open("map", settings="colour=free").complete()
+    view = open_page(lab.url).open("map", settings="color=free").complete()
     before, free = view.page.evaluate(CANVAS), totals(view)["free"]
     lab.terminal.ok("reserve node-2 --for queue=default --from 10m --to 30m --yes")
     legend = view.page.get_by_role("region", name="Legend")
@@ -173,7 +173,7 @@ DRAIN = 1_767_225_600_000_000_000
 
 
 @pytest.mark.parametrize(("width", "height"), [(12, 9), (60, 40)])
-def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None:
+def test_signs_differ_without_color(call: Any, width: int, height: int) -> None:
     body = """
       const [signs, width, height] = argument;
       return signs.map((sign) => {
@@ -184,7 +184,7 @@ def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None
         return text;
       });
     """
-    drawn = call("colours.js", body, [SIGNS, width, height])
+    drawn = call("colors.js", body, [SIGNS, width, height])
     assert all("#" in one and "." in one for one in drawn)
     for a, b in combinations(drawn, 2):
         # Much of the picture differs, not a pixel of it.
@@ -244,7 +244,7 @@ def test_a_cluster_without_device_reports(tmp_path: Path, open_page: Opener) -> 
     with dashboard_lab(tmp_path, "--nodes", "3") as lab:
         view = open_page(lab.url)
         view.page.route("**/api/v1/snapshot", _without_reports)
-        view.open("map", settings="colour=free").complete()
+        view.open("map", settings="color=free").complete()
         assert totals(view)["free"] == 24
         assert legend(view)[0] == "free 24"
         view.open("nodes", "node-0")

@@ -64,7 +64,7 @@ def test_a_chip_breaks_and_comes_back(lab: DashboardLab, open_page: Opener) -> N
     view.page.get_by_role("list", name="Chips of node-5").get_by_text("faulty").wait_for()
     view.row("faulty", "Chips").first.wait_for()
     view.see_total("faulty", "1")
-    view.open("map", settings="colour=health")
+    view.open("map", settings="color=health")
     view.page.get_by_role("region", name="Legend").get_by_text("faulty").wait_for()
     view.open("nodes", settings="show=bad")
     view.row("node-5", "Nodes").get_by_text("chip 7 faulty").wait_for()

@@ -70,7 +70,7 @@ def _board_section(board: Board) -> list[str]:
         lines.append(f"- a job's chips in all: 1 in one pod, or a multiple of {board.total_multiple_of}")
     if board.node_labels:
         labels = " and ".join(f"`{key}={value}`" for key, value in board.node_labels)
-        lines.append(f"- nodes must be labelled {labels}")
+        lines.append(f"- nodes must be labeled {labels}")
     if board.checks_network:
         lines.append("- chips with network faults are withheld from jobs of several pods")
     lines += [f"- rule {spec.name}; raw score: {spec.score}"]

@@ -18,7 +18,7 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{- /* Labels of a pod. They do not change with the version of the chart, which alone is no reason to replace pods. list: root, component, values */ -}}
+{{- /* Labels of a pod. They do not change with the version of the chart, which alone does not justify replacing pods. list: root, component, values */ -}}
 {{- define "ringwise.podLabels" -}}
 {{ include "ringwise.selected" (index . 1) }}
 app.kubernetes.io/part-of: ringwise
@@ -60,7 +60,7 @@ labels:
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{- /* "true" where admission policies are made: the API server has them, and this is no shadow mode. */ -}}
+{{- /* "true" where admission policies are made: the API server has them, and this is not shadow mode. */ -}}
 {{- define "ringwise.policies" -}}
 {{- $known := or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}
 {{- if and $known (not .Values.scheduler.shadow) }}true{{ end }}

@@ -52,7 +52,7 @@ def escaped(field: str) -> str:
 
 
 def fill_job(job: dict[str, Any]) -> list[Operation]:
-    """Fill in a vcjob in place. What is no object or list is left as it is: the check reports it."""
+    """Fill in a vcjob in place. What is not an object or list is left as it is: the check reports it."""
     patch, spec = Patch(), job.get("spec")
     if not isinstance(spec, dict):
         return []

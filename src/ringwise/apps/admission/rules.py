@@ -174,7 +174,7 @@ def judge_sizes(
 ) -> Verdict:
     """The limits of docs/reference/object-limits.md alone; of a change, only in the fields that it changes.
 
-    An object that exceeds one already must be scaled, labelled and freed of its finalizers as before, or its
+    An object that exceeds one already must be scaled, labeled and freed of its finalizers as before, or its
     chips would stay held.
     """
     found = Findings(kind[1])
@@ -284,7 +284,7 @@ def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster
 
 
 def _fixed_spec(raw: msgspec.Raw | bytes) -> dict[str, Any]:
-    """The part of a job's spec that cannot change, with defaults: writing them out is no change."""
+    """The part of a job's spec that cannot change, with defaults: writing them out is not a change."""
     job = msgspec.json.decode(raw)
     fill_job(job)
     spec = {name: value for name, value in job["spec"].items() if name not in _CHANGEABLE}

@@ -290,7 +290,7 @@ def filled(
     scheduler_names: Collection[str] = SCHEDULER_NAMES,
     namespace_queues: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | None:
-    """The AdmissionReview of the response, with what is filled in; None when the body is no review."""
+    """The AdmissionReview of the response, with what is filled in; None when the body is not a review."""
     request = read_review(body)
     if request is None:
         return None
@@ -317,7 +317,7 @@ def _patch(request: _Request, fill: Callable[[dict[str, Any]], list[Operation]])
 
 
 def attributed(body: bytes, scheduler_names: Collection[str] = SCHEDULER_NAMES) -> dict[str, Any] | None:
-    """The AdmissionReview of the response, with the user of a job; None when the body is no review.
+    """The AdmissionReview of the response, with the user of a job; None when the body is not a review.
 
     Of every size: a job that is too large to be checked must not be nobody's.
     """
@@ -352,7 +352,7 @@ class Reviews:
         self._large = asyncio.Semaphore(1)
 
     async def answer(self, body: bytes) -> dict[str, Any] | None:
-        """The AdmissionReview of the response; None when the body is no AdmissionReview."""
+        """The AdmissionReview of the response; None when the body is not an AdmissionReview."""
         request = read_review(body)
         if request is None:
             return None
@@ -385,7 +385,7 @@ class Reviews:
 
 def _response(review: dict[str, Any] | None) -> web.Response:
     if review is None:
-        return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
+        return web.Response(status=400, text="the body is not an AdmissionReview of admission.k8s.io/v1")
     return web.json_response(review)
 
 

@@ -70,7 +70,7 @@ def job_named(live: LiveLab, name: str) -> JobView:
         if name in (view.key, view.name):
             return view
     known = [view.name for view in views]
-    raise NotSubmittedError(f"there is no job {name}{did_you_mean(name, known)}")
+    raise NotSubmittedError(f'job "{name}" not found{did_you_mean(name, known)}')
 
 
 def places_of(live: LiveLab, name: str) -> dict[int, Checked]:

@@ -60,7 +60,7 @@ ALL = Ranks()
 
 
 def _span(value: object) -> Span:
-    wrong = ValueError("must be a span of time like 90s, 5m or 1h30m")
+    wrong = ValueError("must be a duration such as 90s, 5m or 1h30m")
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise wrong
     try:
@@ -88,7 +88,7 @@ def _names(value: object) -> Names:
     given = value if isinstance(value, list) else [value]
     texts = [one for one in given if isinstance(one, str)]
     if len(texts) < len(given):
-        raise ValueError("must be text or a list of texts")
+        raise ValueError("must be a string or a list of strings")
     return Names(texts)
 
 
@@ -321,7 +321,7 @@ def _contradicts_expect(given: Mapping[str, Any]) -> str:
         fields = [name for name in Expect.__struct_encode_fields__ if name not in ("job", "within", "for")]
         return f"expects nothing: give one of {', '.join(fields)}"
     both = given.get("within") is not None and given.get("for") is not None
-    return "has within and for: give one of them" if both else ""
+    return "within and for cannot be combined" if both else ""
 
 
 _CONTRADICTIONS: dict[str, Callable[[Mapping[str, Any]], str]] = {

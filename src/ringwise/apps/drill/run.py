@@ -260,7 +260,7 @@ class _Run:
                 return
             live.advance(due - live.now)
             yield
-        raise ObjectRefusedError(f"more than {MAX_MOMENTS} things happen within one step")
+        raise ObjectRefusedError(f"more than {MAX_MOMENTS} events within one step")
 
     def _fault(self, step: Clear) -> None:
         live = self._live
@@ -408,7 +408,7 @@ def _expectation_text(step: Expect) -> str:
     words += [f"rank {rank} on {node}" for rank, node in step.nodes.items()]
     words += [f"not on {', '.join(step.avoids)}" if step.avoids else ""]
     words += [f"waits for {step.reason}" if step.reason is not None else ""]
-    words += [f'told "{text}"' for text in step.history]
+    words += [f'history has "{text}"' for text in step.history]
     if step.within is not None:
         words.append(f"within {duration_text(step.within)}")
     if step.throughout is not None:

@@ -207,7 +207,7 @@ class JournalFiles:
         if why != self._failing:
             self._failing = why
             _LOG.error(
-                "the journal is not written; decisions go on, and it is tried again",
+                "the journal cannot be written; scheduling continues and the write is retried",
                 file=str(self._output.path),
                 why=why,
             )
@@ -259,7 +259,7 @@ class _Output:
             return
         except OSError as problem:
             if self.path.is_dir():
-                raise JournalError(f"{self.path}: is a folder; a journal is a file") from None
+                raise JournalError(f"{self.path}: is a directory; a journal must be a file") from None
             _LOG.warning("the journal cannot be read", file=str(self.path), why=problem.strerror)
             return
         # A header may be cut off.
@@ -272,7 +272,7 @@ class _Output:
     def check_present(self) -> None:
         """Raises _DeletedError where somebody deleted or replaced the file, or its folder."""
         if self._file is not None and not is_still(self.path, self._file.fileno()):
-            raise _DeletedError("it was deleted while it was written; it is begun anew")
+            raise _DeletedError("it was deleted while in use; a new file is written")
 
     def begin(self, lines: Iterator[bytes], *, with_snapshot: bool) -> None:
         """Begin a section: in a new file where the present one is full."""
@@ -326,7 +326,7 @@ class _Output:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.close()
-            raise OSError("another process writes it") from None
+            raise OSError("another process is writing to it") from None
         except OSError:
             lock.close()
             raise
@@ -341,7 +341,7 @@ class _Output:
         if self._size < size:
             self._file.truncate(self._size)
             _LOG.warning(
-                "the last line of the journal was cut off and is left out",
+                "the last line of the journal is truncated and is skipped",
                 file=str(self.path),
                 bytes=size - self._size,
             )

@@ -399,7 +399,7 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
     for name, raw in line.events:
         kind = EVENT_TYPES.get(name)
         if kind is None:
-            raise ValueError(f"there is no event {name}; known are {', '.join(sorted(EVENT_TYPES))}")
+            raise ValueError(f"unknown event {name}; must be one of {', '.join(sorted(EVENT_TYPES))}")
         if only is not None and kind not in only:
             continue
         if kind is ev.ConfigurationSeen:
@@ -412,7 +412,7 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
         else:
             events.append(msgspec.json.decode(raw, type=kind, dec_hook=read_chip_amount))
     if line.decide not in _DECIDE:
-        raise ValueError(f"decide: {line.decide} is unknown; known are {', '.join(_DECIDE)}")
+        raise ValueError(f"decide: {line.decide} is unknown; must be one of {', '.join(_DECIDE)}")
     return Recorded(
         section,
         number,
@@ -450,7 +450,7 @@ def _not_installed(configuration: Configuration) -> str | None:
         for name in names:
             if name not in known:
                 return (
-                    f"the {kind} {name} of its configuration is not installed; known are {', '.join(known)}"
+                    f"the {kind} {name} of its configuration is not installed; installed: {', '.join(known)}"
                 )
     return None
 

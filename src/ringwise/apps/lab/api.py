@@ -258,7 +258,7 @@ class LabServer:
         name = request.match_info["query"]
         query = QUERIES.get(name)
         if query is None:
-            raise ObjectRefusedError(f"the lab does not know the query {name}; is it of another version?")
+            raise ObjectRefusedError(f"the lab does not support the query {name}; is it another version?")
         parameters = msgspec.json.decode(body or b"{}", type=dict[str, Any])
         answers = LabAnswers(self.live)
         progress = told.progress if PROGRESS in request.headers else None
@@ -328,7 +328,7 @@ class LabServer:
     def _do(self, request: web.Request, body: bytes, told: _Told) -> Any:
         action = request.match_info["action"]
         if action not in _CHANGES:
-            raise ObjectRefusedError(f"the lab does not know how to {action}")
+            raise ObjectRefusedError(f"the lab does not support {action}")
         wanted = msgspec.json.decode(body or b"{}", type=REQUESTS[action])
         document = self._guarded(lambda: _CHANGES[action](self, action, wanted))
         self._wake.set()
@@ -473,7 +473,7 @@ class LabServer:
         before = faults_now(live.cluster)
         if request.kind is None:
             if action == "inject":
-                raise ObjectRefusedError("the request names no kind of fault")
+                raise ObjectRefusedError("the request does not name a kind of fault")
             live.clear_faults(None, ())
         else:
             nodes = _fault_nodes(live, request)
@@ -527,9 +527,9 @@ def _chosen(live: LiveLab, request: DeleteRequest) -> list[tuple[str, str]]:
     kinds = [kind.name for kind in KINDS if kind.is_deletable]
     strange = [kind for kind in (*(kind for kind, _ in objects), every) if kind not in (None, *kinds)]
     if strange:
-        raise ObjectRefusedError(f"there is no kind {strange[0]}; known are {', '.join(kinds)}")
+        raise ObjectRefusedError(f"unknown kind {strange[0]}; must be one of {', '.join(kinds)}")
     if not objects and every is None:
-        raise ObjectRefusedError("the request names no objects")
+        raise ObjectRefusedError("the request does not name objects")
     known = live.objects
     chosen: dict[tuple[str, str], None] = {}
     unknown: list[str] = []
@@ -553,7 +553,7 @@ def _fault_nodes(live: LiveLab, request: FaultRequest) -> tuple[str, ...]:
         text = f"superpod/{text}"
     target = find_target(live.view, text)
     if request.kind in ("chip", "network", "node") and target.kind != NODE:
-        raise UnknownNameError(f"a fault of a {request.kind} needs a node, and {text} is a {target.kind}")
+        raise UnknownNameError(f"a fault of a {request.kind} requires a node, but {text} is a {target.kind}")
     return target.nodes
 
 

@@ -99,7 +99,7 @@ class LabClient:
             said = response.getheader(PLUGIN_PROBLEMS, "[]")
             self.plugin_problems = msgspec.json.decode(said, type=list[str])
         if status >= 400:
-            raise RefusedByLabError(document.get("error", "the lab refused"))
+            raise RefusedByLabError(document.get("error", "the lab rejected the request"))
         return document
 
     def _no_lab(self, problem: Exception) -> NoLabError:
@@ -107,7 +107,7 @@ class LabClient:
         if isinstance(problem, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
             return NoLabError(f"no lab runs on {folder}; start one in another terminal with: ringwise lab")
         if isinstance(problem, TimeoutError):
-            return NoLabError(f"the lab on {folder} does not answer; it may be at work on something large")
+            return NoLabError(f"the lab on {folder} does not respond; it may be busy")
         if isinstance(problem, PermissionError):
             return NoLabError(f"the lab on {folder} belongs to another user")
-        return NoLabError(f"the lab on {folder} ended while it was asked ({type(problem).__name__})")
+        return NoLabError(f"the lab on {folder} stopped during the request ({type(problem).__name__})")

@@ -24,6 +24,7 @@ from ringwise.durations import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.parts import reported_chips
 from ringwise.embed.records import ObjectRefusedError, key_of
+from ringwise.grammar import quoted
 from ringwise.manifests.config_maps.device_info import config_map_from_wire
 from ringwise.manifests.config_maps.node_info import NODE, SWITCH, node_reports_of
 from ringwise.manifests.text.errors import Findings
@@ -73,11 +74,13 @@ def resolve_chip_fault(level: str | None, code: str | None, *, network: bool) ->
     if level is not None and level not in allowed:
         what = "a network fault" if network else "a chip fault"
         near = did_you_mean(level, allowed)
-        raise ObjectRefusedError(f"{level!r} is no level of {what}{near}; allowed are {', '.join(allowed)}")
+        raise ObjectRefusedError(
+            f"{quoted(level)} is not a level of {what}; must be one of {', '.join(allowed)}{near}"
+        )
     if code is not None:
         number = int(code, 16) if _is_code(code) else None
         if number is None:
-            raise ObjectRefusedError(f"{code!r} is no fault code: write up to 16 hexadecimal digits")
+            raise ObjectRefusedError(f"invalid fault code {quoted(code)}: must be 1 to 16 hexadecimal digits")
         return level or table.level_of(number), code.upper()
     if network:
         return level or SEPARATE, _PORT_FAULT
@@ -124,7 +127,7 @@ def clear_chips(
 def _reports_of(cluster: EmbeddedCluster, name: str, chips: Sequence[int]) -> list[DeviceReport]:
     node = cluster.get(Node, name)
     if node is None:
-        raise ObjectRefusedError(f"there is no node {name}")
+        raise ObjectRefusedError(f'node "{name}" not found')
     if not node.chips_capacity:
         raise ObjectRefusedError(f"{name} has no chips")
     here = reported_chips(node)
@@ -260,7 +263,7 @@ def put_report(cluster: EmbeddedCluster, name: str, kind: str, text: str) -> lis
     if found.errors:
         return [str(error) for error in found.errors]
     if cluster.get(Node, name) is None:
-        return [f"{found.origin}: there is no node {name}"]
+        return [f'{found.origin}: node "{name}" not found']
     for report in devices[0] if devices is not None else ():
         cluster.nodes.put_report(report, cluster.now)
     for node_report in health or ():
@@ -324,13 +327,14 @@ def inject(
 def _check(kind: str, chips: Sequence[int], level: str | None, status: str | None) -> None:
     if kind not in KINDS:
         raise ObjectRefusedError(
-            f"{kind!r} cannot fail{did_you_mean(kind, KINDS)}; allowed are {', '.join(KINDS)}"
+            f"unknown kind of fault {quoted(kind)}; must be one of {', '.join(KINDS)}"
+            f"{did_you_mean(kind, KINDS)}"
         )
     of_chips = kind in ("chip", "network")
     if kind == "chip" and not chips:
         raise ObjectRefusedError("name the chips that fail: 3, 0-3 or 0,2,5")
     if chips and not of_chips:
-        raise ObjectRefusedError(f"a fault of a {kind} names no chips")
+        raise ObjectRefusedError(f"a fault of a {kind} cannot have chips")
     if level is not None and not of_chips:
         raise ObjectRefusedError(f"a fault of a {kind} has a status and no level")
     if status is None:
@@ -341,7 +345,7 @@ def _check(kind: str, chips: Sequence[int], level: str | None, status: str | Non
     if status not in allowed:
         near = did_you_mean(status, allowed)
         raise ObjectRefusedError(
-            f"{status!r} is no status of a {kind}{near}; allowed are {', '.join(allowed)}"
+            f"{quoted(status)} is not a status of a {kind}; must be one of {', '.join(allowed)}{near}"
         )
 
 

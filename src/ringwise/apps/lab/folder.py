@@ -53,8 +53,7 @@ class LabFolder:
             self.leave()
             whose = f" (process {other})" if other.isdigit() else ""
             raise FolderError(
-                f"a lab runs on {self.path} already{whose}; stop it with Ctrl-C, "
-                "or give --data-dir another folder"
+                f"a lab already runs on {self.path}{whose}; stop it with Ctrl-C, or use another --data-dir"
             ) from None
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)

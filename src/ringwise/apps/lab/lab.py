@@ -238,14 +238,16 @@ class LiveLab:
     def _make_folder_anew(self) -> None:
         """Somebody deleted files of the running lab: what would be written to them would be lost."""
         folder = self.folder
-        _LOG.warning("the journal was deleted while the lab runs; it is begun anew", file=str(folder.journal))
+        _LOG.warning(
+            "the journal was deleted while the lab runs; a new file is written", file=str(folder.journal)
+        )
         self.restart_scheduler()
         if not folder.database.exists():
-            _LOG.warning("the objects of the lab are stored anew", file=str(folder.database))
+            _LOG.warning("the objects of the lab are stored again", file=str(folder.database))
             self.store.close()
             self.store = Store(folder.database)
         if not folder.socket.exists():
-            _LOG.warning("no command reaches this lab: start it again", socket=str(folder.socket))
+            _LOG.warning("commands cannot reach this lab: restart it", socket=str(folder.socket))
 
     def restart_scheduler(self) -> None:
         """Go on with a new scheduler, which knows what the objects tell, and nothing else."""
@@ -262,7 +264,9 @@ class LiveLab:
     def advance(self, nanoseconds: int | None) -> None:
         """Let virtual time pass; None: to the next moment at which something happens."""
         if not isinstance(self.clock, VirtualClock):
-            raise ObjectRefusedError("this lab has real time; start one with --virtual to advance it")
+            raise ObjectRefusedError(
+                "this lab runs in real time; start a lab with --virtual to advance its time"
+            )
         if nanoseconds is None:
             due = self.lab.next_deadline()
             nanoseconds = 0 if due is None else due - self.clock.now()
@@ -430,7 +434,7 @@ class LiveLab:
             return []
         nodes = {node.name: node for node in (*self.cluster.all(Node), *submission.of(Node))}
         lost = [
-            f"{pod.origin}: spec.nodeName: there is no node {pod.node}"
+            f'{pod.origin}: spec.nodeName: node "{pod.node}" not found'
             for pod in bound
             if pod.node not in nodes
         ]
@@ -519,7 +523,7 @@ class LiveLab:
             case "ready" | "unready":
                 self.cluster.set_ready(name, action == "ready")
             case _:
-                raise ObjectRefusedError(f"nothing is known about {action}")
+                raise ObjectRefusedError(f"unknown action {action}")
         self.turn()
 
     def cordon(self, names: Iterable[str]) -> None:

@@ -109,7 +109,9 @@ class LabAnswers(ClusterAnswers):
     def report(self, since: str, until: str, by: str, namespace: str | None) -> ReportDocument:
         """Every turn is in the documents before a query is answered."""
         if by not in get_args(GroupBy):
-            raise UnknownNameError(f"there is no report by {by}; known are {', '.join(get_args(GroupBy))}")
+            raise UnknownNameError(
+                f"cannot group a report by {by}; must be one of {', '.join(get_args(GroupBy))}"
+            )
         try:
             period = period_asked(since, until, self.now)
         except ValueError as error:
@@ -194,7 +196,7 @@ def drain_document(
 # -- the table of questions ----------------------------------------------------------------------
 
 
-#: Parameters that are no words, numbers or truth values.
+#: Parameters that are not words, numbers or truth values.
 _PARAMETER_TYPES: dict[str, type] = {"listing": Listing, "wish": ReservationRequest}
 
 

@@ -122,12 +122,12 @@ def without_target(cluster: EmbeddedCluster, submission: Submission) -> list[str
     jobs = {job.key for job in submission.of(VcJob)}
     queues = {queue.name for queue in submission.of(Queue)}
     lost = [
-        f"{command.action}: there is no vcjob {command.key}"
+        f'{command.action}: vcjob "{command.key}" not found'
         for command in submission.job_commands
         if command.key not in jobs and cluster.get(VcJob, command.key) is None
     ]
     return lost + [
-        f"{command.action}: there is no queue {command.name}"
+        f'{command.action}: queue "{command.name}" not found'
         for command in submission.queue_commands
         if command.name not in queues and cluster.get(Queue, command.name) is None
     ]

@@ -16,7 +16,7 @@ from ringwise.apps.simulate.policies import policy_plugin, with_policy
 from ringwise.apps.simulate.run import START, Simulation, fleet_events, hardware_of, job_objects
 from ringwise.embed.fleets import MAX_NODES, GeneratedFleet, board_named, make_fleet
 from ringwise.framework.configuration import Configuration
-from ringwise.grammar import counted
+from ringwise.grammar import counted, quoted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import Decide
@@ -98,7 +98,7 @@ class Comparison:
         self.plan = plan
         cluster = plan.cluster
         if names_several_boards(cluster.board):
-            raise ImpossibleClusterError(f"board: {ONE_BOARD}, got {cluster.board!r}")
+            raise ImpossibleClusterError(f"board: {ONE_BOARD}, got {quoted(cluster.board)}")
         try:
             self.board = board_named(cluster.board)
         except ValueError as error:
@@ -115,23 +115,21 @@ class Comparison:
             superpod_size=cluster.superpod_size,
         )
         if Hardware.SWITCH in plan.rates and self.fleet.topology is None:
-            raise ImpossibleClusterError("faults of switches: the cluster has none; give it a leaf size")
+            raise ImpossibleClusterError("faults of switches: the cluster has no switches; set a leaf size")
         if plan.tor_affinity is not None and self.fleet.topology is None:
-            raise ImpossibleClusterError("tor-affinity: the cluster has no switches; give it a leaf size")
+            raise ImpossibleClusterError("tor-affinity: the cluster has no switches; set a leaf size")
         jobs: Sequence[SimulatedJob] = plan.trace
         if plan.mix is not None:
             jobs = generate(plan.mix, self.chips, plan.load, plan.seed)
         if not jobs:
-            raise ImpossibleSimulationError(f"there are no jobs to simulate{_reasons(plan.omitted)}")
+            raise ImpossibleSimulationError(f"no jobs to simulate{_reasons(plan.omitted)}")
         self.omitted: Counter[str] = Counter(plan.omitted)
         self.shapes = self._shapes({job.chips for job in jobs})
         kept = [job for job in jobs if job.chips in self.shapes]
         self.jobs = [replace(job, number=number) for number, job in enumerate(kept)]
         self._count_left_out(jobs)
         if not self.jobs:
-            raise ImpossibleSimulationError(
-                f"there is no job that this cluster could run{_reasons(self.omitted)}"
-            )
+            raise ImpossibleSimulationError(f"no job fits this cluster{_reasons(self.omitted)}")
         self.outcomes: list[RunOutcome] = []
 
     @property

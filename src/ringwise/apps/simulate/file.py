@@ -19,6 +19,7 @@ from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
 from ringwise.durations import duration_text, go_duration, plain_duration
 from ringwise.framework.arguments import InvalidArgument, printed
 from ringwise.framework.configuration import Configuration, with_settings
+from ringwise.grammar import quoted
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.checking import checked, one_of
 from ringwise.manifests.text.errors import DocumentError, Findings, ManifestError
@@ -126,7 +127,7 @@ def _span(text: str) -> int | None:
 def _long_span(value: object) -> LongSpan:
     if isinstance(value, (str, int)) and not isinstance(value, bool) and (found := _span(str(value))):
         return LongSpan(found)
-    raise ValueError("must be a span of time like 90s, 12h or 30d")
+    raise ValueError("must be a duration such as 90s, 12h or 30d")
 
 
 def _board(value: object) -> ClusterBoard:
@@ -155,7 +156,7 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
         raise DocumentError(found.errors)
     work = file.workload
     if (work.trace is None) == (work.mix is None):
-        found.add_error("workload", "must have a trace or a mix, one of them")
+        found.add_error("workload", "must have either a trace or a mix")
     base = _changed(configuration, file.settings, "settings", found)
     variants = [Variant(GIVEN, base)]
     for place, one in enumerate(work.compare):
@@ -174,7 +175,7 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
         mix = work.mix
         count = mix.jobs if work.jobs is None else min(mix.jobs, work.jobs)
         if any(size < 1 for size in mix.sizes):
-            found.add_error("workload.mix.sizes", "must name numbers of chips, 1 or more")
+            found.add_error("workload.mix.sizes", "must list numbers of chips, each at least 1")
         if mix.p90 < mix.median:
             found.add_error("workload.mix.p90", f"must be at least the median, {duration_text(mix.median)}")
         plan = replace(plan, mix=JobMix(count, mix.sizes or SIZES, mix.median, mix.p90))
@@ -205,7 +206,9 @@ def rate_from_text(text: str) -> tuple[Hardware, FaultRates]:
     between, repair = spans if len(spans) == 2 else (None, None)
     kinds = {kind.value: kind for kind in Hardware}
     if name not in kinds or not between or not repair:
-        raise ValueError(f"{text!r} must be written like node=300d/6h, with {', '.join(kinds)}")
+        raise ValueError(
+            f"invalid value {quoted(text)}: expected one such as node=300d/6h, with {', '.join(kinds)}"
+        )
     return kinds[name], FaultRates(between, repair)
 
 
@@ -245,7 +248,7 @@ def variant_from_text(base: Configuration, text: str) -> Variant:
         if not equals:
             policies = ", ".join(POLICIES)
             raise ValueError(
-                f"{text!r} is neither a policy ({policies}) nor settings like NAME=VALUE,NAME=VALUE"
+                f"{quoted(text)} is neither a policy ({policies}) nor settings like NAME=VALUE,NAME=VALUE"
             )
         settings[name.strip()] = value.strip()
     changed = with_settings(base.settings, settings)

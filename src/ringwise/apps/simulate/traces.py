@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from ringwise.apps.simulate.jobs import SECOND, SimulatedJob, in_order
-from ringwise.grammar import agrees
+from ringwise.grammar import agrees, quoted
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 
@@ -63,7 +63,9 @@ class TraceFormat:
         if unknown:
             known = tuple(self._named)
             near = did_you_mean(unknown[0], known)
-            raise TraceError(f"columns: there is no {unknown[0]}{near}; known are {', '.join(known)}")
+            raise TraceError(
+                f'columns: unknown field "{unknown[0]}"; must be one of {", ".join(known)}{near}'
+            )
         # A duration that is named stands for the beginning and the end.
         times = {"began": "", "ended": ""} if "duration" in columns else {}
         return replace(self, **{**times, **columns})
@@ -115,7 +117,7 @@ def read_trace(
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
     except csv.Error as error:
-        raise TraceError(f"{path}: is no table: {error}") from None
+        raise TraceError(f"{path}: not a table: {error}") from None
 
 
 def _looks_like_swf(line: str) -> bool:
@@ -167,7 +169,7 @@ def _check_columns(
         if name not in heading:
             near = did_you_mean(name, heading)
             raise TraceError(
-                f"{path}: line 1: there is no column {name}{near}; there are {', '.join(heading)}"
+                f'{path}: line 1: column "{name}" not found; existing columns: {", ".join(heading)}{near}'
             )
 
 
@@ -196,7 +198,7 @@ def _trace(
         else:
             duration = number(chosen.ended) - number(chosen.began)
         if chips < 1:
-            omitted["asks for no chips"] += 1
+            omitted["does not request chips"] += 1
         elif duration <= 0:
             omitted["ran for no time"] += 1
         elif chips != int(chips):
@@ -220,8 +222,8 @@ def _number(path: Path, line: int, column: str, text: str) -> float:
             moment = datetime.fromisoformat(text)
         except ValueError:
             wanted = "must be a number or a time like 2017-10-09 07:01:55"
-            raise TraceError(f"{path}: line {line}: {column}: {wanted}, got {text[:40]!r}") from None
+            raise TraceError(f"{path}: line {line}: {column}: {wanted}, got {quoted(text, 40)}") from None
         value = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     if not -_LONGEST <= value <= _LONGEST:
-        raise TraceError(f"{path}: line {line}: {column}: {text[:40]} is no time or number of a trace")
+        raise TraceError(f"{path}: line {line}: {column}: invalid time or number {text[:40]}")
     return value

@@ -114,7 +114,7 @@ class ClusterAnswers(ABC):
         described = FINDERS[kind].described if kind in FINDERS else None
         if described is None:
             known = ", ".join(one.name for one in KINDS if one.is_described)
-            raise UnknownNameError(f"there is no kind {kind}; known are {known}")
+            raise UnknownNameError(f"unknown kind {kind}; must be one of {known}")
         return {"schema": _schema(kind), **described(self, name, namespace)}
 
     # -- reports

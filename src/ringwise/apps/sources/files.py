@@ -80,7 +80,7 @@ class FilesSource(ObjectAnswers):
             self._tell(f"note: shows the files{moment}, before any decision; {missing} no node")
 
     def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
-        raise NotAnsweredError("manifests hold no history: give --journal FILE, or query a lab")
+        raise NotAnsweredError("manifests have no history; use --journal FILE, or query a lab")
 
     def place(
         self,
@@ -113,8 +113,8 @@ class FilesSource(ObjectAnswers):
                 self._tell(f"note: job {job.namespace}/{job.name}: {why}")
         if answer.not_searched:
             self._tell(
-                f"note: no fixes were tried for {counted(answer.not_searched, 'job')}; "
-                "ringwise why JOB -f ... tries them"
+                f"note: fixes were not searched for {counted(answer.not_searched, 'job')}; use "
+                "ringwise why JOB -f ..."
             )
         assumed = assumed_chips(answer.view)
         if assumed:

@@ -56,7 +56,7 @@ Progress = Callable[[str], None]
 
 
 class BundleError(ValueError):
-    """A file that is no support bundle: one line."""
+    """A file that is not a support bundle: one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _journals(given: Sequence[tuple[str, Path]], missing: list[str]) -> list[tup
             missing.append(f"{name}: cannot be read: {(problem.strerror or str(problem)).lower()}")
             continue
         if start != HEADER_START:
-            missing.append(f"{name}: is {'no journal' if start else 'empty'}")
+            missing.append(f"{name}: is {'not a journal' if start else 'empty'}")
         elif size > MAX_JOURNAL_BYTES:
             missing.append(f"{name}: journals of more than {MAX_JOURNAL_BYTES >> 30} GiB are left out")
         else:
@@ -194,7 +194,7 @@ def _renamed_lines(
 
 def _header(line: dict[str, Any], renaming: Renaming) -> dict[str, Any]:
     if line["format"] != FORMAT:
-        raise ValueError("no journal")
+        raise ValueError("not a journal")
     if line["version"] != VERSION:
         # Its names could not be replaced reliably.
         raise JournalError(unsupported(line["version"], VERSION))
@@ -319,7 +319,7 @@ def _pretty(document: object) -> bytes:
 
 @contextmanager
 def unpacked_bundle(
-    path: Path | str, only: Callable[[str], bool], missing: str = "is no support bundle"
+    path: Path | str, only: Callable[[str], bool], missing: str = "not a support bundle"
 ) -> Iterator[Path]:
     """A folder with those of its files; `missing`: what is wrong where it has none. Raises BundleError."""
     with TemporaryDirectory(prefix="ringwise-bundle-") as folder:
@@ -340,7 +340,7 @@ def unpacked_bundle(
                     found = True
         except (tarfile.TarError, EOFError, zlib.error, OSError) as problem:
             raise BundleError(
-                f"{path}: is no support bundle, or is cut off ({type(problem).__name__})"
+                f"{path}: not a support bundle, or truncated ({type(problem).__name__})"
             ) from None
         if not found:
             raise BundleError(f"{path}: {missing}")
@@ -361,7 +361,7 @@ def read_support_bundle(path: Path | str) -> Bundle:
         except JournalError as error:
             raise BundleError(str(error).replace(f"{folder}/", f"{path}: ")) from None
     if recorded is None:
-        raise BundleError(f"{path}: holds no objects")
+        raise BundleError(f"{path}: does not contain objects")
     section = recorded.section
     bundle = Bundle(
         newest_timestamp=recorded.now, awaits_groups=section.awaits_groups, configured=section.configuration

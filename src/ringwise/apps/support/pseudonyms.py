@@ -66,7 +66,7 @@ class Pseudonyms:
         #: Texts that were collected, and renamed: the same ones come again and again.
         self._collected: set[tuple[str, TextRole]] = set()
         self._renamed: dict[str, str] = {}
-        #: Nothing is collected any more.
+        #: Collecting has ended.
         self.closed = False
 
     def stays(self, text: str) -> bool:

@@ -120,7 +120,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def vocabulary(catalog: BoardCatalog) -> frozenset[str]:
-    """`catalog`: the boards of one's own are no secret either, where they were given."""
+    """`catalog`: the boards of one's own are not secret either, where they were given."""
     texts: list[str] = f"{_KUBERNETES}{_HUAWEI}{_RINGWISE}{_RECORD_KEYS}{_TABLE_KEYS}{_CONDITIONS}".split()
     for name, value in vars(wellknown).items():
         if name.isupper():

@@ -91,9 +91,7 @@ class SchedulerAnswers:
     async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
         if not journals:
-            raise RequestRefusedError(
-                404, "no-journal", "there is no journal that could tell the history of the job"
-            )
+            raise RequestRefusedError(404, "no-journal", "no journal with the history of the job")
         return await self._answer(lambda scheduler, now: _history(journals, namespace, name))
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:
@@ -101,7 +99,7 @@ class SchedulerAnswers:
 
     async def report(self, asker: Asker, by: GroupBy, days: int) -> Mapping[str, Any]:
         if self._accounts is None:
-            raise RequestRefusedError(404, "no-accounting", "no documents of accounting are kept here")
+            raise RequestRefusedError(404, "no-accounting", "accounting documents are not stored here")
         documents = await self._accounts()
         return await self._answer(lambda scheduler, now: _report(documents, now, by, days))
 
@@ -205,7 +203,9 @@ def _read(text: bytes) -> Bundle:
     pods = len(bundle.pods) + sum(vcjob.replicas for vcjob in bundle.vcjobs)
     if pods > MAX_PODS:
         raise RequestRefusedError(
-            400, "bad-manifest", f"the manifest has {counted(pods, 'pod')}; a what-if takes {MAX_PODS}"
+            400,
+            "bad-manifest",
+            f"the manifest has {counted(pods, 'pod')}; the limit of a what-if is {MAX_PODS}",
         )
     return bundle
 

@@ -149,7 +149,9 @@ class KubeAnswers:
 
     def _check(self, asker: Asker) -> None:
         if asker.forwarded and self._core.leads:
-            raise RequestRefusedError(503, "leading", "this replica leads: it answers no question of another")
+            raise RequestRefusedError(
+                503, "leading", "this replica is the leader and does not answer queries of other replicas"
+            )
 
     async def _objects_tell_all(self, namespace: str, name: str) -> bool:
         return await self._core.call(lambda scheduler, now: scheduler.view.objects_tell_all(namespace, name))

@@ -35,9 +35,10 @@ class WebOptions:
         if self.replicas:
             parse_address(self.replicas)
         if (self.certificate is None) != (self.key is None):
-            raise AddressError("--web-tls-cert-file and --web-tls-private-key-file are given together")
+            raise AddressError("--web-tls-cert-file and --web-tls-private-key-file must be set together")
         if not self.local and self.certificate is None:
             raise AddressError(
                 f"--web-address {self.address}: an address that other machines reach requires "
-                "--web-tls-cert-file and --web-tls-private-key-file; use 127.0.0.1 for this machine alone"
+                "--web-tls-cert-file and --web-tls-private-key-file; use 127.0.0.1 for this "
+                "machine only"
             )

@@ -81,9 +81,9 @@ def submit_command(
     a job is rejected or the kind of an object is unknown.
     """
     if not files and not more:
-        raise stop("ringwise: nothing to submit: give a file, a folder, or - for stdin")
+        raise stop("ringwise: nothing to submit: a file, a directory, or - for stdin is required")
     if dry_run and wait:
-        raise stop("ringwise: --dry-run submits nothing that --wait could wait for: give one of them")
+        raise stop("ringwise: --dry-run and --wait cannot be combined")
     from ringwise.apps.lab.submission import submission_of
     from ringwise.cli.inputs import load_bundle
 
@@ -115,7 +115,7 @@ def submit_command(
         refused[_NAMED:] = [counted(len(refused) - _NAMED, "more job")]
     complain(*(f"not accepted: {one}" for one in bundle.misspelled))
     # They are stored all the same, and start when they are corrected.
-    complain(*(f"warning: {one} is refused" for one in refused))
+    complain(*(f"warning: {one} is rejected" for one in refused))
     if bundle.misspelled or refused:
         code = ExitCode.FAILED
     if wait or exit_code:
@@ -197,13 +197,14 @@ def delete_command(
         deleted, names = kind_and_names(kind, names)
         kind = deleted.name
     if files and (kind is not None or everything):
-        raise stop("ringwise: -f names the objects by itself: give no kind, no names and no --all with it")
+        raise stop("ringwise: -f cannot be combined with a kind, names or --all")
     if not files and kind is None:
         raise stop(
-            "ringwise: nothing to delete: give job, pod, queue or node with names or --all, or -f FILE"
+            "ringwise: nothing to delete: job, pod, queue or node with names or --all, or -f FILE, "
+            "is required"
         )
     if kind is not None and bool(names) == everything:
-        raise stop(f"ringwise: name the {kind}s to delete, or give --all")
+        raise stop(f"ringwise: the names of the {kind}s to delete, or --all, are required")
     from ringwise.apps.lab.requests import DeleteRequest
 
     objects = _objects_of_files(files) if files else [(str(kind), name) for name in names]
@@ -245,7 +246,7 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
     if staying:
         complain(f"note: ConfigMaps and PriorityClasses stay in the lab: {staying}")
     if not found:
-        raise stop("ringwise: the files have no object that can be deleted")
+        raise stop("ringwise: the files do not contain an object that can be deleted")
     return found
 
 
@@ -307,7 +308,7 @@ def isolate_command(target: str, chips: tuple[str, ...], reason: str, **options:
 def unisolate_command(target: str, chips: tuple[str, ...], **options: Any) -> None:
     """End the isolation of chips, a node, switch or SuperPoD."""
     what, changed = _isolate("unisolate", target, chips, "", options)
-    click.echo(f"{what} is not isolated any more" if changed else f"{what} is not isolated")
+    click.echo(f"{what} is no longer isolated" if changed else f"{what} is not isolated")
 
 
 def _isolate(

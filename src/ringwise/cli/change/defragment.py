@@ -43,7 +43,7 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
     their previous nodes if these are free.
     """
     if plan == apply:
-        raise click.UsageError("give --plan, which shows the moves and changes nothing, or --apply")
+        raise click.UsageError("--plan, which shows the moves and changes nothing, or --apply is required")
     source_of(options)
     if apply:
         from ringwise.cli.change.moving import apply_moves

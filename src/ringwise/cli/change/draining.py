@@ -140,7 +140,7 @@ def drain_command(
         show(document, output, draw)
         return
     if wait and at is None:
-        raise click.UsageError("--wait goes with --at TIME")
+        raise click.UsageError("--wait requires --at")
     wanted = DrainOptions(target, yes, force, at, wait, timeout, output)
     change_target(options).carry_out(
         lambda lab: _drain_lab(lab, wanted), lambda access: _drain_cluster(access, wanted, options)
@@ -211,8 +211,8 @@ def _drain_lab(lab: Path | None, wanted: DrainOptions) -> None:
         raise stop(
             f"ringwise: interrupted: {affected['target']} stays cordoned, and pods that were evicted are not "
             "brought back",
-            f"to go on: ringwise drain {target}{given}",
-            f"to give up: ringwise uncordon NODE{given}",
+            f"to continue: ringwise drain {target}{given}",
+            f"to cancel: ringwise uncordon NODE{given}",
             code=ExitCode.INTERRUPTED,
         ) from None
     leaving = answer["evicted_pods"]
@@ -268,7 +268,7 @@ def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) ->
                 if not settled["over"]:
                     time.sleep(POLL_SECONDS)
             if not settled["settled"]:
-                complain(f"note: {before} does not run again yet; the next job is evicted")
+                complain(f"note: {before} is not running again yet; evicting the next job")
             leaving += client.do("drain", target=target, job=job)["evicted_pods"]
     return {**answer, "evicted_pods": leaving}
 
@@ -288,7 +288,7 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
 
     target, at, output, now = wanted.target, wanted.at, wanted.output, time.time_ns()
     if wanted.wait:
-        raise stop("ringwise: --wait needs a lab; in a cluster run the command at the time that --at names")
+        raise stop("ringwise: --wait requires a lab; in a cluster, run the command at the time of --at")
     try:
         start = None if at is None else moment(at, now)
     except ValueError as problem:
@@ -312,7 +312,7 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     unisolate = f"kubectl ringwise unisolate {command}{''.join(given)}"
     if start is not None:
         if not changed:
-            complain(f"note: {found} is isolated already, or has a drain at that time")
+            complain(f"note: {found} is already isolated, or has a drain at that time")
         lines = [
             f"{found} takes only jobs that end before {time_text(start)}",
             f"to drain it then: {again}",
@@ -336,8 +336,8 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     except KeyboardInterrupt:
         raise stop(
             f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
-            f"to go on: {again}",
-            f"to give up: {unisolate}",
+            f"to continue: {again}",
+            f"to cancel: {unisolate}",
             code=ExitCode.INTERRUPTED,
         ) from None
     done.problems += [f"{key}: not evicted; its pods came meanwhile, run it again" for key in late]

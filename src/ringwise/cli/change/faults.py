@@ -16,6 +16,7 @@ from ringwise.cli.query.queries import (
     source_options,
     target_options,
 )
+from ringwise.grammar import quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,9 +88,9 @@ def clear_command(
     TARGET and CHIP are those of inject; without CHIP, all faults of the target are cleared.
     """
     if everything and (kind is not None or code is not None):
-        raise stop("ringwise: --all clears every fault: name no kind, target or code with it")
+        raise stop("ringwise: --all cannot be combined with a kind, a target or --code")
     if not everything and (kind is None or target is None):
-        raise stop("ringwise: name a kind and a target (chip node-3), or give --all")
+        raise stop("ringwise: a kind and a target, such as chip node-3, or --all is required")
     _change(options, output, "clear", kind=kind, target=target or "", chips=_numbers(chips), code=code)
 
 
@@ -131,6 +132,6 @@ def chips_argument(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 9:
-            raise stop(f"ringwise: {text!r} names no chips: write 3, 0-3 or 0,2,5")
+            raise stop(f"ringwise: invalid chip list {quoted(text)}: expected 3, 0-3 or 0,2,5")
         found += range(int(first), int(last or first) + 1)
     return found

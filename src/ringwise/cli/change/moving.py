@@ -37,7 +37,7 @@ Follow = Callable[[str], tuple[str, str]]
 
 def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]) -> None:
     if options.get("files"):
-        raise click.UsageError("--apply moves jobs of a lab or of a cluster; files have none that run")
+        raise click.UsageError("--apply requires a lab or a cluster; it cannot be combined with -f")
     target, namespace = change_target(options), namespace_of(options)
 
     def apply(planned: PlannedMoves, follow: Follow) -> None:
@@ -59,8 +59,8 @@ def apply_moves(job: str | None, yes: bool, output: str, options: dict[str, Any]
             state, message = follow(name)
         except KeyboardInterrupt:
             raise stop(
-                f"ringwise: interrupted: the plan {name} goes on without this command",
-                f"what becomes of it: ringwise why --history {_job(plan)}",
+                f"ringwise: interrupted: the plan {name} continues without this command",
+                f"to follow it: ringwise why --history {_job(plan)}",
                 code=ExitCode.INTERRUPTED,
             ) from None
         moved = list(dict.fromkeys(map(_job, plan["moves"])))
@@ -108,7 +108,7 @@ def _show(document: DefragPlanDocument, done: list[AppliedPlanFields], left: int
     if left:
         lines.append(f"{counted(left, 'plan')} not begun: they follow from the one that failed")
     failed = any(one["state"] != DONE for one in done)
-    # A job that was asked for by name and is not helped is no success either.
+    # A job that was asked for by name and is not helped is not a success either.
     nothing = not done and bool(document["without_plan"])
     text = "\n".join(lines) if lines else "nothing was changed: no moves start a job"
     show_text(answer, output, text, ExitCode.FAILED if failed or nothing else ExitCode.OK)

@@ -127,7 +127,7 @@ def unreserve_command(name: str, output: str, **options: Any) -> None:
     from ringwise.apps.lab.requests import UnreserveRequest
 
     document = change_target(options).change("unreserve", UnreserveRequest(name))
-    show_text(document, output, f"reservation {name} cancelled")
+    show_text(document, output, f"reservation {name} deleted")
 
 
 def _title(one: ReservationFields) -> str:

@@ -80,7 +80,7 @@ def _change(action: str, job: str, output: str, options: dict[str, Any]) -> None
 
     queue, priority = options.get("queue"), options.get("priority")
     if "" in (queue, priority, job):
-        raise stop("ringwise: names of jobs, queues and priority classes are not empty")
+        raise stop("ringwise: the name of a job, queue or priority class must not be empty")
     given = ("namespace", "all_namespaces", "by", "reason", "timeout")
     request = JobRequest(job, queue=queue, priority=priority, **{name: options[name] for name in given})
     document = change_target(options).change(action, request)

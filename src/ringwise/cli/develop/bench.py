@@ -30,8 +30,8 @@ def _without_package() -> None:
     Exit code 1 if a goal is not met.
     """
     raise stop(
-        "the benchmarks are the package ringwise-bench, which is not installed: in a checkout of Ringwise, "
-        "`make setup` or `pip install ./bench`"
+        "the benchmarks require the package ringwise-bench, which is not installed: run `make "
+        "setup` or `pip install ./bench` in a checkout of Ringwise"
     )
 
 

@@ -65,7 +65,7 @@ def _found(files: tuple[Path, ...]) -> list[Path]:
         if path.is_dir():
             inside = [one for one in path.iterdir() if one.suffix in (".yaml", ".yml")]
             if not inside:
-                raise stop(f"{path}: folder has no .yaml or .yml file")
+                raise stop(f"{path}: the directory does not contain .yaml or .yml files")
             found += sorted(inside, key=lambda one: natural_key(one.name))
         else:
             found.append(path)

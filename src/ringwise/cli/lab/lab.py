@@ -155,7 +155,7 @@ def lab_command(
     capacity, doctor, topology show and top. The state of the lab is kept across restarts.
     """
     if mount_method is not None and not device_plugin:
-        raise click.UsageError("--mount-method needs --device-plugin")
+        raise click.UsageError("--mount-method requires --device-plugin")
     if device_plugin:
         require_grpc("ringwise lab --device-plugin")
     _check_boards(context, board, nodes)
@@ -181,7 +181,8 @@ def lab_command(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _FLEET
     ):
         complain(
-            "note: the folder already holds a cluster, whose nodes stay as they are; --reset starts a new one"
+            "note: the directory already contains a cluster, whose nodes are not changed; --reset "
+            "starts a new one"
         )
     _greet(live)
     status = StatusLine(live)
@@ -204,7 +205,7 @@ def _check_boards(context: click.Context, text: str, nodes: int) -> None:
     except ValueError as error:
         raise stop(f"ringwise: --board: {error}") from None
     if ":" in text and context.get_parameter_source("nodes") is ParameterSource.COMMANDLINE:
-        raise stop(f"ringwise: --board {text} says how many nodes there are; leave out --nodes")
+        raise stop(f"ringwise: --nodes cannot be combined with --board {text}, which has the number of nodes")
 
 
 def _configuration(path: Path | None) -> tuple[str, str] | None:
@@ -246,7 +247,7 @@ def _dashboard(
 
     if address is not None and not is_loopback(parse_address(address)[0]):
         raise AddressError(
-            f"a lab asks for no password: its dashboard is for this machine only, not {address}"
+            f"the dashboard of a lab has no authentication and requires a local address, not {address}"
         )
 
     @asynccontextmanager

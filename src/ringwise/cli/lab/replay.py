@@ -61,7 +61,7 @@ def _journal(file: Path) -> Iterator[JournalFile]:
         return
     from ringwise.apps.support.bundle_file import JOURNAL, unpacked_bundle
 
-    with unpacked_bundle(file, lambda name: name.startswith(JOURNAL), "holds no journal") as folder:
+    with unpacked_bundle(file, lambda name: name.startswith(JOURNAL), "does not contain a journal") as folder:
         yield open_journal(folder / JOURNAL)
 
 

@@ -13,6 +13,7 @@ import click
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import configuration_option, output_option, stop
 from ringwise.cli.query.queries import show
+from ringwise.grammar import quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,7 +115,7 @@ def simulate_command(file: Path, html_file: Path | None, output: str, **options:
         where = "ringwise" if isinstance(error, ImpossibleClusterError) and not _is_drill(file) else file
         raise stop(f"{where}: {error}") from None
     if html_file is not None and not html_file.parent.is_dir():
-        raise stop(f"{html_file}: cannot be written: no such folder")
+        raise stop(f"{html_file}: cannot be written: no such directory")
     code = ExitCode.OK
     try:
         with _progress() as tell:
@@ -157,7 +158,7 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
     given = [name for name in _OF_TRACES if options[name]]
     if given:
         written = ", ".join("--" + _written(name) for name in given)
-        raise stop(f"ringwise: {written}: goes with a trace; a drill file says it itself")
+        raise stop(f"ringwise: {written}: requires a trace; a drill file defines it")
     try:
         return read_plan(file, configuration, options["seed"])
     except DocumentError as error:
@@ -232,7 +233,7 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise stop(f"ringwise: {option}: {text!r} must be written NAME=VALUE")
+            raise stop(f"ringwise: {option}: invalid value {quoted(text)}: expected NAME=VALUE")
         found[name.strip()] = value.strip()
     return found
 
@@ -255,7 +256,7 @@ def _configuration(path: Path | None) -> Configuration:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each run on stderr; silent where stderr is no terminal."""
+    """A bar for each run on stderr; disabled if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda name, done, total: None
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ringwise.views.documents.cluster import ChipsFields
 
 
-#: Words of the drawings that are no signs.
+#: Words of the drawings that are not signs.
 CLASS_LEGEND = (
     "in parentheses: the class by the label tor-affinity and the number of pods (docs/concepts/switches.md)"
 )

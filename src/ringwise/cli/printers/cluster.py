@@ -34,7 +34,7 @@ from ringwise.views.documents.hyper_nodes import HyperNodeFields
 from ringwise.views.documents.reservations import ReservationFields
 from ringwise.views.documents.topology import IsolationFields
 
-_COLOURS = {
+_COLORS = {
     "Running": "green",
     "Completed": "dim",
     "Succeeded": "dim",
@@ -46,7 +46,7 @@ _COLOURS = {
     "Starting": "cyan",
     "Terminating": "magenta",
 }
-_OUTCOME_COLOURS = {
+_OUTCOME_COLORS = {
     "scheduled": "green",
     "pending": "yellow",
     "rejected": "red",
@@ -140,10 +140,10 @@ def draw_jobs(
     console: Console, jobs: Sequence[JobFields], now: int, only: Only = None, extra: Extra = _NONE
 ) -> None:
     """With a column for the faults that hurt jobs, and one for when they start, where there are any."""
-    hurt = [Column("hurt by")] if any(job["faults"] for job in jobs) else []
+    hurt = [Column("affected by")] if any(job["faults"] for job in jobs) else []
     starts = [Column("starts in")] if any(job.get("expected_start") for job in jobs) else []
     columns = [Column("job"), Column("queue", moves=True), Column("phase"), *hurt]
-    note = "why it waits, or what hurts it" if hurt else "why it waits"
+    note = "why pending, or affected by" if hurt else "why it waits"
     columns += [Column("pods"), Column("chips"), Column("age"), *starts, *_columns(extra)]
     table = Table(columns, note=note)
     for job in jobs:
@@ -167,7 +167,7 @@ def _state_text(job: JobFields) -> Text:
     """Its phase, except where the phase of the object tells less than what became of the job."""
     outcome = job["state"]
     if outcome in ("rejected", "suspended"):
-        return Text(outcome, _OUTCOME_COLOURS[outcome])
+        return Text(outcome, _OUTCOME_COLORS[outcome])
     return phase_text(job["phase"])
 
 
@@ -342,7 +342,7 @@ def draw_chips(console: Console, chips: Iterable[ChipFields], _now: int = 0, onl
 
 
 def phase_text(phase: str) -> Text:
-    return Text(phase, _COLOURS.get(phase, ""))
+    return Text(phase, _COLORS.get(phase, ""))
 
 
 def used_text(queue: QueueFields) -> str:
@@ -394,20 +394,20 @@ def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
     outcome, reason = job["state"], job["reason"]
     nodes = job["nodes"]
     where = ""
-    colour = _OUTCOME_COLOURS[outcome]
+    color = _OUTCOME_COLORS[outcome]
     if outcome == "scheduled" and nodes:
         outcome = "running" if job["phase"] == "Running" else outcome
         some = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
         where = f" on {some}"
     print_line(
-        console, f"{escape(job['namespace'])}/{escape(job['name'])}: [{colour}]{outcome}[/]{escape(where)}"
+        console, f"{escape(job['namespace'])}/{escape(job['name'])}: [{color}]{outcome}[/]{escape(where)}"
     )
     if reason is not None:
         print_line(console, f"  {escape(reason['message'])}")
         if job["board_reason"] is not None:
             print_line(console, f"  {escape(job['board_reason'])}")
         for fix in reason["fixes"]:
-            print_line(console, f"  -> {escape(fix)}")
+            print_line(console, f"  - {escape(fix)}")
 
 
 # -- one frame of top ----------------------------------------------------------------------------
@@ -511,9 +511,9 @@ def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most
         if reason is not None:
             message = reason["message"]
         message = next(decision_text(job), message)
-        # The words of `place` and `why`; the colour tells apart what waiting alone will not fix.
+        # The words of `place` and `why`; the color tells apart what waiting alone will not fix.
         pending = f"is pending for {duration_text(now - job['created'])}"
         word = "is rejected" if job["state"] == "rejected" else pending
-        colour = "red" if job["requires_change"] else "yellow"
-        print_line(console, f"[{colour}]{escape(job_key(job))}[/] {word}: {escape(message)}")
+        color = "red" if job["requires_change"] else "yellow"
+        print_line(console, f"[{color}]{escape(job_key(job))}[/] {word}: {escape(message)}")
     _draw_hidden(console, len(waiting) - most, "more pending job", "more pending jobs")

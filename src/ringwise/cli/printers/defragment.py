@@ -36,7 +36,7 @@ def print_move_plans(console: Console, document: DefragPlanDocument, *, tried: b
     for job in document["without_plan"]:
         print_line(console, Text(f"{job['namespace']}/{job['name']}: {job['reason']['message']}"))
     for sentence in document.get("omitted", ()):
-        print_line(console, Text(f"not looked at: {sentence}", "yellow"))
+        print_line(console, Text(f"not checked: {sentence}", "yellow"))
     if plans and tried:
         print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
 

@@ -109,7 +109,7 @@ def print_job(console: Console, job: JobDocument) -> None:
         },
     )
     for fault in job["faults"]:
-        print_line(console, f"  hurt by {escape(job_fault_text(fault, job['now']))}", style="red")
+        print_line(console, f"  affected by {escape(job_fault_text(fault, job['now']))}", style="red")
     for note in job.get("notes", ()):
         print_line(console, f"  {escape(note)}", style="yellow")
     _reason(console, job["reason"], job["board_reason"])
@@ -164,7 +164,7 @@ def print_pod(console: Console, pod: PodDocument) -> None:
             "job": pod["job"],
             "node": pod["node"],
             "would be placed on": pod.get("would_be_scheduled_on"),
-            "asks for": pod["request"],
+            "requests": pod["request"],
             "chips": ", ".join(map(str, pod["chips"])),
             "rank": pod["rank"],
             "exit code": pod["exit_code"],
@@ -266,7 +266,7 @@ def _reason(console: Console, reason: ReasonFields | None, board: str | None) ->
     if board is not None:
         print_line(console, f"  {escape(board)}")
     for fix in reason["fixes"]:
-        print_line(console, f"  -> {escape(fix)}")
+        print_line(console, f"  - {escape(fix)}")
 
 
 def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:

@@ -33,7 +33,7 @@ from ringwise.views.documents.explain import (
 )
 from ringwise.views.pictures import WHY_PODS, first_and_last
 
-_COLOURS = {
+_COLORS = {
     "running": "cyan",
     "starting": "cyan",
     "pending": "yellow",
@@ -46,10 +46,10 @@ _DRAINED_NODES = 3
 
 
 def print_explanation(console: Console, answer: WhyDocument) -> None:
-    colour, pictures = _COLOURS[answer["state"]], answer.get("pictures")
+    color, pictures = _COLORS[answer["state"]], answer.get("pictures")
     words = f" ({answer['class']})" if answer["class"] else ""
     key = f"{escape(answer['namespace'])}/{escape(answer['name'])}"
-    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{answer['state']}[/]")
+    print_line(console, f"[bold]{key}[/]{words}: [{color}]{answer['state']}[/]")
     print_line(console, f"  {escape(answer['message'])}")
     for line in answer.get("errors", ()):
         print_line(console, f"  [red]error: {escape(line)}[/]")
@@ -228,7 +228,7 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
 
 # -- doctor --------------------------------------------------------------------------------------
 
-_SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+_SEVERITY_COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def print_diagnosis(console: Console, document: DoctorDocument) -> None:
@@ -236,7 +236,7 @@ def print_diagnosis(console: Console, document: DoctorDocument) -> None:
         severity = finding.severity
         print_line(
             console,
-            f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] {escape(finding.object)}: "
+            f"[{_SEVERITY_COLORS[severity]}]{severity}[/] {escape(finding.object)}: "
             f"{escape(finding.message)} [dim]\\[{finding.code}][/]",
         )
         if finding.fix:

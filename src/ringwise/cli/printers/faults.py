@@ -45,7 +45,7 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
             row["level"],
             row["code"] or "",
             age,
-            note=f"hurts {', '.join(row['affected_jobs'][:_SHOWN_JOBS])}{more}"
+            note=f"affects {', '.join(row['affected_jobs'][:_SHOWN_JOBS])}{more}"
             if row["affected_jobs"]
             else "",
         )

@@ -13,7 +13,7 @@ from ringwise.manifests.text.errors import one_line, printable
 
 #: How far a line that goes on below is indented, beyond where it began.
 _HANG = 2
-_CURE = "-> "
+_FIX = "- "
 #: A narrower place than this is not worth wrapping for.
 _NARROWEST = 12
 
@@ -22,7 +22,7 @@ class PlainConsole(Console):
     """A console for text of others.
 
     Names, annotations and messages come from tenants, and the terminal is the operator's: what would control
-    it is printed with its number. Colours are no text, and stay.
+    it is printed with its number. Colors are not text, and stay.
     """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -53,7 +53,7 @@ def wrapped(text: Text, width: int) -> list[Text]:
         return [text]
     plain = text.plain
     indent = len(plain) - len(plain.lstrip())
-    hang = indent + (len(_CURE) if plain[indent:].startswith(_CURE) else _HANG)
+    hang = indent + (len(_FIX) if plain[indent:].startswith(_FIX) else _HANG)
     if width - hang < _NARROWEST:
         indent = hang = 0
     lines = folded(text[len(plain) - len(plain.lstrip()) :], width - hang)

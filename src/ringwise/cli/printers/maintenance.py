@@ -32,7 +32,7 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
         table.add(f"{job['namespace']}/{job['name']}", pods, _what(job), where, note=job["reason"] or "")
     table.print(console)
     for sentence in plan.get("omitted", ()):
-        print_line(console, Text(f"not looked at: {sentence}", "yellow"))
+        print_line(console, Text(f"not checked: {sentence}", "yellow"))
     print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         PlacedPodFields,
     )
 
-_COLOURS = {"scheduled": "green", "pending": "yellow", "rejected": "red", "running": "cyan"}
+_COLORS = {"scheduled": "green", "pending": "yellow", "rejected": "red", "running": "cyan"}
 
 #: (node, resource) -> its chips after the run, and those that were free before it.
 Pictures = Mapping[tuple[str, str], "tuple[NodeChipsFields, Sequence[int]]"]
@@ -62,16 +62,16 @@ def _print_job(
     console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures, drawn: list[str]
 ) -> None:
     """Adds the pictures that it draws to `drawn`."""
-    colour, reason = _COLOURS[job["state"]], job["reason"]
+    color, reason = _COLORS[job["state"]], job["reason"]
     words = f" ({job['class']})" if job["class"] else ""
     key = f"{escape(job['namespace'])}/{escape(job['name'])}"
-    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{job['state']}[/]")
+    print_line(console, f"[bold]{key}[/]{words}: [{color}]{job['state']}[/]")
     if reason is not None:
         print_line(console, f"  {escape(reason['message'])}")
         if more["board_reason"] is not None:
             print_line(console, f"  {escape(more['board_reason'])}")
         for fix in reason["fixes"]:
-            print_line(console, f"  -> {escape(fix)}", style="dim")
+            print_line(console, f"  - {escape(fix)}", style="dim")
     for note in job.get("notes", ()):
         print_line(console, f"  {escape(note)}", style="yellow")
     for line in more["plan"]:

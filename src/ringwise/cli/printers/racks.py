@@ -3,7 +3,7 @@
     SuperPoD 0  52 free in 16 racks; train: blocks 0-1
        0 |AAAAAAAA|     1 |AAAA....|  2-15 |........|
 
-Neighbouring racks that look the same share a box.
+Neighboring racks that look the same share a box.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _BOXES_IN_A_LINE = 4
 def draw_racks(superpods: Iterable[SuperPodFields], most: int = 60, width: int = WIDE) -> Text:
     """The racks of each SuperPoD with a legend. SuperPoDs beyond `most` lines are counted instead of drawn.
 
-    SuperPoDs that carry blocks are never left out in favour of ones that do not.
+    SuperPoDs that carry blocks are never left out in favor of ones that do not.
     """
     pictures = list(superpods)
-    signs, colours = job_signs(block["job"] for picture in pictures for block in picture["blocks"])
-    drawn = {number: _superpod(picture, signs, colours, width) for number, picture in enumerate(pictures)}
+    signs, colors = job_signs(block["job"] for picture in pictures for block in picture["blocks"])
+    drawn = {number: _superpod(picture, signs, colors, width) for number, picture in enumerate(pictures)}
     shown: list[int] = []
     lines = 0
     for number in sorted(drawn, key=lambda number: not pictures[number]["blocks"]):
@@ -54,9 +54,9 @@ def draw_racks(superpods: Iterable[SuperPodFields], most: int = 60, width: int =
 
 
 def _superpod(
-    picture: SuperPodFields, signs: Mapping[str, str], colours: Mapping[str, str], width: int
+    picture: SuperPodFields, signs: Mapping[str, str], colors: Mapping[str, str], width: int
 ) -> list[Text]:
-    boxes = _boxes(picture.get("racks", ()), signs, colours)
+    boxes = _boxes(picture.get("racks", ()), signs, colors)
     label_width = max((len(label) for label, _ in boxes), default=0)
     box_width = max((len(box) for _, box in boxes), default=0)
     lines = wrapped(Text(f"SuperPoD {picture['superpod']}  {_words(picture)}"), width)
@@ -71,15 +71,15 @@ def _superpod(
 
 
 def _boxes(
-    racks: Sequence[RackFields], signs: Mapping[str, str], colours: Mapping[str, str]
+    racks: Sequence[RackFields], signs: Mapping[str, str], colors: Mapping[str, str]
 ) -> list[tuple[str, Text]]:
-    """(ids, box) of each run of neighbouring racks that look the same."""
+    """(ids, box) of each run of neighboring racks that look the same."""
     runs: list[tuple[int, int, Text]] = []
     for rack in racks:
         box, faulty = Text("|"), set(rack["faulty"])
         for block in sorted(rack["blocks"], key=lambda one: (natural_key(one["job"]), one["block"])):
             bad = len(faulty.intersection(block["nodes"]))
-            box.append(signs[block["job"]] * (len(block["nodes"]) - bad), style=colours[block["job"]])
+            box.append(signs[block["job"]] * (len(block["nodes"]) - bad), style=colors[block["job"]])
             box.append(FAULTY * bad, style="red")
         busy, unusable = (len(faulty.intersection(rack[kind])) for kind in ("busy", "unusable"))
         box.append(BUSY * (rack["busy_nodes"] - busy), style="dim")

@@ -110,7 +110,9 @@ def _remarks(document: ReportDocument) -> list[str]:
         board = f" ({total['board']})" if len(document["totals"]) > 1 else ""
         remarks.append(f"lost to{board}: {causes}")
     if any(total["uncertain_chip_hours"] >= 0.05 for total in document["totals"]):
-        remarks.append("(-N): of these nobody saw when the pods ended; at most N of them were not held")
+        remarks.append(
+            "(-N): the end of the pods was not observed; at most N chip-hours of these were not allocated"
+        )
     remarks += [
         f"no scheduler wrote from {time_text(gap['since'])} to {time_text(gap['until'])}: pods that came and "
         "went then are missing"

@@ -11,16 +11,16 @@ from ringwise.topology.natural import natural_key
 FREE, RESERVED, BUSY, UNUSABLE, FAULTY = ".", "~", "#", "x", "!"
 FAULTY_MEANING = "has a faulty chip or switch"
 
-_JOB_COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
+_JOB_COLORS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 _MORE_JOBS = "*"
 
 
 def job_signs(jobs: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The letter and the colour of each job, jobs in natural order of their names."""
+    """The letter and the color of each job, jobs in natural order of their names."""
     ordered = sorted(set(jobs), key=natural_key)
     signs = dict(itertools.zip_longest(ordered, _LETTERS[: len(ordered)], fillvalue=_MORE_JOBS))
-    return signs, dict(zip(ordered, itertools.cycle(_JOB_COLOURS), strict=False))
+    return signs, dict(zip(ordered, itertools.cycle(_JOB_COLORS), strict=False))
 
 
 def ranges(ids: Sequence[int]) -> str:

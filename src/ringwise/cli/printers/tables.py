@@ -93,7 +93,7 @@ class Table:
     rows: list[_Row] = field(default_factory=list)
 
     def add(self, *cells: Cell, note: Cell = "") -> None:
-        """A row; plain strings are no markup. Cells that are missing are empty."""
+        """A row; plain strings are not markup. Cells that are missing are empty."""
         self.rows.append(_Row([*cells, *[""] * (len(self.columns) - len(cells))], note))
 
     def print(self, console: Console, only: Collection[int] | None = None) -> None:

@@ -3,7 +3,7 @@
     10.0.0.1  exclusive  A . -  1 of 2 free
     SuperPoD 0  |AAAAAAAA|AAAAAAAA|........~~|  10 free, 2 of them reserved; train: blocks 0-1
 
-`place`, `why` and `topology show` share these drawings. Colour only repeats what the signs show, so a drawing
+`place`, `why` and `topology show` share these drawings. Color only repeats what the signs show, so a drawing
 can be read without it.
 """
 
@@ -143,17 +143,17 @@ def _switch_words(switch: SwitchFields) -> str:
 def draw_superpods(superpods: Iterable[SuperPodFields], most: int = 40, width: int = WIDE) -> Text:
     """The picture, by SuperPoD id, with its legend. More than `most` lines are counted instead of drawn.
 
-    SuperPoDs that carry blocks are never left out in favour of ones that do not.
+    SuperPoDs that carry blocks are never left out in favor of ones that do not.
     """
     ordered = sorted(superpods, key=lambda one: order_key(one["superpod"]))
     shown = sorted(
         sorted(ordered, key=lambda one: not one["blocks"])[:most],
         key=lambda one: order_key(one["superpod"]),
     )
-    signs, colours = job_signs(block["job"] for one in shown for block in one["blocks"])
+    signs, colors = job_signs(block["job"] for one in shown for block in one["blocks"])
     table = Table([Column(""), Column("", wraps=True)], gap=2, headings=False)
     for one in shown:
-        cells = _cells(one, signs, colours)
+        cells = _cells(one, signs, colors)
         table.add(f"SuperPoD {one['superpod']}", cells, note=_superpod_words(one))
     lines = table.lines(width)
     hidden = len(ordered) - len(shown)
@@ -164,12 +164,12 @@ def draw_superpods(superpods: Iterable[SuperPodFields], most: int = 40, width: i
     return Text("\n", no_wrap=True).join(lines)
 
 
-def _cells(one: SuperPodFields, signs: dict[str, str], colours: dict[str, str]) -> Text:
+def _cells(one: SuperPodFields, signs: dict[str, str], colors: dict[str, str]) -> Text:
     faulty = set(one["faulty"])
     cells = Text("|")
     for block in sorted(one["blocks"], key=lambda block: (natural_key(block["job"]), block["block"])):
         bad = len(faulty.intersection(block["nodes"]))
-        cells.append(signs[block["job"]] * (len(block["nodes"]) - bad), style=colours[block["job"]])
+        cells.append(signs[block["job"]] * (len(block["nodes"]) - bad), style=colors[block["job"]])
         cells.append(FAULTY * bad, style="red").append("|")
     busy, unusable = (len(faulty.intersection(one[kind])) for kind in ("busy", "unusable"))
     cells.append(BUSY * (one["busy_nodes"] - busy), style="dim")

@@ -76,7 +76,9 @@ def show(
     board = catalog.get(name)
     if board is None:
         names = [known.name for known in catalog]
-        raise InputError(f"no board is called '{name}'{did_you_mean(name, names)}; known: {', '.join(names)}")
+        raise InputError(
+            f'board "{name}" not found; must be one of {", ".join(names)}{did_you_mean(name, names)}'
+        )
     output = output or given[0]
     if output in ("json", "yaml"):
         print_document(board_document(board), output)

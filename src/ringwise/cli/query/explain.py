@@ -105,7 +105,7 @@ def history_command(job: str, journals: tuple[Path, ...], output: str, **options
 def _history_of(job: str, journals: Sequence[Path], options: dict[str, Any]) -> HistoryDocument:
     namespace = namespace_of(options)
     if options["files"]:
-        raise stop("ringwise: manifests hold no history: give --journal FILE, or query a lab")
+        raise stop("ringwise: manifests have no history; use --journal FILE, or query a lab")
     if journals:
         return _history_of_journals(job, namespace, journals, options)
     return ask(options, lambda source: source.history(job, namespace))
@@ -120,7 +120,7 @@ def _history_of_journals(
     from ringwise.views.names import qualified
 
     if options["lab"] is not None:
-        raise stop("ringwise: --journal reads files and --lab queries a lab: give one of them")
+        raise stop("ringwise: --journal and --lab cannot be combined")
     try:
         with spinner("reading the journal"):
             told = history_of(qualified(job, namespace), journals)

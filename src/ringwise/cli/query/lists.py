@@ -69,14 +69,14 @@ def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listi
     )
     limit: int | None = options.pop("limit")
     if limit is not None and output not in _TABLES:
-        raise stop(f"ringwise: --limit goes with tables; {output} is never cut")
+        raise stop(f"ringwise: --limit requires -o table; it cannot be combined with -o {output}")
     if limit is None:
         limit = ROWS if output in _TABLES and _in_terminal() else 0
     watch: bool = options.pop("watch")
     if watch and output not in _TABLES:
-        raise stop(f"ringwise: --watch goes with tables; for {output} ask again")
+        raise stop(f"ringwise: --watch requires -o table; it cannot be combined with -o {output}")
     if watch and options["files"]:
-        raise stop("ringwise: --watch goes with a lab or a cluster; files do not change")
+        raise stop("ringwise: --watch requires a lab or a cluster; it cannot be combined with -f")
     namespace = namespace_of(options) if "namespace" in BY_PLURAL[kind].key_fields else None
     # A name may say its namespace itself.
     names = tuple(qualified(name, namespace) for name in options.pop("names"))
@@ -105,7 +105,7 @@ def watch_list(
 ) -> None:
     """Draw the list, then each row that changes, as `kubectl get --watch` does, until Ctrl-C.
 
-    What is not in the list any more is told in a line: it has no row that would say so.
+    What is no longer in the list is told in a line: it has no row that would say so.
     """
     rows = document[kind]
     more = {"remaining_item_count": len(rows) - limit} if 0 < limit < len(rows) else {}
@@ -120,7 +120,7 @@ def watch_list(
             document = question(source())
             found = _by_key(kind, document[kind])
             for key in known.keys() - found.keys():
-                click.echo(f"{kind[:-1]} {'/'.join(key)} is not in the list any more")
+                click.echo(f"{kind[:-1]} {'/'.join(key)} is no longer in the list")
             changed = [
                 number
                 for number, (key, row) in enumerate(found.items())

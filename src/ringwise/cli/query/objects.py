@@ -52,7 +52,7 @@ def get_command(kind: str, output: str, **options: Any) -> None:
     elif listing.selector or listing.queue or listing.states:
         none = f"there are no such {kind}"
     elif listing.affected:
-        none = "no job is hurt by a fault"
+        none = "no job is affected by a fault"
     elif listing.namespace is not None and "namespace" in BY_PLURAL[kind].key_fields:
         none = f"there are no {kind} in namespace {listing.namespace}"
 

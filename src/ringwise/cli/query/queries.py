@@ -149,9 +149,9 @@ def source_of(options: dict[str, Any]) -> str:
     files, lab = options.get("files"), options.get("lab")
     cluster = [f"--{name}" for name in ("kubeconfig", "context") if options.get(name)]
     if files and lab is not None:
-        raise stop("ringwise: -f reads files and --lab queries a lab: give one of them")
+        raise stop("ringwise: -f and --lab cannot be combined")
     if files and cluster:
-        raise stop(f"ringwise: -f reads files and {cluster[0]} a cluster: give one of them")
+        raise stop(f"ringwise: -f and {cluster[0]} cannot be combined")
     check_one_target(lab, cluster)
     if files:
         return FROM_FILES
@@ -159,16 +159,16 @@ def source_of(options: dict[str, Any]) -> str:
     if cluster or (lab is None and asks_clusters()):
         given = [option for option in given if option in ("--keep-going", "--now")]
         if given:
-            raise stop(f"ringwise: {', '.join(given)} goes with -f; a cluster has its own")
+            raise stop(f"ringwise: {', '.join(given)} requires -f")
         return FROM_CLUSTER
     if given:
-        raise stop(f"ringwise: {', '.join(given)} goes with -f; a lab has its own")
+        raise stop(f"ringwise: {', '.join(given)} requires -f")
     return FROM_LAB
 
 
 def check_one_target(lab: Path | None, cluster: list[str]) -> None:
     if lab is not None and cluster:
-        raise click.UsageError(f"--lab names a lab and {cluster[0]} a cluster: give one of them")
+        raise click.UsageError(f"--lab and {cluster[0]} cannot be combined")
 
 
 # -- asking --------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def asking(
     """Opens the source as it is now, each time it is called.
 
     `follows`: it will be called again and again. A cluster is then listed once and followed with watches, and
-    nothing but errors is told.
+    only errors are reported.
     """
     chosen = source_of(options)
     if chosen == FROM_LAB:
@@ -341,7 +341,7 @@ def talking_to_cluster(hint: str = "", unreachable: int = ExitCode.FAILED) -> It
     except UnreachableError as error:
         message, code = f"ringwise: {error}", unreachable
     except ApiError as error:
-        message, code = f"ringwise: the API server refused: {error}", ExitCode.FAILED
+        message, code = f"ringwise: the API server rejected the request: {error}", ExitCode.FAILED
     else:
         return
     raise stop(*filter(None, (message, hint)), code=code)
@@ -411,7 +411,7 @@ def only_lab(options: dict[str, Any], instead: str, *, changes: bool = True) -> 
     """End a command that has no cluster; else name the lab that it changes."""
     lab = options.get("lab")
     if lab is None and (options.get("kubeconfig") or options.get("context") or asks_clusters()):
-        raise stop(f"ringwise: {click.get_current_context().info_name} has only a lab; {instead}")
+        raise stop(f"ringwise: {click.get_current_context().info_name} requires a lab; {instead}")
     if changes:
         name_lab(lab)
 

@@ -95,9 +95,7 @@ def report_command(
         return
     if idle:
         if accounting_dir is not None:
-            raise stop(
-                "ringwise: --idle asks a lab or a cluster; the folder of --accounting-dir does not tell it"
-            )
+            raise stop("ringwise: --idle and --accounting-dir cannot be combined")
         _show_idle(output, namespace, options)
         return
     question = _Question(since, until, cast("GroupBy", group_by), namespace)
@@ -188,10 +186,10 @@ def _ask(question: _Question, accounting_dir: Path | None, options: dict[str, An
     lab, cluster = options.get("lab"), any(options.get(name) for name in ("kubeconfig", "context"))
     if accounting_dir is not None:
         if lab is not None or cluster:
-            raise stop("ringwise: --accounting-dir names a folder: give no --lab, --kubeconfig or --context")
+            raise stop("ringwise: --accounting-dir cannot be combined with --lab, --kubeconfig or --context")
         return _of_folder(accounting_dir, question)
     if lab is not None and cluster:
-        raise stop("ringwise: --lab names a lab and --kubeconfig or --context a cluster: give one of them")
+        raise stop("ringwise: --lab cannot be combined with --kubeconfig or --context")
     if cluster or (lab is None and asks_clusters()):
         return _of_cluster(options, question)
     if options.get("accounting_namespace"):

@@ -90,11 +90,11 @@ def support_bundle_command(
     from ringwise.apps.support.bundle_file import readme, write_bundle
 
     if keep_names and mapping_file is not None:
-        raise stop("ringwise: --keep-names and --mapping-file are mutually exclusive")
+        raise stop("ringwise: --keep-names and --mapping-file cannot be combined")
     if not bundle.name.endswith((".tar.gz", ".tgz")):
-        raise stop(f"ringwise: {bundle}: the name of a bundle ends with .tar.gz")
+        raise stop(f"ringwise: {bundle}: the name of a bundle must end with .tar.gz")
     if journal is not None and not journal.exists():
-        raise stop(f"ringwise: {journal}: there is no such journal")
+        raise stop(f"ringwise: {journal}: journal not found")
     catalog = load_catalog(boards)
     contents = _contents({**options, "boards": boards}, journal)
     try:
@@ -129,7 +129,7 @@ def _contents(options: dict[str, Any], journal: Path | None) -> Contents:
             f"{counted(count, 'object')} of the kind {kind}" for kind, count in sorted(read.ignored.items())
         ]
         if not any(read.objects.values()) and not journals:
-            raise stop("ringwise: there is nothing to put into a bundle")
+            raise stop("ringwise: nothing to put into a bundle")
         now = read.newest_timestamp if options["now"] is None else options["now"]
         lines = lines_of(read, configuration, now)
         return Contents("files", lines, tuple(journals), tuple(missing), tuple(others))

@@ -95,7 +95,7 @@ def show_command(output: str, **options: Any) -> None:
     if len(problems) > _SHOWN_PROBLEMS:
         notes.append(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
     if output == "table" and document["switches"] is None and not document["superpods"]:
-        words = "there is no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id"
+        words = "no valid ConfigMap kube-system/basic-tor-node-cm and no SuperPoD IDs"
         raise stop(f"ringwise: {'; '.join([words, *notes])}")
     complain(*notes)
 

@@ -70,16 +70,20 @@ def web_command(
     the content of the file, without a cluster.
     """
     if journals and files:
-        raise click.UsageError("--journal and --filename are two ways: give one of them")
+        raise click.UsageError("--journal and --filename cannot be combined")
     if len(journals) > 1:
-        raise click.UsageError("one journal at a time; its rotated files are read with it")
+        raise click.UsageError(
+            "--journal can be used only once; rotated files of the journal are read with it"
+        )
     if not journals and not files:
         _beside_cluster(
             kubeconfig, context, boards, web_address, (web_hosts, web_tls_cert_file, web_tls_private_key_file)
         )
         return
     if web_tls_cert_file is not None or web_tls_private_key_file is not None:
-        raise click.UsageError("files are shown to this machine alone: no certificate is needed")
+        raise click.UsageError(
+            "the dashboard of files listens on this machine only and does not use a certificate"
+        )
     if journals:
         show(_of_journal(journals[0], boards), web_address)
     else:
@@ -113,7 +117,7 @@ def _beside_cluster(
     except (KubeConfigError, UnreachableError, NothingReadableError) as error:
         raise stop(f"ringwise: {error}") from None
     except ApiError as error:
-        raise stop(f"ringwise: the API server refused: {error}", code=ExitCode.FAILED) from None
+        raise stop(f"ringwise: the API server rejected the request: {error}", code=ExitCode.FAILED) from None
     except OSError as error:
         raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
     except CoreFailedError as error:
@@ -158,7 +162,7 @@ def show(server: DashboardServer, address: str | None) -> None:
     async def main() -> None:
         wanted = address or f"127.0.0.1:{DASHBOARD_PORT}"
         if not is_loopback(parse_address(wanted)[0]):
-            raise AddressError(f"files are shown to this machine alone, not on {wanted}")
+            raise AddressError(f"the dashboard of files requires a local address, not {wanted}")
         async with listening(server, wanted, or_any_port=address is None) as url:
             _tell(url)
             await asyncio.Event().wait()

@@ -17,6 +17,7 @@ from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, shown_default
 from ringwise.cli.output import Command, api_server_options, board_option, stop, with_options
 from ringwise.cli.query.web_options import WEB, take_web
+from ringwise.grammar import quoted
 from ringwise.log import configure
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
@@ -39,7 +40,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def _not_empty(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     if not all(name.strip() for name in names):
-        raise click.BadParameter("a schedulerName is never empty; leave the option out for the usual ones")
+        raise click.BadParameter("a scheduler name must not be empty; omit the option to use the defaults")
     return names
 
 
@@ -49,14 +50,14 @@ def _namespaced_name(_context: click.Context, option: click.Parameter, text: str
         return None
     namespace, _, name = text.partition("/")
     if not (namespace and name) or "/" in name:
-        raise stop(f"{option.opts[0]}: must be NAMESPACE/NAME, got {text!r}")
+        raise stop(f"{option.opts[0]}: must be NAMESPACE/NAME, got {quoted(text)}")
     return namespace, name
 
 
 def _namespaces(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name != ANY_NAMESPACE and not _NAMESPACE.fullmatch(name):
-            raise click.BadParameter(f"no namespace: {name!r}; {ANY_NAMESPACE} for all")
+            raise click.BadParameter(f"invalid namespace {quoted(name)}; use {ANY_NAMESPACE} for all")
     return names
 
 
@@ -361,7 +362,7 @@ def admission_command(**options: Any) -> None:
     from ringwise.metrics.endpoints import AddressError, parse_address
 
     if (options["certificate"] is None) != (options["key"] is None):
-        raise click.UsageError("--tls-cert-file and --tls-private-key-file: must be given both or not at all")
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file must be set together")
     configure()
     try:
         chosen = Options(**options)

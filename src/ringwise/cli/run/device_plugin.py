@@ -19,6 +19,7 @@ from ringwise import __version__
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, own_address, shown_default
 from ringwise.cli.output import Command, api_server_options, require_grpc, stop, with_options
+from ringwise.grammar import quoted
 from ringwise.log import Logger
 
 if TYPE_CHECKING:
@@ -96,10 +97,10 @@ _ONE_VALUE: dict[str, tuple[Any, str]] = {
 _WITHOUT_EFFECT: dict[str, str] = {
     "linkdownTimeout": "the fault configuration has the time",
     "thirdPartyScanDelay": "chips are not reset",
-    "dealWatchHandler": "a broken watch is always read anew",
+    "dealWatchHandler": "a broken watch is always listed again",
     "checkCachedPods": "the cache is checked before a call fails",
     "getPodFromKubelet": "pods are watched at the API server",
-    "edgeLogFile": "there is no edge mode; -logFile names the log",
+    "edgeLogFile": "edge mode is not supported; use -logFile",
 }
 
 
@@ -281,7 +282,7 @@ def _check(given: dict[str, Any]) -> None:
     name = given["node_name"]
     if len(name) > _MAX_NODE_NAME or not _NODE_NAME.fullmatch(name):
         raise click.UsageError(
-            f"--node-name: must be a node's name of at most {_MAX_NODE_NAME} characters, got {name!r}"
+            f"--node-name: must be a node's name of at most {_MAX_NODE_NAME} characters, got {quoted(name)}"
         )
     _check_shares(given)
     for option, (allowed, meaning) in _ONE_VALUE.items():
@@ -292,7 +293,7 @@ def _check(given: dict[str, Any]) -> None:
     if not given["auto_stowing"]:
         raise click.UsageError("-autoStowing: must be true: isolate chips with `ringwise isolate` instead")
     if given["driver"] == "simulated" and given["simulated_chips"] is None:
-        raise click.UsageError("--driver simulated needs --simulated-chips FILE")
+        raise click.UsageError("--driver simulated requires --simulated-chips FILE")
 
 
 def _check_shares(given: dict[str, Any]) -> None:
@@ -314,7 +315,9 @@ def _check_shares(given: dict[str, Any]) -> None:
             f"-shareDevCount: Invalid value: {count}: must be {_SHARES} with -softShareDevConfigDir"
         )
     if not Path(folder).is_absolute():
-        raise click.UsageError(f"-softShareDevConfigDir: Invalid value: {folder!r}: must be an absolute path")
+        raise click.UsageError(
+            f"-softShareDevConfigDir: Invalid value: {quoted(folder)}: must be an absolute path"
+        )
     if not given["volcano_type"]:
         raise click.UsageError("-softShareDevConfigDir: requires -volcanoType=true")
 
@@ -333,7 +336,7 @@ def _health_address(given: dict[str, Any]) -> str:
     port = text.rpartition(":")[2]
     if not (port.isascii() and port.isdigit() and _PORTS[0] <= int(port) <= _PORTS[1]):
         raise click.UsageError(
-            f"--healthz-address: must be a port of {_PORTS[0]} to {_PORTS[1]}, got {text!r}"
+            f"--healthz-address: must be a port of {_PORTS[0]} to {_PORTS[1]}, got {quoted(text)}"
         )
     if not given["enable_healthz"]:
         return ""
@@ -346,7 +349,7 @@ def _health_tls(given: dict[str, Any]) -> SSLContext | None:
     if not certificate and not key:
         return None
     if not certificate or not key:
-        raise click.UsageError("--tls-cert-file and --tls-private-key-file: must be given both or not at all")
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file must be set together")
     import ssl
 
     for option, path in (("--tls-cert-file", certificate), ("--tls-private-key-file", key)):
@@ -361,7 +364,7 @@ def _health_tls(given: dict[str, Any]) -> SSLContext | None:
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "reason", None) or problem
         raise click.UsageError(
-            f"--tls-cert-file, --tls-private-key-file: {certificate} and {key} are no certificate and its "
-            f"key in PEM form without a password: {reason}"
+            f"--tls-cert-file, --tls-private-key-file: {certificate} and {key} must be a "
+            f"certificate and its key in PEM format without a password: {reason}"
         ) from None
     return context

@@ -51,7 +51,7 @@ MAX_CODES = 128
 MAX_EVENTS = 10_000
 MAX_NETWORK_DEVICES = 32
 MAX_ENTITIES = 32
-#: Megabytes and cores that no chip reaches: more is no answer.
+#: Megabytes and cores that no chip reaches: more is not an answer.
 _MAX_MEMORY = 1 << 24
 _MAX_CORES = 1 << 12
 
@@ -79,7 +79,7 @@ _MEANING = {
     -8013: "not allowed in a container",
     -8014: "file failed",
     -8015: "reset failed",
-    -8016: "reset cancelled",
+    -8016: "reset canceled",
     -8017: "upgrade in progress",
     -8020: "busy",
     -8022: "partition failed",
@@ -237,7 +237,7 @@ class Dcmi:
         else:
             self._must("dcmi_get_card_list", byref(count), cards, c_int(MAX_CARDS))
         if not 0 <= count.value <= MAX_CARDS:
-            raise DriverError(f"the driver lists {count.value} cards; 0 to {MAX_CARDS} are possible")
+            raise DriverError(f"the driver lists {count.value} cards: must be 0 to {MAX_CARDS}")
         return list(cards[: count.value])
 
     def places(self, card: int) -> list[Place]:
@@ -247,7 +247,7 @@ class Dcmi:
         self._must("dcmi_get_device_num_in_card", c_int(card), byref(number))
         if not 1 <= number.value <= MAX_ON_A_CARD:
             raise DriverError(
-                f"dcmi_get_device_num_in_card said {number.value}; 1 to {MAX_ON_A_CARD} are possible"
+                f"dcmi_get_device_num_in_card returned {number.value}: must be 1 to {MAX_ON_A_CARD}"
             )
         return [Place(card, device) for device in range(number.value)]
 
@@ -260,7 +260,7 @@ class Dcmi:
         logic = c_int()
         self._must("dcmi_get_device_logic_id", byref(logic), *self._where(place))
         if logic.value < 0:
-            raise DriverError(f"dcmi_get_device_logic_id said {logic.value}, which is no id")
+            raise DriverError(f"dcmi_get_device_logic_id returned the invalid ID {logic.value}")
         self._must("dcmi_get_device_phyid_from_logicid", c_uint(logic.value), byref(physical))
         return logic.value, physical.value
 
@@ -381,7 +381,7 @@ class Dcmi:
         name = self._name("get_device_error_codes")
         self._must(name, *self._where(place), byref(count), codes, c_uint(MAX_CODES))
         if not 0 <= count.value <= MAX_CODES:
-            raise DriverError(f"{name} said {count.value} codes; 0 to {MAX_CODES} are possible")
+            raise DriverError(f"{name} returned {count.value} codes: must be 0 to {MAX_CODES}")
         return [int(code) for code in codes[: count.value]]
 
     def network(self, chip: Chip) -> bool | None:

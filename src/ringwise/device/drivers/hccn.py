@@ -33,7 +33,7 @@ def run_program(command: Sequence[str]) -> str:
             command, capture_output=True, text=True, errors="replace", timeout=PROGRAM_SECONDS, check=False
         )
     except FileNotFoundError:
-        raise NoChipsError(f"{command[0]} is not there") from None
+        raise NoChipsError(f"{command[0]} not found") from None
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise DriverError(f"{command[0]} failed: {problem}") from None
     if done.returncode != 0:

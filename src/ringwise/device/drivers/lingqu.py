@@ -117,7 +117,7 @@ class Lingqu:
         # Without it alarms are seen when they are read.
         code = _call(library, "lq_dcmi_subscribe_fault_event", AlarmFilter(), self._callback)
         if code != 0:
-            _LOG.warning("alarms of the interconnect are not told; they are read", why=f"code {code}")
+            _LOG.warning("subscribing to interconnect alarms failed; they are polled", why=f"code {code}")
         self._library, self._read_at = library, self._monotonic()
         return True
 
@@ -147,7 +147,9 @@ class Lingqu:
         if code != 0:
             raise DriverError(f"lq_dcmi_get_fault_info returned {code}")
         if count.value > MAX_FAULTS:
-            raise DriverError(f"lq_dcmi_get_fault_info said {count.value} alarms, allowed are {MAX_FAULTS}")
+            raise DriverError(
+                f"lq_dcmi_get_fault_info returned {count.value} alarms: the limit is {MAX_FAULTS}"
+            )
         found = [self._fault(alarm) for alarm in alarms[: count.value] if alarm.assertion != RECOVERED]
         with self._lock:
             self._faults = {_identity(fault): self._faults.get(_identity(fault), fault) for fault in found}
@@ -182,7 +184,7 @@ class Lingqu:
 def _call(library: ctypes.CDLL, name: str, *arguments: Any) -> int:
     function = getattr(library, name, None)
     if function is None:
-        raise DriverError(f"{LIBRARY} has no {name}")
+        raise DriverError(f"{LIBRARY} does not export {name}")
     function.restype = c_int
     return int(function(*arguments))
 

@@ -144,7 +144,7 @@ class NpuSmi:
         #: What the last listing said about each place.
         self._listed: dict[Place, tuple[Row, Mapping[str, str]]] = {}
         if run is run_program and shutil.which(program) is None:
-            raise NoChipsError(f"{program} is not on the path")
+            raise NoChipsError(f"{program} not found on the PATH")
 
     def _ask(self, *arguments: str) -> str:
         return self._run([self._program, "info", *arguments])
@@ -156,7 +156,7 @@ class NpuSmi:
     def cards(self) -> list[int]:
         rows = info_table(self._ask())
         if not rows:
-            raise NoChipsError(f"{self._program} lists no chip")
+            raise NoChipsError(f"{self._program} does not list a chip")
         mapped = {
             Place(int(one["NPU ID"]), int(one["Chip ID"])): one
             for one in chip_map(self._ask("-m"))

@@ -75,7 +75,7 @@ class Driver(Protocol):
         """The chip at a place."""
 
     def codes(self, chip: Chip) -> list[int] | None:
-        """The fault codes that a chip has now; None when the chip does not answer any more."""
+        """The fault codes that a chip has now; None when the chip no longer answers."""
 
     def network(self, chip: Chip) -> bool | None:
         """Whether the network port of a chip works; None where the driver does not say it."""

@@ -114,7 +114,7 @@ class SimulatedDriver:
         named = given.faults.keys() | given.dropped | given.silent | given.network_down
         unknown = named - {chip.physical for chip in chips}
         if unknown:
-            raise DriverError(f"faults: there is no chip {min(unknown)}")
+            raise DriverError(f"faults: chip {min(unknown)} not found")
         with self._lock:
             self._chips = chips
             self._codes = {chip: [int(code) for code in codes] for chip, codes in given.faults.items()}
@@ -127,10 +127,10 @@ class SimulatedDriver:
             )
 
     def change(self, physical: int, codes: Sequence[int] | None) -> None:
-        """Give a chip these fault codes; None: it does not answer any more."""
+        """Give a chip these fault codes; None: it no longer answers."""
         with self._lock:
             if physical not in {chip.physical for chip in self._chips}:
-                raise DriverError(f"there is no chip {physical}")
+                raise DriverError(f"chip {physical} not found")
             self._dropped.discard(physical)
             self._codes.pop(physical, None)
             if codes is None:
@@ -142,7 +142,7 @@ class SimulatedDriver:
         """Let the network port of a chip work or not."""
         with self._lock:
             if physical not in {chip.physical for chip in self._chips}:
-                raise DriverError(f"there is no chip {physical}")
+                raise DriverError(f"chip {physical} not found")
             (self._down.discard if works else self._down.add)(physical)
 
     def version(self) -> str:
@@ -164,7 +164,7 @@ class SimulatedDriver:
             if place_of(chip) == place:
                 self._answers(chip)
                 return chip
-        raise DriverError(f"there is no chip at {place}")
+        raise DriverError(f"chip at {place} not found")
 
     def _answers(self, chip: Chip) -> None:
         with self._lock:
@@ -241,7 +241,7 @@ class SimulatedFile(SimulatedDriver):
             self._take(self._read())
         except DriverError as problem:
             self._notices.problem(
-                "file", "simulated chips not read; the last description holds", str(problem)
+                "file", "simulated chips not read; the last description stays in use", str(problem)
             )
         else:
             self._notices.works("file", "simulated chips read again")
@@ -295,7 +295,7 @@ def _apply(driver: SimulatedDriver, line: bytes) -> None:
     try:
         change = json.loads(line)
     except (ValueError, RecursionError) as problem:
-        raise DriverError(f"no JSON: {problem}") from None
+        raise DriverError(f"invalid JSON: {problem}") from None
     given = _checked(change, _Change)
     if given.network is not None:
         driver.change_network(given.chip, given.network == "up")

@@ -36,7 +36,7 @@ from ringwise.topology.numbers import whole_number
 LINK_DOWN = 0x81078603
 #: Faults of a chip's network port; they count for the network's health only.
 NETWORK_CODES = frozenset({LINK_DOWN, 0x81078607, 0x110000002, 0x110001024})
-#: The chip does not answer any more.
+#: The chip no longer answers.
 CARD_DROPPED = 0x40F84E00
 #: Severities with which an unknown code is not handled.
 _MINOR = frozenset({0, 1})

@@ -1,4 +1,4 @@
-"""Reads the driver and keeps the health of every chip; that one is isolated is no part of it (F4)."""
+"""Reads the driver and keeps the health of every chip; that one is isolated is not part of it (F4)."""
 
 from __future__ import annotations
 

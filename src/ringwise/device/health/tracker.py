@@ -138,7 +138,7 @@ class FaultTracker:
     def _count(self, chip: str, code: int, now: int) -> None:
         faults = self._of(chip)
         before = faults.occurrences
-        # Rules that the configuration does not have any more are forgotten with their counts.
+        # Rules that the configuration no longer has are forgotten with their counts.
         faults.occurrences = {key: times for key, times in before.items() if key[0] != code}
         for rule in self.configuration.frequency:
             if code not in rule.codes:

@@ -84,7 +84,12 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         written = written_cooldown(job, pod)
         span = None if written is None else go_duration(written)
         if written is not None and span is None:
-            found[f"{COOLDOWN_TIME}: {shortened(written)} is no duration like 10m: it does not count"] = None
+            found[
+                (
+                    f"{COOLDOWN_TIME}: invalid duration {shortened(written)}: expected a duration such as "
+                    "10m; ignored"
+                )
+            ] = None
         elif span is not None and span > longest:
             found[
                 f"{COOLDOWN_TIME}: {shortened(written or '')} counts as {duration_text(longest)}, the "
@@ -98,7 +103,12 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         if written is None or plain_duration(written) is not None:
             continue
         if key != RESTART_COST or written.strip() not in NO_COST:
-            found[f"{key}: {shortened(written)} is no duration like 90s, 1h30m or 2d: {instead}"] = None
+            found[
+                (
+                    f"{key}: invalid duration {shortened(written)}: expected a duration such as 90s, 1h30m "
+                    f"or 2d: {instead}"
+                )
+            ] = None
     written = job.annotations.get(MOVABLE)
     if written is not None and written.strip().lower() not in TRUE | FALSE:
         found[f'{MOVABLE}: {shortened(written)} is neither "true" nor "false": the job is never moved'] = None
@@ -107,7 +117,7 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         name = f"{CHECKPOINT_TIME}: {shortened(written)}"
         at = unix_nanoseconds(written)
         if at is None:
-            found[f"{name} is no time like 2025-01-31T08:00:00Z: it does not count"] = None
+            found[f"{name}: invalid time: expected a time such as 2025-01-31T08:00:00Z; ignored"] = None
         elif queue is None or queue.annotations.get(BELIEVE_CHECKPOINTS) != "true":
             found[f"{name} does not count: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"] = None
         elif at > now:
@@ -120,7 +130,10 @@ def queue_claim_problems(queue: Queue) -> list[str]:
     found = []
     written = queue.annotations.get(LONGEST_COOLDOWN)
     if written is not None and go_duration(written) is None:
-        found.append(f"{LONGEST_COOLDOWN}: {shortened(written)} is no duration like 30m: one hour counts")
+        found.append(
+            f"{LONGEST_COOLDOWN}: invalid duration {shortened(written)}: expected a duration such as "
+            "30m; 1h is used"
+        )
     written = queue.annotations.get(BELIEVE_CHECKPOINTS)
     if written not in (None, "true", "false"):
         found.append(f"{BELIEVE_CHECKPOINTS}: {shortened(written)} is neither true nor false: false counts")

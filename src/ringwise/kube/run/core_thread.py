@@ -96,7 +96,7 @@ class MachineAdapter(Protocol):
         """Send commands of a long decision through `deliver` before it ends, and yield to the event loop."""
 
     def report_progress(self, progress: Callable[[], None]) -> None:
-        """Call `progress` with every event and every job: a long decision is no hung one."""
+        """Call `progress` with every event and every job: a long decision is not a hung one."""
 
     def prepare(self, now: int) -> None:
         """All objects are known: do what can be done before the first decision."""

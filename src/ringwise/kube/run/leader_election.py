@@ -109,7 +109,7 @@ class _OtherLeader:
 class LeaderElection:
     """`leading` is set while this replica leads, `lost` while it does not.
 
-    `run` runs until it is cancelled.
+    `run` runs until it is canceled.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class LeaderElection:
             self._fence.close()
             self.leading.clear()
             self.lost.set()
-        _LOG.info("became the leader" if leads else "not the leader any more", identity=self.identity)
+        _LOG.info("became the leader" if leads else "no longer the leader", identity=self.identity)
         self._on_change(leads)
 
     async def _renew_until_lost(self) -> None:

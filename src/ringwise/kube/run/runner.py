@@ -203,7 +203,7 @@ async def _wait(event: asyncio.Event) -> None:
 
 
 async def finished_before(wanted: Coroutine[Any, Any, None], ends: Collection[asyncio.Future[Any]]) -> bool:
-    """Wait for the coroutine; False, and it is cancelled, when one of the ends comes first."""
+    """Wait for the coroutine; False, and it is canceled, when one of the ends comes first."""
     task = asyncio.create_task(wanted)
     try:
         await asyncio.wait({task, *ends}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
 """Objects read from the API, and the events that follow from a change between two versions of one of them.
 
 One API object can hold several: an aggregated ConfigMap reports on a thousand nodes. Whatever was there
-before and is not any more gives a deletion event, whether the API object was deleted, replaced under the same
+before and no longer is gives a deletion event, whether the API object was deleted, replaced under the same
 name, or missing in the next list.
 """
 

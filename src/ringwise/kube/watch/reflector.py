@@ -80,7 +80,7 @@ class Reflector(ListWatch):
         #: When the last list began, by the monotonic clock: what is known is at least as new.
         self.list_began = float("-inf")
         self._kind_unknown = False
-        #: Keys of objects of a retained kind that are not there any more.
+        #: Keys of objects of a retained kind that are no longer there.
         self._deleted: dict[str, None] = {}
         self._without_forbidden = without_forbidden
         #: Verbs that were missing: each is told once.
@@ -94,7 +94,7 @@ class Reflector(ListWatch):
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A reflector that fails ends the component: its state would not be updated any more."""
+        """A reflector that fails ends the component: its state would no longer be updated."""
         if not task.cancelled() and (defect := task.exception()) is not None:
             _LOG.error("reflector failed", kind=self.target.title, error=defect)
             self._on_crash(defect)
@@ -201,7 +201,7 @@ class Reflector(ListWatch):
 
     async def _remove_deleted(self) -> bool:
         """Remove objects of a retained kind, unless its CRD is being deleted, which deletes all of them."""
-        # Those of a CRD that is being deleted cannot be created any more.
+        # Those of a CRD that is being deleted can no longer be created.
         if not await self._client.can_create(self.target.resource):
             self._deleted.clear()
             self._not_served()

@@ -33,7 +33,7 @@ class AccountStore(Protocol):
     limited: bool
 
     async def read(self) -> Sequence[tuple[str, str]]:
-        """Names and texts; the text of what is there and is no document is empty."""
+        """Names and texts; the text of what is there and is not a document is empty."""
 
     async def write(self, name: str, text: str) -> None:
         """Raises GivenUpError and OSError."""

@@ -205,7 +205,7 @@ class Binder:
         """Its turn may come late, and only then it is known whether the binding is still wanted."""
         await self._client.wait_for_rate_limit()
         if self._stopping or not self._fence.is_open:
-            raise _BindFailedError("fenced", "this replica is not the leader any more")
+            raise _BindFailedError("fenced", "this replica is no longer the leader")
 
     async def _is_bound(self, bind: Bind) -> bool:
         """Whether the pod is bound as decided; retried until there is an answer."""

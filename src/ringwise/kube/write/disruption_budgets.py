@@ -18,7 +18,7 @@ from ringwise.manifests.text.wire import MetaWire, WireStruct
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 
 
-class _Labelled(WireStruct):
+class _Labeled(WireStruct):
     metadata: MetaWire | None = None
 
 
@@ -40,7 +40,7 @@ async def pods_held_back(client: Client, namespace: str, names: Sequence[str]) -
 
 async def _labels(client: Client, namespace: str, name: str) -> Mapping[str, str]:
     """None of a pod that is gone."""
-    found = await client.find(PODS, namespace, name, _Labelled) or _Labelled()
+    found = await client.find(PODS, namespace, name, _Labeled) or _Labeled()
     written = (found.metadata.labels if found.metadata is not None else None) or {}
     return {key: value or "" for key, value in written.items()}
 

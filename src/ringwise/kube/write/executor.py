@@ -444,7 +444,7 @@ class Executor:
         if (asked := command.refused) is not None:
             about = ObjectReference.to(JOB_COMMANDS, asked.namespace, asked.command, asked.uid)
             origin = f"{asked.namespace}/{asked.command}"
-            _LOG.warning("Command refused", command=origin, queue=asked.name, action=asked.action)
+            _LOG.warning("Command rejected", command=origin, queue=asked.name, action=asked.action)
         self._status.events.record(about, command.reason, command.message, warning=command.warning)
 
     def _record_hyper_node_event(self, command: RecordHyperNodeEvent) -> None:

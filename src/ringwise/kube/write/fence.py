@@ -25,7 +25,7 @@ class Fence:
     def seconds_left(self) -> float:
         """Seconds until another replica may write; a write sent now must have ended. 0 while it is closed.
 
-        Half a second is left for the write to be cancelled.
+        Half a second is left for the write to be canceled.
         """
         left = self._until - self._clock.monotonic()
         return left + MIN_FENCE_GAP - CANCEL_MARGIN if left > 0 else 0.0

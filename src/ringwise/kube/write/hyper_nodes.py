@@ -49,7 +49,7 @@ class HyperNodeWriter:
         """Create it, or update it: what others wrote into it and its status stay."""
         found = await self._client.find(HYPER_NODES, None, wanted.name, _Existing)
         if found is not None and not found.is_ours:
-            _LOG.warning("HyperNode is not ours and is not changed", object=wanted.name)
+            _LOG.warning("HyperNode is not managed by Ringwise and is not changed", object=wanted.name)
             return
         meta: dict[str, Any] = {"labels": dict(wanted.labels)}
         if found is not None:
@@ -64,11 +64,11 @@ class HyperNodeWriter:
         if not self._told_missing:
             self._told_missing = True
             kind = f"{HYPER_NODES.plural}.{HYPER_NODES.group}"
-            _LOG.error("HyperNodes cannot be made: their CRD is not installed", crd=kind)
+            _LOG.error("HyperNodes cannot be created: their CRD is not installed", crd=kind)
 
     async def delete(self, name: str) -> None:
         found = await self._client.find(HYPER_NODES, None, name, _Existing)
         if found is not None and found.is_ours:
             await self._client.delete(HYPER_NODES, None, name, uid=found.metadata.uid)
         elif found is not None:
-            _LOG.warning("HyperNode is not ours and is not deleted", object=name)
+            _LOG.warning("HyperNode is not managed by Ringwise and is not deleted", object=name)

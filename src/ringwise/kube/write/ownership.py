@@ -1,6 +1,6 @@
 """Whether an object that exists already belongs to the job that it would be written for.
 
-The controller writes only to objects that name the job as their owner. A name is no proof: whoever may create
+The controller writes only to objects that name the job as owner. A name is not proof: whoever may create
 a ConfigMap `big-svc` would otherwise have it overwritten by a job `big`, and the other way round.
 """
 

@@ -71,7 +71,7 @@ class QueueStatusWriter:
 
 
 def queue_status(command: SetQueueStatus, observed: ObservedQueue) -> dict[str, Any]:
-    # In a merge patch null removes a resource that is not allocated any more.
+    # In a merge patch null removes a resource that is no longer allocated.
     allocated: dict[str, str | None] = dict.fromkeys(sorted(observed.allocated))
     allocated |= {name: written(name, amount) for name, amount in sorted(command.allocated.items())}
     status: dict[str, Any] = {phase.lower(): command.groups.get(phase, 0) for phase in PHASES}

@@ -52,7 +52,9 @@ class ResetConfigs:
                 return None
             data = changed((found.data or {}).get(RESET_KEY) or "", command)
             if data is None:
-                _LOG.warning("the reset configuration of a job is no JSON object and stays", name=where)
+                _LOG.warning(
+                    "the reset configuration of a job is not a JSON object and is not changed", name=where
+                )
             return None if data is None else {"data": data}
 
         await self._client.update(CONFIG_MAPS, command.namespace, name, ConfigMapWire, change, _TIMEOUT)
@@ -61,8 +63,8 @@ class ResetConfigs:
         if namespace not in self._refused:
             self._refused.add(namespace)
             _LOG.warning(
-                "no right to change reset configurations in this namespace: processes are not told that "
-                "their job is rescheduled (docs/guides/faults.md, reset-config)",
+                "no permission to change reset configurations in this namespace: processes are not "
+                "notified that their job is rescheduled (docs/guides/faults.md, reset-config)",
                 namespace=namespace,
                 name=where,
             )

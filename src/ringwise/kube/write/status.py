@@ -126,7 +126,7 @@ class StatusWriter:
             urgent=command.phase == "Inqueue" and shown != "Inqueue",
         )
         if before is not None and replace(before, start=command.start) == command:
-            # When it is expected to start is no event.
+            # When it is expected to start is not an event.
             return
         if command.reason is not None:
             text = reason_message(command.reason, namespace)

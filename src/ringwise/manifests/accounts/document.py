@@ -27,7 +27,7 @@ _DAY_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 class NotAnAccountError(ValueError):
-    """The text is no accounting document of this version: why."""
+    """The text is not an accounting document of this version: why."""
 
 
 class AccountLine(msgspec.Struct, omit_defaults=True):
@@ -173,7 +173,7 @@ def read_document(text: str) -> AccountDocument:
     try:
         kind = _KINDS.decode(text)
         if kind.format != FORMAT:
-            raise NotAnAccountError("it is no accounting document of Ringwise")
+            raise NotAnAccountError("it is not an accounting document of Ringwise")
         if kind.version != VERSION:
             raise NotAnAccountError(unsupported(kind.version, VERSION))
         return _DECODER.decode(text)

@@ -126,7 +126,7 @@ class _Day:
 
 @dataclass(slots=True, eq=False)
 class _Past:
-    """A day that does not change any more."""
+    """A day that no longer changes."""
 
     names: list[str]
     #: Its only document, once it has to be one; empty: it has one already.
@@ -173,7 +173,7 @@ class AccountLedger:
             try:
                 document = read_document(text)
                 if start_of(document.day) > seconds + _DAY:
-                    raise NotAnAccountError(f"its day {document.day} is yet to come")
+                    raise NotAnAccountError(f"its day {document.day} is in the future")
             except (NotAnAccountError, ValueError) as problem:
                 self.foreign[name] = str(problem)
                 continue

@@ -235,7 +235,7 @@ def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
 def _of_cluster(name: str, data: dict[str, str], found: Findings, known: KnownEntries) -> list[DeviceReport]:
     path = keyed("data", name)
     before, entries = known.pop(name, {}), known.setdefault(name, {})
-    # Chunks of the aggregate that are not used any more are empty.
+    # Chunks of the aggregate that are no longer used are empty.
     if not data.get(name, "").strip():
         return []
     raws = decoded(data[name], dict[str, msgspec.Raw], path, found) or {}

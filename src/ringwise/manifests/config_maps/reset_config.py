@@ -12,7 +12,7 @@ from ringwise.wellknown import CHECK_CODE_KEY, POD_RESCHEDULE, RESET_KEY, RESTAR
 
 
 def changed(text: str, command: SetResetConfig) -> dict[str, str] | None:
-    """The data keys with the change made; None where the text is no JSON object.
+    """The data keys with the change made; None where the text is not JSON object.
 
     The fields are those that Huawei's components know, in their order: the checksum is over them.
     """

@@ -30,7 +30,7 @@ def topology_from_list(
     """A topology from a CSV or YAML list. Without `nodes_per_switch` the largest switch gives it."""
     rows = list(_yaml_rows(text, origin) if _is_yaml(text, origin) else _csv_rows(text, origin))
     if not rows:
-        raise ManifestError(origin, "", "lists no server; write one `switch,server` per line")
+        raise ManifestError(origin, "", "does not list servers; expected one `switch,server` per line")
     servers: dict[str, list[Server]] = {}
     for switch, address in rows:
         under = servers.setdefault(switch, [])
@@ -72,7 +72,7 @@ def _csv_rows(text: str, origin: str) -> Iterator[Row]:
                 raise ManifestError(origin, where, message)
             yield values[columns[0]], values[columns[1]]
     except csv.Error as problem:
-        raise ManifestError(origin, f"line {reader.line_num}", f"broken CSV: {problem}") from None
+        raise ManifestError(origin, f"line {reader.line_num}", f"invalid CSV: {problem}") from None
 
 
 def _heading(values: list[str], origin: str, where: str) -> tuple[int, int] | None:
@@ -85,7 +85,7 @@ def _heading(values: list[str], origin: str, where: str) -> tuple[int, int] | No
     if switch is None or server is None:
         missing, allowed = ("switch", SWITCH_NAMES) if switch is None else ("server", SERVER_NAMES)
         raise ManifestError(
-            origin, where, f"the heading names no {missing} column; allowed: {', '.join(allowed)}"
+            origin, where, f"the header does not have the column {missing}; allowed: {', '.join(allowed)}"
         )
     return switch, server
 
@@ -127,7 +127,7 @@ def _servers_of(switch: str, servers: object, origin: str, field: str) -> Iterat
 
 def _name(value: object, origin: str, field: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ManifestError(origin, field, invalid(value, "must be text"))
+        raise ManifestError(origin, field, invalid(value, "must be a string"))
     return value.strip()
 
 

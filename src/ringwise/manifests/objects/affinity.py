@@ -168,7 +168,9 @@ def _check_label_keys(
         if keys and selector is None:
             found.add_error(f"{path}.{name}", "must not be set without labelSelector")
     for key in sorted(set(same).intersection(other)):
-        found.add_error(f"{path}.matchLabelKeys", f"names {shown(key)}, which mismatchLabelKeys names, too")
+        found.add_error(
+            f"{path}.matchLabelKeys", f"contains {shown(key)}, which is also in mismatchLabelKeys"
+        )
 
 
 def _with_own_values(
@@ -187,7 +189,7 @@ def spread_rules(
     for position, wire in enumerate(wires or ()):
         where = f"{path}[{position}]"
         if (wire.topology_key, wire.when_unsatisfiable) in known:
-            found.add_error(where, f"{wire.topology_key} with {wire.when_unsatisfiable} stands there twice")
+            found.add_error(where, f"{wire.topology_key} with {wire.when_unsatisfiable} is duplicated")
         known.add((wire.topology_key, wire.when_unsatisfiable))
         rules.append(_spread_rule(wire, labels, where, found))
     return tuple(rules)
@@ -259,7 +261,7 @@ def _toleration(wire: TolerationWire, path: str, found: Findings) -> Toleration:
     if operator not in ("Equal", "Exists"):
         found.invalid(f"{path}.operator", wire.operator, "must be Equal or Exists")
     if not wire.key and operator != "Exists":
-        found.add_error(f"{path}.operator", "must be Exists when there is no key")
+        found.add_error(f"{path}.operator", "must be Exists when key is empty")
     if (wire.effect or "") not in _EFFECTS:
         allowed = ", ".join(_EFFECTS[1:])
         found.invalid(f"{path}.effect", wire.effect, f"must be one of {allowed}, or empty")

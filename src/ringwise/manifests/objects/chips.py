@@ -50,6 +50,6 @@ def _listed(text: str, resource: str) -> tuple[int, ...]:
             allowed = f"must name chips {prefix}0 to {prefix}{MAX_NODE_CHIPS - 1}, with commas"
             raise NotReadableError(invalid(name, allowed))
         if chip in chips:
-            raise NotReadableError(f"names the chip {name} twice")
+            raise NotReadableError(f"contains the chip {name} twice")
         chips.append(chip)
     return tuple(chips)

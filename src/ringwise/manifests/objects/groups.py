@@ -140,7 +140,7 @@ def _node_groups(wire: QueueAffinityWire | None) -> NodeGroupAffinity | None:
 def _node_group_limits(text: str | None) -> tuple[Mapping[str, Mapping[str, int]], str]:
     """What a queue may use on each node group, or why that cannot be read.
 
-    It is no error of the Queue: only the plugin nodegroup reads it, and jobs then wait with the reason.
+    It is not an error of the Queue: only the plugin nodegroup reads it, and jobs then wait with the reason.
     """
     if text is None:
         return {}, ""

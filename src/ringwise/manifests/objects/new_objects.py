@@ -67,8 +67,8 @@ def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
         name = selector.exact_match.name if selector.exact_match else None
         pattern = selector.regex_match.pattern if selector.regex_match else None
         if name and not _DNS_SUBDOMAIN.fullmatch(name):
-            allowed = "up to 253 small letters, digits, - and ., each part from a letter or digit to one"
-            told = f"member exactMatch validate failed: {shown(name)} is no name; allowed: {allowed}"
+            allowed = "at most 253 lower-case letters, digits, - and ., not - at the ends of parts"
+            told = f"member exactMatch validate failed: invalid name {shown(name)}: must be {allowed}"
             found.add_error(f"{path}.exactMatch.name", told)
         if pattern and (error := expression_error(pattern)):
             told = f"member regexMatch pattern is invalid: {shown(pattern)}: {error}"

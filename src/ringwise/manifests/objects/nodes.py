@@ -118,7 +118,7 @@ def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], found: 
 def _rack(annotations: Mapping[str, str], labels: Mapping[str, str]) -> int | None:
     """The rack id as the node tells it.
 
-    Text that is no number makes no node unusable: only jobs for racks need the id, and they miss it.
+    Text that is not a number makes no node unusable: only jobs for racks need the id, and they miss it.
     """
     text = annotations.get(RACK_ANNOTATION) or labels.get(RACK_LABEL, "")
     return int(text) if text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 11 else None
@@ -139,7 +139,7 @@ def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
             found.invalid(path, name, allowed)
             return ()
         if chip in devices:
-            found.add_error(path, f"names the chip {chip} twice")
+            found.add_error(path, f"contains the chip {chip} twice")
             return ()
         number = wire.SuperDeviceID
         devices[chip] = Device(chip, wire.IP or "", "" if number is None else str(number))

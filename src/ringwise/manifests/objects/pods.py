@@ -359,7 +359,7 @@ def _named(
     A shorter list is valid: the state closes the node of a pod that names fewer chips than it uses (N7).
     """
     if phase in ENDED:
-        # It holds no chips any more, so errors in the list do not matter.
+        # It no longer holds chips, so errors in the list do not matter.
         found = Findings(found.origin)
     if not cls.chips or cls.resource is None or key is None or "+" in cls.resource:
         return ()

@@ -122,7 +122,7 @@ def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
         _add(total, amounts(spec.overhead, f"{path}.overhead", found, MAX_NODE_CHIPS))
     for name, count in total.items():
         if count > _LARGEST:
-            found.add_error(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
+            found.add_error(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in total")
     return Requests(total, staying + ending, bool(ending and not staying))
 
 
@@ -153,7 +153,7 @@ def is_sidecar(init_container: ContainerWire) -> bool:
 
 
 def containers_sharing_cpus(containers: Sequence[ContainerWire]) -> Iterator[str]:
-    """Containers whose cpu request, or limit where there is none, is no whole number above 0."""
+    """Containers whose cpu request, or limit where there is none, is not a whole number above 0."""
     silent = Findings("")
     for container in containers:
         given = container.resources or ResourcesWire()
@@ -212,9 +212,7 @@ def _container_requests(resources: ResourcesWire, path: str, found: Findings) ->
         where = keyed(f"{path}.requests", name)
         if name not in limits:
             if count:
-                found.add_error(
-                    where, f"needs a limit of the same count, got a request of {count} and no limit"
-                )
+                found.add_error(where, f"requires an equal limit, got a request of {count} and no limit")
         elif limits[name] != count:
             found.add_error(where, f"must equal the limit {limits[name]}, got {count}")
     for name, count in limits.items():

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ringwise.durations import SECOND, go_duration
+from ringwise.grammar import quoted
 from ringwise.manifests.objects.metadata import identity
 from ringwise.manifests.objects.node_reservations import ConditionListWire, VersionedMeta
 from ringwise.manifests.objects.resources import amount
@@ -124,7 +125,9 @@ def _amounts(given: Quantities, field: str, found: Findings) -> dict[str, int]:
     for name, value in given.items():
         if name not in (*JOB_COUNTS, *_PLAIN) and not name.startswith(_REQUESTS):
             allowed = ", ".join((*JOB_COUNTS, *_PLAIN))
-            found.add_error(keyed(field, name), f"must be one of {allowed}, or begin with {_REQUESTS!r}")
+            found.add_error(
+                keyed(field, name), f"must be one of {allowed}, or begin with {quoted(_REQUESTS)}"
+            )
             continue
         resource = name.removeprefix(_REQUESTS)
         most = amount(resource, value, field, found)

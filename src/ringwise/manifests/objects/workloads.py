@@ -1,4 +1,4 @@
-"""Owners of pods that are no vcjobs: Deployments and the like, Kubernetes' Jobs, AscendJobs, Kubeflow's jobs.
+"""Owners of pods that are not vcjobs: Deployments and the like, Jobs, AscendJobs, jobs of Kubeflow.
 
 They are read for what-ifs and by the webhook. On a cluster the pods themselves are scheduled; what their
 controllers and operators would create is in `messages/workload_expansion.py`.
@@ -431,7 +431,9 @@ def _check_leader(
 ) -> None:
     leaders = [role for role in roles if role.name != "Worker"]
     for role in leaders[1:]:
-        found.add_error(given[role.name][0], f"a job has one leader, and {leaders[0].name} is there already")
+        found.add_error(
+            given[role.name][0], f"a job can have only one leader, and {leaders[0].name} already exists"
+        )
     for role in leaders:
         if role.replicas != 1:
             found.invalid(f"{given[role.name][0]}.replicas", role.replicas, "must be 1")
@@ -455,7 +457,7 @@ def _check_leader(
 def _workload(kind: str, who: Identity, roles: tuple[Role, ...], found: Findings) -> Workload:
     total = sum(role.replicas for role in roles)
     if total > MAX_PODS:
-        found.add_error("spec", f"it has {counted(total, 'pod')} and at most {MAX_PODS} are allowed")
+        found.add_error("spec", f"it has {counted(total, 'pod')}; the limit is {MAX_PODS}")
     return Workload(kind, who.namespace, who.name, who.uid, roles, created=who.created, origin=found.origin)
 
 

@@ -56,7 +56,7 @@ class _Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policies: list[str] = []
     accelerator_types: list[str] = []
     job_labels: dict[str, str] = {}
-    fallback: Literal["never", "unlabelled", "always"] = "never"
+    fallback: Literal["never", "unlabeled", "always"] = "never"
     sp_block_fallback: bool = False
     node_labels: dict[str, str] = {}
     checks_network: bool = False
@@ -75,7 +75,7 @@ _PARAMETER_TYPES: dict[ParameterKind, Any] = {
 
 def _value(kind: type, value: object) -> object:
     if not isinstance(value, str):
-        raise ValueError('must be a text such as "1-8,10"')
+        raise ValueError('must be a string such as "1-8,10"')
     return kind(parse_counts(value))
 
 

@@ -168,7 +168,7 @@ class _Reader:
         metrics = mapping(top.get("metrics"))
         for key in metrics:
             place = keyed("metrics", key)
-            if self._text(metrics, key, place, "text") is not None:
+            if self._text(metrics, key, place, "a string") is not None:
                 self._line(place, f"metrics {key}", "no effect", "no plugin needs measured load")
         self._found.raise_errors()
         warnings = sorted(self._warnings, key=lambda warning: warning.line or 0)
@@ -249,14 +249,14 @@ class _Reader:
             if flag is None:
                 if key not in _ENTRY_KEYS:
                     near = did_you_mean(key, (*_ENTRY_KEYS, *FLAG_BY_KEY))
-                    self._found.add_error(field, f"unknown field{near}; allowed: {_PLUGIN_KEYS_TEXT}")
+                    self._found.add_error(field, f"unknown field; allowed: {_PLUGIN_KEYS_TEXT}{near}")
                 continue
             on = self._read(plugin, key, field, _FLAG)
             if not isinstance(on, bool):
                 continue
             if flags.get(flag.name, on) is not on:
                 self._found.add_error(
-                    field, f"contradicts {' or '.join(flag.spellings)}; must be one of the two"
+                    field, f"contradicts {' or '.join(flag.spellings)}; must be set only once"
                 )
             flags[flag.name] = on
             verdict = "works" if flag.has_effect else "no effect"
@@ -333,7 +333,7 @@ class _Reader:
             if row is None:
                 allowed = ", ".join(words) or "no arguments"
                 self._found.add_error(
-                    field, f"unknown argument{did_you_mean(key, words)}; allowed: {allowed}"
+                    field, f"unknown argument; allowed: {allowed}{did_you_mean(key, words)}"
                 )
                 continue
             read = self._read(given, key, field, row)
@@ -379,7 +379,7 @@ class _Reader:
         return None
 
     def _duplicate(self, field: str, name: str, line: int) -> None:
-        self._found.add_error(field, f"{name} is already defined in line {line}; must be there once")
+        self._found.add_error(field, f"{name} is already defined in line {line}; must be unique")
 
     def _named_elsewhere(self, place: str, what: str, there: VolcanoName) -> None:
         self._warn(place, f"Ringwise has no {what}: {there.note}", what)
@@ -400,7 +400,7 @@ def _items(within: dict[str, Any], key: str) -> list[Any]:
 
 
 def _plain(value: Any) -> Value:
-    """A value for arguments that their plugin does not declare: it is not changed any more."""
+    """A value for arguments that their plugin does not declare: it is no longer changed."""
     if isinstance(value, list):
         return tuple(map(_plain, value))
     if isinstance(value, dict):

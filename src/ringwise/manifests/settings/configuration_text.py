@@ -47,7 +47,7 @@ class SettingsText:
 
     text: bytes | str
     origin: str
-    #: The line of the file that the text begins with, or 1 where lines of the text are no lines of the file.
+    #: The line of the file that the text begins with, or 1 where lines of the text are not lines of the file.
     first_line: int = 1
     #: The line of the file that it is in.
     line: int = 1
@@ -96,7 +96,7 @@ class SettingsFile:
 
 
 def find_settings(text: bytes | str, origin: str) -> SettingsFile:
-    """Raises `DocumentError` where the text is no YAML."""
+    """Raises `DocumentError` where the text is not YAML."""
     documents = read_yaml(text, origin)
     found = SettingsFile(origin, len(documents))
     manifests = [one for one in documents if "kind" in mapping(one.value)]
@@ -126,7 +126,7 @@ def _find_in(manifest: YamlFile, found: SettingsFile) -> None:
 def _text_under(manifest: YamlFile, data: dict[str, Any], key: str) -> SettingsText:
     line = manifest.positions.line(data, key) or manifest.first_line
     if not isinstance(data[key], str):
-        raise _error(manifest.origin, f"data[{key}]: {invalid(data[key], 'must be text')}", line)
+        raise _error(manifest.origin, f"data[{key}]: {invalid(data[key], 'must be a string')}", line)
     scalar = manifest.positions.scalar(data, key)
     if scalar is not None and scalar.style == "|" and scalar.start_mark is not None:
         # Every line of a literal block is a line of the file; the block starts below its mark.

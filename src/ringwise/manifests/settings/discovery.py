@@ -33,7 +33,7 @@ from ringwise.wellknown import HOSTNAME, TOPOLOGY_SOURCE, TOPOLOGY_TYPE
 
 #: Those that ask a manager of the fabric. Files written for Volcano may name them.
 _UNSUPPORTED = ("ufm", "roce")
-#: Characters of a type's name, as in Volcano; its HyperNodes are named and labelled by it.
+#: Characters of a type's name, as in Volcano; its HyperNodes are named and labeled by it.
 LONGEST_TYPE = 20
 _TYPE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 _TYPE_TEXT = f'up to {LONGEST_TYPE} letters, digits, "-", "_" and ".", the first and last a letter or a digit'
@@ -129,7 +129,7 @@ class _Reader:
                 for position, source in enumerate(file.network_topology_discovery):
                     enabled = self._source(source, f"{DISCOVERY_KEY}[{position}]", enabled)
             elif near := did_you_mean(key[:60], (DISCOVERY_KEY,)):
-                self._found.add_error(keyed("", key), f"unknown field{near}; allowed: {DISCOVERY_KEY}")
+                self._found.add_error(keyed("", key), f"unknown field; allowed: {DISCOVERY_KEY}{near}")
             else:
                 self._warn(keyed("", key), f"unknown field, has no effect; allowed: {DISCOVERY_KEY}")
         self._found.raise_errors()
@@ -160,7 +160,7 @@ class _Reader:
         place = f"{place}.networkTopologyTypes"
         types = read.network_topology_types
         if not types:
-            self._warn(place, "has no type, so no HyperNode is made")
+            self._warn(place, "has no type, so no HyperNode is created")
         if len(types) > MOST_TYPES:
             self._found.add_error(place, f"has {len(types)} types; allowed: up to {MOST_TYPES}")
             return
@@ -171,7 +171,7 @@ class _Reader:
             problem = self._problem_of(name, labels, used)
             if problem:
                 self._skipped[name] = None
-                self._warn(within, f"{problem}; the type is left out")
+                self._warn(within, f"{problem}; the type is ignored")
             else:
                 used.update(dict.fromkeys(labels, name))
                 # The one of the node itself stands for no HyperNode.

@@ -29,7 +29,7 @@ Hook = Callable[[type, object], object]
 _shape_of: Callable[[Any], shapes.Type] = lru_cache(64)(shapes.type_info)
 _FIELDED = shapes.StructType | shapes.DataclassType
 _TYPE_NAMES: dict[type, str] = {
-    shapes.StrType: "text",
+    shapes.StrType: "a string",
     shapes.IntType: "a whole number",
     shapes.FloatType: "a number",
     shapes.BoolType: "true or false",
@@ -102,7 +102,7 @@ def _misfits(
             for key in value:
                 if key not in known and getattr(shape, "forbid_unknown_fields", False):
                     near = did_you_mean(str(key), known)
-                    yield keyed(field, str(key)), f"unknown field{near}; allowed: {', '.join(known)}"
+                    yield keyed(field, str(key)), f"unknown field; allowed: {', '.join(known)}{near}"
         for name, inner in known.items():
             if value.get(name) is None and (hook is not None or name not in value):
                 if inner.required:
@@ -208,9 +208,9 @@ def _fits(value: object, shape: shapes.Type) -> bool:
 
 def _message(value: object, allowed: list[shapes.Type]) -> str:
     words = list(dict.fromkeys(_type_name(shape, value) for shape in allowed))
-    if words == ["text", "a whole number", "a number"]:
+    if words == ["a string", "a whole number", "a number"]:
         words = ["a quantity"]
-    quotes = "; put it in quotes" if words == ["text"] and isinstance(value, (int, float, bool)) else ""
+    quotes = "; put it in quotes" if words == ["a string"] and isinstance(value, (int, float, bool)) else ""
     return invalid(value, f"must be {' or '.join(words)}{quotes}")
 
 
@@ -223,7 +223,7 @@ def _type_name(shape: shapes.Type, value: object) -> str:
         case shapes.FloatType() if shape.gt is not None and shape.le is not None:
             return f"a number above {shape.gt:g} and at most {shape.le:g}"
         case shapes.StrType() if shape.min_length and value == "":
-            return "text that is not empty"
+            return "a string that is not empty"
         case shapes.CollectionType():
             if isinstance(value, list) and value:
                 return f"a list of at most {shape.max_length} entries"

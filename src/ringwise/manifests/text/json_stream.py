@@ -197,7 +197,7 @@ class JsonStream:
         while (found := self._data.find(b"\n", begin, at)) >= 0:
             line, begin = line + 1, found + 1
         return ManifestError(
-            self._where, "", f"broken JSON in line {line}, column {at - begin + 1}: {message}"
+            self._where, "", f"invalid JSON in line {line}, column {at - begin + 1}: {message}"
         )
 
     def _passed(self, at: int) -> None:
@@ -211,7 +211,7 @@ class JsonStream:
 
 
 def _text(raw: memoryview, *, inside: bool = False) -> str:
-    """The string of a JSON value; with `inside`, that of its key `kind`. Empty when it is no string."""
+    """The string of a JSON value; with `inside`, that of its key `kind`. Empty when it is not a string."""
     try:
         value = msgspec.json.decode(raw, type=_Kind).kind if inside else msgspec.json.decode(raw)
     except (msgspec.DecodeError, ValueError, RecursionError):

@@ -22,7 +22,7 @@ _SUFFIXES: dict[str, tuple[int, int]] = {
     **{suffix: (1000**power, 1) for power, suffix in enumerate("kMGTPE", start=1)},
     **{f"{letter}i": (1024**power, 1) for power, letter in enumerate("KMGTPE", start=1)},
 }
-#: Longer texts are no quantities, and arithmetic with big numbers costs time.
+#: Longer texts are not quantities, and arithmetic with big numbers costs time.
 _LONGEST = 64
 #: Kubernetes keeps a quantity in an int64.
 _LARGEST = 2**63 - 1

@@ -51,7 +51,9 @@ def find_sources(
             errors.append(ManifestError(path, "", f"cannot be read: {_cause(problem)}"))
             continue
         if not found:
-            errors.append(ManifestError(path, "", "folder has no .yaml, .yml or .json file"))
+            errors.append(
+                ManifestError(path, "", "the directory does not contain .yaml, .yml or .json files")
+            )
         for file in found:
             try:
                 real = file.resolve()

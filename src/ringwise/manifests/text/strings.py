@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-#: Longer strings are no names or labels: they are kept by their objects alone.
+#: Longer strings are not names or labels: they are kept by their objects alone.
 _LONGEST = 253
 
 

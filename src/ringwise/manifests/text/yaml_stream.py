@@ -199,16 +199,16 @@ class YamlStream:
             mark = problem.problem_mark or problem.context_mark
             self._broken = mark.line if mark else None
             column = f" in column {mark.column + 1}" if mark else ""
-            message = f"broken YAML{column}: {problem.problem or problem.context}"
+            message = f"invalid YAML{column}: {problem.problem or problem.context}"
             if message.endswith(("<document start>", "expected key", "'-' indicator")):
                 message += "; keys of one map and items of one list must begin in one column"
             raise self._error(message, mark.line if mark else None) from None
         except yaml.YAMLError as problem:
             before = bytes(self._data[self._start :][: getattr(problem, "position", 0)])
-            message = f"broken YAML: {one_line(str(problem).partition(chr(10))[0])}"
+            message = f"invalid YAML: {one_line(str(problem).partition(chr(10))[0])}"
             raise self._error(message, before.count(b"\n")) from None
         except UnicodeDecodeError as problem:
-            raise self._error(f"broken YAML: not UTF-8 text: {problem.reason}") from None
+            raise self._error(f"invalid YAML: not UTF-8 text: {problem.reason}") from None
 
     def rest(self) -> tuple[int, int] | None:
         """After an error: where the document after the broken one begins, and its number."""
@@ -280,7 +280,7 @@ class YamlStream:
                 pairs[key] = self._value(inner, depth + 1)
             built = self._merged(pairs, event)
         else:
-            raise self._unreadable(event, "broken YAML")
+            raise self._unreadable(event, "invalid YAML")
         if event.anchor:
             self._anchors[event.anchor] = (built, self._values - before + 1)
         return built
@@ -319,7 +319,7 @@ class YamlStream:
         named = mapping.pop("<<")
         for parent in named if isinstance(named, list) else [named]:
             if not isinstance(parent, dict):
-                raise self._unreadable(event, "'<<' must name a mapping")
+                raise self._unreadable(event, "'<<' must refer to a mapping")
             for key, inherited in parent.items():
                 if self._positions is not None:
                     self._positions.merged.append(named)

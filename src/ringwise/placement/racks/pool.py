@@ -232,7 +232,7 @@ class RackPool:
                 members[number].extend(groups[depth])
                 if depth + 1 == len(groups):
                     return members
-                # A group like the one before need not try the racks that were no good for that one.
+                # A group like the one before need not try the racks that were not good for that one.
                 tries.append(number if needs[depth + 1] == needs[depth] else 0)
             else:
                 tries[-1] += 1

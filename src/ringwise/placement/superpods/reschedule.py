@@ -344,4 +344,6 @@ def _move(
 
 def _without_soft_fix(reason: Reason) -> Reason:
     """The job is already soft, but its running pods keep their ranks, so its blocks cannot be split now."""
-    return reason.with_fixes(()).with_hints(["a soft job is split only when all its pods are placed anew"])
+    return reason.with_fixes(()).with_hints(
+        ["a soft job is split only when all its pods are scheduled again"]
+    )

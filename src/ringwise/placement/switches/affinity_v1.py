@@ -38,7 +38,7 @@ class FreeNode(NamedTuple):
 def is_idle(view: TopologyView, switch: int) -> bool:
     """Rule S8: no common or foundation-model job is under the switch, whatever its mark."""
     facts = view.switches[switch].facts
-    return facts.state is SwitchState.IDLE and not facts.labelled
+    return facts.state is SwitchState.IDLE and not facts.labeled
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def _with_leftover(view: TopologyView, arrays: TwoArrays, request: SwitchRequest
 
 
 def _plan(view: TopologyView, parts: Sequence[_Row], request: SwitchRequest) -> SwitchPlan:
-    """Ranks row by row, and inside a row switch by switch, so that neighbouring ranks share a switch."""
+    """Ranks row by row, and inside a row switch by switch, so that neighboring ranks share a switch."""
     ordered = [(part, _in_pick_order(view, part)) for part in parts]
     ranks: dict[int, int] = {}
     if request.classes is None:

@@ -28,7 +28,7 @@ def asks_for_switches(label: str | None) -> bool:
 def classify(label: str | None, npu_pods: int, marked: bool = False) -> SwitchClass | Reason | None:
     """Rule S1: the class of a job; None when it is not switch-aware; a reason when the label is invalid.
 
-    `marked`: live pods of it carry `isSharedTor` 1 or 2. Then it is no padding job, whatever the number.
+    `marked`: live pods of it carry `isSharedTor` 1 or 2. Then it is not a padding job, whatever the number.
     """
     if not asks_for_switches(label):
         return None

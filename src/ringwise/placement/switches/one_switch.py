@@ -112,6 +112,6 @@ def lacking(holding: Holding, candidates: Sequence[int], needed: int) -> tuple[s
 def describe(facts: SwitchFacts) -> str:
     if facts.state is SwitchState.SHARED:
         return "healthy shared" if facts.healthy else "unhealthy shared"
-    if facts.state is SwitchState.IDLE and facts.labelled:
+    if facts.state is SwitchState.IDLE and facts.labeled:
         return "in use"
     return facts.state.word

@@ -23,7 +23,7 @@ class PodPosition:
 
 
 class RanksBySwitch:
-    """The ranks under each switch, to place a failed rank near its neighbours."""
+    """The ranks under each switch, to place a failed rank near its neighbors."""
 
     def __init__(self, positions: Iterable[PodPosition]) -> None:
         self._ranks: dict[int, list[int]] = {}

@@ -189,7 +189,7 @@ def _version2(
 
 
 def _nearest_first(group: Iterable[int], near: RanksBySwitch, failed: Sequence[PodPosition]) -> list[int]:
-    """Neighbouring ranks share switches where possible: the switch nearest to a failed rank comes first."""
+    """Neighboring ranks share switches where possible: the switch nearest to a failed rank comes first."""
     return sorted(group, key=lambda switch: (min(near.distance(switch, pod) for pod in failed), switch))
 
 

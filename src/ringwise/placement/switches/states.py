@@ -49,7 +49,7 @@ class SwitchFacts:
     #: How many shared switches the owner of this exclusive switch uses.
     owner_shared: int = 0
     #: A common or foundation-model job is under it, whatever its mark: not idle for version 1.0.
-    labelled: bool = False
+    labeled: bool = False
     #: A foundation-model job is under it that has pods under other switches too.
     cross_model: bool = False
 
@@ -59,7 +59,7 @@ IDLE = SwitchFacts()
 
 def as_version1(facts: SwitchFacts) -> SwitchFacts:
     """Rule S8: version 1.0 has idle and not idle, whatever the marks; not idle is shown as exclusive."""
-    return replace(facts, state=SwitchState.EXCLUSIVE if facts.labelled else SwitchState.IDLE, healthy=True)
+    return replace(facts, state=SwitchState.EXCLUSIVE if facts.labeled else SwitchState.IDLE, healthy=True)
 
 
 class _JobUse:
@@ -108,7 +108,7 @@ def switch_states(switches: int, jobs: Iterable[SwitchJob], shared_limit: int) -
                 healthy=not (state is SwitchState.SHARED and unhealthy[switch]),
                 only_common=not model[switch],
                 owner_shared=owner_shared[switch],
-                labelled=True,
+                labeled=True,
                 cross_model=cross[switch],
             )
         )

@@ -17,7 +17,7 @@ from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
 
-#: Larger weights, infinity included, count as 1, as text that is no number does.
+#: Larger weights, infinity included, count as 1, as text that is not a number does.
 _MAX_WEIGHT = 1e9
 
 Key = tuple[tuple[bool, float], ...]

@@ -40,7 +40,7 @@ NO_HYPER_NODE = ReasonKind(
 HYPER_NODE_LEFT = ReasonKind(
     "hyper-node-changed",
     Stage.GANG,
-    "the running pods are not in one HyperNode {limit} any more: {listing}",
+    "the running pods are no longer in one HyperNode {limit}: {listing}",
     (
         "set networkTopology.highestTierAllowed to {holding:#}",
         "requeue the job, so that it starts in one HyperNode",

@@ -352,7 +352,7 @@ def _line(block: Block) -> str:
 def _hinting(reason: Reason, superpods: SuperPods) -> Reason:
     """P6: nodes without a valid SuperPoD id are left out; the reason of a pending job names them.
 
-    Servers that are in no SuperPoD beside those that are, as in a mixed cluster, are no fault.
+    Servers that are in no SuperPoD beside those that are, as in a mixed cluster, are not a fault.
     """
     problems = [one for one in superpods.problems if one.code != SUPERPOD_NONE.code or not superpods.nodes_of]
     if not problems:

@@ -128,7 +128,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
 def _independent_policy(
     job: Job, pods: list[Pod], resource: str, board: Board, session: Session
 ) -> ChipPolicy | Reason:
-    """N2 for pods that are no gang: each is checked and placed as a job of one pod, as without a PodGroup."""
+    """N2 for pods that are not a gang: each is checked and placed as a job of one pod."""
     for chips, exempt in dict.fromkeys((pod.cls.chips, may_request_none(pod.annotations)) for pod in pods):
         if chips or board.zero_chip_pods_need_annotation:
             requests = session.settings.multi_pod_requests

@@ -77,7 +77,7 @@ class AssumedPods:
         return reported.uid in self._evicting and not reported.deleting and reported.live
 
     def forget(self, uid: str) -> None:
-        """The API server reported the pod, or it is gone: nothing is assumed about it any more."""
+        """The API server reported the pod, or it is gone: nothing is assumed about it."""
         self._before_binding.pop(uid, None)
         self._evicting.discard(uid)
 

@@ -50,7 +50,7 @@ class Deadlines:
         return [key for key, time in self._times.items() if time <= now]
 
     def take(self, now: int) -> list[str]:
-        """The same, and they have no time any more."""
+        """The same, and their deadlines are removed."""
         due = self.due(now)
         for key in due:
             self.drop(key)

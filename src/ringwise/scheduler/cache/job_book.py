@@ -18,6 +18,7 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.usage import ResourceUsage
 from ringwise.framework.users import unknown_user, user_of
+from ringwise.grammar import quoted
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import needs_group, queue_without_group
@@ -632,7 +633,7 @@ class JobBook:
             return
         number = whole_number(text, 0, INT32)
         if number is None:
-            shown = repr(text) if len(text) <= 40 else f"{text[:40]!r}... ({len(text)} characters)"
+            shown = quoted(text, 40)
             problem = (
                 f"annotation {SCHEDULE_MIN_AVAILABLE} must be a whole number from 0 to {INT32}, got {shown}"
             )

@@ -44,7 +44,7 @@ class LeaderRecord(Component):
         #: By data key: why it was not read.
         self.unread: dict[str, str] = {}
         self._copies: list[Command] = []
-        #: A record was read: what of it is not valid any more is removed.
+        #: A record was read: what of it is no longer valid is removed.
         self._was_read = False
 
     def hears(self) -> Handlers:

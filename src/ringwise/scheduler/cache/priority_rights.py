@@ -94,7 +94,7 @@ class _Namespace:
             self._used = {quota.name: {} for quota in self.quotas}
             claims = sorted(self.claims.values(), key=_age)
         else:
-            # Many jobs may wait in vain for a quota: one more is no reason to look at all of them again.
+            # Many jobs may wait in vain for a quota: one more is not a reason to look at all of them again.
             claims = sorted(map(self.claims.__getitem__, self._younger), key=_age)
         self._anew = False
         self._younger.clear()

@@ -78,7 +78,7 @@ class AdmissionLimits(Component):
         self._job_queue.end_backoff(key, BackoffCause.POD_CREATION)
 
     def act(self, now: int) -> Sequence[Command]:
-        """End the admission of jobs that ran and have no pods any more."""
+        """End the admission of jobs that ran and no longer have pods."""
         touched, self._touched = self._touched, {}
         for key in touched:
             job = self._book.jobs.get(key)

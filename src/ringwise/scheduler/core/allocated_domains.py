@@ -18,7 +18,7 @@ from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE
 class AllocatedDomains(Component):
     """Follows from where pods are: nothing is remembered but what was written, so that it is written once.
 
-    It is removed where no HyperNode has all pods any more, and where pods wait and none has a node. Of a job
+    It is removed if no HyperNode has all pods, and if pods are pending and none has a node. Of a job
     without pods that may run it stays: its pods are about to be made again, or it has ended there.
     """
 

@@ -1,6 +1,6 @@
 """Jobs that wait for objects which a controller creates: their PodGroup, or pods of their gang.
 
-A controller that runs creates them at once, so that the wait is no news. A job of which none came for a while
+A running controller creates them at once, so that the wait is not news. A job of which none came for a while
 is told: no controller may run that serves it, or something keeps it from creating them.
 
 The time counts from when this scheduler saw the job, or the last of its pods come.

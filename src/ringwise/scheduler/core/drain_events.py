@@ -7,7 +7,6 @@ deleted on a node that is isolated or cordoned for it, and names the cause.
 from __future__ import annotations
 
 from ringwise.framework.job import Job
-from ringwise.grammar import agrees
 from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler import internal_events as ie
@@ -46,7 +45,7 @@ class DrainEvents(Component):
             pods.sort(key=lambda pod: natural_key(pod.name))
             more = len(pods) - _NAMED
             names = ", ".join(pod.name for pod in pods[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-            message = f"{names} {agrees(len(pods), 'has', 'have')} to go: {cause}"
+            message = f"{names} must be evicted: {cause}"
             if self._jobs[key].group is not None:
                 told.append(RecordJobEvent(key, EventReason.DRAINED, message))
             else:

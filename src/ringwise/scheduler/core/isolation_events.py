@@ -25,7 +25,7 @@ class IsolationEvents(CustomResources[Isolation]):
     def __init__(self, context: Context) -> None:
         super().__init__(context, Isolation)
         self._targets: frozenset[str] = frozenset()
-        #: Something was isolated or is not any more, since the last turn.
+        #: An isolation began or ended since the last turn.
         self._changed = False
 
     def hears(self) -> Handlers:
@@ -53,7 +53,7 @@ class IsolationEvents(CustomResources[Isolation]):
             self._changed = True
 
     def _look_again(self, concerned: bool) -> None:
-        """A target may exist now, or not any more."""
+        """A target may exist now, or no longer exist."""
         self._stale |= concerned
 
     def decide(self, now: int) -> Sequence[SetConditions]:
@@ -83,16 +83,16 @@ class IsolationEvents(CustomResources[Isolation]):
             resolved = self._topology.switches(self._state)
             switches = () if resolved is None else resolved.topology.switches
             if all(switch.ip != one.switch for switch in switches):
-                return "LeafSwitchNotFound", f"leaf switch {one.switch} not found"
+                return "LeafSwitchNotFound", f'leaf switch "{one.switch}" not found'
         elif one.superpod is not None:
             size = self._configuration.settings.super_pod_size
             if one.superpod not in self._topology.superpods(self._state, size).nodes_of:
-                return "SuperPodNotFound", f"SuperPoD {one.superpod} not found"
+                return "SuperPodNotFound", f'SuperPoD "{one.superpod}" not found'
         else:
             number = self._state.node_id.get(one.node)
             node = None if number is None else self._state.nodes[number]
             if node is None:
-                return "NodeNotFound", f"node {one.node} not found"
+                return "NodeNotFound", f'node "{one.node}" not found'
             prefixes = tuple(chip_prefix(resource) for resource in node.chips_capacity)
             for chip in one.chips:
                 if not chip.startswith(prefixes):

@@ -193,7 +193,7 @@ class Scheduler:
         return any(woken)
 
     def record_changes(self, changes: Changes | None) -> None:
-        """Name what changes from now on in this record; None: nothing reads it any more."""
+        """Name what changes from now on in this record; None: nothing reads it."""
         self._state.changes = changes or Changes(recording=False)
 
     def prepare(self, now: int) -> None:

@@ -126,8 +126,8 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
         if one.name not in self._accepted:
             if nodes is None:
                 if one.switch:
-                    return "LeafSwitchNotFound", f"leaf switch {one.switch} not found"
-                return "SuperPodNotFound", f"SuperPoD {one.superpod} not found"
+                    return "LeafSwitchNotFound", f'leaf switch "{one.switch}" not found'
+                return "SuperPodNotFound", f'SuperPoD "{one.superpod}" not found'
             missing = [name for name in one.nodes if name not in self._state.node_id]
             if missing:
                 more = f" and {counted(len(missing) - 1, 'more node')}" if len(missing) > 1 else ""

@@ -97,7 +97,7 @@ class PodEvents(ContextUser):
         self._job_may_be_gone(job, now)
 
     def _placement_ended(self, job: Job | None) -> None:
-        """A pod does not hold its chips any more."""
+        """A pod no longer holds its chips."""
         self._triggers.add(Trigger.CHIPS_FREED)
         if job is not None:
             job.ranks = None

@@ -22,7 +22,7 @@ class QueueStatusReporter:
         self._groups: dict[str, tuple[str, str]] = {}
         self._counts: dict[str, dict[str, int]] = {}
         self._touched: dict[str, None] = {}
-        #: A job without a PodGroup is gone: its queue is not known any more, so all are compared.
+        #: A job without a PodGroup is gone: its queue is no longer known, so all are compared.
         self._all_touched = False
         self._reported: dict[str, SetQueueStatus] = {}
         #: Queues for which pods of jobs in other queues counted when they were last compared.

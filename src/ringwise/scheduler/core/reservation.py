@@ -115,7 +115,7 @@ class StarvationGuard(Component):
         return {ie.JobSettled: self._note, ie.JobGone: self._forget}
 
     def _note(self, event: ie.JobSettled, now: int) -> None:
-        """The job became pending, or is not pending any more."""
+        """The job became pending, or is no longer pending."""
         job = event.job
         since = job.waiting_since
         if since is None:

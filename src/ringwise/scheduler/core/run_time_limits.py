@@ -304,7 +304,7 @@ class RunTimeLimits(Component):
                 run.warned = None
             placed = self._placed(job)
             if run.warned is not None and placed and all(pod.bound > run.warned for pod in placed):
-                # It was requeued, and the leader before could not write that any more.
+                # It was requeued, and the leader before could no longer write that.
                 continue
             self._runs[job.key] = run
             self._touched[job.key] = None

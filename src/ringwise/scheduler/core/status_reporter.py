@@ -184,7 +184,7 @@ class StatusReporter(Component):
                 commands.append(RemoveQueueGate(uid, pod.namespace, pod.name))
 
     def has_lost_all(self, job: Job) -> bool:
-        """Whether the PodGroup is Running or Unknown, and no pod has a node any more.
+        """Whether the PodGroup is Running or Unknown, and no pod has a node.
 
         By its phase as it was reported last: the object may be older.
         """

@@ -65,7 +65,7 @@ class VolumeEvents(ContextUser):
     def _capacity_gone(self, event: ev.StorageCapacityGone, now: int) -> None:
         self._table.drop_capacity(f"{event.namespace}/{event.name}")
         if not self._table.capacities:
-            # Nothing is checked any more.
+            # Checking has ended.
             self._triggers.add(Trigger.VOLUME_CHANGED)
 
     def _volume_seen(self, event: ev.VolumeSeen, now: int) -> None:

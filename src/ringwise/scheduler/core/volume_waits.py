@@ -1,6 +1,6 @@
 """Gangs that have their nodes and wait for the volumes of their claims.
 
-The wait is no part of a cycle. The pods hold their chips as if they were bound, so that nothing is given
+The wait is not part of a cycle. The pods hold their chips as if they were bound, so that nothing is given
 twice; their bindings are sent when all claims of all of them are bound. After a time limit, or when something
 breaks off, everything is given back: the volumes that are there by then decide where the next try may be.
 
@@ -221,7 +221,7 @@ class VolumeWaits(Component):
             {bind.uid: bind for bind in binds}, claims, dict.fromkeys(claims), timeout, now + timeout
         )
         self._batches.setdefault(job.key, []).append(batch)
-        # Pods that are no gang are held one by one: those that wait already are not looked at again.
+        # Pods that are not a gang are held one by one: those that wait already are not looked at again.
         before = self._ends.of(job.key)
         self._ends.put(job.key, batch.until if before is None else min(before, batch.until))
         if not batch.waiting:
@@ -349,7 +349,7 @@ class VolumeWaits(Component):
         return ""
 
     def _closed(self, record: PodRecord) -> str:
-        """Why its node takes no new pod any more; empty: it does."""
+        """Why its node no longer accepts new pods; empty if it does."""
         node, name = self._state.nodes[record.node], self._state.names[record.node]
         if node is None or not node.ready:
             return f"node {name} is {'gone' if node is None else 'not ready'}"
@@ -358,7 +358,7 @@ class VolumeWaits(Component):
         return ""
 
     def _broken_chip(self, record: PodRecord) -> str:
-        """Why a pod must not get its chips any more; empty: it may."""
+        """Why a pod must no longer get its chips; empty: it may."""
         resource = record.pod.cls.resource
         if not record.chips or resource is None:
             return ""

@@ -28,7 +28,7 @@ class MovingPod:
     target: PlannedPlace
     old: PlannedPlace
     load: Load
-    #: It does not exist any more.
+    #: It no longer exists.
     gone: bool = False
 
 

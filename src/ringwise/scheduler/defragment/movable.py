@@ -48,7 +48,7 @@ _ENDING = frozenset({"AbortJob", "TerminateJob", "CompleteJob"})
 #: What an eviction may be to a vcjob: the pod is gone, or is seen as failed before that (also by the exit
 #: codes of SIGTERM and SIGKILL), or a part of the gang runs for a moment.
 _EVICTION_EVENTS = ("PodEvicted", "PodFailed", "Unknown", "JobUnknown")
-_SIGNALLED = frozenset({137, 143})
+_SIGNALED = frozenset({137, 143})
 
 #: What the caller knows besides. None: the job may be moved.
 Permit = Callable[[Job], Reason | None]
@@ -255,7 +255,7 @@ def _policies_of_eviction(vcjob: VcJob, task: Task | None) -> Iterable[tuple[str
     policies = (*(task.policies if task is not None else ()), *vcjob.policies)
     for event in _EVICTION_EVENTS:
         for policy in policies:
-            if event == "PodFailed" and policy.exit_code in _SIGNALLED:
+            if event == "PodFailed" and policy.exit_code in _SIGNALED:
                 yield f"exit code {policy.exit_code}", policy
             elif event in policy.events or any(word in policy.events for word in ANY):
                 yield event, policy

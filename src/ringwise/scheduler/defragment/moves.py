@@ -4,7 +4,7 @@ A plan that is accepted reserves the targets for the jobs that move and the room
 evicts the pods through the eviction API. Their owners create them again, and the new pods take the targets;
 then the job that waits takes its room. A step that fails ends the plan: pods that are gone get their old
 places back where those are free. What is reserved ends with the plan, 120 s after the last pod is gone, and
-`grace-over-time` later than that at most. A move is no fault: it uses no retry, starts no cool-down and no
+`grace-over-time` later than that at most. A move is not a fault: it uses no retry, starts no cool-down and no
 clock (F2), and the share of a moved job stays (F6).
 
 What the objects tell is not remembered: whether pods are there, places taken, jobs started. So a plan that
@@ -242,7 +242,7 @@ class Moves(Component):
         if plan.job_uid not in ("", uid_of(waiting)):
             return "TargetReplaced", f"{self._name(plan.job)} is another one, with the UID {uid_of(waiting)}"
         if not self._book.has_pending(waiting):
-            return "TargetNotPending", f"{self._name(plan.job)} does not wait any more"
+            return "TargetNotPending", f"{self._name(plan.job)} no longer waits"
         if problem := self._repeated(plan):
             return problem
         reserved = self._reservations.of(plan.job)
@@ -312,7 +312,7 @@ class Moves(Component):
             if pod.deleting or not pod.live or (here, record.chips) != (place.node, mask_of(place.chips)):
                 return "PodMoved", f"{target.name} is not where it was"
             if pod.cls.chips != len(target.chips):
-                return "ChipsDiffer", f"{target.name} asks for {counted(pod.cls.chips, 'chip')}"
+                return "ChipsDiffer", f"{target.name} requests {counted(pod.cls.chips, 'chip')}"
             if not is_recreated(job, pod):
                 return "NotMovable", f"nothing creates {target.name} again"
             owner = owner_key(job, pod)
@@ -353,7 +353,7 @@ class Moves(Component):
                 if own is not None and own.resource == resource:
                     reserved &= ~own.chips.get(self._state.node_id[place.node], 0)
             if why or reserved & place.chips:
-                return why or f"chips of {place.node} are kept for another job"
+                return why or f"chips of {place.node} are reserved for another job"
         return ""
 
     def _evictions(self) -> Iterator[Command]:

@@ -102,7 +102,7 @@ def why_this_board(view: SchedulerView, job: Job) -> str | None:
         labels = ", ".join(f"{key}: {value}" for key, value in board.job_labels)
         return f"board {board.name}: chosen by the labels {labels}"
     present = {found.name: type for offered, type, found in boards_present(view) if offered == resource}
-    text = f"board {board.name}: assumed, because the job names no other board of {resource}"
+    text = f"board {board.name}: assumed, because the job does not select a board of {resource}"
     others = [f"{name} ({ACCELERATOR_TYPE}: {type})" for name, type in present.items() if type]
     if board.name not in present and others:
         text += f"; the nodes have {', '.join(others)}"

@@ -76,7 +76,7 @@ class _Counting:
             and self._meant(number)
             and not has_shared_chips(self._state, number)
         ]
-        # A taint that is no condition dedicates a node: its chips count as free, for pods that tolerate it.
+        # A taint that is not a condition dedicates a node: its chips are free for pods that tolerate it.
         self._tolerations = tuple(
             Toleration(key, "Exists") for key in sorted(dedicating_taints(self._state, self._nodes))
         )

@@ -71,7 +71,7 @@ def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
             reason.code,
             f"pod {pod.namespace}/{pod.name}/{own.container}",
             f"on {node}, {reason.message}",
-            f"delete {pod.key} and let its owner make it without the variable",
+            f"delete {pod.key}, so that its owner creates it without the variable",
         )
 
 
@@ -151,7 +151,7 @@ def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Fin
             "chips-assumed",
             named(assumed, "node"),
             f"no list of chips of {resource} (neither baseDeviceInfos nor a device-info ConfigMap): "
-            "chips 0 to n-1 are assumed and taken for healthy",
+            "chips 0 to n-1 are assumed to be healthy",
             "run the device plugin there, so that it writes baseDeviceInfos",
         )
 
@@ -194,7 +194,7 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
             f"node {name}",
             f"{chip_names(resource, chips_of(broken))} is faulty and in use by "
             + ", ".join(_pods_holding(view, resource, number, broken)),
-            "let the job be rescheduled, or delete its pod",
+            "wait until the job is rescheduled, or delete its pod",
         )
 
 
@@ -219,7 +219,7 @@ def _annotations(view: SchedulerView, resource: str, number: int) -> Iterator[Fi
             for where, chips in (*lists.items(), ("its device plugin", reported))
             if chips
         ]
-        named_by = f"named by {'; '.join(sources)}" if sources else "named by no annotation any more"
+        named_by = f"named by {'; '.join(sources)}" if sources else "no longer named by an annotation"
         yield Finding(
             WARNING,
             "annotations-differ",
@@ -246,8 +246,8 @@ def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Findi
             f"the device plugin has no record of what it mounted for pod {key}, which asks for "
             f"{counted(pod.cls.chips, 'chip')}: {_names(resource, doubtful)} may be in its container and go "
             "to no other pod until it ends",
-            f"nothing has to be done; delete {key} when it can be, or let the device plugin read what "
-            "containers have (--container-spec-dir)",
+            f"no action is required; delete {key} when possible, or configure the device plugin to "
+            "read container specifications (--container-spec-dir)",
         )
     for uid, left in sorted(state.left_chips(name, resource).items()):
         yield Finding(
@@ -256,7 +256,7 @@ def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Findi
             f"node {name}",
             f"the pod with uid {uid} is deleted and its container may still run: {_names(resource, left)} go "
             "to no other pod until the device plugin sees that it has ended",
-            "if this stays, look on the node for processes of the pod that wait in the driver",
+            "if this persists, look on the node for processes of the pod that wait in the driver",
         )
 
 
@@ -272,8 +272,10 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
             WARNING,
             "kubelet-silent",
             f"node {name}",
-            "kubelet does not tell the device plugin which pod has which devices, so exchanges stay unseen",
-            "look at kubelet, and at the socket in its folder pod-resources that the plugin must reach",
+            "kubelet does not report to the device plugin which pod has which devices, so "
+            "exchanged devices are not detected",
+            "check kubelet, and the socket in its directory pod-resources, which the plugin must "
+            "be able to reach",
         )
     if report.kubelet_ids is None:
         return
@@ -289,7 +291,7 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
     for key, ids in sorted(report.kubelet_ids.items()):
         given = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {_names(resource, ids)}"
         if not ids:
-            # Of a share: its ids are no chips.
+            # Of a share: its ids are not chips.
             given = f"kubelet lists a share for pod {key}"
         if key not in here:
             yield differs(
@@ -364,7 +366,8 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
                 f"its report lists {chip_names(resource, chips_of(held))} as free; "
                 f"by the scheduler's state {agrees(held.bit_count(), 'it is', 'they are')} held by "
                 + ", ".join(_pods_holding(view, resource, number, held)),
-                "the device plugin reports late, or the container is gone: restart it if this stays",
+                "the device plugin reports late, or the container is gone: restart the device "
+                "plugin if this persists",
             )
         if only_free:
             yield Finding(
@@ -395,7 +398,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
             f"Kubernetes counts {counted(idle, 'idle chip')} of {resource} and the scheduler's state "
             f"has {count} {'free or isolated' if isolated else 'free'}: "
             f"{counted(idle - count, 'allocatable chip is', 'allocatable chips are')} faulty or not listed",
-            "nothing breaks: the smaller number counts; the device plugin should lower allocatable",
+            "no action is required: the smaller number is used; the device plugin should lower allocatable",
         )
 
 
@@ -420,7 +423,7 @@ def _pods_holding(view: SchedulerView, resource: str, number: int, chips: int) -
 
 
 def _behind(view: SchedulerView) -> Iterator[Finding]:
-    """N7: ClusterD's reports count, also where it does not run any more."""
+    """N7: ClusterD's reports count, also where it no longer runs."""
     state = view.cluster
     both = [(kinds, state.report_of(*key)) for key, kinds in state.reports.items() if len(kinds) > 1]
     late = [
@@ -437,8 +440,8 @@ def _behind(view: SchedulerView) -> Iterator[Finding]:
             "ClusterD",
             f"its reports of {counted(late, 'node')} are older than those of the device plugins, that of "
             f"{worst.node} by {duration_text(age)}; faults since then are not seen",
-            "see whether ClusterD runs; without it, delete its ConfigMaps cluster-info-device-*, or write "
-            "useClusterInfoManager: false",
+            "check that ClusterD is running; if it is not used, delete its ConfigMaps "
+            "cluster-info-device-*, or set useClusterInfoManager: false",
         )
 
 
@@ -457,7 +460,7 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
                 WARNING,
                 "report-without-node",
                 f"ConfigMap of {report.node}",
-                f"reports chips of {report.resource} on {report.node}, which is no node of the cluster",
+                f"reports chips of {report.resource} on {report.node}, which is not a node of the cluster",
                 "delete the ConfigMap, or join the node",
             )
         elif stale.get((report.node, report.resource)) is report:
@@ -466,5 +469,5 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
                 REPORT_STALE,
                 f"node {report.node}",
                 f"its report is {duration_text(newest - report.update_time)} older than the newest one",
-                "see whether the device plugin of the node runs",
+                "check that the device plugin of the node is running",
             )

@@ -150,7 +150,7 @@ def _kept_off(
 
 
 def _is_dedicated(reason: Reason) -> bool:
-    """Whether the node has a taint that is no condition of the node."""
+    """Whether the node has a taint that is not a condition of the node."""
     taint = str(reason.details.get("taint"))
     return reason.code == UNTOLERATED_TAINT.code and not taint.startswith(NODE_TAINT_PREFIX)
 

@@ -226,12 +226,12 @@ def isolation_fixes(search: FixSearch) -> Iterator[Fix]:
 
 
 def reservation_fixes(search: FixSearch) -> Iterator[Fix]:
-    """Reservations of nodes that keep the job off: each cancelled alone."""
+    """Reservations of nodes that keep the job off: each canceled alone."""
     found = tried = 0
     for name in dict.fromkeys(
         str(miss.reason.details["name"]) for miss in search.misses if miss.reason.code == NODE_RESERVED.code
     ):
-        text = f"if reservation {name} were cancelled (`ringwise unreserve {name}`)"
+        text = f"delete reservation {name} (`ringwise unreserve {name}`)"
         fixes = list(search.attempt("unreserved", text, partial(search.view.what_if.unreserved, name)))
         yield from fixes
         found, tried = found + len(fixes), tried + 1

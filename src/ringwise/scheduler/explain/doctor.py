@@ -64,7 +64,7 @@ def fault_findings(view: SchedulerView) -> Iterator[Finding]:
                 WARNING,
                 "rescheduling-blocked",
                 where,
-                f"a fault hit it, and no pod is restarted: {handled.blocked}",
+                f"affected by a fault, and no pod is restarted: {handled.blocked}",
                 "delete its faulty pods or the job, or change what forbids it",
             )
         going = handled.deletions.values() if handled.state is State.DELETING and not handled.external else ()
@@ -198,7 +198,7 @@ def _configuration(view: SchedulerView) -> Iterator[Finding]:
             ERROR,
             "no-chip-plugin",
             "configuration",
-            f"no plugin gives chips: jobs that ask for them wait ({len(asked)} now)",
+            f"no plugin allocates chips: jobs that request them stay pending ({len(asked)} now)",
             f"add the line {line} to the plugins of a tier in volcano-scheduler.conf",
         )
 
@@ -213,8 +213,8 @@ def _users(view: SchedulerView) -> Iterator[Finding]:
             NOTE,
             "no-users",
             "configuration",
-            f"user-annotation is guarded, and of {counted(len(ours), 'job')} none has the annotation {USER}: "
-            "accounting knows no users, and limits per user hold for nobody",
+            f"user-annotation is guarded, and none of {counted(len(ours), 'job')} has the "
+            f"annotation {USER}: accounting by user and limits per user have no effect",
             "install admission, see docs/guides/admission.md, or set user-annotation: open; jobs that are "
             "older than admission get none",
         )
@@ -296,8 +296,8 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
                     WARNING,
                     "resource-unknown",
                     f"node {node.name}",
-                    f"offers {name}, which no board serves",
-                    f"known are {', '.join(catalog.resources)}; a board file can add it",
+                    f"offers {name}, which no board defines",
+                    f"supported resources: {', '.join(catalog.resources)}; a board file can add others",
                 )
         if not resources:
             continue
@@ -320,7 +320,7 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
             "node-unhealthy",
             named(names, "node"),
             f"switches are reported as {level}" if kind == SWITCH else f"{verb} reported as {level}",
-            "`ringwise fault list` names the jobs that it hurts",
+            "see the affected jobs: `ringwise fault list`",
         )
     if without_arch:
         yield Finding(
@@ -344,7 +344,7 @@ def _board_label(
                 WARNING,
                 "label-odd",
                 f"node {node}",
-                f"has the label {ACCELERATOR_TYPE}={label}, which names no board of {resource}",
+                f"has the label {ACCELERATOR_TYPE}={label}, which does not select a board of {resource}",
                 board.fixes[0],
             )
 
@@ -392,7 +392,7 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
         )
 
 
-_HYPER_NODE_CURES = {
+_HYPER_NODE_FIXES = {
     ProblemKind.CIRCLE: "remove the member",
     ProblemKind.TWO_PARENTS: "let one HyperNode alone have this member",
     ProblemKind.MISSING_MEMBER: "create it, or remove the member",
@@ -415,7 +415,7 @@ def _hyper_nodes(view: SchedulerView) -> Iterator[Finding]:
                 f"hypernode-{problem.kind}",
                 f"HyperNode {name}",
                 problem.sentence,
-                _HYPER_NODE_CURES[problem.kind],
+                _HYPER_NODE_FIXES[problem.kind],
             )
 
 

@@ -56,9 +56,9 @@ def _hurt(view: SchedulerView, job: Job, policy: FaultPolicy, now: int) -> Itera
     hurt = AffectedJobs(view).of_pods(job.pods)
     for one in hurt[:_NAMED]:
         age = "" if one.since is None else f", for {duration_text(now - one.since)}"
-        yield f"hurt by {one.fault.text}{age}"
+        yield f"affected by {one.fault.text}{age}"
     if len(hurt) > _NAMED:
-        yield f"hurt by {counted(len(hurt) - _NAMED, 'more fault')}"
+        yield f"affected by {counted(len(hurt) - _NAMED, 'more fault')}"
     if hurt and policy.mode is Mode.OFF:
         yield (
             f"no pod is restarted because of it: {FAULT_SCHEDULING} is off or missing; what helps: "

@@ -67,7 +67,7 @@ _GROUPS_A_STEP = 10
 #: Ends that an answer names.
 _NAMED = 5
 #: Codes of reasons that depend on the pods of other nodes.
-_OF_NEIGHBOURS = tuple(kind.code for kind in (POD_AFFINITY_UNMET, POD_ANTI_AFFINITY, ANTI_AFFINITY_OF_OTHERS))
+_OF_NEIGHBORS = tuple(kind.code for kind in (POD_AFFINITY_UNMET, POD_ANTI_AFFINITY, ANTI_AFFINITY_OF_OTHERS))
 _MOVED = "jobs are moved so that it can start"
 #: What else than the end of jobs is waited for.
 GATED = "its pods are gated"
@@ -174,7 +174,7 @@ class JobRun:
     earliest: int
     latest: int | None
     guessed: bool
-    #: Of what is no job.
+    #: Of what is not a job.
     name: str = ""
     #: Nodes that others get when it ends, besides those of its pods.
     nodes: Sequence[int] = ()
@@ -713,7 +713,7 @@ def _is_of_nodes(reason: Reason | None) -> bool:
     if reason is None or reason.code not in (NO_NODE_FITS.code, GANG_INCOMPLETE.code):
         return False
     refusals = reason.details.get("refusals")
-    return isinstance(refusals, Mapping) and not any(code in refusals for code in _OF_NEIGHBOURS)
+    return isinstance(refusals, Mapping) and not any(code in refusals for code in _OF_NEIGHBORS)
 
 
 class _Room:

@@ -137,5 +137,5 @@ def running_then(
 def overlap(one: NodeReservation, others: Sequence[NodeReservation]) -> str:
     """What keeps it from being added to the others; empty: nothing."""
     if any(other.name == one.name for other in others):
-        return f"there is a reservation {one.name} already"
+        return f"reservation {one.name} already exists"
     return NodeReservationTable(others).overlap(one)

@@ -91,8 +91,8 @@ def superpod_findings(view: SchedulerView) -> list[Finding]:
                 WARNING,
                 SUPERPOD_NONE.code,
                 named(none, "node"),
-                f"labelled {ACCELERATOR_TYPE} as a server of a SuperPoD, and reported to be in none, so jobs "
-                "with blocks are never placed there",
+                f"labeled {ACCELERATOR_TYPE} as a server of a SuperPoD, but reported to be in none, "
+                "so jobs with blocks are never scheduled there",
                 "check driver and cabling of the node, or correct its label",
             )
         )

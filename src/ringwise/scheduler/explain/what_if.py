@@ -422,7 +422,7 @@ class WhatIf:
 
     @contextmanager
     def unreserved(self, name: str) -> Iterator[None]:
-        """Inside, the reservation of nodes with this name was cancelled."""
+        """Inside, the reservation of nodes with this name was canceled."""
         state = self._state
         before = state.node_reservations
         left = tuple(one for one in before.entries if one.name != name)

@@ -164,11 +164,11 @@ def find_job(view: SchedulerView, name: str) -> Job:
             return by_name.popitem()[1]
         if matches:
             names = ", ".join(sorted(f"{job.namespace}/{job.name}" for job in matches)[:SHOWN_AHEAD])
-            raise UnknownJobError(f"{counted(matches, 'job')} are called {name}; say which: {names}")
+            raise UnknownJobError(f"{counted(matches, 'job')} are named {name}; use one of {names}")
     known = sorted({f"{job.namespace}/{job.name}" for job in jobs} | {job.name for job in jobs})
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(close)}?" if close else f"{counted(jobs, 'job is', 'jobs are')} known"
-    raise UnknownJobError(f"there is no job {name}; {hint}")
+    raise UnknownJobError(f'job "{name}" not found; {hint}')
 
 
 def explain(

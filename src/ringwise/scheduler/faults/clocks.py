@@ -128,7 +128,7 @@ class Clocks:
         return [uid for uid, pod in job.pods.items() if pod.deleting and not self.is_given_up(job, uid, now)]
 
     def is_given_up(self, job: Job, uid: str, now: int) -> bool:
-        """Whether the pod terminates for longer than `grace-over-time`: nothing waits for it any more."""
+        """Whether the pod terminates for longer than `grace-over-time`: nothing waits for it."""
         pod = job.terminating.get(uid)
         return pod is not None and job.pods[uid].deleting and now >= pod.since + self._grace
 

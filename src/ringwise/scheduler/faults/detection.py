@@ -93,7 +93,7 @@ class FaultDetector:
         self._unknown: dict[str, int] = {}
         #: Nodes that were seen and are gone.
         self._gone: set[str] = set()
-        #: Failed pods with chips, which the state does not list on their node any more: node -> uid -> end.
+        #: Failed pods with chips, which the state no longer lists on their node: node -> uid -> end.
         self._failed: dict[str, dict[str, int]] = {}
         #: F5: whether a pod that kubelet rejected is not made again. Set by who makes it again.
         self.is_rejected_for_good: Callable[[Pod], bool] = lambda pod: False
@@ -128,7 +128,7 @@ class FaultDetector:
             self._tolerated[node] = seen
 
     def restore(self, record: RestoredRecord, now: int) -> None:
-        """Windows go on; a report that does not name a fault any more has ended it."""
+        """Windows go on; a report that no longer names a fault has ended it."""
         for node, faults in record.of(self._tolerated).items():
             number = self._state.node_id.get(node)
             if number is None or self._state.nodes[number] is None:
@@ -208,7 +208,7 @@ class FaultDetector:
         chips = (record.chips or record.part_chips) if record is not None else 0
         if number is not None and (pod.live or self._may_explain(pod, now)):
             if not pod.live:
-                # It holds no chips any more (N6). Those that another pod has by now do not count.
+                # It no longer holds chips (N6). Those that another pod has by now do not count.
                 fleet = self._fleet(pod)
                 chips = 0 if fleet is None else mask_of(pod.named_chips) & ~fleet.held[number]
             examined = self._hardware(pod, number, chips, policy, now)
@@ -258,7 +258,7 @@ class FaultDetector:
             if vanished:
                 named = chip_names(fleet.resource, chips_of(vanished))
                 return Examined(
-                    PodFault(FaultType.CHIP, f"{name} does not list {named} any more", chips=vanished),
+                    PodFault(FaultType.CHIP, f"{name} no longer lists {named}", chips=vanished),
                     again,
                 )
         if not node.ready:
@@ -270,7 +270,7 @@ class FaultDetector:
             due = self._unknown.setdefault(name, now) + UNKNOWN_NODE_GRACE
             if now < due:
                 return Examined(None, due)
-        return Examined(PodFault(FaultType.NODE, f"node {name} does not exist any more", unreachable=True))
+        return Examined(PodFault(FaultType.NODE, f"node {name} no longer exists", unreachable=True))
 
     def _without_masked(
         self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int

@@ -101,7 +101,7 @@ class FaultJob:
             self.drained = True
 
     def drop_evictions(self) -> bool:
-        """Nothing is evicted any more that was not yet; was there anything?"""
+        """Stop evicting. Returns whether there was anything left to evict."""
         unsent = [uid for uid, one in self.deletions.items() if one.evict and not one.sent]
         for uid in unsent:
             del self.deletions[uid]

@@ -78,7 +78,7 @@ class ClusterDPresence:
         return None if self._gone is None else self._gone + ABSENT_AFTER * SECOND
 
     def ended(self, now: int) -> bool:
-        """Whether it has become certain that it does not run any more; told once."""
+        """Whether it has become certain that it no longer runs; told once."""
         if self._gone is None or self.runs(now):
             return False
         self._gone = None
@@ -427,7 +427,7 @@ class FaultHandler(Component):
                 # The job runs without it: ClusterD gives it up, or makes it a pod of the job.
                 continue
             if over and not handled.faulty:
-                # The job has ended: whether its owner begins it again is no question of hardware.
+                # The job has ended: whether its owner begins it again is not a question of hardware.
                 continue
             examined = self.detector.look(pod, policy, now)
             if pod.deleting and not (examined.fault is not None and examined.fault.unreachable):
@@ -494,7 +494,7 @@ class FaultHandler(Component):
         job.cooling = self.cool_downs.add(owner_of(job), broken, now, until)
 
     def _broke_before(self, job: Job, now: int, pod: FaultyPod) -> bool:
-        """F2: whether hardware breaks the job that did so within its cool-down: that is no new fault."""
+        """F2: whether hardware breaks the job that did so within its cool-down: that is not a new fault."""
         broken = broken_hardware([pod])
         return bool(broken) and all(covering(job.cooling, one, now) for one in broken)
 
@@ -544,7 +544,7 @@ class FaultHandler(Component):
 
     @staticmethod
     def _needs_retry(handled: FaultJob) -> bool:
-        """F4: the processes that lose one to a drain may fail; that is no failure of the job, once."""
+        """F4: the processes that lose one to a drain may fail; that is not a failure of the job, once."""
         return handled.reason is FaultType.POD and (not handled.drained or handled.excused)
 
     def _react(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import TypeVar
 
 from ringwise.durations import SECOND
-from ringwise.grammar import agrees
+from ringwise.grammar import agrees, quoted
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.state.failures import MAX_RETRIES, retries_of
@@ -114,7 +114,7 @@ def _read(
 def shown(text: str | None) -> str:
     """A value of a user for a message; a very long one is cut."""
     text = text or ""
-    return repr(text) if len(text) <= 40 else f"{text[:40]!r}... ({len(text)} characters)"
+    return quoted(text, 40)
 
 
 #: Applications of which only faulty pods are replaced, as if `huawei.com/recover_policy_path` were `pod`.

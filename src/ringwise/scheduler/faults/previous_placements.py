@@ -72,7 +72,7 @@ class FailedPods:
         self._jobs.setdefault(pod.job, {})[uid] = pod
 
     def gone(self, job: str, uid: str) -> None:
-        """The pod does not exist any more, and its job goes on as if it never had."""
+        """The pod no longer exists, and its job goes on as if it never had."""
         failed = self._jobs.get(job)
         if failed is not None and failed.pop(uid, None) is not None and not failed:
             del self._jobs[job]
@@ -615,7 +615,7 @@ class PreviousPlacements(Component):
         return bool(pod.pods_owner) or (pod.job in self._book.jobs and pod.owner == pod.job)
 
     def _placed_ranks(self, job: Job) -> set[int]:
-        """A pod that terminates is no replacement: it has any rank that its own replacement left over."""
+        """A pod that terminates is not a replacement: it has any rank that its own replacement left over."""
         placements = self._state.pods
         return {
             rank

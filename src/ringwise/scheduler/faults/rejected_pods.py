@@ -92,9 +92,7 @@ class RejectedPods:
             yield _tell(pod, f"{what}; {fix}")
         elif _is_batch_job(owner):
             counts = f"Job {owner.name} counts this as a failure (backoffLimit) and makes the next pod itself"
-            yield _tell(
-                pod, f"{what}; {counts}. What helps, if it ends because of this: a larger backoffLimit"
-            )
+            yield _tell(pod, f"{what}; {counts}. If the job fails because of this, increase backoffLimit")
         elif not _is_of_our_controller(job, owner):
             place = _place(pod)
             before, last = self.counts.pop(place) or _NONE
@@ -103,9 +101,7 @@ class RejectedPods:
             self.counts[place] = Rejections(times, pod.uid)
             if times > MAX_REJECTIONS:
                 left = f"this happened {times} times, and it is left as failed"
-                yield _tell(
-                    pod, f"{what}; {left}. What helps: look at the events of the node, then delete the pod"
-                )
+                yield _tell(pod, f"{what}; {left}. Check the events of the node, then delete the pod")
                 return
             pause = pause_after(times)
             self._due[pod.uid] = now + pause

@@ -201,7 +201,7 @@ class ShareRecords(Component):
                 self._shares.touch(owner)
 
     def _gone(self, ending: EndingPod | None, now: int) -> None:
-        """The pod is gone, or failed, and uses nothing any more."""
+        """The pod is gone, or failed, and no longer uses anything."""
         if ending is None:
             return
         share = self._note(ending)

@@ -29,7 +29,7 @@ class Happened(enum.Enum):
     DRAINED = "a pod goes because its node is drained"
     ALLOWED = "the policy lets pods be deleted"
     REFUSED = "the policy forbids it, or no retries are left"
-    FAULT_GONE = "no pod is faulty any more"
+    FAULT_GONE = "no pod is faulty"
     GRACE_OVER = "grace-over-time has passed"
     PODS_GONE = "all pods that were to be deleted are gone, or terminate longer than grace-over-time"
     NEXT_LEVEL = "the time of the level is over"

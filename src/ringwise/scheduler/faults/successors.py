@@ -64,7 +64,7 @@ class EarlySuccessors:
             came[job] = None
 
     def gone(self, owner: str, uid: str) -> str | None:
-        """The pod does not terminate any more. Returns the key of its successor, where that came before."""
+        """The pod no longer terminates. Returns the key of its successor, where that came before."""
         going = self._going.get(owner)
         if going is None or uid not in going:
             return None

@@ -19,14 +19,14 @@ class AmountFields(TypedDict):
     ]
     uncertain_chip_hours: Annotated[
         float,
-        Meta(description="Of allocated_chip_hours: nobody saw when these pods ended."),
+        Meta(description="Of allocated_chip_hours: the end of these pods was not observed."),
     ]
     lost_chip_hours: Annotated[
         dict[str, float], Meta(description="Work that was lost, by cause: fault, move, drain, preempt, ...")
     ]
     pending_hours: Annotated[float, Meta(description="Hours in which jobs had no node and waited for one.")]
     uncertain_pending_hours: Annotated[
-        float, Meta(description="Of pending_hours: nobody saw when they ended.")
+        float, Meta(description="Of pending_hours: their end was not observed.")
     ]
     starts: Annotated[int, Meta(description="How often a job without a node got some.")]
     failures: Annotated[int, Meta(description="How often a job failed by itself after a start.")]
@@ -102,7 +102,7 @@ class IdleFields(TypedDict):
     idle_chips: Annotated[int, Meta(description="Of them those that were hardly used.")]
     unknown_chips: Annotated[
         int,
-        Meta(description="Of them those of which nobody tells how much they are used, or not for long yet."),
+        Meta(description="Of them those without utilization metrics, or not for long enough."),
     ]
     utilization_percent: Annotated[
         float | None, Meta(description="Mean use of the AI cores of the others; null: nothing is known.")

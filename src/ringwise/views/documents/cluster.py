@@ -30,7 +30,7 @@ class ChipsFields(TypedDict):
     board: str | None
     rings: Annotated[
         list[list[int]],
-        Meta(description="Chips with fast links between them; one list where the board has none."),
+        Meta(description="Chips with fast links between them; one list if the board has none."),
     ]
     count: int
     used: Annotated[list[int], Meta(description="Held by pods, or doubtful: pods may have them.")]
@@ -64,7 +64,7 @@ class NodeStateFields(TypedDict):
             "reserved, sub-healthy, awaiting report or ready."
         ),
     ]
-    message: Annotated[str, Meta(description="A sentence; empty where it is ready.")]
+    message: Annotated[str, Meta(description="A sentence; empty if it is ready.")]
     start: Annotated[
         Nanoseconds | None,
         Meta(description="Of a drain with a time, or a reservation: when it begins; before, it takes pods."),
@@ -164,14 +164,14 @@ class JobRow(TypedDict):
             "empty where this process found the reason itself."
         ),
     ]
-    affected_by: Annotated[list[str], Meta(description="The faults that hurt it now for people, shortened.")]
+    affected_by: Annotated[list[str], Meta(description="The faults that affect it now, as text, shortened.")]
     moves: Annotated[
         list[str],
         Meta(description="What plans of moves that are carried out do for it or with it, as sentences."),
     ]
     expected_start: Annotated[
         ExpectedStartFields | None,
-        Meta(description="Null where it does not wait, is refused, or has not been estimated yet."),
+        Meta(description="Null if it is not pending, is rejected, or has not been estimated yet."),
     ]
     user: Annotated[
         str,
@@ -200,7 +200,7 @@ class JobFields(JobRow):
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
     requires_change: Annotated[bool, Meta(description="Waiting alone will not help it.")]
-    faults: Annotated[list[JobFaultFields], Meta(description="The faults that hurt it now.")]
+    faults: Annotated[list[JobFaultFields], Meta(description="The faults that affect it now.")]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
     would_be_scheduled_on: NotRequired[
         Annotated[list[str], Meta(description="Nodes that its pods without a node would get now.")]
@@ -373,7 +373,7 @@ class PodDocument(PodFields):
     """A pod."""
 
     schema: Literal["ringwise.io/pod/v1"]
-    request: Annotated[str, Meta(description="What it asks for, in words.")]
+    request: Annotated[str, Meta(description="What it requests, as text.")]
     annotations: dict[str, str]
     environment: Annotated[
         dict[str, str],

@@ -33,7 +33,9 @@ Nanoseconds = Annotated[int, Meta(description="Nanoseconds since 1970.")]
 Stored = Annotated[
     dict[str, Any] | None, Meta(description="The object as it is stored. Its fields have no version.")
 ]
-More = Annotated[int, Meta(description="How many a limit left out; absent where the list is whole.")]
+More = Annotated[
+    int, Meta(description="How many were omitted because of a limit; absent if the list is complete.")
+]
 #: `class` is a word of Python.
 WithClass = TypedDict(
     "WithClass",
@@ -47,7 +49,7 @@ WithClass = TypedDict(
 
 LeftOut = Annotated[
     list[str],
-    Meta(description="What was not looked at, because the steps were used up; absent where it is whole."),
+    Meta(description="What was not checked, because the search limit was reached; absent if complete."),
 ]
 
 

@@ -11,7 +11,7 @@ from ringwise.views.documents.common import Amounts, More, Nanoseconds
 
 Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
 Sequence = Annotated[int, Meta(description="Grows with every change; counts inside one epoch.", ge=0)]
-Epoch = Annotated[str, Meta(description="Another one means that sequence numbers and job ids started anew.")]
+Epoch = Annotated[str, Meta(description="If it changes, sequence numbers and job IDs started again.")]
 
 
 class DashboardSource(TypedDict):
@@ -328,7 +328,7 @@ class LeadingFields(ErrorFields, total=False):
 
 
 class ErrorDocument(TypedDict):
-    """The body of every response that is no success."""
+    """The body of every response that is not a success."""
 
     schema: Literal["ringwise.io/error/v1"]
     error: LeadingFields

@@ -81,7 +81,9 @@ class WhyDocument(WithClass):
     ]
     faults: Annotated[
         list[str],
-        Meta(description="What it waits for because of a fault, and until when; or the faults that hurt it."),
+        Meta(
+            description="What it waits for because of a fault, and until when; or the faults that affect it."
+        ),
     ]
     reason: ReasonFields | None
     rejected_nodes: Annotated[
@@ -96,7 +98,7 @@ class WhyDocument(WithClass):
     queue: QueuePositionFields
     reserved_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
     expected_start: Annotated[
-        ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
+        ExpectedStartFields | None, Meta(description="Null if it is not pending, or is rejected.")
     ]
     fixes: list[FixFields]
     pods: list[PodLocationFields]

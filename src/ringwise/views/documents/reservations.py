@@ -63,9 +63,9 @@ class ReservationPlanDocument(TypedDict):
 
 
 class ReservationChangeDocument(TypedDict):
-    """A reservation that was made or cancelled."""
+    """A reservation that was made or canceled."""
 
     schema: Literal["ringwise.io/reservation-change/v1"]
     action: Annotated[str, Meta(description="reserve or unreserve.")]
     name: str
-    reservation: Annotated[ReservationFields | None, Meta(description="Null where it was cancelled.")]
+    reservation: Annotated[ReservationFields | None, Meta(description="Null if it was deleted.")]

@@ -131,6 +131,6 @@ class TopologyDocument(TypedDict):
     ]
     isolations: Annotated[list[IsolationFields], Meta(description="The same with who did it and why.")]
     reservations: Annotated[
-        list[ReservationFields], Meta(description="Nodes that are kept for queues and namespaces.")
+        list[ReservationFields], Meta(description="Nodes that are reserved for queues and namespaces.")
     ]
     problems: list[ReasonFields]

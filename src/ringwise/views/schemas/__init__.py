@@ -150,4 +150,6 @@ def find_kind(name: str) -> DocumentKind:
     from ringwise.topology.nearest import did_you_mean
 
     names = [kind.name for kind in DOCUMENTS]
-    raise LookupError(f"there is no schema {name}{did_you_mean(name, names)}; known are {', '.join(names)}")
+    raise LookupError(
+        f'schema "{name}" not found; must be one of {", ".join(names)}{did_you_mean(name, names)}'
+    )

@@ -3,7 +3,7 @@
 // Chips are written as pixels into one buffer: a change repaints its node only, and a whole cluster of 80,000 chips is
 // a few milliseconds also where no graphics processor helps. Names and outlines are on a second canvas above it.
 
-import { chipColours, css, inSign, mix, Palette, pixel, queueIndexes } from "./colours.js";
+import { chipColors, css, inSign, mix, Palette, pixel, queueIndexes } from "./colors.js";
 import { chipText, groupText, groupTitle, nodeText } from "./describe.js";
 import { at, chipOrigin, layOut, NODE_HEAD } from "./layout.js";
 import { CHIP_STATES, jobsOnChip, nodeSign, partlyUsed } from "./store.js";
@@ -96,7 +96,7 @@ export class CanvasMap {
     this._schedule(true);
   }
 
-  /** Read the colours of the theme again. */
+  /** Read the colors of the theme again. */
   themeChanged() {
     this.palette = new Palette(this.overlay);
     this._schedule(true);
@@ -295,20 +295,20 @@ export class CanvasMap {
     const edge = sign ? rgb[`sign-${sign}`] : rgb.node;
     const inset = { x: box.x + 0.08, y: box.y + 0.08, w: box.w - 0.16, h: box.h - 0.16 };
     const painted = this._fill(inset, pixel(sign && !row.schedulable ? mix(rgb.node, edge, 0.35) : rgb.node));
-    const colours = chipColours(this.mode, this.palette, this.store, row, this._queues);
+    const colors = chipColors(this.mode, this.palette, this.store, row, this._queues);
     const [left, top] = chipOrigin(node);
-    for (let i = 0; i < colours.length; i += 1) {
+    for (let i = 0; i < colors.length; i += 1) {
       const dim = !this._isHighlighted(row, i);
       const x0 = Math.round((left + shape.xs[i]) * scale + this._x);
       const y0 = Math.round((top + shape.ys[i]) * scale + this._y);
       const x1 = Math.round((left + shape.xs[i] + shape.chip) * scale + this._x) - gap;
       const y1 = Math.round((top + shape.ys[i] + shape.chip) * scale + this._y) - gap;
-      const fill = pixel(dim ? mix(colours[i], rgb.surface, 0.82) : colours[i]);
+      const fill = pixel(dim ? mix(colors[i], rgb.surface, 0.82) : colors[i]);
       // A chip with shares or vNPUs is filled from below as far as it is used.
       const used = partlyUsed(row, i);
       if (used < 100) this._rectangle(x0, y0, x1, y1, pixel(dim ? mix(rgb.free, rgb.surface, 0.82) : rgb.free));
       this._rectangle(x0, used < 100 ? Math.min(y1 - 1, y0 + Math.round(((y1 - y0) * (100 - used)) / 100)) : y0, x1, y1, fill);
-      if (row.health[i] !== "h" && x1 - x0 >= 11) this._cross(x0, y0, x1, y1, pixel(mix(colours[i], rgb.page, 0.65)));
+      if (row.health[i] !== "h" && x1 - x0 >= 11) this._cross(x0, y0, x1, y1, pixel(mix(colors[i], rgb.page, 0.65)));
     }
     if (sign) this._sign(inset, pixel(edge), sign);
     if (row.allocation_mode) this._corner(painted, pixel(rgb.text));
@@ -316,11 +316,11 @@ export class CanvasMap {
   }
 
   /** The lower right corner of a node whose chips are shared or divided.
-   * @param {[number, number, number, number]} box @param {number} colour
+   * @param {[number, number, number, number]} box @param {number} color
    */
-  _corner([, , right, bottom], colour) {
+  _corner([, , right, bottom], color) {
     const size = Math.round(Math.min(6 * this._ratio, Math.max(2, this._scale / 3)));
-    for (let i = 0; i < size; i += 1) this._rectangle(right - i - 1, bottom - size + i, right, bottom - size + i + 1, colour);
+    for (let i = 0; i < size; i += 1) this._rectangle(right - i - 1, bottom - size + i, right, bottom - size + i + 1, color);
   }
 
   /** @param {NodeRow} row @param {number} index */
@@ -332,50 +332,50 @@ export class CanvasMap {
     return true;
   }
 
-  /** @param {Box} box @param {number} colour @returns {[number, number, number, number]} */
-  _fill(box, colour) {
+  /** @param {Box} box @param {number} color @returns {[number, number, number, number]} */
+  _fill(box, color) {
     const x0 = Math.round(box.x * this._scale + this._x);
     const y0 = Math.round(box.y * this._scale + this._y);
     const x1 = Math.round((box.x + box.w) * this._scale + this._x);
     const y1 = Math.round((box.y + box.h) * this._scale + this._y);
-    this._rectangle(x0, y0, x1, y1, colour);
+    this._rectangle(x0, y0, x1, y1, color);
     return [Math.max(0, x0), Math.max(0, y0), Math.min(this._width, x1), Math.min(this._height, y1)];
   }
 
-  /** @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 @param {number} colour */
-  _rectangle(x0, y0, x1, y1, colour) {
+  /** @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 @param {number} color */
+  _rectangle(x0, y0, x1, y1, color) {
     const [left, right] = [Math.max(0, x0), Math.min(this._width, x1)];
     const [top, bottom] = [Math.max(0, y0), Math.min(this._height, y1)];
     if (left >= right) return;
     for (let y = top; y < bottom; y += 1) {
       const row = y * this._width;
-      if (right - left > 16) this._pixels.fill(colour, row + left, row + right);
-      else for (let x = left; x < right; x += 1) this._pixels[row + x] = colour;
+      if (right - left > 16) this._pixels.fill(color, row + left, row + right);
+      else for (let x = left; x < right; x += 1) this._pixels[row + x] = color;
     }
   }
 
   /** Two diagonals: health is told by a sign, too, where there is space for it.
-   * @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 @param {number} colour
+   * @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 @param {number} color
    */
-  _cross(x0, y0, x1, y1, colour) {
+  _cross(x0, y0, x1, y1, color) {
     const thick = Math.max(1, Math.round((x1 - x0) / 14));
     for (let y = y0; y < y1; y += 1) {
       const share = (y - y0) / Math.max(1, y1 - y0);
       for (const middle of [x0 + (x1 - x0) * share, x1 - (x1 - x0) * share]) {
-        this._rectangle(Math.max(x0, Math.round(middle - thick)), y, Math.min(x1, Math.round(middle + thick)), y + 1, colour);
+        this._rectangle(Math.max(x0, Math.round(middle - thick)), y, Math.min(x1, Math.round(middle + thick)), y + 1, color);
       }
     }
   }
 
-  /** @param {Box} box @param {number} colour @param {import("./types.js").NodeSign} sign */
-  _sign(box, colour, sign) {
+  /** @param {Box} box @param {number} color @param {import("./types.js").NodeSign} sign */
+  _sign(box, color, sign) {
     const period = Math.round(7 * this._ratio);
     const thick = Math.max(1, Math.round(1.5 * this._ratio));
     const [x, y, w, h] = this._device(box);
     const [left, top, right, bottom] = [Math.round(x), Math.round(y), Math.round(x + w), Math.round(y + h)];
     for (let v = Math.max(0, top); v < Math.min(this._height, bottom); v += 1) {
       for (let u = Math.max(0, left); u < Math.min(this._width, right); u += 1) {
-        if (inSign(sign, u - left, v - top, right - left, period, thick)) this._pixels[v * this._width + u] = colour;
+        if (inSign(sign, u - left, v - top, right - left, period, thick)) this._pixels[v * this._width + u] = color;
       }
     }
   }
@@ -431,13 +431,13 @@ export class CanvasMap {
     this._text(context, node.row.name, x + pad, y + (0.12 + NODE_HEAD / 2) * scale, w - 2 * pad);
     const side = scale * node.shape.chip;
     if (side < 24 * this._ratio) return;
-    const colours = chipColours(this.mode, this.palette, this.store, node.row, this._queues);
+    const colors = chipColors(this.mode, this.palette, this.store, node.row, this._queues);
     const [left, top] = chipOrigin(node);
     for (let i = 0; i < node.row.numbers.length; i += 1) {
       const cx = (left + node.shape.xs[i]) * scale + this._x;
       const cy = (top + node.shape.ys[i]) * scale + this._y;
       if (cx > this._width || cy > this._height || cx + side < 0 || cy + side < 0) continue;
-      const shade = this._isHighlighted(node.row, i) ? colours[i] : mix(colours[i], rgb.surface, 0.82);
+      const shade = this._isHighlighted(node.row, i) ? colors[i] : mix(colors[i], rgb.surface, 0.82);
       context.fillStyle = shade[0] * 0.3 + shade[1] * 0.59 + shade[2] * 0.11 > 140 ? "#10151b" : "#ffffff";
       const large = Math.min(12 * this._ratio, side * 0.34);
       context.font = `600 ${large}px ${FONT}`;
@@ -478,13 +478,13 @@ export class CanvasMap {
     return [box.x * this._scale + this._x, box.y * this._scale + this._y, box.w * this._scale, box.h * this._scale];
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {Place} place @param {string} colour @param {number} width */
-  _outline(context, place, colour, width) {
+  /** @param {CanvasRenderingContext2D} context @param {Place} place @param {string} color @param {number} width */
+  _outline(context, place, color, width) {
     const box = this._boxOf(place);
     if (!box) return;
     const [x, y, w, h] = this._device(box);
     context.lineWidth = width * this._ratio;
-    context.strokeStyle = colour;
+    context.strokeStyle = color;
     const least = 8 * this._ratio;
     const grow = Math.max(0, (least - Math.min(w, h)) / 2);
     context.strokeRect(x - grow, y - grow, w + 2 * grow, h + 2 * grow);

@@ -174,7 +174,7 @@ export class Connection {
     } catch (error) {
       if (limit.silent) throw new ApiError(0, "silence", "the server is silent");
       if (error instanceof ApiError || limit.signal.aborted) throw error;
-      if (error instanceof SyntaxError) throw new ApiError(0, "no-document", "the answer is no document of Ringwise");
+      if (error instanceof SyntaxError) throw new ApiError(0, "no-document", "the response is not a document of Ringwise");
       throw new ApiError(0, "broken", "the connection is lost");
     } finally {
       limit.end();

@@ -196,7 +196,7 @@ export function Search({ label, value, placeholder = "", onInput }) {
 /** @param {{error: import("./connection.js").ApiError | null, what: string}} props */
 export function Problem({ error, what }) {
   if (!error) return null;
-  const text = error.status === 404 ? `${what} is not there (any more).` : `${what} cannot be shown: ${error.message}`;
+  const text = error.status === 404 ? `${what} does not exist.` : `${what} cannot be shown: ${error.message}`;
   return html`<p class="problem" role="status">${text}</p>`;
 }
 

@@ -128,14 +128,14 @@ function chipItems(chips) {
   return [
     { name: "chips", value: number(chips.chips) },
     { name: "in use", value: number(chips.used) },
-    { name: "free", value: number(chips.free), href: link(["map"], { colour: "free" }) },
+    { name: "free", value: number(chips.free), href: link(["map"], { color: "free" }) },
     { name: "of these only before a drain", value: number(chips.until_drain), href: link(["nodes"], { show: "bad" }), left: !chips.until_drain },
-    { name: "faulty", value: number(chips.faulty), href: link(["map"], { colour: "health" }), kind: chips.faulty ? "bad" : "" },
+    { name: "faulty", value: number(chips.faulty), href: link(["map"], { color: "health" }), kind: chips.faulty ? "bad" : "" },
     { name: "isolated", value: number(chips.isolated) },
-    { name: "of these in use", value: number(inUse), href: link(["map"], { colour: "health" }), kind: "bad", left: !inUse },
+    { name: "of these in use", value: number(inUse), href: link(["map"], { color: "health" }), kind: "bad", left: !inUse },
     { name: "reserved", value: number(chips.reserved), left: !chips.reserved },
     { name: "unschedulable", value: number(chips.unschedulable), href: link(["nodes"], { show: "bad" }), left: !chips.unschedulable },
-    { name: "fragmentation", value: percent(chips.fragmentation), href: link(["map"], { colour: "fragmentation" }) },
+    { name: "fragmentation", value: percent(chips.fragmentation), href: link(["map"], { color: "fragmentation" }) },
   ];
 }
 

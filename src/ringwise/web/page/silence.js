@@ -37,7 +37,7 @@ export class SilenceLimit {
     this.abort();
   }
 
-  /** No sign is awaited any more. */
+  /** No sign is awaited. */
   end() {
     clearTimeout(this._timer);
   }

@@ -25,7 +25,7 @@ function show() {
 }
 
 /**
- * @param {() => void} listener called when the colours become others
+ * @param {() => void} listener called when the colors become others
  * @returns {() => void} ends it
  */
 export function onThemeChange(listener) {

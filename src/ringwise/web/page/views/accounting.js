@@ -8,11 +8,11 @@ import { count, number, rfc3339, shownSpan, span, visible } from "../text.js";
 
 /** @typedef {import("../types.js").Report} Report */
 /** @typedef {import("../types.js").ReportRow} ReportRow */
-/** @typedef {{key: string, label: unknown, text: string, colour: string, values: number[]}} Stack */
+/** @typedef {{key: string, label: unknown, text: string, color: string, values: number[]}} Stack */
 
 const BY = { queue: "queue", namespace: "namespace", user: "user", job: "job" };
 const DAYS = { 7: "7 days", 30: "30 days", 90: "90 days", 366: "a year" };
-/** Rows with a colour of their own; the others share one. */
+/** Rows with a color of their own; the others share one. */
 const SHOWN = 6;
 /** Seconds after which it is asked again: documents are written once a minute. */
 const AGAIN = 60;
@@ -136,10 +136,10 @@ function Figures({ report }) {
   const first = rows.slice(0, SHOWN);
   const others = rows.slice(SHOWN);
   /** @type {Stack[]} */
-  const stacks = first.map((row, i) => ({ key: rowKey(row), label: html`<bdi>${rowText(row, by)}</bdi>`, text: rowText(row, by), colour: nth(i), values: row.allocated_by_day }));
+  const stacks = first.map((row, i) => ({ key: rowKey(row), label: html`<bdi>${rowText(row, by)}</bdi>`, text: rowText(row, by), color: nth(i), values: row.allocated_by_day }));
   if (others.length) {
     const sums = report.days.map((_, day) => others.reduce((sum, row) => sum + row.allocated_by_day[day], 0));
-    stacks.push({ key: "", label: `${number(others.length)} others`, text: "others", colour: nth(SHOWN), values: sums });
+    stacks.push({ key: "", label: `${number(others.length)} others`, text: "others", color: nth(SHOWN), values: sums });
   }
   return html`
     <div class="plots of-three">
@@ -157,10 +157,10 @@ function ByDay({ days, stacks }) {
   const sums = stacks.map(({ values }) => values.reduce((sum, one) => sum + one, 0));
   const words = stacks.map(({ text }, i) => `${visible(text)} ${hours(sums[i])}`).join("; ");
   return html`<${Section} title="Chip-hours by day" class="plot" note=${`at most ${hours(most)} a day`}>
-    <p class="plot-text">${stacks.map(({ key, label, colour }, i) => html`<span key=${key}><i class="square" aria-hidden="true" style=${{ background: colour }}></i>${label} ${hours(sums[i])}</span>`)}</p>
+    <p class="plot-text">${stacks.map(({ key, label, color }, i) => html`<span key=${key}><i class="square" aria-hidden="true" style=${{ background: color }}></i>${label} ${hours(sums[i])}</span>`)}</p>
     <div class="days" role="img" aria-label=${`Chip-hours of ${count(days.length, "day")}: ${words}`}>
       ${days.map((day, i) => html`<span key=${day} title=${`${day}: ${hours(totals[i])} chip-hours`}>
-        ${[...stacks].reverse().map(({ key, colour, values }) => html`<i key=${key} style=${{ background: colour, height: `${most > 0 ? (100 * values[i]) / most : 0}%` }}></i>`)}</span>`)}
+        ${[...stacks].reverse().map(({ key, color, values }) => html`<i key=${key} style=${{ background: color, height: `${most > 0 ? (100 * values[i]) / most : 0}%` }}></i>`)}</span>`)}
     </div>
     <p class="days-ends"><span>${days[0]}</span><span>${days[days.length - 1]} (UTC)</span></p>
   <//>`;
@@ -211,7 +211,7 @@ function LostParts({ row, of, causes }) {
 function Stripes({ parts, of, label }) {
   const known = parts.filter(([, value]) => value > 0);
   return html`<span class="stripes" role="img" aria-label=${label} title=${label}>
-    ${known.map(([name, value, colour]) => html`<i key=${name} style=${{ background: colour, width: `${of > 0 ? (100 * value) / of : 0}%` }}></i>`)}</span>`;
+    ${known.map(([name, value, color]) => html`<i key=${name} style=${{ background: color, width: `${of > 0 ? (100 * value) / of : 0}%` }}></i>`)}</span>`;
 }
 
 /** @param {Report["group_by"]} by @returns {import("../elements.js").Column<ReportRow>[]} */

@@ -28,7 +28,7 @@ export function JobView({ namespace, name }) {
   return html`
     <${ViewHead} title=${`${namespace}/${name}`}><${JobBadge} job=${job} />
       ${state === "running" && html`<a href=${link(["map"], { job: `${namespace}/${name}` })}>Show on the map</a>`}<//>
-    ${!row && html`<p class="note" role="status">This job is not there any more; this is the last that is known.</p>`}
+    ${!row && html`<p class="note" role="status">This job no longer exists; its last known state is shown.</p>`}
     <${Problem} error=${error} what="The job" />
     <div class="columns">
       <${Section} title="Job">
@@ -112,15 +112,15 @@ function Why({ path, version, job: row, time }) {
       <ul class="fixes" aria-label="Fixes">${why.reason?.fixes.map((fix) => html`<li key=${fix}><bdi>${fix}</bdi></li>`)}</ul>`}
     ${isStuck && why.fixes.length === 0 && !why.reason?.fixes.length && html`<p class="faint">Nothing that was tried would start it now.</p>`}
     ${why.state === "pending" && html`<${Facts} items=${[
-      ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.pending} waiting`],
+      ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.pending} pending`],
       ["ahead of it", why.queue.jobs_ahead.length ? html`${why.queue.jobs_ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.jobs_ahead.length > 8 && ` and ${why.queue.jobs_ahead.length - 8} more`}` : ""],
       ["expected start", start ? html`${startText(start, time)} <span class="faint"><bdi>${startDetail(start)}</bdi></span>` : ""],
       ["reserved for it", why.reserved_chips ? count(why.reserved_chips, "chip") : ""],
       ["nodes that fit", why.fitting_nodes === null ? "" : number(why.fitting_nodes)],
     ]} />`}
-    ${refusals.length > 0 && html`<h3>Verdicts of the nodes</h3>
+    ${refusals.length > 0 && html`<h3>Why no node fits</h3>
       <ul class="verdicts">${refusals.map(([code, nodes]) => html`<li key=${code}><code>${code}</code> ${count(nodes, "node")}</li>`)}</ul>`}
-    ${why.closest_nodes.length > 0 && html`<h3>Nearest misses</h3>
+    ${why.closest_nodes.length > 0 && html`<h3>Closest nodes</h3>
       <ul class="misses">${why.closest_nodes.map((miss) => html`<li key=${miss.node}><${NodeLink} name=${miss.node} />: <bdi>${miss.message}</bdi></li>`)}</ul>`}
     ${why.plan.length > 0 && html`<h3>${why.state === "pending" ? "What is planned for it" : "Why there"}</h3><ul>${why.plan.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
   <//>`;

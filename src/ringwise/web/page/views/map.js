@@ -1,7 +1,7 @@
 // The map of the cluster with its legend, and what the cursor is on in words.
 
 import { CanvasMap } from "../canvas_map.js";
-import { legend, MODES, Palette } from "../colours.js";
+import { legend, MODES, Palette } from "../colors.js";
 import { store, useStore } from "../context.js";
 import { groupTitle } from "../describe.js";
 import { Choice, JobLink, NodeLink, Search, Select, ViewHead } from "../elements.js";
@@ -22,10 +22,10 @@ const NOWHERE = { group: null, node: null, chip: -1 };
 export function MapView({ settings }) {
   const { nodes } = useStore();
   const possible = groupingsOf(nodes.values());
-  const mode = settings.get("colour") ?? "job";
+  const mode = settings.get("color") ?? "job";
   const asked = settings.get("group") ?? "";
   const grouping = possible.includes(asked) ? asked : possible[0];
-  const colour = mode in MODES ? mode : "job";
+  const color = mode in MODES ? mode : "job";
   const base = useRef(null);
   const overlay = useRef(null);
   const map = useRef(/** @type {CanvasMap | null} */ (null));
@@ -47,14 +47,14 @@ export function MapView({ settings }) {
       created.close();
     };
   }, []);
-  useEffect(() => map.current?.setOptions({ mode: colour, grouping, highlight }), [colour, grouping, highlight]);
+  useEffect(() => map.current?.setOptions({ mode: color, grouping, highlight }), [color, grouping, highlight]);
   const wanted = settings.get("node") ?? "";
   useEffect(() => showNode(map.current, wanted), [wanted, grouping]);
 
   return html`
     <${ViewHead} title="Map" />
     <div class="toolbar">
-      <${Choice} label="Color by" name="colour" options=${MODES} value=${colour} onChange=${(/** @type {string} */ value) => changeSettings({ colour: value })} />
+      <${Choice} label="Color by" name="color" options=${MODES} value=${color} onChange=${(/** @type {string} */ value) => changeSettings({ color: value })} />
       <${Select} label="Group by" options=${Object.fromEntries(possible.map((key) => [key, GROUPINGS[key]]))} value=${grouping}
         onChange=${(/** @type {string} */ value) => changeSettings({ group: value })} />
       <${Find} />
@@ -69,7 +69,7 @@ export function MapView({ settings }) {
       <div class="map-frame">
         <canvas ref=${base} class="map-base" aria-hidden="true"></canvas>
         <canvas ref=${overlay} class="map-overlay" tabindex="0" role="application" aria-roledescription="map"
-          aria-label=${`Map of ${count(nodes.size, "node")}, colored by ${MODES[colour]}`} aria-describedby="map-keys"></canvas>
+          aria-label=${`Map of ${count(nodes.size, "node")}, colored by ${MODES[color]}`} aria-describedby="map-keys"></canvas>
         ${nodes.size === 0 && html`<p class="empty no-nodes" role="status">The cluster has no nodes.</p>`}
         ${hover.text && html`<div class="hover" aria-hidden="true" style=${hoverPlace(hover, overlay.current)}>${hover.text}</div>`}
       </div>
@@ -85,7 +85,7 @@ export function MapView({ settings }) {
           <p id="map-cursor" aria-live="polite">${cursor.text || "Nothing is selected. Click on the map, or use the arrow keys on it."}</p>
           <${Holders} place=${cursor.place} />
         </section>
-        <${Legend} mode=${colour} element=${overlay} />
+        <${Legend} mode=${color} element=${overlay} />
         <p id="map-keys" class="keys">Keys on the map: arrows move the cursor, Enter goes in (group, node, chip, page of the node), Escape goes
           out, + and - zoom, 0 shows the whole cluster, o opens the page of the node.
           The same in words: <a href=${link(["nodes"])}>all nodes as a table</a>.</p>
@@ -203,7 +203,7 @@ function Legend({ mode, element }) {
     <h2>Colored by ${MODES[mode]}</h2>
     <ul class="legend">
       ${entries.map((entry) => html`<li key=${entry.label}>
-        <span class=${`swatch ${entry.sign ? `sign-${entry.sign}` : ""} ${entry.colour ? "" : "many"}`} style=${{ "--swatch": entry.colour || "transparent" }} aria-hidden="true"></span>
+        <span class=${`swatch ${entry.sign ? `sign-${entry.sign}` : ""} ${entry.color ? "" : "many"}`} style=${{ "--swatch": entry.color || "transparent" }} aria-hidden="true"></span>
         ${entry.job !== undefined
           ? html`<button type="button" class="plain" title="Highlight this job" onClick=${() => changeSettings({ job: entry.label, queue: "", plan: "" })}><bdi>${entry.label}</bdi></button>`
           : entry.queue

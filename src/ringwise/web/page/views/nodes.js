@@ -1,4 +1,4 @@
-// All nodes as a table: everything that the map says with colours, in words.
+// All nodes as a table: everything that the map says with colors, in words.
 
 import { store, useStore } from "../context.js";
 import { chipSigns, modeText, signsText, summary, unhealthyText, withheldText } from "../describe.js";

@@ -8,12 +8,12 @@ import { onThemeChange } from "../theme.js";
 import uPlot from "../vendor/uplot.js";
 
 /** @typedef {import("../types.js").Series} Series */
-/** @typedef {{label: string, colour: string, read: (series: Series) => number[]}} Line */
+/** @typedef {{label: string, color: string, read: (series: Series) => number[]}} Line */
 /** @typedef {{title: string, lines: Line[], write: (value: number) => string, steps?: number[]}} PlotOf */
 
 /** Distances of the marks beside plots of things that are counted: there is no half job. */
 const WHOLE = [1, 2, 5].flatMap((first) => [0, 1, 2, 3, 4, 5, 6].map((power) => first * 10 ** power)).sort((a, b) => a - b);
-const COLOURS = ["--plot-1", "--plot-2", "--plot-3", "--plot-4"];
+const COLORS = ["--plot-1", "--plot-2", "--plot-3", "--plot-4"];
 
 /** Small rates are shown with more digits. @param {number} value */
 const rate = (value) => Number(value.toPrecision(2)).toString();
@@ -34,23 +34,23 @@ function plotsOf(resources) {
     ...resources.map((resource) => ({
       title: titled(resource, "Chips"),
       lines: [
-        { label: "in use", colour: "--plot-1", read: (/** @type {Series} */ series) => series.resources[resource].used },
-        { label: "free", colour: "--plot-2", read: (/** @type {Series} */ series) => series.resources[resource].free },
+        { label: "in use", color: "--plot-1", read: (/** @type {Series} */ series) => series.resources[resource].used },
+        { label: "free", color: "--plot-2", read: (/** @type {Series} */ series) => series.resources[resource].free },
       ],
       write: whole,
       steps: WHOLE,
     })),
-    { title: "Jobs pending", lines: [{ label: "pending", colour: "--plot-3", read: (series) => series.pending }], write: whole, steps: WHOLE },
+    { title: "Jobs pending", lines: [{ label: "pending", color: "--plot-3", read: (series) => series.pending }], write: whole, steps: WHOLE },
     {
       title: "Fragmentation",
       lines: resources.map((resource, i) => ({
         label: titled(resource, "fragmentation"),
-        colour: several ? COLOURS[i % COLOURS.length] : "--plot-4",
+        color: several ? COLORS[i % COLORS.length] : "--plot-4",
         read: (/** @type {Series} */ series) => series.resources[resource].fragmentation,
       })),
       write: percent,
     },
-    { title: "Decisions per second", lines: [{ label: "decisions", colour: "--plot-1", read: (series) => series.decisions }], write: rate },
+    { title: "Decisions per second", lines: [{ label: "decisions", color: "--plot-1", read: (series) => series.decisions }], write: rate },
   ];
 }
 
@@ -133,7 +133,7 @@ function Plot({ plot, series }) {
     return found ? `${line.label} ${plot.write(found.now)} now, ${plot.write(found.least)} at least, ${plot.write(found.most)} at most` : `${line.label}: nothing known`;
   });
   return html`<${Section} title=${plot.title} class="plot">
-    <p class="plot-text">${plot.lines.map((line, i) => html`<span key=${line.label}><i class="line" aria-hidden="true" style=${{ background: `var(${line.colour})` }}></i>${texts[i]}</span>`)}</p>
+    <p class="plot-text">${plot.lines.map((line, i) => html`<span key=${line.label}><i class="line" aria-hidden="true" style=${{ background: `var(${line.color})` }}></i>${texts[i]}</span>`)}</p>
     <div class="plot-frame" ref=${frame} role="img" aria-label=${`${plot.title} over time: ${texts.join("; ")}`}></div>
   <//>`;
 }
@@ -156,7 +156,7 @@ function plotOptions(plot, element) {
     axes: [{ ...axis, size: 30, values: (/** @type {unknown} */ _, /** @type {number[]} */ times) => times.map(hours) }, { ...axis, size: 56, ...(plot.steps && { incrs: plot.steps }), values: (/** @type {unknown} */ _, /** @type {number[]} */ values) => values.map(plot.write) }],
     series: [
       {},
-      ...plot.lines.map((line) => ({ label: line.label, stroke: style.getPropertyValue(line.colour), width: 1.5, points: { show: false } })),
+      ...plot.lines.map((line) => ({ label: line.label, stroke: style.getPropertyValue(line.color), width: 1.5, points: { show: false } })),
     ],
   };
 }

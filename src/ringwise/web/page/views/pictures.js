@@ -1,6 +1,6 @@
 // Pictures made of lists: the chips of a node, and where a job is. A screen reader reads them as lists.
 
-import { chipColours, css, Palette, queueIndexes } from "../colours.js";
+import { chipColors, css, Palette, queueIndexes } from "../colors.js";
 import { store } from "../context.js";
 import { NodeLink } from "../elements.js";
 import { html, useEffect, useState } from "../html.js";
@@ -22,7 +22,7 @@ function usePalette() {
 export function NodePicture({ node, chips = [] }) {
   const palette = usePalette();
   const shape = nodeShape(store.board(node), node.numbers);
-  const colours = chipColours("job", palette, store, node, queueIndexes(store));
+  const colors = chipColors("job", palette, store, node, queueIndexes(store));
   return html`<ol class="node-picture" aria-label=${`Chips of ${node.name}`}>
     ${node.numbers.map((number, i) => {
       const holder = node.holders[i];
@@ -30,7 +30,7 @@ export function NodePicture({ node, chips = [] }) {
       const [column, row] = [Math.floor(shape.xs[i]) + 1, Math.floor(shape.ys[i]) + 1];
       const gaps = { marginLeft: `${(shape.xs[i] % 1) * 3}em`, marginTop: `${(shape.ys[i] % 1) * 3}em` };
       return html`<li key=${number} class=${`chip-box ${node.health[i] === "h" ? "" : "unhealthy"}`}
-          style=${{ gridColumn: column, gridRow: row, "--swatch": css(colours[i]), ...gaps }}>
+          style=${{ gridColumn: column, gridRow: row, "--swatch": css(colors[i]), ...gaps }}>
         <strong>${number}</strong>
         <span class="holder"><bdi>${holder < 0 ? CHIP_STATES[node.chip_states[i]] : store.holderName(holder).replace(/^[^/]*\//, "")}</bdi>${others > 0 ? ` and ${numberText(others)} more` : ""}</span>
         <${Shares} chip=${chips.find((chip) => chip.number === number)} palette=${palette} node=${node} index=${i} />
@@ -40,7 +40,7 @@ export function NodePicture({ node, chips = [] }) {
   </ol>`;
 }
 
-/** The shares or vNPUs of a chip side by side, each in the colour of its job.
+/** The shares or vNPUs of a chip side by side, each in the color of its job.
  * @param {{chip?: import("../types.js").ChipFields, palette: Palette, node: NodeRow, index: number}} props
  */
 function Shares({ chip, palette, node, index }) {

@@ -105,6 +105,6 @@ function columnsOf(isMixed) {
     jobs("running", (line) => line.running, "run"),
     jobs("pending", (line) => line.pending, "are pending"),
     jobs("rejected", (line) => line.rejected, "are rejected"),
-    { title: "map", cell: (line) => line.isFirst && html`<a href=${link(["map"], { queue: line.name, colour: "queue" })} aria-label=${`Show ${line.name} on the map`}>show</a>` },
+    { title: "map", cell: (line) => line.isFirst && html`<a href=${link(["map"], { queue: line.name, color: "queue" })} aria-label=${`Show ${line.name} on the map`}>show</a>` },
   ];
 }

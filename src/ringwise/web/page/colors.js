@@ -1,4 +1,4 @@
-// What colours say on the map, and the same in words.
+// What colors say on the map, and the same in words.
 
 import { chipCounts, jobName, jobsOnChip, nodeSign } from "./store.js";
 import { HEALTH } from "./text.js";
@@ -9,7 +9,7 @@ import { HEALTH } from "./text.js";
 
 /**
  * `chips` is by resource: of chips that cannot stand for each other there is no sum.
- * @typedef {{label: string, colour: string, chips: Map<string, number>, nodes?: number, job?: number, queue?: string, sign?: import("./types.js").NodeSign | "divided"}} LegendEntry
+ * @typedef {{label: string, color: string, chips: Map<string, number>, nodes?: number, job?: number, queue?: string, sign?: import("./types.js").NodeSign | "divided"}} LegendEntry
  */
 
 export const MODES = /** @type {Record<string, string>} */ ({
@@ -20,7 +20,7 @@ export const MODES = /** @type {Record<string, string>} */ ({
   fragmentation: "fragmentation",
 });
 
-/** Colours that do not depend on a name are in the style sheet, one set for each theme. */
+/** Colors that do not depend on a name are in the style sheet, one set for each theme. */
 const NAMES = /** @type {const} */ ([
   "page", "surface", "node", "line", "text", "muted", "accent",
   "free", "held", "partly-free", "partly-held", "wholly-free",
@@ -31,7 +31,7 @@ const NAMES = /** @type {const} */ ([
 ]);
 
 export class Palette {
-  /** @param {Element} element any of the page: its style has the colours of the theme */
+  /** @param {Element} element any of the page: its style has the colors of the theme */
   constructor(element) {
     const style = getComputedStyle(element);
     /** @type {Record<string, Rgb>} */
@@ -44,7 +44,7 @@ export class Palette {
   }
 
   /**
-   * The colour of the n-th job or queue: multiples of the golden ratio are far from each other for numbers near each
+   * The color of the n-th job or queue: multiples of the golden ratio are far from each other for numbers near each
    * other. None has the red of faults.
    * @param {number} index
    * @returns {Rgb}
@@ -120,7 +120,7 @@ function hsl(hue, saturation, lightness) {
 }
 
 /**
- * The colours of the chips of a node, in order.
+ * The colors of the chips of a node, in order.
  * @param {string} mode
  * @param {Palette} palette
  * @param {Store} store
@@ -128,7 +128,7 @@ function hsl(hue, saturation, lightness) {
  * @param {Map<string, number>} queueIndex
  * @returns {Rgb[]}
  */
-export function chipColours(mode, palette, store, node, queueIndex) {
+export function chipColors(mode, palette, store, node, queueIndex) {
   const { rgb } = palette;
   const partly = mode === "fragmentation" && node.chip_states.includes("u") && node.chip_states.includes(".");
   return node.holders.map((holder, i) => {
@@ -196,7 +196,7 @@ export function legend(mode, palette, store) {
   const byHealth = new Tally();
   /** @type {Record<string, number>} health of chips in use */
   const inUse = {};
-  // What has the colour of its job, although it is faulty or isolated.
+  // What has the color of its job, although it is faulty or isolated.
   const held = { faulty: 0, isolated: 0, reserved: 0, unschedulable: 0 };
   /** @type {Tally<typeof STATES[number] | "partly free" | "wholly free" | "partly used" | "wholly used">} */
   const chips = new Tally();
@@ -224,8 +224,8 @@ export function legend(mode, palette, store) {
   }
   /** @type {LegendEntry[]} */
   const entries = [];
-  /** @param {string} label @param {Rgb} colour @param {Map<string, number>} found */
-  const add = (label, colour, found) => entries.push({ label, colour: css(colour), chips: found });
+  /** @param {string} label @param {Rgb} color @param {Map<string, number>} found */
+  const add = (label, color, found) => entries.push({ label, color: css(color), chips: found });
   if (mode === "health") {
     for (const letter of Object.keys(HEALTH)) {
       if (letter !== "h" && !most(byHealth.chips(letter))) continue;
@@ -247,10 +247,10 @@ export function legend(mode, palette, store) {
     }
     for (const [letter, name, label] of WITHHELD) if (most(chips.chips(name))) add(held[name] ? `${label}, not in use` : label, palette.withheld(letter), chips.chips(name));
   }
-  if (divided) entries.push({ label: "node with soft shares or vNPUs; a chip is filled as far as it is used", colour: css(rgb.text), chips: new Map(), nodes: divided, sign: "divided" });
+  if (divided) entries.push({ label: "node with soft shares or vNPUs; a chip is filled as far as it is used", color: css(rgb.text), chips: new Map(), nodes: divided, sign: "divided" });
   for (const [sign, label] of Object.entries(SIGN_TEXTS)) {
     const nodes = signs.get(/** @type {import("./types.js").NodeSign} */ (sign));
-    if (nodes) entries.push({ label, colour: css(rgb[`sign-${sign}`]), chips: new Map(), nodes, sign: /** @type {import("./types.js").NodeSign} */ (sign) });
+    if (nodes) entries.push({ label, color: css(rgb[`sign-${sign}`]), chips: new Map(), nodes, sign: /** @type {import("./types.js").NodeSign} */ (sign) });
   }
   return entries;
 }
@@ -273,7 +273,7 @@ const SIGN_TEXTS = /** @type {Record<import("./types.js").NodeSign, string>} */ 
 });
 
 /**
- * Whether a pixel of a node belongs to its sign: a pattern of its own for each, so that colour alone says nothing.
+ * Whether a pixel of a node belongs to its sign: a pattern of its own for each, so that color alone says nothing.
  * @param {import("./types.js").NodeSign} sign
  * @param {number} x from the left of the node
  * @param {number} y from its top
@@ -307,15 +307,15 @@ function jobEntries(byJob, palette, store) {
   /** @type {LegendEntry[]} */
   const entries = sorted.slice(0, LEGEND_JOBS).map(([id, chips]) => {
     const job = store.jobs.get(id);
-    if (id < 0) return { label: "used, by a job that is not known", colour: css(palette.rgb.held), chips };
-    return { label: job ? jobName(job) : `job ${id}`, colour: css(palette.nth(id)), chips, job: id };
+    if (id < 0) return { label: "used, by a job that is not known", color: css(palette.rgb.held), chips };
+    return { label: job ? jobName(job) : `job ${id}`, color: css(palette.nth(id)), chips, job: id };
   });
   const rest = sorted.slice(LEGEND_JOBS);
   if (rest.length) {
     /** @type {Tally<string>} */
     const smaller = new Tally();
     for (const [, chips] of rest) for (const [resource, held] of chips) smaller.add("", resource, held);
-    entries.push({ label: `${rest.length} smaller jobs, in other colours`, colour: "", chips: smaller.chips("") });
+    entries.push({ label: `${rest.length} smaller jobs, in other colors`, color: "", chips: smaller.chips("") });
   }
   return entries;
 }
@@ -337,7 +337,7 @@ function queueEntries(byJob, palette, store) {
     .sort(([, a], [, b]) => most(b) - most(a))
     .map(([queue, chips]) => ({
       label: queue ? `queue ${queue}` : "queue not known",
-      colour: css(queue ? palette.nth(indexes.get(queue) ?? 0) : palette.rgb.held),
+      color: css(queue ? palette.nth(indexes.get(queue) ?? 0) : palette.rgb.held),
       chips,
       queue,
     }));
