@@ -172,11 +172,11 @@ def test_files_of_a_folder_are_named_by_day_and_none_is_given_up() -> None:
     ("text", "why"),
     [
         ("", "cannot be read"),
-        ("{}", "no accounting document"),
+        ("{}", "not an accounting document"),
         ('{"format":"ringwise-accounting","version":2}', "version 2"),
         ('{"format":"ringwise-accounting","version":1,"day":"today","written":1}', "day"),
         ('{"format":"ringwise-accounting","version":1,"day":"2024-13-01","written":1}', "2024-13-01"),
-        ('{"format":"ringwise-accounting","version":1,"day":"2099-01-01","written":1}', "yet to come"),
+        ('{"format":"ringwise-accounting","version":1,"day":"2099-01-01","written":1}', "in the future"),
         (
             '{"format":"ringwise-accounting","version":1,"day":"2024-10-04","written":1,'
             '"jobs":[{"namespace":"a","lines":[{"held":-1}]}]}',
