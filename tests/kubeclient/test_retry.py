@@ -65,6 +65,6 @@ async def test_nothing_is_tried_when_writing_is_not_allowed() -> None:
     async def action() -> None:
         attempts.append(1)
 
-    with pytest.raises(GivenUpError, match="not the leader"):
+    with pytest.raises(GivenUpError, match="no longer the leader"):
         await Retrier(InstantClock(), may_write=lambda: False).run(action)
     assert attempts == []
