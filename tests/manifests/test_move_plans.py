@@ -64,6 +64,7 @@ def test_a_plan_that_is_written_is_read_again() -> None:
         ("moves.0.costChipSeconds", -1, "spec"),
         ("savingChipSeconds", 1 << 90, "spec"),
         ("ttlSecondsAfterFinished", -1, "spec.ttlSecondsAfterFinished"),
+        ("ttlSecondsAfterFinished", 315_360_001, "spec.ttlSecondsAfterFinished"),
         ("approval", "Yes", "spec.approval"),
         ("force", True, "spec.force"),
     ],

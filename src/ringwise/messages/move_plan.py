@@ -17,7 +17,7 @@ from ringwise.state.ranges import MAX_NODE_CHIPS
 PENDING, APPROVED, REJECTED = "Pending", "Approved", "Rejected"
 #: The states of a plan; the last three are how it ended.
 WAITS_FOR_APPROVAL, WAITING, RUNNING = "pending", "queued", "running"
-DONE, FAILED, REFUSED = "done", "failed", "rejected"
+DONE, FAILED, REFUSED = FINISHED = "done", "failed", "rejected"
 #: The reason of the condition Failed of a plan that was never begun.
 NOT_CARRIED_OUT = "NotCarriedOut"
 #: More than chips times years, and less than numbers that no metric can show.

@@ -25,7 +25,7 @@ from ringwise.messages.move_plan import (
 )
 from ringwise.scheduler.core.custom_resources import STATUS_INTERVAL
 from ringwise.scheduler.core.move_plans import CHECK_INTERVAL, MAX_PLANS
-from ringwise.scheduler.defragment.moves import WHY
+from ringwise.scheduler.defragment.moves import MAX_ENDED, WHY
 from ringwise.scheduler.explain.doctor import diagnose
 from tests.builders.values import SECOND
 from tests.scheduler.defragment.test_moves import fragmented, moves_of, submit
@@ -125,6 +125,7 @@ WRONG: dict[str, tuple[str, Callable[[MovePlan], MovePlan]]] = {
         "PodNotFound",
         lambda plan: replace(plan, room=(replace(plan.room[0], name="default/none-0"),)),
     ),
+    "the name of another pod": ("PodNotFound", lambda plan: _moved(plan, name="default/filler-0")),
     "a pod twice": ("DuplicatePod", lambda plan: replace(plan, moves=plan.moves * 2)),
     "a job to where it is": (
         "SamePlace",
@@ -204,6 +205,33 @@ def test_M1_plans_beyond_the_limit_are_not_accepted() -> None:
     rig.step()
     rig.step(CHECK_INTERVAL / SECOND)
     assert written(rig, f"p{MAX_PLANS}")["Accepted"][0] is True
+
+
+def test_M1_plans_that_are_not_approved_fill_no_place_of_approved_ones() -> None:
+    rig, plan = pending()
+    for number in range(MAX_PLANS):
+        rig.tell(replace(plan, id=f"p{number}", uid=f"uid-{number}", created=number))
+    rig.step()
+    approve(rig, replace(plan, created=MAX_PLANS, uid="last"))
+    assert states(rig)["plan-1"] == RUNNING
+
+
+def test_M1_how_a_plan_ended_is_known_until_its_conditions_say_it() -> None:
+    rig, plan = pending()
+    approved = approve(rig, plan)
+    for number in range(MAX_ENDED + 10):
+        name = f"p{number}"
+        rig.tell(replace(approved, id=name, uid=name, created=number + 1, job="default/none"))
+    rig.finish()
+    rig.run()
+    rig.run()
+    assert states(rig).pop("plan-1") == DONE
+    assert set(states(rig).values()) == {DONE, REFUSED}
+    for name in states(rig):
+        rig.step(STATUS_INTERVAL / SECOND)
+        rig.tell(with_conditions(moves_of(rig).records.objects[name], written(rig, name), rig.now))
+    approve(rig, replace(plan, id="next", uid="next"))
+    assert len(moves_of(rig).ended) == MAX_ENDED
 
 
 STOPS: dict[str, tuple[str, Callable[[MovePlan], object]]] = {

@@ -26,6 +26,7 @@ from ringwise.wellknown import APPROVED_BY, MOVE_PLANS, USER
 MAX_MOVES = 256
 MAX_PODS = 1024
 MAX_COST = 10**15
+MAX_TTL = 315_360_000
 #: The key of the job of a pod without a PodGroup.
 _LONE = "pod:"
 
@@ -89,8 +90,8 @@ def move_plan_from_wire(wire: MovePlanWire, found: Findings) -> MovePlan:
     if max(len(reserved), *(len(move.pods) for move in spec.moves), 0) > MAX_PODS:
         found.add_error("spec", f"must have at most {MAX_PODS} pods of a job")
     ttl = spec.ttl_seconds_after_finished
-    if not 0 <= (ttl or 0) <= MAX_COST:
-        found.add_error("spec.ttlSecondsAfterFinished", f"must be 0 to {MAX_COST}")
+    if not 0 <= (ttl or 0) <= MAX_TTL:
+        found.add_error("spec.ttlSecondsAfterFinished", f"must be 0 to {MAX_TTL}")
     moves = tuple(_move(move) for move in spec.moves)
     target = spec.target_ref
     plan = MovePlan(

@@ -13,6 +13,7 @@ from ringwise.messages.move_plan import (
     APPROVED,
     DONE,
     FAILED,
+    FINISHED,
     NOT_CARRIED_OUT,
     REFUSED,
     REJECTED,
@@ -33,7 +34,6 @@ from ringwise.wellknown import MOVE_PLANS
 MAX_PLANS = 100
 #: Plans that wait are checked again after this.
 CHECK_INTERVAL = 60 * SECOND
-FINISHED = (DONE, FAILED, REFUSED)
 _DELETED = "the MovePlan was deleted"
 _TYPES = ("Progressing", "Complete", "Failed")
 #: By state: which of these conditions is true, and the reasons of all of them.
@@ -145,7 +145,12 @@ class MovePlans(CustomResources[MovePlan]):
         self._over.clear()
         self._states.clear()
         waiting = 0
-        for one in sorted(self._objects.values(), key=lambda one: (one.created, natural_key(one.id))):
+        # Approved ones first: who may create plans and not approve them fills no place of those.
+        order = sorted(
+            self._objects.values(),
+            key=lambda one: (one.approval != APPROVED, one.created, natural_key(one.id)),
+        )
+        for one in order:
             state = self._state_of(one, waiting, now)
             self._states[one.id] = state
             if state.state not in FINISHED:

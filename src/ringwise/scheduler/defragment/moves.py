@@ -25,7 +25,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.event_reasons import EventReason
-from ringwise.messages.move_plan import DONE, FAILED, REFUSED, MovePlan, PlannedPod, is_bounded
+from ringwise.messages.move_plan import DONE, FAILED, FINISHED, REFUSED, MovePlan, PlannedPod, is_bounded
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
@@ -300,7 +300,8 @@ class Moves(Component):
         if reason is not None:
             return "NotMovable", reason.message
         for target in targets:
-            if target.uid not in job.pods:
+            if target.uid not in job.pods or job.pods[target.uid].key != target.name:
+                # Who approves a plan reads names.
                 return "PodNotFound", f"{target.name} is gone"
         staying = None if job.has_independent_pods else self._staying(job, {pod.uid for pod in targets})
         if staying is not None:
@@ -540,8 +541,14 @@ class Moves(Component):
         self.ended[plan.id] = EndedPlan(
             plan.id, plan.job, moved, outcome, why, now, self._name(plan.job), names, plan.uid, reason
         )
-        while len(self.ended) > MAX_ENDED:
-            del self.ended[next(iter(self.ended))]
+        # A plan whose conditions do not say yet how it ended would be begun again.
+        said = [key for key, one in self.ended.items() if self._is_said(one)]
+        for key in said[: max(0, len(self.ended) - MAX_ENDED)]:
+            del self.ended[key]
+
+    def _is_said(self, ended: EndedPlan) -> bool:
+        one = self.records.objects.get(ended.id)
+        return one is None or one.uid != ended.uid or one.state in FINISHED
 
     def _forget(self, live: LivePlan) -> None:
         del self.plans[live.plan.id]
