@@ -163,7 +163,10 @@ def test_all_fields_are_read() -> None:
             vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "a", "volumeClaim": {}}]),
             "volume 0 of the job has volumeClaim and volumeClaimName",
         ),
-        (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_"}]), "which is not a valid name of a claim"),
+        (
+            vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_"}]),
+            "which is not a valid name of a claim",
+        ),
         (
             vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
             "in networkTopology simultaneously: that of the job has both",
