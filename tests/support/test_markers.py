@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
+from numbers import Rational
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import quote
@@ -75,7 +76,7 @@ class _Planter:
         if is_dataclass(kind) and isinstance(kind, type):
             hints = get_type_hints(kind)
             return {one.name: self.of(hints[one.name], one.name) for one in fields(kind)}
-        if kind in (bool, int, float):
+        if kind in (bool, int, float, Rational):
             return 1
         if origin is tuple:
             return [self.of(part, name) for part in parts if part is not ...]
