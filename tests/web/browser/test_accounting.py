@@ -159,6 +159,14 @@ def test_bars_are_as_long_as_the_numbers_beside_them_say(quiet_lab: DashboardLab
     ]
 
 
+def test_fractions_of_chips_have_two_decimals(quiet_lab: DashboardLab, open_page: Opener) -> None:
+    rows = [row("ana", [30.0] * 6 + [0.25], fault=2.125), row("ben", [0.5] * 7)]
+    view = shown(quiet_lab, open_page, answered(rows, has_chip_fractions=True))
+    view.see("183.75 chip-hours held")
+    view.page.get_by_role("img", name="Chip-hours of 7 days: ana 180.25; ben 3.50").wait_for()
+    assert "2.13" in view.row("ana", "Accounting").inner_text()
+
+
 def test_chips_of_two_boards_are_shown_one_board_at_a_time(
     quiet_lab: DashboardLab, open_page: Opener
 ) -> None:

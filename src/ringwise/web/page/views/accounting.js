@@ -20,17 +20,22 @@ const AGAIN = 60;
 /** @param {number} index */
 const nth = (index) => (index < SHOWN ? `var(--plot-${index + 1})` : "var(--muted)");
 
-/** Chip-hours as they are shown: large numbers rounded to whole ones, small ones with two digits. @param {number} value */
-function rounded(value) {
-  if (value >= 100) return Math.round(value);
-  return value >= 1 ? Math.round(value * 10) / 10 : Number(value.toPrecision(2));
+/** Chip-hours as they are shown: large numbers rounded to whole ones, small ones with two digits. With soft shares and
+ * vNPUs all have at least two decimals, as in the tables of `ringwise report`.
+ * @param {number} value @param {Report} report
+ */
+function rounded(value, { has_chip_fractions: fractions }) {
+  if (value < 1) return Number(value.toPrecision(2));
+  if (fractions) return Math.round(value * 100) / 100;
+  return value >= 100 ? Math.round(value) : Math.round(value * 10) / 10;
 }
 
 const EXACT = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 15 });
+const DECIMALS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 8 });
 
-/** @param {number} value */
-function hours(value) {
-  return EXACT.format(rounded(value));
+/** @param {number} value @param {Report} report */
+function hours(value, report) {
+  return (report.has_chip_fractions ? DECIMALS : EXACT).format(rounded(value, report));
 }
 
 /** @param {ReportRow} row */
@@ -66,7 +71,7 @@ export function AccountingView({ settings }) {
       <${Select} label="Of each" options=${BY} value=${by} onChange=${(/** @type {string} */ value) => changeSettings({ by: value })} />
       <${Select} label="Of the last" options=${DAYS} value=${days} onChange=${(/** @type {string} */ value) => changeSettings({ days: value })} />
       ${boards.length > 1 && html`<${Select} label="On board" options=${Object.fromEntries(boards.map((one) => [one, one]))} value=${board} onChange=${(/** @type {string} */ value) => changeSettings({ board: value })} />`}
-      <p class="found" role="status">${report && `${hours(heldOf(report).held)} chip-hours held`}</p>
+      <p class="found" role="status">${report && `${hours(heldOf(report).held, report)} chip-hours held`}</p>
     </div>
     ${error?.code === "no-accounting"
       ? html`<p class="empty">There is no accounting: <bdi>${error.message}</bdi>.</p>`
@@ -121,7 +126,7 @@ function useReport(by, days) {
 /** What the numbers leave out. @param {{report: Report}} props */
 function UnconfirmedChips({ report }) {
   const said = [
-    heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain)} of the chip-hours belong to pods whose end was not observed; they are counted until the pod was last observed.`,
+    heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain, report)} of the chip-hours belong to pods whose end was not observed; they are counted until the pod was last observed.`,
     report.gaps.length > 0 && `No scheduler wrote in ${count(report.gaps.length, "span")}, the last until ${rfc3339(report.gaps[report.gaps.length - 1].until)}.`,
     report.merged_jobs > 0 && `${count(report.merged_jobs, "job")} merged into the lines of their namespaces for want of room.`,
     report.discarded_before && `Days before ${report.discarded_before} were given up for want of room.`,
@@ -143,23 +148,24 @@ function Figures({ report }) {
   }
   return html`
     <div class="plots of-three">
-      <${ByDay} days=${report.days} stacks=${stacks} />
+      <${ByDay} report=${report} stacks=${stacks} />
       <${Waits} rows=${rows} by=${by} />
-      <${Lost} rows=${rows} by=${by} />
+      <${Lost} report=${report} />
     </div>
-    <${Table} label="Accounting" rows=${rows} id=${rowKey} columns=${columnsOf(by)} />`;
+    <${Table} label="Accounting" rows=${rows} id=${rowKey} columns=${columnsOf(report)} />`;
 }
 
-/** Columns of chip-hours, one for each day. @param {{days: string[], stacks: Stack[]}} props */
-function ByDay({ days, stacks }) {
+/** Columns of chip-hours, one for each day. @param {{report: Report, stacks: Stack[]}} props */
+function ByDay({ report, stacks }) {
+  const { days } = report;
   const totals = days.map((_, day) => stacks.reduce((sum, { values }) => sum + values[day], 0));
   const most = Math.max(...totals, 0);
   const sums = stacks.map(({ values }) => values.reduce((sum, one) => sum + one, 0));
-  const words = stacks.map(({ text }, i) => `${visible(text)} ${hours(sums[i])}`).join("; ");
-  return html`<${Section} title="Chip-hours by day" class="plot" note=${`at most ${hours(most)} a day`}>
-    <p class="plot-text">${stacks.map(({ key, label, color }, i) => html`<span key=${key}><i class="square" aria-hidden="true" style=${{ background: color }}></i>${label} ${hours(sums[i])}</span>`)}</p>
+  const words = stacks.map(({ text }, i) => `${visible(text)} ${hours(sums[i], report)}`).join("; ");
+  return html`<${Section} title="Chip-hours by day" class="plot" note=${`at most ${hours(most, report)} a day`}>
+    <p class="plot-text">${stacks.map(({ key, label, color }, i) => html`<span key=${key}><i class="square" aria-hidden="true" style=${{ background: color }}></i>${label} ${hours(sums[i], report)}</span>`)}</p>
     <div class="days" role="img" aria-label=${`Chip-hours of ${count(days.length, "day")}: ${words}`}>
-      ${days.map((day, i) => html`<span key=${day} title=${`${day}: ${hours(totals[i])} chip-hours`}>
+      ${days.map((day, i) => html`<span key=${day} title=${`${day}: ${hours(totals[i], report)} chip-hours`}>
         ${[...stacks].reverse().map(({ key, color, values }) => html`<i key=${key} style=${{ background: color, height: `${most > 0 ? (100 * values[i]) / most : 0}%` }}></i>`)}</span>`)}
     </div>
     <p class="days-ends"><span>${days[0]}</span><span>${days[days.length - 1]} (UTC)</span></p>
@@ -187,23 +193,24 @@ function lostOf(row) {
   return Object.values(row.lost_chip_hours).reduce((sum, one) => sum + one, 0);
 }
 
-/** @param {{rows: ReportRow[], by: Report["group_by"]}} props */
-function Lost({ rows, by }) {
+/** @param {{report: Report}} props */
+function Lost({ report }) {
+  const { rows, group_by: by } = report;
   const causes = [...new Set(rows.flatMap((row) => Object.keys(row.lost_chip_hours)))].sort();
   const shown = [...rows].sort((a, b) => lostOf(b) - lostOf(a)).filter((row) => lostOf(row) > 0).slice(0, SHOWN);
-  const most = Math.max(...shown.map((row) => rounded(lostOf(row))), 0);
+  const most = Math.max(...shown.map((row) => rounded(lostOf(row), report)), 0);
   return html`<${Section} title="Lost chip-hours" class="plot" note="by cause; the most">
     ${shown.length ? html`<p class="plot-text">${causes.map((cause, i) => html`<span key=${cause}><i class="square" aria-hidden="true" style=${{ background: nth(i) }}></i>${cause}</span>`)}</p>
       <dl class="facts">${shown.map((row) => html`<div key=${rowKey(row)}><dt><${RowName} row=${row} by=${by} /></dt><dd>
-        <${LostParts} row=${row} of=${most} causes=${causes} /> ${hours(lostOf(row))}</dd></div>`)}</dl>` : html`<p class="empty">No work was lost.</p>`}
+        <${LostParts} report=${report} row=${row} of=${most} causes=${causes} /> ${hours(lostOf(row), report)}</dd></div>`)}</dl>` : html`<p class="empty">No work was lost.</p>`}
   <//>`;
 }
 
-/** Together as long as the number beside them says. @param {{row: ReportRow, of: number, causes: string[]}} props */
-function LostParts({ row, of, causes }) {
+/** Together as long as the number beside them says. @param {{report: Report, row: ReportRow, of: number, causes: string[]}} props */
+function LostParts({ report, row, of, causes }) {
   const lost = causes.map((cause) => row.lost_chip_hours[cause] ?? 0);
-  const scale = rounded(lostOf(row)) / lostOf(row);
-  const label = causes.flatMap((cause, i) => (lost[i] > 0 ? `${cause} ${hours(lost[i])}` : [])).join(", ");
+  const scale = rounded(lostOf(row), report) / lostOf(row);
+  const label = causes.flatMap((cause, i) => (lost[i] > 0 ? `${cause} ${hours(lost[i], report)}` : [])).join(", ");
   return html`<${Stripes} of=${of} label=${label} parts=${causes.map((cause, i) => [cause, lost[i] * scale, nth(i)])} />`;
 }
 
@@ -214,12 +221,13 @@ function Stripes({ parts, of, label }) {
     ${known.map(([name, value, color]) => html`<i key=${name} style=${{ background: color, width: `${of > 0 ? (100 * value) / of : 0}%` }}></i>`)}</span>`;
 }
 
-/** @param {Report["group_by"]} by @returns {import("../elements.js").Column<ReportRow>[]} */
-function columnsOf(by) {
+/** @param {Report} report @returns {import("../elements.js").Column<ReportRow>[]} */
+function columnsOf(report) {
+  const { group_by: by } = report;
   return [
     { title: by, kind: "named", cell: (row) => html`<${RowName} row=${row} by=${by} />`, sort: (row) => rowText(row, by) },
-    { title: "held chip-hours", cell: (row) => hours(row.allocated_chip_hours), sort: (row) => row.allocated_chip_hours, kind: "number" },
-    { title: "lost chip-hours", cell: (row) => hours(lostOf(row)), sort: lostOf, kind: "number" },
+    { title: "held chip-hours", cell: (row) => hours(row.allocated_chip_hours, report), sort: (row) => row.allocated_chip_hours, kind: "number" },
+    { title: "lost chip-hours", cell: (row) => hours(lostOf(row), report), sort: lostOf, kind: "number" },
     { title: "waited", cell: (row) => span(3600 * row.pending_hours), sort: (row) => row.pending_hours, kind: "number" },
     { title: "starts", cell: (row) => number(row.starts), sort: (row) => row.starts, kind: "number" },
     { title: "failures", cell: (row) => number(row.failures), sort: (row) => row.failures, kind: "number" },
