@@ -383,7 +383,7 @@ async def test_V19_without_a_die_id_no_file_and_no_record_is_left() -> None:
     async with rig(description, started=False, soft_share_folder=Path("/share")) as node:
         await node.start()
         await node.devices(100)
-        with pytest.raises(AdmissionError, match="no die id"):
+        with pytest.raises(AdmissionError, match="does not report the die ID"):
             await soft_rig_allocate(node, "a", 30)
         assert node.plugin.allocator.ledger.mounts == []
         assert node.annotations("a")["predicate-time"] != CONSUMED

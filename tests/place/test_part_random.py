@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from ringwise.apps.extensions import new_scheduler
+from ringwise.messages.events import Decide
+from ringwise.state.allocation_modes import NO_CHIPS
 from tests.place.asking import Plain
-from tests.place.part_cases import answer, code
+from tests.place.part_cases import answer, code, events_of, node_object, report_object
 
 SHARE = "huawei.com/scheduler.softShareDev."
 ASCEND910, REAL, CORES = "huawei.com/Ascend910", "huawei.com/AscendReal", "huawei.com/npu-core"
@@ -307,3 +310,116 @@ def compare(case: Plain, wanted: dict[str, Fit | str], resource: str) -> None:
     if bind is not None:
         _, name, annotation = min(fits)
         assert (bind.node, bind.annotations[resource]) == (name, annotation)
+
+
+# -- allocation modes ----------------------------------------------------------------------------
+
+SOFT_LABEL, MEMORY_LABEL = "huawei.com/scheduler.chip1softsharedev.enable", "mind-cluster/npu-chip-memory"
+CHIP_NAME = "node.kubernetes.io/npu.chip.name"
+#: Cores of the chips that can be divided, by family, `servertype` and name.
+CORES_OF = {
+    ("huawei-Ascend310P", "Ascend310P-8", "310P3"): 8,
+    ("huawei-Ascend310P", "Ascend310P-10", "310P3"): 10,
+    ("huawei-Ascend910", "Ascend910B-25", "910B1"): 25,
+    ("huawei-Ascend910", "Ascend910B-24", "910B2"): 24,
+    ("huawei-Ascend910", "Ascend910B-24", "910B2C"): 24,
+    ("huawei-Ascend910", "Ascend910B-20", "910B3"): 20,
+    ("huawei-Ascend910", "Ascend910B-20", "910B4"): 20,
+    ("huawei-Ascend910", "Ascend910B-20", "910B4-1"): 20,
+}
+
+
+def random_node(chosen: random.Random, name: str) -> Plain:
+    """A node with labels and resources that go together, of which some were changed."""
+    labels: dict[str, str] = {}
+    capacities: dict[str, int] = {}
+    chips = chosen.choice([1, 2, 8])
+    kind = chosen.choice(["whole", "soft", "static", "dynamic", "none"])
+    if kind == "dynamic":
+        accelerator, server, chip_name = chosen.choice(list(CORES_OF))
+        labels = {"accelerator": accelerator, "servertype": server, CHIP_NAME: chip_name}
+        capacities[CORES] = chips * CORES_OF[accelerator, server, chip_name]
+    elif kind == "soft":
+        labels = {SOFT_LABEL: "true", MEMORY_LABEL: chosen.choice(["64G", "64", "1", "999999G"])}
+        capacities[ASCEND910] = 100 * chips
+    elif kind == "static":
+        capacities["huawei.com/Ascend310P-2c.1cpu"] = 3
+    elif kind == "whole":
+        capacities[ASCEND910] = chips
+    if chosen.random() < 0.4:
+        changed = chosen.choice(["accelerator", "servertype", CHIP_NAME, SOFT_LABEL, MEMORY_LABEL])
+        values = {"accelerator": ["huawei-Ascend310", "huawei-Ascend910"], "servertype": ["Ascend310P-8"]}
+        values |= {CHIP_NAME: ["910A"], SOFT_LABEL: ["true", "True", "false"]}
+        values[MEMORY_LABEL] = ["0G", "064", "1234567", "64GB", "64g", " 64", ""]
+        value = chosen.choice([None, *values[changed]])
+        labels = {key: one for key, one in labels.items() if key != changed}
+        labels |= {} if value is None else {changed: value}
+    if chosen.random() < 0.4:
+        resources = [ASCEND910, "huawei.com/Ascend910-6c.1cpu.16g", CORES, "huawei.com/npu"]
+        capacities[chosen.choice(resources)] = chosen.choice([0, 1, 8, 16, 64, 65, 100, 150, 200, 800])
+    listed = chosen.randrange(chips + 2)
+    node: Plain = {"name": name, "labels": labels, "capacities": capacities, "pods": []}
+    node["device_info"] = {ASCEND910: ",".join(f"Ascend910-{chip}" for chip in range(listed))}
+    if chosen.random() < 0.5:
+        node["base_chips"] = list(range(chosen.choice([chips, chips, chips + 1])))
+    return node
+
+
+def expected_mode(node: Plain) -> tuple[str, str]:
+    """Rule V1: the mode of a node, or `closed` and the reason."""
+    labels = node["labels"]
+    offered = {name: count for name, count in node["capacities"].items() if count}
+    chips = {name: count for name, count in offered.items() if name in (ASCEND910, "huawei.com/npu")}
+    parts, soft = [name for name in offered if name[-1] in "cgu"], labels.get(SOFT_LABEL) == "true"
+    parts = [name for name in parts if name not in chips]
+    base = len(node["base_chips"]) if "base_chips" in node else None
+    capacity = sum(chips.values())
+    if CORES in offered:
+        kind = labels.get("accelerator", ""), labels.get("servertype", ""), labels.get(CHIP_NAME, "")
+        families = ("huawei-Ascend310P", "huawei-Ascend910")
+        # Chips of the 310P have one table, whatever their name.
+        name = "310P3" if kind[1].startswith("Ascend310P") and kind[2] else kind[2]
+        cores = CORES_OF.get((kind[0], kind[1], name))
+        for reason, applies in (
+            ("ways-mixed", bool(chips or parts or soft)),
+            ("node-has-no-accelerator-label", kind[0] not in families),
+            ("node-has-no-servertype-label", not kind[1]),
+            ("node-has-no-chip-name-label", not kind[2]),
+            ("no-template-table-for-this-chip", cores is None),
+            ("cores-not-a-multiple-of-chip", cores is not None and offered[CORES] % cores > 0),
+        ):
+            if applies:
+                return "closed", reason
+        return "dynamic", ""
+    if parts and soft:
+        return "closed", "ways-mixed"
+    if chips and soft:
+        listed = len([one for one in node["device_info"][ASCEND910].split(",") if one])
+        listed = listed if ASCEND910 in chips else 0
+        fits = capacity == 100 * base if base is not None else capacity % 100 == 0 <= capacity - 100 * listed
+        if not fits:
+            return "closed", "soft-label-and-capacity-differ"
+        if MEMORY_LABEL not in labels:
+            return "closed", "node-has-no-chip-memory-label"
+        digits = labels[MEMORY_LABEL].removesuffix("G")
+        if not digits.isdigit() or digits.startswith("0") or len(digits) > 6:
+            return "closed", "chip-memory-label-unreadable"
+        return "soft", ""
+    if chips and (capacity > 64 or (base and capacity % base == 0 and capacity // base >= 2)):
+        return "closed", "shares-without-soft-label"
+    return ("static" if parts else "whole" if chips else "none"), ""
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_V1_allocation_modes(seed: int) -> None:
+    chosen = random.Random(2000 + seed)
+    nodes = [random_node(chosen, f"n{at}") for at in range(20)]
+    scheduler = new_scheduler()
+    objects = [*(node_object(one, None) for one in nodes), *(report_object(one, None) for one in nodes)]
+    scheduler.handle(events_of(objects), 10**18, Decide.NOTHING)
+    cluster = scheduler.view.cluster
+    for node in nodes:
+        mode = cluster.modes.get(cluster.node_id[node["name"]], NO_CHIPS)
+        found = ("closed", mode.closed.code) if mode.closed is not None else (mode.mode or "none", "")
+        wanted, reason = expected_mode(node)
+        assert found == (wanted, code(reason)), node

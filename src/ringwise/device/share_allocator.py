@@ -28,7 +28,7 @@ from ringwise.wellknown import (
 IDS = 100
 #: In the message of a failed call if a chip that the scheduler chose is not on the node.
 NO_RESOURCE = f"{NO_NPU_RESOURCE}: "
-_QUOTA = re.compile(r"[0-9]{1,9}", re.ASCII)
+_QUOTA = re.compile(r"(?!0+$)[0-9]{1,9}", re.ASCII)  # 0 MB might mean no limit to the library.
 
 
 def folder_of(pod: NodePod) -> str:

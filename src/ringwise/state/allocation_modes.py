@@ -91,7 +91,7 @@ def _dynamic(node: Node, cores: int, *, mixed: bool) -> NodeMode:
         return NodeMode(DYNAMIC, NODE_LABEL_NOT_SET(node=node.name, label=ACCELERATOR, allowed=allowed))
     for label in (SERVER_TYPE_LABEL, CHIP_NAME_LABEL):
         if not labels.get(label):
-            return NodeMode(DYNAMIC, NODE_LABEL_NOT_SET(node=node.name, label=label, allowed="the chip's"))
+            return NodeMode(DYNAMIC, NODE_LABEL_NOT_SET(node=node.name, label=label, allowed="set"))
     chip = divided_chip(labels[SERVER_TYPE_LABEL], labels[CHIP_NAME_LABEL], family)
     if chip is None:
         kind = f"{labels[SERVER_TYPE_LABEL]} {labels[CHIP_NAME_LABEL]}"
