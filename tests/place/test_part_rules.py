@@ -11,7 +11,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.amounts import plain
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
-from tests.builders.values import SECOND
+from tests.builders.values import CHIP, SECOND
 from tests.place.asking import Plain
 from tests.place.part_cases import (
     CASES,
@@ -154,3 +154,12 @@ def test_V18_the_smallest_chip_memory_is_that_of_nodes_that_offer_the_resource()
         "huawei.com/Ascend910": 0.62,
         "huawei.com/npu": 0.4,
     }
+
+
+def test_V18_shares_without_limits_are_not_chips_of_the_cluster() -> None:
+    scheduler = new_scheduler()
+    nodes = [
+        {"name": f"n{count}", "labels": {}, "capacities": {CHIP: count}, "pods": []} for count in (8, 800)
+    ]
+    scheduler.handle(events_of([node_object(one, None) for one in nodes]), 10**18, Decide.NOTHING)
+    assert scheduler.view.capacity()[CHIP] == 8

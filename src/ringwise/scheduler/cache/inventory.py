@@ -98,9 +98,12 @@ def _offered_by(state: ClusterState, number: int) -> tuple[Amounts, bool]:
     for resource, fleet in state.fleets.items():
         if resource != HOSTS:
             count, requested = fleet.allocatable[number], fleet.requested[number]
-            if state.modes.get(number, NO_CHIPS).mode == SOFT and is_chip_resource(resource):
+            mode = state.modes.get(number, NO_CHIPS)
+            if mode.mode == SOFT and is_chip_resource(resource):
                 # Kubernetes counts each chip as 100 shares (V18).
                 count, requested = count // UNITS_OF_A_CHIP, requested // UNITS_OF_A_CHIP
+            elif mode.closed is not None and is_chip_resource(resource):
+                count = 0  # Shares without limits are not chips.
             exceeded = exceeded or requested > count
             total[resource] = max(0, count, requested)
     return {name: amount for name, amount in total.items() if amount}, exceeded
