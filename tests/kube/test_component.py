@@ -148,7 +148,7 @@ def _tasks_of(name: str) -> list[asyncio.Task[Any]]:
 
 @pytest.mark.parametrize("text", ["8080", ":", ":x", ":99999", "", ":" + "9" * 5000])
 def test_invalid_addresses(text: str) -> None:
-    with pytest.raises(AddressError, match="looks like"):
+    with pytest.raises(AddressError, match="expected an address such as"):
         parse_address(text)
 
 
@@ -349,7 +349,7 @@ async def test_the_controller_alone_reads_no_nodes() -> None:
         (["scheduler", "--kubeconfig", "{tmp}/absent"], "No such file"),
         (["controller", "--kubeconfig", "{tmp}/absent"], "No such file"),
         (["scheduler", "--scheduler-configmap", "noslash"], "NAMESPACE/NAME"),
-        (["scheduler", "--metrics-address", "8080"], "looks like :8080"),
+        (["scheduler", "--metrics-address", "8080"], "expected an address such as :8080"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--leader-elect-lease-duration", "12"], "5s earlier"),
         (
             ["controller", "--kubeconfig", "{tmp}/config", "--leader-elect-retry-period", "9"],

@@ -40,7 +40,7 @@ def test_a_pod_that_is_deleted_on_a_drained_node(isolation: Isolation, message: 
 
 def test_a_pod_that_is_deleted_on_a_cordoned_node() -> None:
     assert told(node("n1", unschedulable=True), count=5) == [
-        "train-0, train-1, train-2 and 2 more have to go: n1 is cordoned"
+        "train-0, train-1, train-2 and 2 more must be evicted: n1 is cordoned"
     ]
 
 

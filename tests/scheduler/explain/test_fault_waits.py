@@ -194,8 +194,8 @@ def test_a_tolerated_fault_is_named_with_the_end_of_its_window(
         assert waits(rig) == sentences
         return
     _, code, level = faults[0]
-    hurt, *hints = waits(rig)
-    assert hurt.startswith(f"hurt by Ascend910-2 of n3: {level}, code {code}")
+    affected, *hints = waits(rig)
+    assert affected.startswith(f"affected by Ascend910-2 of n3: {level}, code {code}")
     off = "no pod is restarted because of it: fault-scheduling is off or missing; "
     assert [hint.startswith(off) for hint in hints] == ([True] if labels["fault-scheduling"] == "off" else [])
 

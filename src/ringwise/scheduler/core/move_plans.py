@@ -112,7 +112,7 @@ class MovePlans(CustomResources[MovePlan]):
             self._stop_without_object(name, now)
 
     def _stop_without_object(self, name: str, now: int) -> None:
-        """Stop a plan that is carried out, if no approved object says so any more."""
+        """Stop a plan that is carried out, if no approved object says so."""
         live, one = self._moves.plans.get(name), self._objects.get(name)
         if live is None:
             return

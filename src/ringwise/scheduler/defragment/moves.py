@@ -254,7 +254,7 @@ class Moves(Component):
         for room in plan.room:
             asking = by_name.get(room.name.rpartition("/")[2])
             if asking is None or asking.cls.chips != len(room.chips):
-                return "PodNotFound", f"{self._name(plan.job)} has no pod {room.name} any more"
+                return "PodNotFound", f"{self._name(plan.job)} no longer has a pod {room.name}"
             live.resource = live.resource or asking.cls.resource or ""
             before = live.room_loads.get(room.node, NO_LOAD)
             live.room_loads[room.node] = before + load_of((asking.cls,))

@@ -54,7 +54,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.FAULTY, Happened.REFUSED, State.BLOCKED, "says why"),
     Transition(State.BLOCKED, Happened.FAULT_FOUND, State.FAULTY, "asks the policy again"),
     Transition(State.BLOCKED, Happened.FAULT_GONE, State.RECOVERED, "forgets the job"),
-    Transition(State.BLOCKED, Happened.ALLOWED, State.DELETING, "goes on with pods that it lost before"),
+    Transition(State.BLOCKED, Happened.ALLOWED, State.DELETING, "continues with pods that it lost before"),
     Transition(State.DELETING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
     Transition(State.DELETING, Happened.GRACE_OVER, State.DELETING, "deletes by force what is still there"),
     Transition(
@@ -78,7 +78,7 @@ RECOVERY: Mapping[State, str] = {
     State.FAULTY: "asks the policy; nothing was deleted yet",
     State.BLOCKED: "asks the policy again",
     State.DELETING: "deletes again what is there (what terminates only by force); the uid protects new pods",
-    State.WAITING: "goes on with the seconds counted; previous nodes stay reserved until their time is over",
+    State.WAITING: "continues with the seconds counted; previous nodes stay reserved until their time is up",
 }
 
 _TABLE: dict[tuple[State, Happened], State] = {(one.state, one.happened): one.to for one in TRANSITIONS}
