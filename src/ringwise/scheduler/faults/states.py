@@ -26,15 +26,15 @@ class Happened(enum.Enum):
     """What moves a job from one state to another."""
 
     FAULT_FOUND = "a pod is faulty"
-    DRAINED = "a pod goes because its node is drained"
-    ALLOWED = "the policy lets pods be deleted"
-    REFUSED = "the policy forbids it, or no retries are left"
+    DRAINED = "a pod is evicted because its node is drained"
+    ALLOWED = "the policy allows the deletion of pods"
+    REFUSED = "the policy does not allow it, or no retries are left"
     FAULT_GONE = "no pod is faulty"
     GRACE_OVER = "grace-over-time has passed"
-    PODS_GONE = "all pods that were to be deleted are gone, or terminate longer than grace-over-time"
-    NEXT_LEVEL = "the time of the level is over"
+    PODS_GONE = "all pods to be deleted are gone, or terminate for longer than grace-over-time"
+    NEXT_LEVEL = "the time of the level has passed"
     PLACED = "minAvailable pods have a node"
-    JOB_GONE = "the job is gone, is over, or has another owner"
+    JOB_GONE = "the job was deleted, has ended, or has another owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +46,34 @@ class Transition:
 
 
 TRANSITIONS: tuple[Transition, ...] = (
-    Transition(State.HEALTHY, Happened.FAULT_FOUND, State.FAULTY, "remembers the faulty pods and why"),
+    Transition(State.HEALTHY, Happened.FAULT_FOUND, State.FAULTY, "records the faulty pods and the causes"),
     Transition(State.HEALTHY, Happened.DRAINED, State.WAITING, "waits for its replacement"),
     Transition(
-        State.FAULTY, Happened.ALLOWED, State.DELETING, "deletes the pods of the level, writes a record"
+        State.FAULTY, Happened.ALLOWED, State.DELETING, "deletes the pods of the level and writes a record"
     ),
-    Transition(State.FAULTY, Happened.REFUSED, State.BLOCKED, "says why"),
-    Transition(State.BLOCKED, Happened.FAULT_FOUND, State.FAULTY, "asks the policy again"),
-    Transition(State.BLOCKED, Happened.FAULT_GONE, State.RECOVERED, "forgets the job"),
+    Transition(State.FAULTY, Happened.REFUSED, State.BLOCKED, "reports the reason"),
+    Transition(State.BLOCKED, Happened.FAULT_FOUND, State.FAULTY, "checks the policy again"),
+    Transition(State.BLOCKED, Happened.FAULT_GONE, State.RECOVERED, "removes the record"),
     Transition(State.BLOCKED, Happened.ALLOWED, State.DELETING, "continues with pods that it lost before"),
     Transition(State.DELETING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
-    Transition(State.DELETING, Happened.GRACE_OVER, State.DELETING, "deletes by force what is still there"),
-    Transition(
-        State.DELETING,
-        Happened.FAULT_GONE,
-        State.RECOVERED,
-        "external: takes the marks back, forgets the job",
-    ),
+    Transition(State.DELETING, Happened.GRACE_OVER, State.DELETING, "deletes the remaining pods by force"),
+    Transition(State.DELETING, Happened.FAULT_GONE, State.RECOVERED, "removes the record and annotations"),
     Transition(State.DELETING, Happened.PODS_GONE, State.WAITING, "waits for their replacements"),
     Transition(State.WAITING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
     Transition(State.WAITING, Happened.NEXT_LEVEL, State.DELETING, "deletes the pods of the next level"),
-    Transition(State.WAITING, Happened.PLACED, State.RECOVERED, "forgets the job, keeps its retries"),
+    Transition(State.WAITING, Happened.PLACED, State.RECOVERED, "removes the record, keeps the retries"),
     *(
-        Transition(state, Happened.JOB_GONE, State.FORGOTTEN, "forgets the job")
+        Transition(state, Happened.JOB_GONE, State.FORGOTTEN, "removes the record")
         for state in (State.FAULTY, State.BLOCKED, State.DELETING, State.WAITING)
     ),
 )
 
 #: What a new leader does with a job that it reads back in a state.
 RECOVERY: Mapping[State, str] = {
-    State.FAULTY: "asks the policy; nothing was deleted yet",
-    State.BLOCKED: "asks the policy again",
-    State.DELETING: "deletes again what is there (what terminates only by force); the uid protects new pods",
-    State.WAITING: "continues with the seconds counted; previous nodes stay reserved until their time is up",
+    State.FAULTY: "checks the policy; no pod was deleted yet",
+    State.BLOCKED: "checks the policy again",
+    State.DELETING: "deletes remaining pods again (terminating ones by force); the uid protects new pods",
+    State.WAITING: "continues with the counted seconds; previous nodes stay reserved for their time",
 }
 
 _TABLE: dict[tuple[State, Happened], State] = {(one.state, one.happened): one.to for one in TRANSITIONS}
