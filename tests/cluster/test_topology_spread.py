@@ -62,7 +62,7 @@ def test_replicas_are_spread_over_zones_and_the_one_too_many_waits_for_room_in_t
         return answer.stdout if "maxSkew" in answer.stdout else None
 
     why = " ".join(cluster.wait(told, "why says so").split())
-    assert re.search(r"would have 4 pods of \S.* the minimum is 2, maxSkew is 1", why), why
+    assert re.search(r"would have 4 pods matching \S.* the minimum is 2, maxSkew is 1", why), why
     cluster.apply([in_zone("b-2")])
     assert zones(cluster.wait_running("web", 6)) == {"a": 3, "b": 3}
 

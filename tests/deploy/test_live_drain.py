@@ -314,7 +314,7 @@ def test_F4_jobs_that_could_not_be_completed_are_named_and_stay_unless_forced(tm
     assert "node node-1 isolated; 1 pod evicted\n  default/gang-0\n" in answered.stdout
     assert answered.stderr.splitlines()[0] == f"cluster x ({api.url})"
     assert answered.stderr.splitlines()[1:] == [
-        "note: default/bare stays, because it could not be completed: nothing starts its pods again "
+        "note: default/bare is not evicted, because it could not run again: nothing starts its pods again "
         "(--force evicts it)",
         "default/bare: not evicted",
     ]

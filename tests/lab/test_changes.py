@@ -202,7 +202,7 @@ def test_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
     assert "nothing was changed: no confirmation; --yes drains without confirmation" in said
     assert not any(found["state"] == "cordoned" for found in terminal.json("get nodes")["nodes"])
     said = terminal.run(f"drain {node}", "").stderr
-    assert "note: lab/gang stays, because it could not be completed: " in said
+    assert "note: lab/gang is not evicted, because it could not run again: " in said
     terminal.ok(f"uncordon {node}")
     assert f"node {node} cordoned; 1 pod evicted" in terminal.run(f"drain {node} --force", "y\n").stdout
     terminal.ok("delete jobs --all")

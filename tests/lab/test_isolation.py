@@ -109,15 +109,17 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         def words(command: str) -> str:
             return " ".join(terminal.ok(command).split())
 
-        assert f"draining from {time} on; takes jobs that end before" in words("get nodes")
-        assert f"node-0 is drained at {time}, and takes jobs that end before" in words("describe node node-0")
-        assert f"isolated from {time} on, before for jobs that end by then: node-0" in words("topology show")
+        assert f"draining from {time} on; takes only jobs that end before then" in words("get nodes")
+        assert f"node-0 is drained at {time}, and takes only jobs that end before then" in words(
+            "describe node node-0"
+        )
+        assert f"isolated from {time}; until then for jobs that end by then: node-0" in words("topology show")
         assert "2 of 2 free" in words("topology show")
         terminal.ok("drain node-1 --at 1m")
         began = time_text(server.live.now + 60 * 10**9)
         terminal.ok("advance 2m")
         shown = words("topology show")
-        assert f"isolated from {time} on, before for jobs that end by then: node-0" in shown
+        assert f"isolated from {time}; until then for jobs that end by then: node-0" in shown
         assert f"isolated since {began}: node-1" in shown
         assert f"drain since {began} (by" in words("get chips --node node-1")
         assert f"drain from {time} on (by" in words("get chips --node node-0")
@@ -144,7 +146,7 @@ def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:
         terminal.submit(job("silent", 1, 8), job("long", 1, 8, minutes=90))
         terminal.ok("advance 10s")
         assert terminal.seats() == {}
-        for name, length in (("silent", "does not say how long it runs"), ("long", "runs 1h30m")):
+        for name, length in (("silent", "has no expected duration"), ("long", "runs 1h30m")):
             why = " ".join(terminal.ok(f"why {name}").split())
             assert f"and the job {length}" in why
             assert "- if node-0 were not isolated (`ringwise unisolate node-0`)" in why

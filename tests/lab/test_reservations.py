@@ -66,8 +66,8 @@ def test_a_question_names_the_nodes_and_the_jobs_that_stay(tmp_path: Path) -> No
         command = "reserve node-0 node-1 --for namespace=ann --from 1h --to 3h --name night"
         asked = terminal.run(command, stdin="n\n")
         assert asked.exit_code == 1
-        assert "1 job of others is not known to end before; no pod is evicted:" in asked.output
-        assert "lab/old: 1 pod there; it does not say when it ends" in asked.output
+        assert "1 job of others may still be running then; no pod is evicted:" in asked.output
+        assert "lab/old: 1 pod there; it has no expected duration" in asked.output
         assert "lab/ends" not in asked.output
         assert "nothing was changed" in asked.output
         assert terminal.json("get reservations")["reservations"] == []

@@ -239,7 +239,7 @@ def test_n2_field_is_read_as_vendor() -> None:
         ("actions: enqueue,,allocate", 'actions: Invalid value: "": must be one of'),
         ("actions: elect", "must name at least one action that runs: enqueue, allocate"),
         ("actions: ''", "actions: Required value"),
-        ("actions: [allocate]", "actions: Invalid value: a list: must be action names with commas"),
+        ("actions: [allocate]", "actions: Invalid value: a list: must be comma-separated action names"),
         (
             "action: allocate",
             "line 1: action: unknown field; allowed: actions, tiers",

@@ -78,7 +78,7 @@ def test_the_reason_names_the_label_or_the_numbers_V1() -> None:
         return str(reason(made)["message"])
 
     soft = reason(offering({CHIP: 8}, 8, SOFT))
-    assert "labeled for soft shares, and its capacity is 8, not 800 " in soft["message"]
+    assert "labeled for soft shares, but its capacity is 8, not 800 " in soft["message"]
     assert f"remove the label {next(iter(SOFT))} from n-0" in soft["fixes"]
     assert f"16 of {CHIP} on 8 chips are shares" in message(offering({CHIP: 16}, 8, {}))
     assert f"800 of {CHIP} on at most 64 chips are shares" in message(offering({CHIP: 800}, None, {}))

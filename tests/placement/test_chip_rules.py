@@ -225,7 +225,7 @@ def test_910_x8_takes_the_ring_of_the_group_left_before_right_lowest_ids_N5() ->
             "pairs with one chip of each ring (at the same position), 3 free",
         ),
         ("910b-x16", [0, 8], 11, False, "request-has-no-place", "1-8, 10, 12, 14, 16"),
-        ("a3-x16", [0, 2, 4, 5], 4, False, "not-enough-whole-rings", "2 completely free cards, 1 is"),
+        ("a3-x16", [0, 2, 4, 5], 4, False, "not-enough-whole-rings", "2 completely free cards; 1 is"),
         ("mesh4-x8", [0, 1, 4, 5], 3, False, "no-ring-holds-request", "free per mesh: 2, 2"),
         ("310-card", range(64), 5, False, "request-larger-than-ring", "a card of 310-card has 4"),
         ("310p-duo-chip-distributed", [0, 2, 4], 3, False, "not-enough-whole-rings", "1 completely free"),

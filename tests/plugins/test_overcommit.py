@@ -50,7 +50,7 @@ def test_used_and_promised_count_and_the_message_is_volcanos() -> None:
     assert not may
     assert reason is not None
     assert reason.message.startswith(
-        "resource in cluster is overused: overused cpu; of cpu 3 used, 4 admitted, 5.001 requested"
+        "resource in cluster is overused: overused cpu; cpu: 3 used, 4 admitted, 5.001 requested"
     )
     assert reason.code == "cluster-overcommitted"
 

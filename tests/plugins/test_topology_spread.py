@@ -130,7 +130,9 @@ def test_the_reason_has_numbers_and_fixes() -> None:
     lab.job("new", labels={"app": "web"}, cls=pod_class(spread=(spread(ZONE),)))
     reason = refusals(lab, lab.session("predicates"), lab.pod("new-0"))["n1"]
     assert reason is not None
-    assert reason.message == ("zone of n1 would have 3 pods of app in web, the minimum is 0, maxSkew is 1")
+    assert reason.message == (
+        "zone of n1 would have 3 pods matching app in web; the minimum is 0, maxSkew is 1"
+    )
     assert reason.fixes == (
         "start such pods, or free capacity for them, in the zone with the fewest",
         "raise maxSkew to 3, or set whenUnsatisfiable: ScheduleAnyway",

@@ -70,8 +70,8 @@ def bench(
 ) -> None:
     """Run a benchmark.
 
-    `simulate` prints each trace when it has ended. Ctrl-C prints what is known until then, with exit code
-    130.
+    `simulate` prints the results of each trace when it ends. Ctrl-C prints the results so far and exits with
+    code 130.
     """
     from ringwise_bench.control_plane import ControlPlaneError
 

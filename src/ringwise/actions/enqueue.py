@@ -59,5 +59,5 @@ def _is_enqueueable(session: Session, job: Job) -> tuple[bool, Reason | None]:
 
 
 SPEC = ActionSpec(
-    ENQUEUE, "admits jobs when their queue and the cluster have what they need at once", enqueue
+    ENQUEUE, "admits jobs if their queue and the cluster have the resources for their start", enqueue
 )

@@ -35,5 +35,5 @@ def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
 
 
 SPEC = ActionSpec(
-    NAME, "evicts bundles of pods for a whole gang inside its queue", gangpreempt, arguments=ARGUMENTS
+    NAME, "evicts bundles of pods of the same queue to start a gang", gangpreempt, arguments=ARGUMENTS
 )

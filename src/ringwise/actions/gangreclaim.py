@@ -30,7 +30,7 @@ def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
 
 SPEC = ActionSpec(
     NAME,
-    "takes back for a whole gang, in bundles of pods, what other queues use beyond their share",
+    "evicts bundles of pods of queues that exceed their fair share, so that a gang can start",
     gangreclaim,
     arguments=ARGUMENTS,
 )

@@ -56,7 +56,7 @@ def _unused_number(name: str, default: int, meaning: str, maximum: int = 1_000_0
 
 SPEC = ActionSpec(
     NAME,
-    "evicts pods for a job inside its queue",
+    "evicts pods of the same queue so that a job can start",
     preempt,
     arguments=(
         PREDICATE_ERROR_CACHE,
@@ -64,8 +64,8 @@ SPEC = ActionSpec(
             "enableTopologyAwarePreemption", False, "the topology is always considered", has_effect=False
         ),
         _unused_number("topologyAwarePreemptWorkerNum", 16, "threads of the search"),
-        _unused_number("minCandidateNodesPercentage", 10, "share of the nodes searched", maximum=100),
-        _unused_number("minCandidateNodesAbsolute", 1, "fewest nodes searched"),
-        _unused_number("maxCandidateNodesAbsolute", 100, "most nodes searched"),
+        _unused_number("minCandidateNodesPercentage", 10, "percentage of nodes searched", maximum=100),
+        _unused_number("minCandidateNodesAbsolute", 1, "minimum number of nodes searched"),
+        _unused_number("maxCandidateNodesAbsolute", 100, "maximum number of nodes searched"),
     ),
 )

@@ -21,7 +21,7 @@ def reclaim(session: Session) -> None:
 
 SPEC = ActionSpec(
     NAME,
-    "takes back what other queues use beyond their share",
+    "evicts pods of queues that exceed their fair share",
     reclaim,
     arguments=(PREDICATE_ERROR_CACHE,),
 )

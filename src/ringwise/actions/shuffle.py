@@ -20,4 +20,4 @@ def shuffle(session: Session) -> None:
             session.evicted.append(Eviction(job, pod, NAME))
 
 
-SPEC = ActionSpec(NAME, "evicts running pods that plugins name; no plugin of Ringwise names any", shuffle)
+SPEC = ActionSpec(NAME, "evicts running pods that plugins select; no plugin of Ringwise selects any", shuffle)

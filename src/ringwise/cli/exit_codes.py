@@ -18,21 +18,21 @@ class ExitCode(enum.IntEnum):
 
 
 MEANINGS = {
-    ExitCode.OK: "Done. A pending job changes it only with `--exit-code` or `--wait`, and so does a refused "
-    "one, except with `submit`.",
+    ExitCode.OK: "Success, also if jobs are pending or rejected, unless `--exit-code` or `--wait` is given; "
+    "`submit` fails if a job is rejected.",
     ExitCode.FAILED: "The check found errors (`doctor`, `device-plugin check`), the decisions differ "
-    "(`replay`), a goal does not hold (`bench`), an expectation does not hold (`drill`), the question was "
-    "answered with no or pods did not go in time (`drain`), something is missing (`support-bundle`), a job "
-    "is refused or a kind does not exist (`submit`), or the API server or the node refused.",
-    ExitCode.BAD_INPUT: "Input or arguments cannot be read, a name is not known, no lab runs, or a "
-    "command that changes something does not know where ([which cluster](#which-cluster)).",
-    ExitCode.REFUSED: "A job is refused: it can never run as it is (`place`, `submit` and `why` with "
+    "(`replay`), a goal is not met (`bench`), an expectation is not met (`drill`), the operation was not "
+    "confirmed or pods did not terminate in time (`drain`), something is missing (`support-bundle`), a job "
+    "is rejected or a kind does not exist (`submit`), or the API server or the node rejected the request.",
+    ExitCode.BAD_INPUT: "Input or arguments are invalid, a name is not found, no lab is running, or a "
+    "command that changes something has no target ([which cluster](#which-cluster)).",
+    ExitCode.REFUSED: "A job is rejected: it can never run as it is (`place`, `submit` and `why` with "
     "`--exit-code`; `submit --wait`).",
-    ExitCode.PENDING: "No job is refused, and one waits (`place`, `submit` and `why` with `--exit-code`), "
-    "or has not started within `--timeout` (`submit --wait`).",
-    ExitCode.INTERNAL_ERROR: "A defect of Ringwise; `RINGWISE_DEBUG=1` shows where.",
-    ExitCode.INTERRUPTED: "Ctrl-C before the work was done. Commands that run until Ctrl-C (`top`, "
-    "`get --watch`, `lab`, `web`, `run`) end with 0.",
+    ExitCode.PENDING: "No job is rejected, but one is pending (`place`, `submit` and `why` with "
+    "`--exit-code`) or has not started within `--timeout` (`submit --wait`).",
+    ExitCode.INTERNAL_ERROR: "An internal error of Ringwise; `RINGWISE_DEBUG=1` prints the traceback.",
+    ExitCode.INTERRUPTED: "Interrupted with Ctrl-C. Commands that run until Ctrl-C (`top`, "
+    "`get --watch`, `lab`, `web`, `run`) exit with 0.",
 }
 
 

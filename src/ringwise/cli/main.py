@@ -73,7 +73,7 @@ def _run(load: Callable[[], click.Group], program: str) -> int:
             raise
         print(
             f"ringwise: internal error: {type(error).__name__}: {error} "
-            "(please report it; RINGWISE_DEBUG=1 shows where)",
+            "(please report it; RINGWISE_DEBUG=1 prints the traceback)",
             file=sys.stderr,
         )
         from ringwise.cli.exit_codes import ExitCode

@@ -191,7 +191,7 @@ def choice(
 
 
 def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Argument[tuple[str, ...]]:
-    """Resource names with commas between them."""
+    """Return an argument of comma-separated resource names."""
 
     def convert(text: str) -> tuple[str, ...]:
         if not text.strip():
@@ -202,7 +202,7 @@ def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Argume
                 raise ValueError(f"{quoted(item)} is not a resource name")
         return names
 
-    allowed = "resource names with commas between them"
+    allowed = "comma-separated resource names"
     return Argument(name, (), allowed, meaning, convert, default_text="none", has_effect=has_effect)
 
 

@@ -54,7 +54,7 @@ class Settings:
         integer,
         "grace-over-time",
         900,
-        "how long a faulty job may take to end by itself before it is ended by force",
+        "how long a faulty job may take to terminate before it is terminated by force",
         minimum=2,
         maximum=3600,
         unit="seconds",
@@ -63,7 +63,7 @@ class Settings:
         boolean,
         "presetVirtualDevice",
         False,
-        "vNPUs are created beforehand; jobs that request dynamic vNPUs are refused",
+        "vNPUs are created in advance; jobs that request dynamic vNPUs are rejected",
     )
     nslb_version: Literal["1.0", "2.0"] = _setting(
         choice, "nslb-version", "1.0", ("1.0", "2.0"), "version of the rules for leaf switches"
@@ -84,7 +84,7 @@ class Settings:
         "free chips are counted from pods (true) or taken from the device ConfigMaps (false)",
     )
     force_enqueue: bool = _setting(
-        boolean, "forceEnqueue", True, "a job is admitted once there are enough chips, whatever else is short"
+        boolean, "forceEnqueue", True, "only chips are checked when a job is admitted, not other resources"
     )
     super_pod_size: int = _setting(integer, "super-pod-size", 48, "nodes in a physical SuperPoD", minimum=1)
     reserve_nodes: int = _setting(
@@ -92,11 +92,11 @@ class Settings:
         "reserve-nodes",
         _UNWRITTEN,
         "nodes kept free in each SuperPoD while other SuperPoDs have enough free nodes",
-        default_text="2, or 0 where `super-pod-size` is 2 or less",
+        default_text="2, or 0 if `super-pod-size` is 2 or less",
         limit_text=", below super-pod-size",
     )
     prefer_previous_node: bool = _setting(
-        boolean, "prefer-previous-node", False, "a pod that comes back prefers the node it was on"
+        boolean, "prefer-previous-node", False, "a recreated pod prefers its previous node"
     )
     resource_level_config: str = _setting(
         resource_levels,
@@ -146,22 +146,22 @@ class Settings:
         "queue-discipline",
         "best-effort",
         ("best-effort", "strict"),
-        "a job that does not fit lets jobs behind it pass (best-effort), or blocks those of its queue "
-        "that ask for the same resource (strict)",
+        "if a job does not fit, later jobs may start before it (best-effort), or later jobs of its queue "
+        "that request the same resource are blocked (strict)",
     )
     defragment: Literal["off", "plan", "auto"] = _setting(
         choice,
         "defragment",
         "plan",
         ("off", "plan", "auto"),
-        "plans to move running jobs so that a job that waits for holes can start: none (off), shown only "
-        '(plan), or carried out as well for jobs with `ringwise.io/movable: "true"` (auto)',
+        "plans that move running jobs so that a blocked job can start: none (off), only shown (plan), or "
+        'also executed for jobs with `ringwise.io/movable: "true"` (auto)',
     )
     move_chips_per_hour: int = _setting(
         integer,
         "move-chips-per-hour",
         32,
-        "with `defragment: auto`, how many chips are moved within an hour at most",
+        "with `defragment: auto`, the maximum number of chips that are moved per hour",
         minimum=0,
         maximum=1_000_000,
     )
@@ -169,7 +169,7 @@ class Settings:
         integer,
         "move-again-after",
         _DAY,
-        "with `defragment: auto`, how long a job that was moved is not moved again",
+        "with `defragment: auto`, how long a moved job is not moved again",
         maximum=30 * _DAY,
         unit="seconds",
     )
@@ -178,7 +178,7 @@ class Settings:
         "long-grace-period",
         120,
         "pods with a longer `terminationGracePeriodSeconds` are evicted last; if pods that are evicted "
-        "for a job are not gone after this time, other candidates are evicted instead",
+        "for a job have not terminated after this time, other candidates are evicted instead",
         minimum=1,
         maximum=7 * _DAY,
         unit="seconds",
@@ -187,7 +187,7 @@ class Settings:
         integer,
         "preempt-again-after",
         3600,
-        "how long a job that was preempted or reclaimed is the last of its priority to be so again",
+        "how long a job that was preempted or reclaimed is the last of its priority to be evicted again",
         maximum=30 * _DAY,
         unit="seconds",
     )
@@ -195,7 +195,7 @@ class Settings:
         integer,
         "restart-cost",
         600,
-        "what a restart costs a job without the annotation `ringwise.io/restart-cost`",
+        "cost of a restart of a job without the annotation `ringwise.io/restart-cost`",
         maximum=_DAY,
         unit="seconds",
     )
@@ -204,15 +204,15 @@ class Settings:
         "owned-annotations",
         "open",
         ("open", "guarded"),
-        "who can write the annotations of scheduler and device plugin: every user (open), or an "
-        "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
+        "who can write the annotations of scheduler and device plugin: every user (open), or only accounts "
+        "that an admission policy allows (guarded); then only `huawei.com/AscendReal` names a pod's chips",
     )
     max_run_time_warning: int = _setting(
         integer,
         "max-run-time-warning",
         600,
-        "how long before the end of its max run time a job is warned; no job is ended sooner "
-        "after its warning",
+        "how long before the end of its max run time a job gets a warning; no job is terminated earlier "
+        "than this after its warning",
         minimum=1,
         maximum=7 * _DAY,
         unit="seconds",
@@ -231,29 +231,28 @@ class Settings:
         "user-annotation",
         "open",
         ("open", "guarded"),
-        "who can write the annotation `ringwise.io/user`: every user, and it is not believed (open), or "
-        "admission writes it and a policy guards it (guarded)",
+        "who can write the annotation `ringwise.io/user`: every user, so it is ignored (open), or only the "
+        "admission webhook, which a policy ensures (guarded)",
     )
     user_label: str = _setting(
         label_key,
         "user-label",
-        "label of jobs that names their user in reports where `ringwise.io/user` does not; anybody can "
-        "write it, so such a user is unverified",
+        "label of jobs with their user, for reports on jobs without `ringwise.io/user`; every user can write "
+        "it, so this user is unverified",
     )
     visible_devices: Literal["allowed", "refused", "strict"] = _setting(
         choice,
         "visible-devices",
         "refused",
         ("allowed", "refused", "strict"),
-        "pods whose environment says which chips their containers see (`ASCEND_VISIBLE_DEVICES` from "
-        "anything but the annotation with the chips of the pod) are placed (allowed) or refused; strict "
-        "also refuses pods whose `envFrom` could say it",
+        "pods that set `ASCEND_VISIBLE_DEVICES` from anything but the annotation with their chips are "
+        "scheduled (allowed) or rejected (refused); strict also rejects those whose `envFrom` could set it",
     )
     reservation_after: int = _setting(
         integer,
         "reservation-after",
         600,
-        "how long a job waits before chips are reserved for it",
+        "how long a job is pending before chips are reserved for it",
         maximum=7 * _DAY,
         unit="seconds",
     )
@@ -261,8 +260,8 @@ class Settings:
         integer,
         "turn-limit",
         1,
-        "the processor time after which a turn of the scheduler ends between two jobs, and events are "
-        "handled; the next turn continues",
+        "CPU time after which the scheduler interrupts a cycle between two jobs to handle events; the next "
+        "turn continues it",
         minimum=1,
         maximum=60,
         unit="seconds",
@@ -287,7 +286,7 @@ class Settings:
         integer,
         "fault-cooldown",
         600,
-        "how long a job avoids a node whose chips broke it, also when they are healthy again",
+        "how long a job avoids a node on which faulty chips made it fail, even if they are healthy again",
         maximum=7 * _DAY,
         unit="seconds",
     )
@@ -295,15 +294,15 @@ class Settings:
         boolean,
         "reserved-nodes-require-duration",
         True,
-        "a job that does not say how long it runs is kept off nodes with a drain ahead (`drain --at`) "
+        "a job without an expected duration is not scheduled on nodes with a scheduled drain (`drain --at`) "
         "or a reservation (`reserve`)",
     )
     reschedule_rack_after: int = _setting(
         integer,
         "reschedule-rack-after",
         3,
-        "how long pods of a job for racks wait for nodes after a fault until the healthy pods of the "
-        "broken logical rack are restarted, and the rack may move inside its SuperPoD",
+        "how long pods of a job for racks wait for nodes after a fault before the healthy pods of the "
+        "affected logical rack are restarted, and the rack may move within its SuperPoD",
         maximum=_DAY,
         unit="seconds",
     )
@@ -311,8 +310,8 @@ class Settings:
         integer,
         "reschedule-block-after",
         6,
-        "how long pods of a job for SuperPoDs or racks wait for nodes after a fault until the healthy "
-        "pods of the broken block are restarted, and the block may move to another SuperPoD",
+        "how long pods of a job for SuperPoDs or racks wait for nodes after a fault before the "
+        "healthy pods of the affected block are restarted, and the block may move to another SuperPoD",
         maximum=_DAY,
         unit="seconds",
     )
@@ -320,8 +319,8 @@ class Settings:
         integer,
         "reschedule-job-after",
         12,
-        "how long pods of any job wait for nodes after a fault until all its pods are restarted, and "
-        "it is scheduled again if its intact blocks cannot be kept",
+        "how long pods of any job wait for nodes after a fault before all its pods are restarted, and the "
+        "job is scheduled again if its intact blocks cannot be kept",
         maximum=_DAY,
         unit="seconds",
     )
@@ -329,7 +328,7 @@ class Settings:
         integer,
         "gang-recovery-limit",
         30,
-        "how long a gang may stay partly bound before it is completed or undone",
+        "how long a gang may stay partly bound before it is completed or evicted",
         maximum=_DAY,
         unit="seconds",
     )
@@ -412,7 +411,7 @@ ENABLE_FLAGS: Mapping[str, EnableFlag] = {
         EnableFlag("enableJobReady", "whether the pods placed so far are enough to start the job"),
         EnableFlag(
             "enableJobPipelined",
-            "whether pods are evicted for a job: it must be able to start once they are gone",
+            "whether pods are evicted for a job, which must be able to start after that",
         ),
         EnableFlag("enableJobEnqueued", "whether a job is admitted"),
         EnableFlag("enableJobStarving", "which jobs other pods may be evicted for"),
@@ -428,11 +427,11 @@ ENABLE_FLAGS: Mapping[str, EnableFlag] = {
         EnableFlag("enableReservedNodes"),
         EnableFlag("enabledVictim", "which running pods the action shuffle evicts"),
         EnableFlag("enabledOverused", "whether a queue uses more than its share"),
-        EnableFlag("enabledAllocatable", "whether a queue may use more"),
+        EnableFlag("enabledAllocatable", "whether a queue may use more resources"),
         EnableFlag("enabledHyperNodeOrder", "the scores of HyperNodes"),
-        EnableFlag("enabledHyperNodeGradient", "which HyperNodes a job is tried in"),
+        EnableFlag("enabledHyperNodeGradient", "in which HyperNodes a job is tried"),
         EnableFlag("enabledSubJobReady", "whether enough sub-groups of a job are complete to start it"),
-        EnableFlag("enabledSubJobPipelined", "whether enough of them would be once pods are evicted for it"),
+        EnableFlag("enabledSubJobPipelined", "whether enough sub-groups would be complete after evictions"),
         EnableFlag("enabledSubJobOrder", "the order of the sub-groups of a job"),
         EnableFlag("enableHierarchy", "queues in a tree", default=False),
         EnableFlag("enabledClusterOrder", default=False),

@@ -32,8 +32,8 @@ SUB_GROUP_CUT = ReasonKind(
 WAIT_FOR_PREVIOUS_NODES = ReasonKind(
     "wait-for-previous-nodes",
     Stage.GANG,
-    "{waiting:pod} {waiting:=waits|wait} up to {limit:~} ({seconds:~} passed) for {nodes:node} on "
-    "which its old pods terminate: {listing}",
+    "{waiting:pod} {waiting:=waits|wait} up to {limit:~} ({seconds:~} elapsed) for {nodes:node} on "
+    "which its old pods are terminating: {listing}",
     ("no action required: after {limit:~} other nodes are used",),
     frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.TIME_PASSED}),
 )
@@ -235,7 +235,7 @@ VISIBLE_DEVICES_HIDDEN = ReasonKind(
     "container {container} of pod {pod}: {field} imports {source}, which can set "
     "ASCEND_VISIBLE_DEVICES (visible-devices: strict)",
     (
-        'set ASCEND_VISIBLE_DEVICES in env of the container as well: to "void", or with '
+        'set ASCEND_VISIBLE_DEVICES also in env of the container, to "void" or with '
         "valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the "
         "resource that the pod requests",
         "set a prefix for {field}",
@@ -271,7 +271,7 @@ VOLUMES_AWAITED = ReasonKind(
     "{pods:pod has its node|pods have their nodes}; {claims:claim is|claims are} not bound: {claim} "
     "on {node} waits up to {seconds:~}",
     (
-        "check the events of PersistentVolumeClaim {claim}, and that its provisioner runs",
+        "check the events of PersistentVolumeClaim {claim}, and that its provisioner is running",
         "no action required: after {seconds:~} its nodes are released",
     ),
     _CLAIMS_OR_TIME,
@@ -282,7 +282,7 @@ VOLUMES_TIMED_OUT = ReasonKind(
     "{waiting} of {claims:claim} had no volume after {limit:~}, first {claim} on {node}; next "
     "attempt in {seconds:~}",
     (
-        "check the events of PersistentVolumeClaim {claim}, and that its provisioner runs",
+        "check the events of PersistentVolumeClaim {claim}, and that its provisioner is running",
         "raise volumebinding.bindTimeoutSeconds of the plugin predicates above {limit:~}",
     ),
     _CLAIMS_OR_TIME,
@@ -355,7 +355,7 @@ LARGER_THAN_LIMIT = ReasonKind(
 RUNNING_LIMIT_REACHED = ReasonKind(
     "running-jobs-limit-reached",
     Stage.ENQUEUE,
-    "{jobs:job|jobs} of {scope} {jobs:=runs|run}; the limit is {most} ({setting})",
+    "{jobs:job|jobs} of {scope} {jobs:=is|are} running; the limit is {most} ({setting})",
     ("raise {setting}",),
     LIMIT_FREED,
 )

@@ -59,7 +59,7 @@ class ActionFunction(Protocol):
 
 #: Volcano's argument of every action that places pods.
 PREDICATE_ERROR_CACHE = boolean(
-    "predicateErrorCacheEnable", True, "refusals are always kept per class of pods", has_effect=False
+    "predicateErrorCacheEnable", True, "rejections are always cached per class of pods", has_effect=False
 )
 
 

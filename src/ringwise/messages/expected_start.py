@@ -58,7 +58,7 @@ class ExpectedStart:
             first, last = time_text(self.earliest), time_text(self.latest)
             spans = "" if now is None else f", in {_span(self.earliest, now)} to {_span(self.latest, now)}"
             return f"between {first} and {last}{spans}{ends}{self._mark}"
-        sooner = "" if self.guess else "; sooner if a job ends that does not say when"
+        sooner = "" if self.guess else "; earlier if a job without an expected duration ends"
         return f"at the latest {self._at(self.latest, now)}{ends}{sooner}{self._mark}"
 
     def short(self, now: int) -> str:

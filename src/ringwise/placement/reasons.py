@@ -54,7 +54,7 @@ POD_WITHOUT_CHIPS = ReasonKind(
     "pod-without-chips",
     Stage.VALIDATE,
     "{without} of {pods:pod} {without:=requests|request} no chips and {without:=is|are} not "
-    "annotated as a scheduler pod, as {board} requires",
+    "annotated as {without:=a scheduler pod|scheduler pods}, as {board} requires",
     fixes=(
         "annotate the pods with volcano.sh/task-spec: scheduler or huawei.com/skip-ascend-plugin: enabled",
         "request {allowed:chip} in each pod",
@@ -123,8 +123,8 @@ NODE_NOT_WHOLLY_FREE = ReasonKind(
 NOT_ENOUGH_WHOLE_RINGS = ReasonKind(
     "not-enough-whole-rings",
     Stage.PREDICATE,
-    "{request:chip needs|chips need} {needed:completely free {ring}}, {whole} {whole:=is|are}; "
-    "{free:chip is|chips are} free in total",
+    "{request:chip needs|chips need} {needed:completely free {ring}}; {whole} {whole:=is|are} completely "
+    "free, with {free:free chip} in total",
     fixes=("free {missing:more {ring}} completely",),
     resolved_by=_CHIPS_CHANGE,
 )
@@ -194,8 +194,8 @@ SHARED_LIMIT = ReasonKind(
 COMMON_FULL = ReasonKind(
     "switches-full-for-common-job",
     Stage.PLAN,
-    "needs {pods:node}; foundation rules {foundation}, common fallback {fallback} (idle {idle}, "
-    "shared: unhealthy {unhealthy}, healthy {healthy}); {missing} short",
+    "needs {pods:node}; foundation rules find {foundation}, the common fallback {fallback} ({idle} idle, "
+    "shared: {unhealthy} unhealthy, {healthy} healthy); {missing} short",
     ("use at most {largest:pod}, which would fit now",),
     _SWITCH_CAPACITY,
 )
@@ -361,7 +361,7 @@ NOT_ENOUGH_BLOCKS = ReasonKind(
     "superpod-not-enough-blocks",
     Stage.PLAN,
     "needs {blocks:block} of {block_nodes:node}; the SuperPoDs have room for {held}: {listing}",
-    ("free {short_by:#} more in SuperPoD {nearest} for one more block",),
+    ("free {short_by:more node} in SuperPoD {nearest} for one more block",),
     CAPACITY | SPECIFICATION,
 )
 
@@ -370,7 +370,7 @@ NOT_ENOUGH_BLOCKS = ReasonKind(
 WAIT_FOR_OLD_NODES = ReasonKind(
     "superpod-wait-for-old-nodes",
     Stage.PLAN,
-    "waits up to {limit:~} ({seconds:~} passed) until its healthy nodes are released: {nodes}",
+    "waits up to {limit:~} ({seconds:~} elapsed) for its healthy nodes to be released: {nodes}",
     ("no action required: after {limit:~} the job continues without them",),
     CAPACITY | {Trigger.TIME_PASSED},
 )
@@ -380,7 +380,7 @@ BLOCK_CANNOT_REFILL = ReasonKind(
     "block {block} lacks {missing} of {block_nodes:node}; SuperPoD {superpod} has {free} free, and "
     "its running pods ({running}) stay there",
     (
-        "free {short_by:#} more in SuperPoD {superpod}",
+        "free {short_by:more node} in SuperPoD {superpod}",
         "delete the running pods of block {block}: the whole block is then moved",
     ),
     CAPACITY | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
@@ -406,14 +406,14 @@ NO_CHIP_HAS_ROOM = ReasonKind(
     "no-chip-has-room",
     Stage.PREDICATE,
     "no chip of {node} has room for {requested}",
-    ("wait until pods on {node} end", "request less"),
+    ("wait for pods on {node} to finish", "request less"),
     CAPACITY | SPECIFICATION,
 )
 NO_ROOM_FOR_JOB = ReasonKind(
     "no-room-for-whole-job",
     Stage.PREDICATE,
     "{node} has no room for all pods of the job ({requested} each), which must share one node",
-    ("wait until pods on {node} end", "run fewer pods"),
+    ("wait for pods on {node} to finish", "run fewer pods"),
     CAPACITY | SPECIFICATION,
 )
 EQUAL_PERCENT_NOT_MOUNTED = ReasonKind(
@@ -448,13 +448,13 @@ IDLE_BELOW_REQUEST = ReasonKind(
     "idle-below-request",
     Stage.PREDICATE,
     "Kubernetes counts {idle} of {resource} idle on {node}; the pod requests {requested}",
-    ("wait until pods on {node} end", "request less"),
+    ("wait for pods on {node} to finish", "request less"),
     CAPACITY | SPECIFICATION,
 )
 JOB_ON_ANOTHER_NODE = ReasonKind(
     "job-on-another-node",
     Stage.PREDICATE,
     "the job runs on {others}; all its pods must share one node",
-    ("wait until pods on {others} end",),
+    ("wait for pods on {others} to finish",),
     CAPACITY | SPECIFICATION,
 )

@@ -14,10 +14,10 @@ from ringwise.framework.session import Session
 from ringwise.state.model import PodClass
 from ringwise.state.node_shapes import NodeShape
 
-WEIGHT = score_weight("binpack.weight", 1, "weight of the whole score; 0 turns it off")
+WEIGHT = score_weight("binpack.weight", 1, "weight of the whole score; 0 disables it")
 CPU = score_weight("binpack.cpu", 1, "weight of cpu in the score")
 MEMORY = score_weight("binpack.memory", 1, "weight of memory in the score")
-RESOURCES = resource_list("binpack.resources", "further resources in the score")
+RESOURCES = resource_list("binpack.resources", "additional resources in the score")
 RESOURCE_WEIGHTS = ArgumentFamily(
     "binpack.resources.",
     "RESOURCE",
@@ -75,7 +75,7 @@ def resource_weights(option: PluginOption) -> dict[str, int]:
 
 SPEC = PluginSpec(
     "binpack",
-    "scores nodes by how full they get",
+    "scores nodes by their utilization with the pod",
     Binpack,
     (WEIGHT, CPU, MEMORY, RESOURCES, RESOURCE_WEIGHTS),
 )

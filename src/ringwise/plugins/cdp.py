@@ -50,4 +50,4 @@ class Cdp:
         return found
 
 
-SPEC = PluginSpec("cdp", "spares a job for a while after its start (`volcano.sh/cooldown-time`)", Cdp)
+SPEC = PluginSpec("cdp", "protects jobs from eviction after their start (`volcano.sh/cooldown-time`)", Cdp)

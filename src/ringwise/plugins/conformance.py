@@ -33,4 +33,4 @@ def _critical(pod: Pod) -> bool:
     return pod.namespace == KUBE_SYSTEM
 
 
-SPEC = PluginSpec("conformance", "never evicts what the cluster itself needs", Conformance)
+SPEC = PluginSpec("conformance", "protects pods that the cluster itself requires from eviction", Conformance)

@@ -32,17 +32,17 @@ from ringwise.state.node_weights import NodeWeights
 from ringwise.wellknown import NVIDIA_GPU
 
 LEAST_REQUESTED = score_weight(
-    "leastrequested.weight", 1, "weight of free cpu and memory; 0 turns a score off"
+    "leastrequested.weight", 1, "weight of free cpu and memory; 0 disables a score"
 )
 MOST_REQUESTED = score_weight("mostrequested.weight", 0, "weight of used cpu and memory")
-BALANCED_RESOURCE = score_weight("balancedresource.weight", 1, "weight of cpu and memory being used alike")
+BALANCED_RESOURCE = score_weight("balancedresource.weight", 1, "weight of balanced cpu and memory use")
 NODE_AFFINITY = score_weight("nodeaffinity.weight", 2, "weight of preferred node affinity")
 POD_AFFINITY = score_weight("podaffinity.weight", 2, "weight of preferred pod affinity and anti-affinity")
 TAINT_TOLERATION = score_weight(
     "tainttoleration.weight", 3, "weight of few untolerated PreferNoSchedule taints"
 )
 IMAGE_LOCALITY = score_weight(
-    "imagelocality.weight", 1, "weight of images that are on the node already", has_effect=False
+    "imagelocality.weight", 1, "weight of images that are already on the node", has_effect=False
 )
 POD_TOPOLOGY_SPREAD = score_weight("podtopologyspread.weight", 2, "weight of preferred topology spread")
 

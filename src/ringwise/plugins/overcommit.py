@@ -27,7 +27,7 @@ FACTOR = decimal(
 CLUSTER_OVERCOMMITTED = ReasonKind(
     "cluster-overcommitted",
     Stage.ENQUEUE,
-    "resource in cluster is overused: overused {overused}; of {resource} {used} used, {promised} "
+    "resource in cluster is overused: overused {overused}; {resource}: {used} used, {promised} "
     "admitted, {asked} requested, limit {limit} ({factor} x {capacity})",
     (
         "raise overcommit-factor, which is {factor}",
@@ -100,7 +100,7 @@ def is_extended(name: str) -> bool:
 
 SPEC = PluginSpec(
     "overcommit",
-    "enqueues jobs while the cluster times a factor has what they need",
+    "enqueues jobs while their requests fit in the resources of the cluster times a factor",
     Overcommit,
     (FACTOR,),
 )

@@ -83,5 +83,5 @@ def _class_of_pods(job: Job) -> str:
 
 
 SPEC = PluginSpec(
-    "resourcequota", "enqueues jobs that the ResourceQuotas of their namespace have room for", ResourceQuotas
+    "resourcequota", "enqueues jobs that fit in the ResourceQuotas of their namespace", ResourceQuotas
 )

@@ -21,7 +21,7 @@ from ringwise.wellknown import SLA_WAITING_TIME, SLA_WAITING_TIME_OLD
 WAITING_TIME = waiting_time(
     # The argument has the name of the old annotation.
     SLA_WAITING_TIME_OLD,
-    "how long a job may wait before it is enqueued whatever later tiers say",
+    "maximum waiting time of a job; after it, the job is enqueued regardless of later tiers",
 )
 
 
@@ -64,4 +64,4 @@ class Sla:
         return written or self._limit
 
 
-SPEC = PluginSpec("sla", "enqueues a job that waited as long as it may", Sla, (WAITING_TIME,))
+SPEC = PluginSpec("sla", "enqueues jobs that have reached their maximum waiting time", Sla, (WAITING_TIME,))

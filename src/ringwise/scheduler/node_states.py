@@ -362,7 +362,7 @@ def _of_operators(cluster: ClusterReader, number: int, node: Node, now: int) -> 
         begun = drain.start <= now
         time = time_text(drain.start)
         why = f"{node.name} is drained " + (
-            f"since {time}" if begun else f"at {time}, and takes jobs that end before"
+            f"since {time}" if begun else f"at {time}, and takes only jobs that end before then"
         )
         yield StateOfNode(NodeState.DRAINING, why, begun, drain.start)
     for one in reservations_of(windows):
@@ -376,7 +376,7 @@ def _of_reservation(node: str, one: NodeReservation, now: int) -> StateOfNode:
         why = f"{node} is reserved for {one.holder} until {end} ({one.name})"
     else:
         why = f"{node} is reserved for {one.holder} from {start} to {end} ({one.name})"
-        why += ", and takes jobs that end before"
+        why += ", and takes only jobs that end before then"
     return StateOfNode(NodeState.RESERVED, why, False, one.start, one.holder, one.start <= now)
 
 

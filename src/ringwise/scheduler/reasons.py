@@ -19,7 +19,7 @@ POD_GROUP_AWAITED = ReasonKind(
     Stage.GANG,
     "the PodGroup of the pod is not created yet",
     (
-        "check that `ringwise run controller` or Volcano's controller runs and serves the "
+        "check that `ringwise run controller` or Volcano's controller is running and serves the "
         "schedulerName of the pod",
         "without such a controller, run the scheduler with --no-pod-groups",
     ),

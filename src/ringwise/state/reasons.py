@@ -18,7 +18,7 @@ NODE_ISOLATED = ReasonKind(
     "node-isolated",
     Stage.PREDICATE,
     "{node} is isolated{group}{by}{why}",
-    ("ringwise unisolate {target}",),
+    ("run `ringwise unisolate {target}`",),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
 NODE_DRAINS = ReasonKind(
@@ -26,8 +26,8 @@ NODE_DRAINS = ReasonKind(
     Stage.PREDICATE,
     "{node} is drained{group} {when} {time}{by}{why}, and the job {length}",
     (
-        "state how long the job runs (ringwise.io/expected-duration, runningEstimate): it must end before",
-        "ringwise unisolate {target}",
+        "set ringwise.io/expected-duration or runningEstimate so that the job ends before the drain",
+        "run `ringwise unisolate {target}`",
     ),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
@@ -36,9 +36,9 @@ NODE_RESERVED = ReasonKind(
     Stage.PREDICATE,
     "{node} is reserved for {holder} from {start} to {end} ({name}{by}), and the job {length}",
     (
-        "state how long the job runs (ringwise.io/expected-duration, runningEstimate): it must end before",
+        "set ringwise.io/expected-duration or runningEstimate so that the job ends before the start",
         "wait until the reservation ends: {end}",
-        "ringwise unreserve {name}",
+        "run `ringwise unreserve {name}`",
     ),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
@@ -55,7 +55,7 @@ NODE_UNHEALTHY = ReasonKind(
 NODE_PRE_SEPARATED = ReasonKind(
     "node-pre-separated",
     Stage.PREDICATE,
-    "{node} has a fault (PreSeparate): its pods continue, and it accepts no new NPU pods",
+    "{node} has a fault (PreSeparate): its pods continue, but it accepts no new NPU pods",
     ("repair {node} when its pods have finished: see ConfigMap mindx-dl-nodeinfo-{node}",),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED}),
 )
@@ -79,7 +79,7 @@ MODES_MIXED = ReasonKind(
 NODE_LABEL_NOT_SET = ReasonKind(
     "chip-label-missing",
     Stage.PREDICATE,
-    "{node} is rejected for NPU pods: it offers npu-core, and its label {label} is not {allowed}",
+    "{node} is rejected for NPU pods: it offers npu-core, but its label {label} is not {allowed}",
     ("set the label {label} of {node}",),
     frozenset({Trigger.NODE_CHANGED}),
 )
@@ -100,7 +100,7 @@ CORES_NOT_WHOLE_CHIPS = ReasonKind(
 SOFT_CAPACITY_DIFFERS = ReasonKind(
     "soft-capacity-differs",
     Stage.PREDICATE,
-    "{node} is rejected for NPU pods: it is labeled for soft shares, and its capacity is {capacity}, "
+    "{node} is rejected for NPU pods: it is labeled for soft shares, but its capacity is {capacity}, "
     "not {expected} (100 per chip)",
     (
         "set shareDevCount=100 in the device plugin of {node}",
@@ -111,7 +111,7 @@ SOFT_CAPACITY_DIFFERS = ReasonKind(
 CHIP_MEMORY_MISSING = ReasonKind(
     "chip-memory-missing",
     Stage.PREDICATE,
-    "{node} is rejected for NPU pods: it shares chips and does not have the label "
+    "{node} is rejected for NPU pods: it shares chips but does not have the label "
     "mind-cluster/npu-chip-memory",
     ("set the label mind-cluster/npu-chip-memory of {node}, for example to 64G",),
     frozenset({Trigger.NODE_CHANGED}),
@@ -134,7 +134,7 @@ NODE_OFFERS_NO_CHIPS = ReasonKind(
 OTHER_MODE = ReasonKind(
     "other-allocation-mode",
     Stage.PREDICATE,
-    "{node} has the allocation mode {mode}, and the pod requests {requested}",
+    "{node} has the allocation mode {mode}, but the pod requests {requested}",
     ("add a node with the allocation mode {requested}",),
     frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED}),
 )

@@ -167,7 +167,7 @@ SUPERPOD_NONE = ReasonKind(
     "node {node} reports that it is not in a SuperPoD (ID {superpod})",
     (
         "no action required for a board without SuperPoDs",
-        "check driver and cabling of {node} if it is a server of a SuperPoD",
+        "check the driver and the cabling of {node} if it belongs to a SuperPoD",
     ),
     _SUPERPOD_IDS,
 )

@@ -113,7 +113,7 @@ def test_too_few_blocks_names_what_is_free_and_what_would_help_P4(packing: Packi
         "label the job super-pod-affinity: soft: "
         "then blocks may be split, and the 16 free nodes hold its 16 pods",
         'sp-block: "32": blocks of 2 nodes fit now',
-        "free 2 more in SuperPoD 3 for one more block",
+        "free 2 more nodes in SuperPoD 3 for one more block",
     )
 
 

@@ -100,7 +100,7 @@ def test_the_wait_ends_after_ten_seconds() -> None:
     free: dict[SuperPodId, Sequence[NodeId]] = {0: ["a"], 1: ["c", "d"], 2: ["x", "y"]}
     waiting = again(TWO, free, seconds=10)
     assert isinstance(waiting, Reason)
-    assert waiting.message == "waits up to 10s (10s passed) until its healthy nodes are released: b"
+    assert waiting.message == "waits up to 10s (10s elapsed) for its healthy nodes to be released: b"
     assert where(again(TWO, free, seconds=10.1))[0] == (0, 2, ("x", "y"), Origin.QUEUE_1)
 
 

@@ -131,7 +131,7 @@ def test_many_jobs_that_do_not_say_how_long_they_run_leave_a_bound() -> None:
     )
     start = expected(view, "last")
     assert (start.kind, start.earliest) == (StartKind.NOT_BEFORE, NOW + 50 * SECOND)
-    assert start.why == f"{ahead} jobs before it do not say how long they run"
+    assert start.why == f"{ahead} jobs before it have no expected duration"
     assert expected(view, "wait-0").kind is StartKind.KNOWN
 
 
@@ -157,9 +157,9 @@ def test_queues_take_turns_as_in_a_cycle() -> None:
 @pytest.mark.parametrize(
     ("seconds", "why"),
     [
-        (None, "no running job says how long it runs"),
+        (None, "no running job has an expected duration"),
         # It runs since 10 s: when it ends is no longer known.
-        (5, "no running job says how long it runs"),
+        (5, "no running job has an expected duration"),
     ],
 )
 def test_without_an_end_that_is_known_the_start_is_unknown(seconds: int | None, why: str) -> None:
@@ -380,7 +380,7 @@ def test_a_job_that_is_too_large_keeps_nobody_waiting() -> None:
     assert found["default/next"].latest == rig.now + 100 * SECOND
     assert found["default/last"].latest == rig.now + 200 * SECOND
     large = found["default/large"]
-    assert large.text(rig.now) == "unknown, it would not start after the end of all running jobs either"
+    assert large.text(rig.now) == "unknown, it could not start even after all running jobs have finished"
 
 
 def test_many_nodes_and_jobs_cost_bounded_steps() -> None:

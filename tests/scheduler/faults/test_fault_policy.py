@@ -84,7 +84,7 @@ def test_values(labels: dict[str, str], annotations: dict[str, str], changed: di
         (
             {},
             {"huawei.com/schedule.filter.faultLevel": "RestartRequest;SeparateNPU"},
-            'ManuallySeparateNPU) with commas between them, got "RestartRequest;SeparateNPU"',
+            'ManuallySeparateNPU), got "RestartRequest;SeparateNPU"',
         ),
     ],
 )

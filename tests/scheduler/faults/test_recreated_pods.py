@@ -97,7 +97,7 @@ def test_S9_the_reason_names_the_nodes_and_the_end_of_the_wait() -> None:
     reason = rig.machine.view.jobs["default/train"].reason
     assert reason is not None
     assert reason.message == (
-        "2 pods wait up to 2m (4s passed) for 2 nodes on which its old pods terminate: "
+        "2 pods wait up to 2m (4s elapsed) for 2 nodes on which its old pods are terminating: "
         f"{before[0]}, {before[2]}"
     )
 

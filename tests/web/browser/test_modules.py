@@ -279,7 +279,7 @@ def test_a_start_never_lies_in_the_past(
 @pytest.mark.parametrize(
     ("start", "text"),
     [
-        ({"reason": "no job says how long it runs"}, "no job says how long it runs"),
+        ({"reason": "no job has an expected duration"}, "no job has an expected duration"),
         ({"earliest": 0, "latest": 0}, "at 1970-01-01 00:00:00"),
         (
             {"earliest": 0, "latest": 60 * 10**9, "after": ["a/b", "c/d"]},

@@ -69,7 +69,8 @@ def _names(option: click.Option) -> str:
     if option.is_flag:
         return names
     kind = option.type
-    word = "\\|".join(str(c) for c in kind.choices) if isinstance(kind, click.Choice) else kind.name.upper()
+    word = "|".join(map(str, kind.choices)) if isinstance(kind, click.Choice) else kind.name.upper()
+    word = (option.metavar or word.removesuffix(" RANGE")).replace("|", "\\|")
     return f"{names} {word}"
 
 

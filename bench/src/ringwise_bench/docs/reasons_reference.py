@@ -13,8 +13,8 @@ from ringwise.reasons import ReasonKind, Stage, general_form, kinds_in
 _PACKAGES = (topology, state, placement, framework, plugins, actions, scheduler)
 
 _STAGE_WORDS = {
-    Stage.VALIDATE: "Refused: the job as it is can never run",
-    Stage.ENQUEUE: "Not let in yet",
+    Stage.VALIDATE: "Rejected: the job can never run as it is",
+    Stage.ENQUEUE: "Not admitted to the queue yet",
     Stage.PREDICATE: "No node fits",
     Stage.PLAN: "No set of nodes fits the whole job",
     Stage.GANG: "The gang is not complete",
@@ -50,5 +50,5 @@ def reasons_parts() -> dict[str, str]:
             lines += ["", f"### `{kind.code}`", "", f"> {general_form(kind.sentence)}", ""]
             lines += [f"- {general_form(fix)}" for fix in kind.fixes]
             events = ", ".join(sorted(event.value for event in kind.resolved_by))
-            lines += ["", f"Tried again when: {events}."]
+            lines += ["", f"Retried when: {events}."]
     return {"reasons": "\n".join(lines)}

@@ -42,7 +42,7 @@ def _plugins() -> Iterator[str]:
     for spec in BUILT_IN.plugins.values():
         summary = spec.summary
         if spec.alias_prefix:
-            summary += f". Every name that begins with `{spec.alias_prefix}` means this plugin, too"
+            summary += f". Every name that begins with `{spec.alias_prefix}` is an alias of this plugin"
         yield _section(spec.name, summary, spec.arguments or ())
 
 

@@ -190,8 +190,9 @@ def delete_command(
     """Delete jobs, pods, queues and nodes of the lab.
 
     KIND is job, node (no), queue (q), pod (po), reservation, isolation, moveplan (mp) or usagelimit (ulim),
-    and KIND/NAME is accepted, too. In a cluster it is one of the last four; for others use kubectl. Jobs and
-    nodes are deleted with their pods; a queue must be empty. Either all named objects are deleted, or none.
+    and KIND/NAME is accepted, too. In a cluster, KIND is one of the last four; use kubectl for other kinds.
+    Jobs and nodes are deleted with their pods; a queue must be empty. Either all named objects are deleted,
+    or none.
     """
     if kind is not None:
         deleted, names = kind_and_names(kind, names)

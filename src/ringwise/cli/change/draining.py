@@ -64,7 +64,7 @@ class DrainOptions:
 #: Options of kubectl for what each drain does.
 _ALWAYS = {
     "--ignore-daemonsets": "No effect: pods of DaemonSets are never evicted.",
-    "--delete-emptydir-data": "No effect: pods with emptyDir volumes are evicted like others.",
+    "--delete-emptydir-data": "No effect: pods with emptyDir volumes are evicted like other pods.",
 }
 
 
@@ -77,14 +77,14 @@ _ALWAYS = {
 @click.option(
     "--force",
     is_flag=True,
-    help="Also evict jobs that could not be completed, because no other nodes fit or their pods would not "
-    "be created again. PodDisruptionBudgets are still respected.",
+    help="Also evict jobs that could not run again, because no other nodes fit or their pods would not be "
+    "recreated. PodDisruptionBudgets are still respected.",
 )
 @click.option(
     "--at",
     metavar="TIME",
     help="Drain at this time, such as 2026-01-31T08:00:00Z, 90m or +2h. Until then, the nodes accept only "
-    "jobs that end before. The command to run at that time is printed.",
+    "jobs that end by then. The command to run at that time is printed.",
 )
 @click.option(
     "--wait", is_flag=True, help="Wait until the time of --at and drain (lab only); virtual time is advanced."
@@ -95,8 +95,8 @@ _ALWAYS = {
     metavar="DURATION",
     default="5m",
     show_default=True,
-    help="How long to wait for each job before the next one is evicted: in a lab until it runs again, in "
-    "a cluster until its pods have terminated.",
+    help="How long to wait for each job before the next one is evicted: in a lab until it is running again, "
+    "in a cluster until its pods have terminated.",
 )
 @with_options(
     tuple(
@@ -124,9 +124,9 @@ def drain_command(
 
     Nodes of a lab are cordoned; nodes of a cluster are isolated, and their pods without chips continue.
 
-    Jobs that could not be completed without the nodes are listed and not evicted, unless --force is given.
-    The other jobs are evicted one at a time with their termination grace period, so that they can write a
-    checkpoint; virtual time is advanced between them. --plan only shows the plan and changes nothing.
+    Jobs that could not run again without the nodes are listed but not evicted, unless --force is given. The
+    other jobs are evicted one at a time with their termination grace period, so that they can write a
+    checkpoint; virtual time is advanced between evictions. --plan only shows the plan and changes nothing.
     """
     source_of(options)
     if plan:
@@ -176,7 +176,7 @@ def _key(job: dict[str, Any]) -> str:
 
 def _stays_text(job: dict[str, Any]) -> str:
     """Of a job that a drain leaves (F4)."""
-    return f"{_key(job)} stays, because it could not be completed: {job['stays']} (--force evicts it)"
+    return f"{_key(job)} is not evicted, because it could not run again: {job['stays']} (--force evicts it)"
 
 
 def _loss_text(job: dict[str, Any]) -> str:

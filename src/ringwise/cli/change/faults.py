@@ -57,10 +57,10 @@ def inject_command(
 
     \b
     chip NODE CHIP...      chips (3, 0-3 or 0,2,5), with a level and a code
-    network NODE [CHIP...] the network ports of chips, or of all chips
-    node NODE              the node: not Ready, or as NodeD reports it (--status)
-    switch NODE|ADDRESS    the switches of a node, or of a whole leaf switch
-    superpod ID            all nodes of a SuperPoD, as of one node
+    network NODE [CHIP...] network ports of these chips, or of all chips
+    node NODE              a node: not Ready, or a status of NodeD (--status)
+    switch NODE|ADDRESS    switches of a node, or of all nodes of a leaf switch
+    superpod ID            all nodes of a SuperPoD, as with node
     """
     wanted = {"kind": kind, "target": target, "chips": _numbers(chips)}
     _change(options, output, "inject", **wanted, level=level, code=code, status=status)

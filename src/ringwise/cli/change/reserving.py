@@ -24,7 +24,7 @@ from ringwise.cli.query.queries import (
     source_of,
     target_options,
 )
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         ReservationFields,
     )
 
-#: Jobs and notes that are told.
+#: Jobs and notes that are printed.
 _NAMED = 8
 
 
@@ -88,9 +88,9 @@ def reserve_command(
 ) -> None:
     """Reserve nodes for a queue or namespace.
 
-    Before the start of the reservation, its nodes accept only jobs of others that end before, as with
-    `drain --at`. Jobs that still run there at the start continue; they are listed before the confirmation.
-    With a NUMBER, the nodes that are free first are reserved.
+    Until the reservation starts, its nodes accept jobs of others only if they end before the start, as with
+    `drain --at`. Jobs that are still running there at the start continue; they are listed before the
+    confirmation. With a NUMBER, the nodes that become free first are reserved.
     """
     from ringwise.apps.lab.requests import ReserveRequest
     from ringwise.apps.reservations import ReservationRequest
@@ -148,12 +148,9 @@ def _plan_lines(one: ReservationFields, now: int) -> list[str]:
     lines += [f"  note: {trouble['message']}" for trouble in one["problems"][:_NAMED]]
     running = one["running"]
     if running:
-        lines.append(
-            f"  {counted(running, 'job')} of others {agrees(len(running), 'is', 'are')} not known to end "
-            "before; no pod is evicted:"
-        )
+        lines.append(f"  {counted(running, 'job')} of others may still be running then; no pod is evicted:")
     for job in running[:_NAMED]:
-        ends = "it does not say when it ends"
+        ends = "it has no expected duration"
         if job["ends"] is not None:
             ends = f"it ends at {time_text(job['ends'])}, in {duration_text(job['ends'] - now)}"
         lines.append(f"    {job['job']}: {counted(job['pods'], 'pod')} there; {ends}")

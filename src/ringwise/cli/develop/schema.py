@@ -16,7 +16,7 @@ from ringwise.views.schemas import DOCUMENTS, find_kind, schema_text
 def schema_command(name: str | None) -> None:
     """Print the JSON schema of a document, or list all schemas.
 
-    NAME is a name of the list, or the value of the field `schema` of a document.
+    NAME is a name in the list, or the value of the field `schema` of a document.
     """
     if name is not None:
         try:

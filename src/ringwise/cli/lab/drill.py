@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
     """Run drills: scripted faults with expectations.
 
-    Every drill has its own embedded cluster and runs in virtual time. A directory stands for the drills in
-    it.
+    Every drill has its own embedded cluster and runs in virtual time. If FILE is a directory, all drills in
+    it are run.
 
     Exit code 1 if an expectation is not met.
     """

@@ -53,7 +53,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
     "--soft",
     type=click.IntRange(0, MAX_NODES),
     default=0,
-    help="Additional nodes (910b-x8) whose chips are shared softly.  [default: 0]",
+    help="Additional nodes (910b-x8) with soft shares of chips.  [default: 0]",
 )
 @click.option(
     "--dynamic",
@@ -66,8 +66,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of the lab, from which it continues.  [default: $RINGWISE_LAB, else the state "
-    "directory of the user]",
+    help="Directory of the state of the lab.  [default: $RINGWISE_LAB, else the state directory of the user]",
 )
 @click.option("--reset", is_flag=True, help="Delete the data of the directory and start with a new cluster.")
 @click.option(
@@ -75,7 +74,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
     type=click.FloatRange(0.001, 1_000_000),
     default=1.0,
     show_default=True,
-    help="Speed of the time of the lab, as a multiple of real time.",
+    help="Speed of the lab clock, as a multiple of real time.",
 )
 @click.option(
     "--virtual/--real",
@@ -86,7 +85,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
     "--duration",
     type=duration_argument,
     metavar="DURATION",
-    help="Run time of pods without a duration.  [default: until they are deleted]",
+    help="Duration of pods that do not set one.  [default: until they are deleted]",
 )
 @click.option(
     "--start-delay",
@@ -94,7 +93,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
     metavar="DURATION",
     default="2s",
     show_default=True,
-    help="Start time of pods.",
+    help="Time that pods take to start.",
 )
 @click.option(
     "--termination-delay",
@@ -102,7 +101,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
     metavar="DURATION",
     default="2s",
     show_default=True,
-    help="Termination time of pods.",
+    help="Time that pods take to terminate.",
 )
 @click.option(
     "--device-plugin/--no-device-plugin",

@@ -55,7 +55,7 @@ _OF_TRACES = (
     help="Column of the trace with a field: submitted, duration, chips.",
 )
 @click.option("--only", multiple=True, metavar="NAME=VALUE", help="Only rows with this value in this column.")
-@click.option("--jobs", type=click.IntRange(1), help="Only this number of jobs.")
+@click.option("--jobs", type=click.IntRange(1), help="Use only this number of jobs.")
 @click.option(
     "--tor-affinity",
     type=click.Choice(["normal-schema", "large-model-schema"]),
@@ -94,11 +94,12 @@ _OF_TRACES = (
 def simulate_command(file: Path, html_file: Path | None, output: str, **options: Any) -> None:
     """Simulate the jobs of a file and show their pending times.
 
-    FILE is a drill file with a workload, or a trace: a CSV file in the form of ITP, Philly or OpenB, or one
-    in the Standard Workload Format (SWF). The real scheduler decides, once for each configuration that is
-    compared; beside them stands the counting bound: a cluster in which only the number of free chips counts.
+    FILE is a drill file with a workload, or a trace: a CSV file in the format of ITP, Philly or OpenB, or a
+    file in the Standard Workload Format (SWF). The real scheduler makes the decisions, in a separate run for
+    each configuration that is compared. The results also show the counting bound: a cluster in which only the
+    number of free chips counts.
 
-    Ctrl-C ends it and prints what is known until then, with exit code 130.
+    Ctrl-C stops the simulation, prints the results so far, and exits with code 130.
     """
     from ringwise.apps.simulate.comparison import (
         Comparison,

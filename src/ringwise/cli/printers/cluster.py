@@ -96,7 +96,7 @@ def _window_note(node: NodeFields) -> str:
         return ""
     if worst["state"] == "reserved":
         return worst["message"].removeprefix(f"{node['name']} is ")
-    return node_state(node) + ("; takes jobs that end before" if node["schedulable"] else "")
+    return node_state(node) + ("; takes only jobs that end before then" if node["schedulable"] else "")
 
 
 def draw_nodes(
@@ -230,7 +230,7 @@ def draw_reservations(
             jobs = ", ".join(job["job"] for job in one["running"][:_SHOWN_FAULTS])
             more = len(one["running"]) - _SHOWN_FAULTS
             jobs += f" and {more} more" if more > 0 else ""
-            still = "still on its nodes" if one["start"] <= now else "not known to end before it begins"
+            still = "still on its nodes" if one["start"] <= now else "that may still be running at its start"
             print_line(console, Text(one_line(f"{one['name']}: jobs of others {still}: {jobs}")))
 
 

@@ -68,7 +68,7 @@ def print_isolations(console: Console, isolations: Iterable[IsolationFields], no
         if one["start"] is not None:
             time = time_text(one["start"])
             begun = one["start"] <= now
-            start = f" since {time}" if begun else f" from {time} on, before for jobs that end by then"
+            start = f" since {time}" if begun else f" from {time}; until then for jobs that end by then"
         by = f" by {one['created_by']}" if one["created_by"] else ""
         why = f": {one['reason']}" if one["reason"] else ""
         line = f"isolated{start}: {one['title']}{by}{why}"
@@ -83,7 +83,7 @@ def print_reservations(console: Console, reservations: Iterable[ReservationField
         when = (
             f"until {end}"
             if one["start"] <= now
-            else f"from {start} to {end}, before for jobs that end by then"
+            else f"from {start} to {end}; until then for jobs that end by then"
         )
         line = f"reserved for {holder} {when}: {name_list(one['nodes'])} ({one['name']})"
         print_line(console, Text(one_line(line)))

@@ -88,8 +88,8 @@ def events_command(job: str, journals: tuple[Path, ...], output: str, **options:
 def history_command(job: str, journals: tuple[Path, ...], output: str, **options: Any) -> None:
     """List the runs of a job, as sacct does.
 
-    Each run has its start, end, nodes and the reason of its end. They are read from the journal of the lab,
-    or from the Events of the cluster.
+    For each run, its start, end and nodes and the reason why it ended are shown. They are read from the
+    journal of the lab, or from the Events of the cluster.
     """
     document = _history_of(job, journals, options)
 
@@ -146,7 +146,7 @@ def _show_history(document: HistoryDocument, output: str) -> None:
 def capacity_command(queue: str | None, output: str, **options: Any) -> None:
     """Show how many more jobs of each shape would fit now.
 
-    The jobs are placed in a transaction that is rolled back. Pending pods are not counted.
+    The jobs are scheduled in a transaction that is rolled back. Pending pods are ignored.
     """
     document = ask(options, lambda source: source.capacity(queue))
 
@@ -183,7 +183,7 @@ def doctor_command(output: str, **options: Any) -> None:
     """Check the cluster for problems.
 
     Nodes, chips, device reports, switches, SuperPoDs, queues and jobs are checked. Invalid objects are
-    findings, too. Exit code 1 if errors are found.
+    reported, too. Exit code 1 if errors are found.
     """
     document = ask(options, lambda source: source.doctor(), read_on=True)
 

@@ -72,7 +72,7 @@ _OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now"
 def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: bool, **options: Any) -> None:
     """Show where the jobs of manifests would be scheduled.
 
-    Nothing is changed. The nodes are among the manifests. With --lab, --kubeconfig or --context, and as
+    Nothing is changed. The manifests must contain the nodes. With --lab, --kubeconfig or --context, and as
     `kubectl ringwise place`, the nodes are those of the lab or cluster, and its pending jobs are included.
     """
     where = {name: options[name] for name in ("lab", "kubeconfig", "context", "config", "boards")}

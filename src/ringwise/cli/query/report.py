@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 @click.option(
     "--idle",
     is_flag=True,
-    help="Show allocated chips with low utilization instead (requires utilization metrics).",
+    help="Instead, show allocated chips with low utilization (requires utilization metrics).",
 )
 @click.option(
     "--shadow",
     type=click.File(encoding="utf-8", errors="replace"),
     metavar="FILE",
-    help="Show the decisions of shadow mode that differ instead; FILE is the log of the scheduler, or -.",
+    help="Instead, show decisions of shadow mode that differ; FILE is the log of the scheduler, or -.",
 )
 @click.option(
     "-o",

@@ -149,14 +149,14 @@ _cluster_options = with_options(
             show_default="$POD_NAMESPACE or volcano-system",
             help="Namespace of the Lease.",
         ),
-        _seconds("--leader-elect-lease-duration", 15, "Seconds that a Lease lasts after its last renewal."),
-        _seconds("--leader-elect-renew-deadline", 10, "Seconds without renewal until a leader stops."),
+        _seconds("--leader-elect-lease-duration", 15, "Seconds until a Lease that is not renewed expires."),
+        _seconds("--leader-elect-renew-deadline", 10, "Seconds without renewal until a leader steps down."),
         _seconds("--leader-elect-retry-period", 2, "Seconds between attempts to acquire or renew the Lease."),
         _seconds(
             "--core-stall-timeout",
             15,
-            "Seconds without progress of the deciding thread after which /healthz fails and the Lease is "
-            "given up; after twice as many the process ends.",
+            "Seconds without progress of the scheduling thread after which /healthz fails and the Lease is "
+            "released; after twice this time the process exits.",
         ),
         click.option(
             "--metrics-address",
@@ -184,7 +184,7 @@ _cluster_options = with_options(
             type=click.IntRange(0, 100_000),
             default=0,
             show_default=True,
-            help="Burst of queries to the API server; 0 for that of one second.",
+            help="Burst of queries to the API server; 0 for the number of --kube-api-qps.",
         ),
     )
 )
@@ -226,7 +226,7 @@ _cluster_options = with_options(
 @click.option(
     "--journal",
     type=click.Path(path_type=Path),
-    help="Record every turn in this file, for `ringwise replay` and `ringwise why --history`.",
+    help="Record all events and decisions in this file, for `ringwise replay` and `ringwise why --history`.",
 )
 @click.option(
     "--journal-size",
@@ -234,7 +234,7 @@ _cluster_options = with_options(
     default=64,
     show_default=True,
     metavar="MEGABYTES",
-    help="Size after which the journal is rotated to FILE.1.",
+    help="Size in megabytes at which the journal is rotated to FILE.1.",
 )
 @click.option(
     "--journal-files",

@@ -95,11 +95,11 @@ _ONE_VALUE: dict[str, tuple[Any, str]] = {
 
 #: Options of Huawei's plugin that are accepted in all their values and change nothing, with the reason.
 _WITHOUT_EFFECT: dict[str, str] = {
-    "linkdownTimeout": "the fault configuration has the time",
+    "linkdownTimeout": "the fault configuration sets the timeout",
     "thirdPartyScanDelay": "chips are not reset",
-    "dealWatchHandler": "a broken watch is always listed again",
+    "dealWatchHandler": "objects are always listed again after a watch fails",
     "checkCachedPods": "the cache is checked before a call fails",
-    "getPodFromKubelet": "pods are watched at the API server",
+    "getPodFromKubelet": "pods are watched through the API server",
     "edgeLogFile": "edge mode is not supported; use -logFile",
 }
 
@@ -136,22 +136,25 @@ _options = with_options(
             help="Also mount the files of the driver (with plain device nodes).",
         ),
         _path(
-            "--kubelet-dir", "Kubelet's directory, with device-plugins and pod-resources.", "/var/lib/kubelet"
+            "--kubelet-dir",
+            "Root directory of the kubelet, which contains device-plugins and pod-resources.",
+            "/var/lib/kubelet",
         ),
         _path(
             "--state-dir",
-            "Directory of the mount records. Default: device-plugins/ringwise in kubelet's directory.",
+            "Directory of the mount records. Default: device-plugins/ringwise in the kubelet's directory.",
         ),
         _path("--cdi-dir", "Directory for CDI specifications.", "/var/run/cdi"),
         _path(
             "--cgroup-root",
-            "The host's control groups, to see whether the container of a deleted pod still runs.",
+            "Root of the host's cgroup file system, to check whether containers of deleted pods still run.",
             "/sys/fs/cgroup",
         ),
         _path(
             "--container-spec-dir",
-            "The container runtime's directory of containers, to see which chips those have of whose mount "
-            "there is no record: their specifications are read, with their environment. Default: not read.",
+            "Directory in which the container runtime keeps its containers. Their specifications, including "
+            "the environment, are read to find the chips of containers without a mount record. Default: "
+            "not read.",
         ),
         click.option(
             "--set-labels/--no-labels", default=True, show_default=True, help="Set missing node labels."
@@ -166,11 +169,11 @@ _options = with_options(
         _flag(
             "volcanoType",
             True,
-            "Match calls with pods by their annotations; false: kubelet's ids are the chips.",
+            "Match calls to pods by their annotations; if false, kubelet's device IDs are the chips.",
         ),
-        _number("listWatchPeriod", 5, 3, 1800, "Seconds between two reads of the chips."),
-        _flag("autoStowing", True, "Chips that recovered are usable again without confirmation."),
-        _number("deviceResetTimeout", 600, 10, 600, "Seconds that the start waits for chips."),
+        _number("listWatchPeriod", 5, 3, 1800, "Seconds between two scans of the chips."),
+        _flag("autoStowing", True, "Use recovered chips again without confirmation."),
+        _number("deviceResetTimeout", 600, 10, 600, "Seconds to wait for chips at startup."),
         _number("logLevel", 0, -1, 3, "-1 debug, 0 info, 1 warning, 2 error, 3 critical."),
         _text("logFile", "Write the log to this file instead of stderr; it rotates at 20 MB."),
         _number("maxAge", 7, 7, 700, "Days to keep rotated log files."),
@@ -178,16 +181,16 @@ _options = with_options(
         _flag("enable-healthz", True, "Serve /healthz (also as /) and /readyz."),
         _text(
             "healthz-address",
-            "Port (of $POD_IP, else of 127.0.0.1), or address and port, of /healthz.",
+            "Listen port (on $POD_IP, else on 127.0.0.1) or address and port of /healthz.",
             default="11251",
         ),
-        _text("tls-cert-file", "Certificate of /healthz (PEM); with it, HTTPS is served."),
+        _text("tls-cert-file", "Certificate of /healthz (PEM); if set, /healthz is served over HTTPS."),
         _text("tls-private-key-file", "Private key of the certificate (PEM)."),
         _flag("presetVirtualDevice", True, "Must be true: the plugin does not create vNPUs."),
-        _number("shareDevCount", 1, 1, 100, "Ids of a chip: 1, or 100 with -softShareDevConfigDir."),
+        _number("shareDevCount", 1, 1, 100, "Device IDs per chip: 1, or 100 with -softShareDevConfigDir."),
         _text(
             "softShareDevConfigDir",
-            "Share chips by percent; absolute path on the host of the memory of shared chips.",
+            "Share chips by percentage; absolute host path of the directory for the memory of shared chips.",
         ),
         _flag("use310PMixedInsert", False, "Must be false."),
         _number("hotReset", -1, -1, 2, "Must be -1."),
@@ -196,7 +199,7 @@ _options = with_options(
         _flag(
             "useSingleDieMode",
             False,
-            "Required for shares on A3 nodes, whose dies the administrator has made devices of their own.",
+            "Required for shares on A3 nodes, on which each die must be configured as a separate device.",
         ),
         _flag("getPodFromKubelet", False, _no_effect("getPodFromKubelet")),
         _number("linkdownTimeout", 30, 1, 30, _no_effect("linkdownTimeout")),

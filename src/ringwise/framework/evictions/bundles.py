@@ -9,14 +9,14 @@ from ringwise.records import dataclass
 MAX_DOMAINS = integer(
     "maxDomains",
     8,
-    "in how many HyperNodes victims are searched for one job with a network topology",
+    "number of HyperNodes in which victims for one job with a network topology are searched",
     minimum=1,
     maximum=1000,
 )
 ALLOW_WHOLE = boolean(
     "allowWholeBundle",
     True,
-    "whether whole jobs are evicted where what jobs can spare is not enough",
+    "whether whole jobs are evicted if the pods that jobs can spare are not enough",
 )
 ARGUMENTS = (MAX_DOMAINS, ALLOW_WHOLE)
 

@@ -66,7 +66,7 @@ class _Entry(_Part):
 
 
 class _File(_Part):
-    #: Their names with commas between them.
+    #: Their names, separated by commas.
     actions: Any = None
     tiers: Annotated[list[_Tier], msgspec.Meta(min_length=1)] = []
     #: Of the settings and of actions.
@@ -177,7 +177,7 @@ class _Reader:
     # -- actions and tiers
 
     def _actions(self, top: dict[str, Any]) -> tuple[str, ...]:
-        text = self._text(top, "actions", "actions", "action names with commas between them")
+        text = self._text(top, "actions", "actions", "comma-separated action names")
         if text is None:
             return ()
         found: list[str] = []

@@ -47,7 +47,7 @@ _OPEN = "Open"
 RECLAIM_LEVEL = integer(
     "ancestorReclaimLevel",
     0,
-    "how many levels up a queue may reclaim by what the queues above it deserve",
+    "number of levels of ancestors whose deserved resources also allow a queue to reclaim",
     maximum=1000,
 )
 
@@ -253,7 +253,7 @@ class Capacity:
 
 SPEC = PluginSpec(
     "capacity",
-    "shares the cluster among queues by what each deserves, with enableHierarchy in a tree",
+    "shares the cluster among queues by their deserved resources; with enableHierarchy, in a tree",
     Capacity,
     (
         RECLAIM_LEVEL,

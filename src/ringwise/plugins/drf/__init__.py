@@ -147,7 +147,7 @@ def _one_order_of_queues(option: PluginOption, tier: Sequence[PluginOption]) -> 
 
 SPEC = PluginSpec(
     "drf",
-    "orders jobs by their dominant share, with enableHierarchy also queues (not in one tier with proportion)",
+    "orders jobs by dominant share; with enableHierarchy also queues (not in the same tier as proportion)",
     Drf,
     check_tier=_one_order_of_queues,
 )

@@ -159,4 +159,4 @@ def _can_take_part(pod: Pod) -> bool:
     return pod.phase in ("Pending", "Running", "Succeeded") and not pod.deleting
 
 
-SPEC = PluginSpec("gang", "starts a job with all the pods it needs or not at all", Gang)
+SPEC = PluginSpec("gang", "starts a job with all required pods or not at all", Gang)

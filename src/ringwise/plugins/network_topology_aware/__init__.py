@@ -42,11 +42,11 @@ from ringwise.state.hyper_nodes import Domain, Forest
 from ringwise.state.model import Pod
 from ringwise.state.node_weights import NodeWeights
 
-WEIGHT = score_weight("weight", 1, "weight of all scores; 0 turns them off")
+WEIGHT = score_weight("weight", 1, "weight of all scores; 0 disables them")
 CPU_WEIGHT = score_weight("hypernode.binpack.cpu", 1, "weight of cpu in the score of a HyperNode")
 MEMORY_WEIGHT = score_weight("hypernode.binpack.memory", 1, "weight of memory in the score of a HyperNode")
 RESOURCES = resource_list(
-    "hypernode.binpack.resources", "further resources in the score; chips count without being named"
+    "hypernode.binpack.resources", "additional resources in the score; chips are always included"
 )
 RESOURCE_WEIGHTS = ArgumentFamily(
     "hypernode.binpack.resources.",
@@ -56,15 +56,17 @@ RESOURCE_WEIGHTS = ArgumentFamily(
 NORMAL_PODS = boolean(
     "hypernode.binpack.normal-pod.enable",
     True,
-    "pods without a network topology prefer HyperNodes that are in use already",
+    "pods without a network topology prefer HyperNodes that are already in use",
 )
 FADING = decimal(
-    "hypernode.binpack.normal-pod.fading", 0.8, "how much each tier counts there, in parts of the tier below"
+    "hypernode.binpack.normal-pod.fading",
+    0.8,
+    "weight of each tier for these pods, relative to the tier below",
 )
 MAX_EVICTING = integer(
     "hypernode.gradient.evict.max-hypernodes",
     8,
-    "HyperNodes that are tried where pods are to be evicted for a job",
+    "number of HyperNodes that are tried if pods must be evicted for a job",
     minimum=1,
     maximum=10_000,
 )

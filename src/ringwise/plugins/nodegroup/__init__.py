@@ -34,9 +34,9 @@ from ringwise.reasons import Reason
 from ringwise.state.model import ROOT_QUEUE, NodeGroupAffinity, Pod, Queue
 from ringwise.wellknown import NODE_GROUP_LIMITS, NODE_GROUP_NAME
 
-STRICT = boolean("strict", True, "a queue without rules may use no node without the label either")
+STRICT = boolean("strict", True, "a queue without rules cannot use nodes without the label either")
 PREFERRED_ORDER = boolean(
-    "enablePreferredOrder", False, "groups that are named earlier among the preferred ones score higher"
+    "enablePreferredOrder", False, "preferred groups that are listed earlier get a higher score"
 )
 #: Scores of a node by what the queue says about its group.
 _REQUIRED, _PREFERRED, _AVOIDED = 100.0, 50.0, -1.0
@@ -210,7 +210,7 @@ def _is_allowed(rules: NodeGroupAffinity, group: str) -> bool:
 
 SPEC = PluginSpec(
     "nodegroup",
-    "lets queues use the groups of nodes that they name, with enableHierarchy also those of queues above",
+    "restricts queues to their node groups; with enableHierarchy also to those of their parent queues",
     NodeGroup,
     (STRICT, PREFERRED_ORDER),
 )

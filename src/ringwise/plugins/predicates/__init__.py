@@ -81,7 +81,7 @@ VOLUME_BINDING = boolean(
 BIND_TIMEOUT = integer(
     "volumebinding.bindTimeoutSeconds",
     600,
-    "how long a gang keeps its nodes while its claims are bound; then they are free for others",
+    "how long a gang keeps its nodes while its claims are being bound; then the nodes are released",
     minimum=1,
     maximum=86_400,
     unit="seconds",
@@ -92,11 +92,11 @@ _OLD_GPU = "read by older GPU builds"
 WITHOUT_EFFECT = (
     score_weight("volumebinding.weight", 1, "the weight of free capacity of volumes", has_effect=False),
     any_text("volumebinding.shape", "the score of each use of volumes"),
-    boolean("predicate.CacheEnable", False, "answers are always kept per class of pods", has_effect=False),
+    boolean("predicate.CacheEnable", False, "results are always cached per class of pods", has_effect=False),
     boolean(
         "predicate.DynamicResourceAllocationEnable",
         False,
-        "resource claims: pods that have any wait, either way",
+        "pods with resource claims are pending with both values",
         has_effect=False,
     ),
     boolean("predicate.GPUSharingEnable", False, _OLD_GPU, has_effect=False),
@@ -264,7 +264,7 @@ def _lack(resource: str, asked: int, used: int, allocatable: int) -> Reason:
 
 SPEC = PluginSpec(
     "predicates",
-    "selectors, affinity, taints, ports, volumes, readiness, cordon",
+    "filters nodes by selectors, affinity, taints, ports, volumes, readiness and cordon",
     Predicates,
     (
         *(NODE_AFFINITY, NODE_PORTS, TAINT_TOLERATION, POD_AFFINITY, TOPOLOGY_SPREAD),

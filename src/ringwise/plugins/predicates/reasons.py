@@ -104,7 +104,7 @@ ANTI_AFFINITY_OF_OTHERS = ReasonKind(
 TOPOLOGY_SPREAD = ReasonKind(
     "topology-spread",
     Stage.PREDICATE,
-    "{key} of {node} would have {pods:pod} of {wanted}, the minimum is {fewest}, maxSkew is {most}",
+    "{key} of {node} would have {pods:pod} matching {wanted}; the minimum is {fewest}, maxSkew is {most}",
     (
         "start such pods, or free capacity for them, in the {key} with the fewest",
         "raise maxSkew to {needed}, or set whenUnsatisfiable: ScheduleAnyway",
@@ -142,14 +142,14 @@ EPHEMERAL_CLAIM_AWAITED = ReasonKind(
     "ephemeral-claim-not-created",
     Stage.PREDICATE,
     "PersistentVolumeClaim {claim} of an ephemeral volume of pod {pod} is not created yet",
-    ("check that kube-controller-manager runs, and the events of pod {pod}",),
+    ("check that kube-controller-manager is running, and check the events of pod {pod}",),
     _CLAIM,
 )
 CLAIM_OF_ANOTHER_POD = ReasonKind(
     "claim-of-another-pod",
     Stage.PREDICATE,
     "PersistentVolumeClaim {claim} was not created for pod {pod}, but has the name of its ephemeral volume",
-    ("delete or rename PersistentVolumeClaim {claim}, so that the pod gets its own",),
+    ("delete PersistentVolumeClaim {claim}, so that the pod gets its own",),
     _CLAIM,
 )
 CLAIM_DELETED = ReasonKind(

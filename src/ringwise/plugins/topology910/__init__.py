@@ -96,7 +96,7 @@ class Topology910:
             return None
         now, runs, ends = session.now, session.run_time_of(job), session.end_of(job)
         at_most = "" if runs == job.expected else "at most "
-        length = "does not say how long it runs" if runs is None else f"runs {at_most}{duration_text(runs)}"
+        length = "has no expected duration" if runs is None else f"runs {at_most}{duration_text(runs)}"
 
         #: By window: what is the same for all of its nodes.
         known: dict[int, dict[str, str]] = {}
@@ -244,7 +244,7 @@ def _closed(counts: Mapping[str, int]) -> tuple[str, ...]:
 
 SPEC = PluginSpec(
     "topology910",
-    "chips, rings, switches and SuperPoDs",
+    "assigns chips, by rings, switches and SuperPoDs",
     Topology910,
     # The names of the builds of Huawei's plugin (K).
     alias_prefix="volcano-npu",

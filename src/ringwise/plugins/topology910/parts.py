@@ -141,7 +141,7 @@ def _check_vnpu(part: PartRequest, session: Session) -> Reason | None:
         return STATIC_VNPUS_ONLY(count=part.count)
     family = FAMILY_OF_RING.get(part.ring)
     if family is None:
-        return RING_LABEL_UNKNOWN(value=part.ring or "not set", allowed=tuple(FAMILY_OF_RING))
+        return RING_LABEL_UNKNOWN(value=part.ring, allowed=tuple(FAMILY_OF_RING))
     if part.dvpp not in DVPP_VALUES:
         return UNKNOWN_DVPP(label=VNPU_DVPP, value=part.dvpp, allowed=DVPP_VALUES)
     kinds = [kind for kind in _kinds(family, session) if kind.takes_count(part.count)]

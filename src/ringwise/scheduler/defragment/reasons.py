@@ -33,7 +33,7 @@ NOT_RECREATED = ReasonKind(
 TIED_TO_NODE = ReasonKind(
     "tied-to-node",
     Stage.GANG,
-    "{job} is not moved: a {kind} runs its pods on their nodes",
+    "{job} is not moved: its pods belong to a {kind} and cannot run on other nodes",
     (),
     _JOB_CHANGED,
 )
@@ -158,7 +158,7 @@ NOT_WAITING = ReasonKind(
 NOT_ENOUGH_FREE = ReasonKind(
     "too-few-chips-for-moves",
     Stage.GANG,
-    "moves cannot help: {needed:chip} requested, {free} {free:=is|are} free",
+    "moving jobs cannot help: {needed:chip} requested, {free} {free:=is|are} free",
     (),
     CAPACITY,
 )

@@ -332,12 +332,12 @@ def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, 
     if late.stopped_at(job) is not None:
         why = TOO_MUCH_AHEAD
     elif earliest is None:
-        why = "it would not start after the end of all running jobs either"
+        why = "it could not start even after all running jobs have finished"
     elif not known:
-        why = "no running job says how long it runs"
+        why = "no running job has an expected duration"
     else:
         silent = endless + late.silent
-        says = agrees(silent, "does not say how long it runs", "do not say how long they run")
+        says = agrees(silent, "has no expected duration", "have no expected duration")
         why = f"{counted(silent, 'job')} before it {says}"
     if earliest is None or earliest <= now:
         return unknown_start(why)

@@ -100,8 +100,8 @@ def _read(
         notes.append(f"annotation {key} has more than {MAX_ENTRIES} entries; the others are ignored")
     if unknown:
         notes.append(
-            f"annotation {key} must name levels of chip faults ({', '.join(LEVELS)}) with commas between "
-            f"them, got {shown(unknown)}; such entries are ignored"
+            f"annotation {key} must be a comma-separated list of chip fault levels ({', '.join(LEVELS)}), "
+            f"got {shown(unknown)}; such entries are ignored"
         )
     if wrong:
         notes.append(

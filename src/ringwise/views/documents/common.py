@@ -79,7 +79,7 @@ class ExpectedStartFields(TypedDict):
     estimated: Annotated[
         bool,
         Meta(
-            description="Jobs before it do not say how long they run: jobs of the same size in the same "
+            description="Jobs before it have no expected duration: jobs of the same size in the same "
             "queue took so long lately."
         ),
     ]
