@@ -64,6 +64,7 @@ _LEFT_OUT = frozenset(
         "ClusterState.anti_affinity_changes",
         "ClusterState.placed_changes",
         "ClusterState.node_changes",
+        "ClusterState._chip_memories",
         "NodeLabels._by_key",
         "TopologyCache._switches",
         "TopologyCache._indexed",

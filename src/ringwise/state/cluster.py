@@ -632,16 +632,18 @@ class ClusterState:
 
     def _set_mode(self, number: int, node: Node | None) -> bool:
         """Set the allocation mode of a node (V1). Returns whether pods on it hold other chips now."""
-        before = self.modes.pop(number, None)
+        mode = NO_CHIPS if node is None else mode_of(node, self._reports_of(node).values())
+        # They follow from the capacity of the nodes, too.
         self._chip_memories = None
+        if mode == self.modes.get(number, NO_CHIPS):
+            # Also of a node that a question changes and changes back: the order of the nodes stays.
+            return False
+        self.modes.pop(number, None)
         self.shared_nodes.pop(number, None)
         for nodes in self.nodes_in_mode.values():
             nodes.pop(number, None)
-        if node is None:
-            return False
-        mode = mode_of(node, self._reports_of(node).values())
-        if mode == NO_CHIPS:
-            return before is not None
+        if node is None or mode == NO_CHIPS:
+            return node is not None
         self.modes[number] = mode
         if mode.mode in self.nodes_in_mode:
             self.nodes_in_mode[mode.mode][number] = None
@@ -649,7 +651,7 @@ class ClusterState:
             self.shared_nodes[number] = mode.closed
         elif mode.mode in (SOFT, DYNAMIC):
             self.shared_nodes[number] = OTHER_MODE(node=node.name, mode=mode.mode, requested=WHOLE)
-        return before != mode
+        return True
 
     def _reports_of(self, node: Node) -> dict[str, DeviceReport]:
         """The device reports of a node by resource."""

@@ -221,7 +221,7 @@ def batch_line(batch: Batch) -> bytes:
 
 
 def _line(document: object) -> bytes:
-    return msgspec.json.encode(document) + b"\n"
+    return msgspec.json.encode(document, enc_hook=chip_amount_text) + b"\n"
 
 
 class JournalWriter:
