@@ -261,11 +261,11 @@ class NodeSelection:
 
     def hide_refused(self, hidden: dict[int, Reason], filters: Sequence[NodeFilter]) -> None:
         """Hide all nodes that fit and that a filter refuses now, each with the first reason."""
+        for node in hidden:
+            hidden[node] = first_reason(filters, node) or hidden[node]
         if any(isinstance(one, SetFilter) for one in filters):
             for node in members_of(self.fitting_set({})):
                 self._takes(node, filters, hidden)
-        for node in hidden:
-            hidden[node] = first_reason(filters, node) or hidden[node]
 
     def _outside(self, node: int) -> Reason | None:
         """Why the node is in not all of the sets."""

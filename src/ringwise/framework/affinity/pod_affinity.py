@@ -444,6 +444,11 @@ class PodAffinityIndex:
             self._weighted[weighted, pod.namespace] = found
         return found
 
+    @property
+    def version(self) -> int:
+        """It grows when a pod is placed or removed."""
+        return len(self._changes)
+
     def spread(self, job: Job, pod: Pod) -> list[SpreadCounts]:
         """For the required spread constraints of this pod."""
         found = self._spread.get((pod.cls, pod.namespace))

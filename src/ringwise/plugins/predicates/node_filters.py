@@ -188,10 +188,15 @@ class Evenly(SetFilter):
         self._job = job
         self._pod = pod
         #: For each constraint: whether it counts the pod.
-        self._counted = [counts.counts(pod) for counts in index.spread(job, pod)]
+        self._counted = [(counts, counts.counts(pod)) for counts in index.spread(job, pod)]
+        self._version = index.version
 
     def _counts(self) -> Iterable[tuple[SpreadCounts, bool]]:
-        return zip(self._index.spread(self._job, self._pod), self._counted, strict=True)
+        # Every node is asked about, and a pod may have many constraints.
+        if self._version != self._index.version:
+            self._index.spread(self._job, self._pod)
+            self._version = self._index.version
+        return self._counted
 
     def nodes(self) -> int:
         found = self._state.labels.known
