@@ -25,9 +25,12 @@ from ringwise.messages.move_plan import (
 )
 from ringwise.scheduler.core.custom_resources import STATUS_INTERVAL
 from ringwise.scheduler.core.move_plans import CHECK_INTERVAL, MAX_PLANS
+from ringwise.scheduler.defragment.live_plan import LivePlan
 from ringwise.scheduler.defragment.moves import MAX_ENDED, WHY
 from ringwise.scheduler.explain.doctor import diagnose
-from tests.builders.values import SECOND
+from ringwise.state.model import Isolation, NodeTerm, Requirement, Taint
+from tests.builders.values import SECOND, isolated
+from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.defragment.test_moves import fragmented, moves_of, submit
 from tests.scheduler.rig import Rig
 
@@ -163,6 +166,67 @@ def test_M1_a_plan_that_does_not_hold_is_not_accepted_and_moves_nobody(case: str
     # One bad plan affects no other.
     approve(rig, good)
     assert evicted(rig) == ["small-0"]
+
+
+def asks(rig: Rig, name: str, **fields: Any) -> None:
+    """The pod asks for something else, too."""
+    rig.change(name, cls=replace(rig.pods[name].cls, **fields))
+
+
+UNSUITABLE: dict[str, tuple[Callable[[Rig], None], str]] = {
+    "a node selector": (
+        lambda rig: asks(rig, "small-0", node_selector=(("pool", "a"),)),
+        "small-0 does not fit on n2: the nodeSelector requires pool=a; the node has absent",
+    ),
+    "node affinity": (
+        lambda rig: asks(rig, "small-0", node_terms=(NodeTerm((Requirement("pool", "In", ("a",)),)),)),
+        "small-0 does not fit on n2: the node matches none of 1 required node affinity term: pool in a",
+    ),
+    "a taint": (
+        lambda rig: rig.node("n2", taints=(Taint("tenant", "blue"),)),
+        "small-0 does not fit on n2: the node has the taint tenant=blue:NoSchedule, "
+        "which the pod does not tolerate",
+    ),
+    "a scheduled drain": (
+        lambda rig: rig.tell(isolated(Isolation("n2", start=rig.now + SECOND))),
+        "small-0 does not fit on n2: n2 is drained at 1970-01-01T00:16:41Z, "
+        "and the job does not say how long it runs",
+    ),
+    "another resource": (
+        lambda rig: asks(rig, "small-0", extended=(("example.com/fpga", 1),)),
+        "small-0 does not fit on n2: 1 of example.com/fpga requested, 0 of 0 free",
+    ),
+    "the node of the target": (
+        lambda rig: asks(rig, "big-0", node_selector=(("pool", "a"),)),
+        "big-0 does not fit on n1: the nodeSelector requires pool=a; the node has absent",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSUITABLE)
+def test_M1_a_plan_with_a_node_that_does_not_suit_a_pod_is_not_accepted(case: str) -> None:
+    change, message = UNSUITABLE[case]
+    rig, plan = pending(reserved_nodes_require_duration=True)
+    change(rig)
+    rig.tell(plan)
+    rig.step()
+    assert written(rig)["Accepted"] == (False, "NodeUnsuitable", f"default/{message}")
+    approve(rig, plan)
+    assert states(rig) == {"plan-1": REFUSED}
+    assert (evicted(rig), held(rig)) == ([], [])
+
+
+def test_M1_what_a_pod_that_moves_leaves_counts_as_free() -> None:
+    rig, plan = pending()
+    rig.node("n1", cpu_milli=1000)
+    asks(rig, "small-0", cpu_milli=600)
+    asks(rig, "big-0", cpu_milli=600)
+    rig.step()
+    before = fingerprint(state_of(rig.machine.view))
+    assert isinstance(moves_of(rig).check(plan, rig.now), LivePlan)
+    assert fingerprint(state_of(rig.machine.view)) == before
+    approve(rig, plan)
+    assert states(rig) == {"plan-1": RUNNING}
 
 
 def test_M1_a_plan_that_waits_is_checked_again() -> None:

@@ -101,7 +101,7 @@ _TABLE_KEYS = """
 _CONDITIONS = """
     Accepted Active Approved ChipNotFound ChipsDiffer Complete DuplicatePod EndInPast Ended
     EvictionsInProgress Exceeded Failed Finished GangIncomplete JobNotFound LeafSwitchNotFound
-    LimitExceeded MovesTarget Moving NodeNotFound NoMoves NotAccepted NotApproved NotCarriedOut
+    LimitExceeded MovesTarget Moving NodeNotFound NodeUnsuitable NoMoves NotAccepted NotApproved NotCarriedOut
     NotFinished NotMovable NotStarted Overlaps Pending PlaceNotFree PodMoved PodNotFound Progressing
     Rejected ResourceNotFound SamePlace Started StepFailed SuperPodNotFound TargetNotFound
     TargetNotPending TargetReplaced TargetStarted TooLarge TooManyLimits TooManyPlans TooManyReservations

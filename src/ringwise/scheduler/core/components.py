@@ -46,6 +46,7 @@ from ringwise.scheduler.core.volume_events import VolumeEvents
 from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.defragment.movable import not_movable
 from ringwise.scheduler.defragment.moves import Moves
+from ringwise.scheduler.defragment.unsuitable_nodes import unsuitable_node
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.failed_vnpus import FailedVnpus
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
@@ -101,6 +102,7 @@ def build_components(
         what_if=WhatIf(context.state, context.book, context.usage, sessions, events.known, starts),
     )
     moves.not_movable = lambda job, now: not_movable(view, job, now)
+    moves.unsuitable_node = lambda live, now: unsuitable_node(view, live, now)
 
     def is_kept(job: Job) -> bool:
         """Return whether a job without pods keeps its place: it is rescheduled, or its nodes are reserved."""

@@ -73,6 +73,8 @@ class Moves(Component):
         super().__init__(context)
         #: Why a job must not be moved; set by who has the view.
         self.not_movable: Callable[[Job, int], Reason | None] = lambda job, now: None
+        #: Which pod of a plan does not fit on its node, and why; set likewise.
+        self.unsuitable_node: Callable[[LivePlan, int], str] = lambda live, now: ""
         add = context.record.add
         self.plans = add(
             RecordTable(MOVES, LivePlan, subject=lambda key, live: live.plan.job, is_valid=_is_valid)
@@ -263,6 +265,8 @@ class Moves(Component):
                 return problem
         if why := self._why_not_free(live):
             return "PlaceNotFree", why
+        if why := self.unsuitable_node(live, now):
+            return "NodeUnsuitable", why
         if plan_size(plan) > MAX_PLAN:
             return "TooLarge", "it is too large for the record that the next leader reads"
         return live
@@ -354,7 +358,8 @@ class Moves(Component):
                 if own is not None and own.resource == resource:
                     reserved &= ~own.chips.get(self._state.node_id[place.node], 0)
             if why or reserved & place.chips:
-                return why or f"chips of {place.node} are reserved for another job"
+                why = why or f"chips of {place.node} are reserved for another job"
+                return f"{place.pod} does not fit on {place.node}: {why}"
         return ""
 
     def _evictions(self) -> Iterator[Command]:
