@@ -40,17 +40,17 @@ class DeviceMetrics(MetricSet, Observer):
 
     def __init__(self) -> None:
         self._allocate = HistogramFamily(
-            "ringwise_device_allocate_duration_seconds", "Time of an Allocate call", _SECONDS
+            "ringwise_device_allocate_duration_seconds", "Duration of Allocate calls", _SECONDS
         )
         self._failures = counter("ringwise_device_allocate_failures", "Allocate calls that failed")
         self._corrections = counter("ringwise_device_corrections", "Pods whose annotations were corrected")
-        self._reports = counter("ringwise_device_reports", "Writes of the node's ConfigMap")
+        self._reports = counter("ringwise_device_reports", "Writes to the node's ConfigMap")
         self._api = counter(
             "ringwise_device_api_errors", "Requests to the API server that failed", "operation"
         )
-        self._mounts = gauge("ringwise_device_mounts", "Containers with chips that the plugin knows")
+        self._mounts = gauge("ringwise_device_mounts", "Containers with chips, as the plugin recorded them")
         self._unanswered = gauge(
-            "ringwise_device_unresponsive_chips", "Chips that the driver lists and does not answer for"
+            "ringwise_device_unresponsive_chips", "Chips that the driver lists but cannot query"
         )
         self._number = gauge("machine_npu_nums", "Chips of the node")
         self._cards = gauge("machine_card_nums", "Cards of the node; absent for A5, 310 and 310B")

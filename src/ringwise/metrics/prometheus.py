@@ -21,29 +21,29 @@ class Metrics(MetricSet):
         #: Those of Volcano, if they are switched on.
         self.volcano = VolcanoMetrics() if volcano else None
         self._cycle = HistogramFamily(
-            "ringwise_cycle_duration_seconds", "Duration of one cycle of the core", _SHORT
+            "ringwise_cycle_duration_seconds", "Duration of a scheduling cycle", _SHORT
         )
         self._last_cycle = gauge(
             "ringwise_last_cycle_timestamp_seconds",
-            "Unix time of the last turn of the leader, which has one every few seconds",
+            "Unix time of the last turn of the leader, which runs one every few seconds",
         )
-        self._events = counter("ringwise_events", "Events received by the core")
-        self._commands = counter("ringwise_commands", "Commands of the core")
+        self._events = counter("ringwise_events", "Events that the scheduler handled")
+        self._commands = counter("ringwise_commands", "Commands that the scheduler issued")
         self._bind = HistogramFamily(
-            "ringwise_bind_duration_seconds", "From the decision to the response of the API server", _SHORT
+            "ringwise_bind_duration_seconds", "Time from a decision to the response of the API server", _SHORT
         )
         self._bindings = counter("ringwise_bindings", "Pods bound")
         self._bind_errors = counter("ringwise_bind_errors", "Failed bindings, by reason", "reason")
         self._bind_retries = counter("ringwise_bind_retries", "Retries of bindings, by reason", "reason")
-        self._queue = gauge("ringwise_request_queue_depth", "Requests that wait to be sent", "name")
-        self._leader = gauge("ringwise_leader", "1 while this replica leads")
+        self._queue = gauge("ringwise_request_queue_depth", "Requests that are waiting to be sent", "name")
+        self._leader = gauge("ringwise_leader", "1 while this replica is the leader")
         self._relists = counter(
             "ringwise_relists", "Lists repeated after an interrupted watch", "kind", "reason"
         )
         self._malformed = gauge("ringwise_invalid_objects", "API objects that cannot be read")
         self._internal_errors = counter(
             "ringwise_internal_errors",
-            "Internal errors while handling an object; each is logged",
+            "Internal errors in the handling of objects; each is logged",
         )
         self._dropped = counter(
             "ringwise_status_updates_dropped",
@@ -53,30 +53,30 @@ class Metrics(MetricSet):
         self._pending = gauge("ringwise_pending_jobs", "Pending jobs, by reason", "reason")
         self._set_aside = counter(
             "ringwise_job_backoffs",
-            "Attempts to place a job that ended because it took too many steps, by reason",
+            "Attempts to schedule a job that were stopped because they took too many steps, by reason",
             "reason",
         )
         self._throttled = gauge(
             "ringwise_throttled_namespace_cpu_seconds",
-            "Processor time that a throttled namespace used in the last minute; 0 once it is not throttled",
+            "CPU time that a throttled namespace used in the last minute; 0 if it is no longer throttled",
             "namespace",
         )
         self._left_out = gauge(
             "ringwise_rescheduling_omitted_entries",
-            "Entries about rescheduled jobs that do not fit into their ConfigMap",
+            "Entries about rescheduled jobs that do not fit in their ConfigMap",
         )
         self._moves = counter(
             "ringwise_move_plans",
-            "Plans of moves that the scheduler accepted (planned), and how they ended: done or failed",
+            "MovePlans that the scheduler accepted (planned), and that ended (done or failed)",
             "result",
         )
         self._saved = counter(
             "ringwise_moves_saved_chip_seconds",
-            "Chips of pending jobs times the seconds that they started sooner because others moved",
+            "Chips of pending jobs times the seconds by which moves of other jobs let them start earlier",
         )
         self._unusable = gauge(
             "ringwise_chips_unusable_for_head",
-            "Free chips while the first job of a queue asks for no more of them and does not fit",
+            "Free chips while the first job of a queue does not fit, although it requests no more than these",
             "resource",
         )
         self._chips = gauge(
@@ -93,34 +93,34 @@ class Metrics(MetricSet):
         )
         self._before_drain = gauge(
             "ringwise_chips_until_drain",
-            "Of the free chips: on nodes that are drained or reserved later, only for jobs that end before",
+            "Free chips on nodes with a later drain or reservation, only for jobs that end before it",
             "resource",
         )
         self._held = counter(
             "ringwise_allocated_chip_seconds",
-            "Chips that jobs held times seconds, since this replica leads",
+            "Allocated chips times seconds, since this replica became the leader",
             "queue",
         )
         self._lost = counter(
             "ringwise_lost_chip_seconds",
-            "Chips times seconds of work that was lost, by reason: fault, preempt, move, drain, ...",
+            "Chips times seconds of lost work, by reason: fault, preempt, move, drain, ...",
             "queue",
             "reason",
         )
         self._evicted = counter(
             "ringwise_evicted_pods",
-            "Pods with chips that the scheduler ended, by reason: fault, preempt, reclaim, move, drain, ...",
+            "Pods with chips that were evicted, by reason: fault, preempt, reclaim, move, drain, ...",
             "queue",
             "reason",
         )
         self._waited = counter(
-            "ringwise_job_pending_seconds", "Seconds that jobs waited before they started", "queue"
+            "ringwise_job_pending_seconds", "Seconds that jobs were pending before they started", "queue"
         )
-        self._starts = counter("ringwise_job_starts", "Jobs that got nodes", "queue")
-        self._failures = counter("ringwise_job_failures", "Runs of jobs that failed by themselves", "queue")
+        self._starts = counter("ringwise_job_starts", "Job starts", "queue")
+        self._failures = counter("ringwise_job_failures", "Runs of jobs that failed on their own", "queue")
         self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "result")
         self._journal_dropped = counter(
-            "ringwise_journal_dropped_turns", "Turns that are missing in the journal (--journal)"
+            "ringwise_journal_dropped_turns", "Turns that are missing from the journal (--journal)"
         )
 
     # -- observations -----------------------------------------------------------------------

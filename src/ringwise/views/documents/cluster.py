@@ -400,8 +400,8 @@ class ChipTotals(TypedDict):
     until_drain: Annotated[
         int,
         Meta(
-            description="Of the free ones: on nodes that are drained or reserved later, for jobs that "
-            "end before."
+            description="Free chips on nodes with a later drain or reservation, only for jobs that "
+            "end before it."
         ),
     ]
 

@@ -176,8 +176,8 @@ class ChipCountFields(Fields):
     until_drain: Annotated[
         int,
         Meta(
-            description="Of the free ones: on nodes that are drained or reserved later, for jobs that "
-            "end before."
+            description="Free chips on nodes with a later drain or reservation, only for jobs that "
+            "end before it."
         ),
     ]
 

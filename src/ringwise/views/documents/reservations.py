@@ -18,7 +18,7 @@ class ReservedNodeFields(TypedDict):
 
 
 class RunsThereFields(TypedDict):
-    """A job of others on nodes of a reservation that is not known to end before it begins. It stays."""
+    """A job of others on nodes of a reservation that may still be running at its start. It continues."""
 
     job: str
     pods: int

@@ -86,7 +86,7 @@
  * @property {number} reserved
  * @property {number} unschedulable
  * @property {number} free
- * @property {number} until_drain of the free ones: on nodes that are drained or reserved later, for jobs that end before
+ * @property {number} until_drain free chips on nodes with a later drain or reservation, only for jobs that end before it
  * @property {number} fragmentation from 0 to 1
  */
 
