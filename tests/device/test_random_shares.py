@@ -1,4 +1,4 @@
-"""Random cases of soft shares on a node against a second, plain reading of the rules V19 to V21."""
+"""Random cases of soft shares on a node, and of flags, against a second, plain reading of V19 to V21."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ringwise.device.report import ChipReport, device_list
 from ringwise.device.share_allocator import ShareAllocator
 from ringwise.device.soft_shares import ShareFiles
 from tests.builders.values import CHIP
+from tests.device.test_soft_shares import annotated, check_flags, soft_pod
 from tests.examples import examples
 
 QUOTA = "huawei.com/scheduler.softShareDev."
@@ -199,3 +200,49 @@ def test_V19_the_pod_that_a_call_serves(seed: int) -> None:
     assert served.share is not None
     found = served.chosen, int(served.chips[0].rpartition("-")[2]), served.share.virtual, served.share.folder
     assert found == want
+
+
+@pytest.mark.parametrize("percent", [1, 100])
+def test_V19_a_share_of_0_MB_is_not_served(percent: int) -> None:
+    pod = soft_pod("p", count=percent, annotations=annotated(percent, memory=0))
+    made = ShareAllocator(CHIP, [name(0)], Ledger([]))
+    made.memory = {name(0): MEMORY}
+    made.replace_pods([pod], 0)
+    with pytest.raises(AllocationError):
+        made.allocate([f"Ascend910-0-{at}" for at in range(percent)], LATER, lambda chip: None)
+
+
+def expected_flag(chip: str, flags: dict[str, str]) -> str | None:
+    """The first reason of V21; None: the plugin starts."""
+    count, folder = int(flags.get("shareDevCount", "1")), flags.get("softShareDevConfigDir", "")
+    checks = {
+        "share-count-out-of-range": not 1 <= count <= 100,
+        "cutting-not-supported": flags.get("presetVirtualDevice") == "false",
+        "soft-sharing-needs-100-shares": bool(folder) and count != 100,
+        "folder-not-absolute": bool(folder) and folder[0] != "/",
+        "needs-the-scheduler": bool(folder) and flags.get("volcanoType") == "false",
+        "chip-cannot-be-shared": bool(folder) and chip not in ("910B", "910A3", "950"),
+        "a3-needs-single-die-mode": bool(folder)
+        and chip == "910A3"
+        and flags.get("useSingleDieMode") != "true",
+        "plain-sharing-not-supported": not folder and count > 1,
+    }
+    return next((reason for reason, applies in checks.items() if applies), None)
+
+
+@pytest.mark.parametrize("seed", range(examples(80)))
+def test_V21_the_first_flag_that_is_invalid(seed: int, tmp_path: Path) -> None:
+    chosen = random.Random(seed)
+    chip = chosen.choice(["910B", "910B", "910A3", "950", "310P", "910A"])
+    choices = {
+        "shareDevCount": ["0", "1", "2", "99", "100", "100", "100", "100", "101"],
+        "presetVirtualDevice": ["true", "true", "true", "false"],
+        "softShareDevConfigDir": ["/s", "/s", "s", ""],
+        "volcanoType": ["true", "true", "false"],
+        "useSingleDieMode": ["true", "false"],
+    }
+    flags = {flag: chosen.choice(values) for flag, values in choices.items() if chosen.random() < 0.7}
+    if not flags.get("softShareDevConfigDir"):
+        # The rule says nothing of these flags alone.
+        flags = {flag: flags[flag] for flag in flags if flag not in ("useSingleDieMode", "volcanoType")}
+    check_flags(chip, flags, expected_flag(chip, flags), tmp_path)

@@ -13,6 +13,7 @@ from ringwise.messages.events import Decide
 from ringwise.state.allocation_modes import NO_CHIPS
 from tests.place.asking import Plain
 from tests.place.part_cases import answer, code, events_of, node_object, report_object
+from tests.place.test_part_cases import evicted_pods
 
 SHARE = "huawei.com/scheduler.softShareDev."
 ASCEND910, REAL, CORES = "huawei.com/Ascend910", "huawei.com/AscendReal", "huawei.com/npu-core"
@@ -423,3 +424,47 @@ def test_V1_allocation_modes(seed: int) -> None:
         found = ("closed", mode.closed.code) if mode.closed is not None else (mode.mode or "none", "")
         wanted, reason = expected_mode(node)
         assert found == (wanted, code(reason)), node
+
+
+# -- who is evicted or rescheduled ---------------------------------------------------------------
+
+
+def random_event(chosen: random.Random) -> Plain:
+    """Nodes of two chips, one of each mode at most; a whole-chip pod has both chips."""
+    modes = chosen.sample(["whole", "soft", "dynamic", "static"], chosen.randrange(1, 5))
+    pods: list[Plain] = []
+    for mode in modes:
+        chips = chosen.sample([0, 1], chosen.randrange(3))
+        if mode == "soft":
+            chips = chosen.choices([0, 1], k=chosen.randrange(6))
+        for chip in chips[:1] if mode == "whole" else chips:
+            pods.append({"name": f"p{len(pods)}", "way": mode, "node": f"on-{mode}", "chips": [chip]})
+    what = chosen.choice(["preempt", "preempt", "fault", "fault", "isolate"])
+    mode = chosen.choice(modes)
+    place = {"way": mode} if what == "preempt" else {"node": f"on-{mode}", "chip": chosen.randrange(2)}
+    return {
+        "event": {"what": what, **place},
+        "pods": pods,
+        "modes": {f"on-{one}": one for one in modes},
+    }
+
+
+def expected_victims(case: Plain) -> list[str]:
+    """Rule V17."""
+    event = case["event"]
+    if event["what"] == "isolate":
+        return []
+    if event["what"] == "preempt":
+        return [one["name"] for one in case["pods"] if one["way"] == event["way"] == "whole"]
+    return [
+        one["name"]
+        for one in case["pods"]
+        if one["node"] == event["node"]
+        and (one["way"] == "whole" or (one["way"] != "static" and event["chip"] in one["chips"]))
+    ]
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_V17_who_is_evicted_or_rescheduled(seed: int) -> None:
+    case = random_event(random.Random(3000 + seed))
+    assert evicted_pods(case) == expected_victims(case), case
