@@ -18,6 +18,7 @@ from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import LabAnswers
+from ringwise.apps.lab.requests import FollowRequest, MoveRequest
 from ringwise.apps.replay import replay
 from ringwise.durations import SECOND
 from ringwise.manifests.objects.move_plans import MovePlanWire, move_plan_from_wire
@@ -198,9 +199,9 @@ def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
         submitted(terminal)
         plan, body = planned(server.live, "lab/big")
         client = LabClient(tmp_path)
-        client.do("move", plan=body)
+        client.do("move", MoveRequest(body))
         terminal.ok(f"cordon {plan.moves[0].pods[0].node}")
-        found = client.do("follow", name=plan.id, until=0)
+        found = client.do("follow", FollowRequest(plan.id))
         assert found["result"]["state"] == "failed"
         assert "takes no pods" in found["result"]["message"]
         terminal.ok("advance 30s")
@@ -216,7 +217,7 @@ def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
         terminal = Terminal(tmp_path)
         submitted(terminal)
         _, body = planned(server.live, "lab/big")
-        LabClient(tmp_path).do("move", plan=body)
+        LabClient(tmp_path).do("move", MoveRequest(body))
         said = terminal.ok("why big")
         assert "jobs are moved so that it can start: lab/small" in said
         printed = terminal.ok("defrag --plan")

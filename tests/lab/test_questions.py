@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ringwise.apps import forked_queries
@@ -133,7 +134,7 @@ def test_submit_is_acknowledged_before_the_jobs_are_explained(
     """A client that has the acknowledgment does not report a failure if the explanations take too long."""
     gate, terminal, do = Gate(), Terminal(tmp_path), LabClient.do
 
-    def times_out_after_acknowledgment(client: LabClient, action: str, **parameters: Any) -> Any:
+    def times_out_after_acknowledgment(client: LabClient, action: str, request: msgspec.Struct) -> Any:
         acknowledged = client.on_progress
         assert acknowledged is not None
 
@@ -142,7 +143,7 @@ def test_submit_is_acknowledged_before_the_jobs_are_explained(
             raise TimeoutError
 
         client.on_progress = progress
-        return do(client, action, **parameters)
+        return do(client, action, request)
 
     monkeypatch.setattr(LabServer, "_explained", lambda *_: gate.work())
     monkeypatch.setattr(LabClient, "do", times_out_after_acknowledgment)

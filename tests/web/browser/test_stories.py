@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringwise.apps.lab.client import LabClient
+from ringwise.apps.lab.requests import MoveRequest
 from tests.builders.objects import usage_limit
 from tests.lab.rig import job, queue
 from tests.lab.test_moves import submitted
@@ -107,7 +108,7 @@ def test_jobs_that_move_show_their_plan(tmp_path: Path, open_page: Opener) -> No
         view.see("if job lab/small moved to other places")
         answer = LabClient(tmp_path).ask("moves", job="lab/big")
         (plan,) = answer["objects"]
-        LabClient(tmp_path).do("move", plan=plan)
+        LabClient(tmp_path).do("move", MoveRequest(plan))
         moves = view.page.get_by_role("list", name="Moves")
         moves.get_by_text("running", exact=True).wait_for()
         moves.get_by_text("0 of 1 pod gone").wait_for()

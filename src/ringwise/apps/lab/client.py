@@ -65,9 +65,9 @@ class LabClient:
         """A question about the lab; nothing changes."""
         return self._call(f"/v1/ask/{question}", parameters)
 
-    def do(self, action: str, **parameters: Any) -> Any:
-        """Change something."""
-        return self._call(f"/v1/do/{action}", parameters)
+    def do(self, action: str, request: msgspec.Struct) -> Any:
+        """Change something, by a request of the table (`requests.py`)."""
+        return self._call(f"/v1/do/{action}", request)
 
     def _call(self, path: str, body: object) -> Any:
         connection = _Connection(self._folder, self._timeout)

@@ -228,10 +228,12 @@ def _drain_lab(lab: Path | None, wanted: DrainOptions) -> None:
 
 def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -> bool:
     """Keep jobs off that would run beyond the time; True when it has come."""
+    from ringwise.apps.lab.requests import IsolateRequest, PassRequest
     from ringwise.durations import time_text
 
     with lab_client(lab, "asking the lab", hint=in_cluster_hint()) as client:
-        answer = client.do("isolate", target=target, by=getpass.getuser(), reason="drain", at=at)
+        request = IsolateRequest(target, by=getpass.getuser(), reason="drain", at=at)
+        answer = client.do("isolate", request)
         when = time_text(answer["start"])
         if not wait:
             here = f" --lab {shlex.quote(str(lab))}" if lab else ""
@@ -244,24 +246,23 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
             show_text(answer, output, "\n".join(lines))
             return False
         complain(f"{answer['title']} takes only jobs that end before {when}; waiting until then")
-        while not client.do("pass", until=answer["start"])["over"]:
+        while not client.do("pass", PassRequest(answer["start"]))["over"]:
             time.sleep(POLL_SECONDS)
     return True
 
 
 def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
     """One job after the other: the next goes when the one before runs again, or has had its time."""
-    from ringwise.apps.lab.requests import MAX_TIME
+    from ringwise.apps.lab.requests import MAX_TIME, DrainRequest, SettleRequest
 
     leaving: list[str] = []
     with lab_client(lab, f"draining {target}") as client:
-        answer = client.do("drain", target=target, job=jobs[0] if jobs else "")
+        answer = client.do("drain", DrainRequest(target, jobs[0] if jobs else ""))
         leaving += answer["evicted_pods"]
         for before, job in itertools.pairwise(jobs):
             limit: int | None = None
             while True:
-                wanted = {"target": target, "job": before}
-                settled = client.do("settle", **wanted, until=0 if limit is None else limit)
+                settled = client.do("settle", SettleRequest(target, before, limit or 0))
                 if settled["settled"] or (limit is not None and settled["over"]):
                     break
                 limit = limit or min(settled["now"] + timeout, MAX_TIME - 1)
@@ -269,7 +270,7 @@ def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) ->
                     time.sleep(POLL_SECONDS)
             if not settled["settled"]:
                 complain(f"note: {before} is not running again yet; evicting the next job")
-            leaving += client.do("drain", target=target, job=job)["evicted_pods"]
+            leaving += client.do("drain", DrainRequest(target, job))["evicted_pods"]
     return {**answer, "evicted_pods": leaving}
 
 

@@ -126,10 +126,12 @@ def _line(one: AppliedPlanFields) -> str:
 
 
 def _follow(lab: Path | None, name: str) -> tuple[str, str]:
+    from ringwise.apps.lab.requests import FollowRequest
+
     with lab_client(lab, "moving jobs") as client:
         limit = 0
         while True:
-            found = client.do("follow", name=name, until=limit)
+            found = client.do("follow", FollowRequest(name, limit))
             if (result := found["result"]) is not None:
                 return result["state"], result["message"]
             if limit and found["over"]:

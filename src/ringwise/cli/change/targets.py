@@ -61,7 +61,7 @@ class LabTarget:
 
             client.on_progress = progress
             try:
-                return client.do(action, **msgspec.structs.asdict(request))
+                return client.do(action, request)
             except NoLabError:
                 if not acknowledged:
                     raise
