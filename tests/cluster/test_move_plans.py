@@ -215,11 +215,14 @@ def test_a_plan_goes_on_while_the_kind_is_not_served(cluster: Cluster, operator:
 def test_two_operators_apply_at_once(cluster: Cluster, operator: Path) -> None:
     """One plan moves the job; the other waits for it, and then does not hold any more."""
     cluster.apply(nodes(2))
-    cluster.run()
+    leader = cluster.run()
     train = fragmented(cluster)
+    # Without a scheduler both plans are found for the same cluster.
+    cluster.crash(leader)
     both = [cluster.begin(operator, *for_gang(cluster)) for _ in range(2)]
-    cluster.wait(lambda: is_leaving(cluster), "the pod is evicted")
     cluster.wait(lambda: len(cluster.api.items(PLANS)) == 2, "both plans are created")
+    cluster.run("scheduler")
+    cluster.wait(lambda: is_leaving(cluster), "the pod is evicted")
     cluster.release("train")
     (gang,) = cluster.wait_running("gang", 1)
     assert node_of(gang) == node_of(train)

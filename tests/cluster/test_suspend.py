@@ -218,7 +218,7 @@ def test_queue_and_priority_change_and_the_pod_group_follows(cluster: Cluster, t
     wait_phase(cluster, "waits", "Running")
     stays = kubectl_ringwise(tenant, "requeue", job, "--queue", "full")
     assert stays.returncode == 2
-    assert f"vcjob {job} is Running: only a job that is suspended, or waits" in stays.stderr
+    assert f"vcjob {job} is Running: only a job that is suspended, or pending without" in stays.stderr
     done(tenant, "requeue", job, "--priority", "urgent-test")
     cluster.wait(
         lambda: (cluster.group_of("waits") or {})["spec"].get("priorityClassName") == "urgent-test",
@@ -235,4 +235,5 @@ def test_without_a_controller_nothing_is_left_behind(cluster: Cluster, tenant: P
     assert "nothing was changed; is Volcano's controller running" in refused.stderr
     assert cluster.api.items(COMMANDS) == []
     unknown = kubectl_ringwise(cluster.admin_config, "suspend", f"{cluster.namespace}/alne")
-    assert f'job "alne" not found in namespace {cluster.namespace}; did you mean "alone"?' in unknown.stderr
+    assert f'job "alne" not found in namespace {cluster.namespace} among vcjobs' in unknown.stderr
+    assert 'did you mean "alone"?' in unknown.stderr

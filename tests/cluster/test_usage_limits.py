@@ -289,7 +289,7 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
     cluster.apply([job_in("fourth", "few")])
     # Changes of one kind are read in their order: this limit is known before the other one is raised.
     cluster.apply([*limited_queue("few", 32)])
-    waits_for(cluster, "fourth", f"2 jobs of namespace {cluster.namespace} run; the limit is 2")
+    waits_for(cluster, "fourth", f"2 jobs of namespace {cluster.namespace} are running; the limit is 2")
     cluster.api.delete(f"{PATH}/own")
     cluster.wait_running("fourth", 1)
 
