@@ -525,7 +525,7 @@ def test_why_names_what_is_kept_for_whom_and_for_how_long() -> None:
     found = [fix.text for fix in answer.fixes]
     # Each was tried.
     assert found[:2] == [
-        "if default/train gave up what is kept there, in 1m40s at the latest",
+        "if the quota reserved for default/train were released, in 1m40s at the latest",
         f"if the capability of queue capped were 28 of {CHIP} (now 24)",
     ]
     assert (

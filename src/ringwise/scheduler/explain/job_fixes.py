@@ -342,7 +342,7 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
         if reason.code == QUEUE_SHARE_KEPT.code:
             until = view.reserved_quota_until(queue.name)
             latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"
-            text = f"if {reason.details['jobs']} gave up what is kept there{latest}"
+            text = f"if the quota reserved for {reason.details['jobs']} were released{latest}"
             yield from search.attempt("wait", text, view.what_if.shares_given_up)
         needed = {
             name: max(limit, ceil(used.get(name, 0) + kept.get(name, 0) + job.min_asked().get(name, 0)))
