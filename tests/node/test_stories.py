@@ -53,6 +53,10 @@ def _runs(pod: Object) -> bool:
 
 def no_chip_twice(pods: list[Object], *machines: Machine) -> None:
     check_chips(pods)
+    no_chip_in_two_containers(pods, *machines)
+
+
+def no_chip_in_two_containers(pods: list[Object], *machines: Machine) -> None:
     for machine in machines:
         given = [chip for one in pods if node_of(one) == machine.name for chip in in_container(machine, one)]
         assert len(given) == len(set(given)), machine.containers()
