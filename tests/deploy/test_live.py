@@ -197,7 +197,7 @@ async def test_place_says_that_the_records_of_the_scheduler_are_not_known(forbid
     def tell(line: object) -> None:
         told.append(str(line))
 
-    source = ClusterSource(direct("http://stand-in"), shipped_catalog(()), tell=tell, live=read[0])
+    source = ClusterSource(direct("http://stand-in"), shipped_catalog(()), notify=tell, live=read[0])
     source.place(read_bundle([str(EXAMPLE)]))
     (note,) = (line for line in told if line.startswith("note: "))
     assert note.startswith("note: chips and quota that the scheduler holds for other jobs are not known; ")

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.framework.configuration import Settings
 from ringwise.framework.job import Job
-from ringwise.framework.users import NOBODY, JobUser, user_of, user_of_pod
+from ringwise.framework.users import NO_USER, JobUser, user_of, user_of_pod
 from ringwise.messages.job_expansion import pod_group_of, pods_of
 from ringwise.messages.ordinary_groups import group_for
 from ringwise.state.model import Owner
@@ -33,12 +33,12 @@ def job(annotation: str = "", label: str = "") -> Job:
         (GUARDED, "alice", "", JobUser("alice", True)),
         (GUARDED, "alice", "bob", JobUser("alice", True)),
         (GUARDED, "", "bob", JobUser("bob", False)),
-        (GUARDED, "", "", NOBODY),
+        (GUARDED, "", "", NO_USER),
         # Anybody may write the annotation: it says nothing.
-        (OPEN, "alice", "", NOBODY),
+        (OPEN, "alice", "", NO_USER),
         (OPEN, "alice", "bob", JobUser("bob", False)),
-        (Settings(), "alice", "bob", NOBODY),
-        (Settings(user_annotation="guarded"), "", "bob", NOBODY),
+        (Settings(), "alice", "bob", NO_USER),
+        (Settings(user_annotation="guarded"), "", "bob", NO_USER),
         (GUARDED, "system:serviceaccount:ml:alice", "", JobUser("system:serviceaccount:ml:alice", True)),
     ],
 )

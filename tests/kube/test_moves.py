@@ -163,7 +163,7 @@ async def test_a_plan_is_created_and_followed_to_its_end() -> None:
             else:
                 put(api, plan, Complete="default/big has started")
 
-        found = await follow_plan(client, plan.id, clock=InstantClock(), tell=tell)
+        found = await follow_plan(client, plan.id, clock=InstantClock(), report=tell)
         assert (found.state, found.job) == ("done", "default/big")
         assert told == ["waiting for the scheduler", "0 of 1 pod gone"]
 

@@ -137,4 +137,4 @@ def test_a_deleted_quota_limits_nothing() -> None:
     scheduler = Scheduler(registry=BUILT_IN, catalog=shipped_catalog())
     scheduler.handle(seen(quota({"cpu": 1})), 1)
     scheduler.handle([ev.QuotaGone("default", "q"), ev.QuotaGone("default", "never there")], 2)
-    assert not scheduler.view.set_aside
+    assert not scheduler.view.contained_objects

@@ -305,7 +305,7 @@ class Rig:
         self.commands += commands
         assert self.machine.view.inconsistencies() == []
         assert self.machine.view.incidents == []
-        assert self.may_fail or self.machine.view.set_aside == []
+        assert self.may_fail or self.machine.view.contained_objects == []
         failing = set(fail)
         if not self.deaf:
             for command in commands:

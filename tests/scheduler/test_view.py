@@ -80,9 +80,9 @@ def test_objects_tell_all_until_something_is_remembered() -> None:
     rig.submit("other", chips=1)
     rig.run()
     view = rig.machine.view
-    assert view.objects_tell_all("default", "big")
+    assert view.objects_suffice("default", "big")
     # Chips that are kept for one job are missing to all others.
     rig.step(600)
     assert list(view.reservations)
-    assert not view.objects_tell_all("default", "big")
-    assert not view.objects_tell_all("default", "other")
+    assert not view.objects_suffice("default", "big")
+    assert not view.objects_suffice("default", "other")

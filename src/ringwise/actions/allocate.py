@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ringwise.durations import SECOND
-from ringwise.framework.evictions.recently_faulty_chips import cooling_chips, may_use_all, set_aside
+from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, cooling_chips, may_use_all
 from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import claim_refusal, place_gang
 from ringwise.framework.job import Job
@@ -178,16 +178,16 @@ def _place(session: Session, job: Job, further: FurtherPods | None) -> tuple[Sta
     broke_again = cooling_chips(session, job, broke_again=True)
     # F3: each reach without the chips that broke the job, then with them. S9 is stronger: a job keeps its
     # healthy nodes also where it then needs such a chip.
-    reaches = (
+    scopes = (
         tuple(RetryScope)
         if job.policy is not None and job.policy.switch_class is not None
         else (RetryScope.ANY,)
     )
-    stages = [(reach, avoided) for reach in reaches for avoided in _without_repeats(chips, broke_again)]
-    if broke_again and (len(reaches) == 1 or may_use_all(job)):
+    stages = [(scope, avoided) for scope in scopes for avoided in _without_repeats(chips, broke_again)]
+    if broke_again and (len(scopes) == 1 or may_use_all(job)):
         stages.append((RetryScope.ANY, {}))
-    for reach, avoided in stages[:-1]:
-        answer = _place_within(session, job, further, reach, avoided)
+    for scope, avoided in stages[:-1]:
+        answer = _place_within(session, job, further, scope, avoided)
         if answer[1] is None:
             return answer
     return _place_within(session, job, further, *stages[-1])
@@ -197,15 +197,15 @@ def _place_within(
     session: Session,
     job: Job,
     further: FurtherPods | None,
-    reach: RetryScope,
+    scope: RetryScope,
     avoided: dict[int, int],
 ) -> tuple[Statement, Reason | None]:
-    session.reach = reach
+    session.retry_scope = scope
     try:
-        with set_aside(session, job, avoided):
+        with chips_excluded(session, job, avoided):
             return _try_to_place(session, job, further)
     finally:
-        session.reach = RetryScope.ANY
+        session.retry_scope = RetryScope.ANY
 
 
 def _without_repeats(*avoided: dict[int, int]) -> list[dict[int, int]]:

@@ -133,13 +133,13 @@ def drain(
     jobs: Sequence[JobView],
     nodes: Sequence[str],
     timeout: int,
-    tell: Callable[[str], object] = lambda line: None,
+    report: Callable[[str], object] = lambda line: None,
 ) -> Drained:
     """Evict the pods of these jobs on these nodes, one job after the other.
 
     `timeout`: nanoseconds after which the next job is evicted. Raises ApiError when the user may not evict.
     """
-    return run(access, lambda client: drain_jobs(client, jobs, nodes, timeout, tell=tell))
+    return run(access, lambda client: drain_jobs(client, jobs, nodes, timeout, report=report))
 
 
 async def drain_jobs(
@@ -149,13 +149,13 @@ async def drain_jobs(
     timeout: int,
     *,
     clock: Clock | None = None,
-    tell: Callable[[str], object] = lambda line: None,
+    report: Callable[[str], object] = lambda line: None,
 ) -> Drained:
     done, wanted = Drained(), set(nodes)
     eviction = _Eviction(client, clock or RealClock(), timeout / SECOND, done)
     for view in jobs:
         leaving = [pod for pod in view.pods if pod.node in wanted and goes_in_cluster(pod)]
-        tell(f"evicting {view.key}")
+        report(f"evicting {view.key}")
         await eviction.of_job(view.key, leaving)
     return done
 

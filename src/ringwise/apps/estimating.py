@@ -35,13 +35,13 @@ class StartEstimator:
         self,
         forked_queries: ForkedQueries,
         deciding: Deciding,
-        tell: Callable[[Sequence[Event]], object],
+        send: Callable[[Sequence[Event]], object],
         every: float,
     ) -> None:
         """`every`: seconds between two looks."""
         self._forked_queries = forked_queries
         self._deciding = deciding
-        self._tell = tell
+        self._send = send
         self._every = every
         #: Turns of the scheduler that were looked at.
         self._looked = -1
@@ -59,16 +59,16 @@ class StartEstimator:
         found = _STARTS.decode(await self._forked_queries.answer(self._deciding, _estimated))
         self._looked = turns
         if await self._deciding(lambda view, now: _is_news(view, found, now)):
-            # The turn that is told it, where none comes before that, changes nothing.
+            # The turn that gets it, if none comes before that, changes nothing.
             self._looked += 1
-            self._tell([StartsEstimated(tuple(found))])
+            self._send([StartsEstimated(tuple(found))])
 
 
 _STARTS = msgspec.json.Decoder(list[EstimatedStart])
 
 
 def _estimated(view: SchedulerView, now: int) -> bytes:
-    # Anew: what was told last may have been found before the last turns.
+    # Again: the last estimates may be older than the last turns.
     with view.what_if.question():
         found = forecast(view, now)
     return msgspec.json.encode([EstimatedStart(job, start) for job, start in found.items()])

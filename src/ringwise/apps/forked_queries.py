@@ -42,7 +42,7 @@ warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", categ
 
 #: What is asked; its arguments are given to it on the thread of the state.
 Work = Callable[..., bytes]
-#: Is told how many placements were tried, while the answer is looked for.
+#: Gets the number of placements that were tried, while the answer is computed.
 Progress = Callable[[int], Awaitable[None]]
 
 
@@ -90,7 +90,7 @@ class Copy:
         if self._process is not None:
             os.write(self._end, b".")
 
-    def collect(self, tell: Callable[[int], object] = lambda tried: None) -> bytes:
+    def collect(self, progress: Callable[[int], object] = lambda tried: None) -> bytes:
         """Read until the answer is there or unwanted. For a thread of its own. Raises QuestionFailedError."""
         if self._process is None:
             return _answer_of(self._answer, 0)
@@ -106,7 +106,7 @@ class Copy:
             while parts and parts[0][:1] == _PROGRESS and _LINE in (begun := b"".join(parts)):
                 line, _, rest = begun.partition(_LINE)
                 parts = [rest] if rest else []
-                tell(int(line[1:]))
+                progress(int(line[1:]))
         # Who works on it ends with this.
         os.close(self._pipe)
         status = self._process.answer_ended()

@@ -54,7 +54,7 @@ from ringwise.views.documents.changes import JobChangeDocument
 
 Object = dict[str, Any]
 _NAMED = page_reader(NamedObject)
-#: Seconds between two looks at what became of a wish.
+#: Seconds between two checks of whether a request was carried out.
 _PAUSE = 0.25
 #: How a kind is called, and its fix where it has no `suspend`.
 _WORDS = {VCJOBS: "vcjob", KUBERNETES_JOBS: "Job", ASCEND_JOBS: "AscendJob"}
@@ -68,7 +68,7 @@ _WITHOUT = {
 def change_job(
     access: Access,
     name: str,
-    wish: JobChangeRequest,
+    request: JobChangeRequest,
     message: str,
     timeout: float,
     *,
@@ -91,7 +91,7 @@ def change_job(
         if everywhere and not where:
             where = await namespace_with(client, bare)
         changes = JobChanges(client, where or access.namespace, bare, timeout)
-        return await changes.carry_out(wish, message)
+        return await changes.carry_out(request, message)
 
     return run(access, change)
 
@@ -113,7 +113,7 @@ async def namespace_with(client: Client, name: str) -> str:
 
 
 class JobChanges:
-    """One wish for one job."""
+    """One request for a change of one job."""
 
     def __init__(
         self, client: Client, namespace: str, name: str, timeout: float, clock: Clock | None = None
@@ -128,17 +128,17 @@ class JobChanges:
     def _key(self) -> str:
         return f"{self._namespace}/{self._name}"
 
-    async def carry_out(self, wish: JobChangeRequest, message: str) -> JobChangeDocument:
+    async def carry_out(self, request: JobChangeRequest, message: str) -> JobChangeDocument:
         found = await self._find()
         if found is None:
             raise await self._not_found()
         resource, given = found
-        await self._check(wish)
+        await self._check(request)
         if resource == VCJOBS:
-            change = await self._vcjob(self._read(given), wish, message)
+            change = await self._vcjob(self._read(given), request, message)
         else:
-            change = await self._other(resource, given, wish)
-        return job_change_document(self._namespace, self._name, _WORDS[resource], wish.action, change)
+            change = await self._other(resource, given, request)
+        return job_change_document(self._namespace, self._name, _WORDS[resource], request.action, change)
 
     # -- what is asked for -----------------------------------------------------------------------
 
@@ -182,19 +182,19 @@ class JobChanges:
                 return [one.metadata.name or "" for one in page.items or () if one.metadata is not None]
         return []
 
-    async def _check(self, wish: JobChangeRequest) -> None:
+    async def _check(self, request: JobChangeRequest) -> None:
         """Where the user may not read queues or priority classes, the API server has the word."""
         # The queue `default` exists without an object, too.
-        if wish.queue is not None and wish.queue != DEFAULT_QUEUE:
-            queue = await self._known(QUEUES, wish.queue)
+        if request.queue is not None and request.queue != DEFAULT_QUEUE:
+            queue = await self._known(QUEUES, request.queue)
             if queue is not None:
-                known = [wish.queue] if queue else await self._names(QUEUES)
-                check_queue(wish.queue, known, str((queue.get("status") or {}).get("state") or ""), 0)
-        if wish.priority is not None and await self._known(PRIORITY_CLASSES, wish.priority) == {}:
-            check_priority(wish.priority, await self._names(PRIORITY_CLASSES))
+                known = [request.queue] if queue else await self._names(QUEUES)
+                check_queue(request.queue, known, str((queue.get("status") or {}).get("state") or ""), 0)
+        if request.priority is not None and await self._known(PRIORITY_CLASSES, request.priority) == {}:
+            check_priority(request.priority, await self._names(PRIORITY_CLASSES))
 
     async def _known(self, resource: Resource, name: str) -> Object | None:
-        """An object that a wish names, empty where there is none; None: the user may not read it."""
+        """An object that a request names, empty where there is none; None: the user may not read it."""
         with IgnoredStatus(403):
             return await self._client.find(resource, None, name, dict[str, Any]) or {}
         return None
@@ -211,15 +211,15 @@ class JobChanges:
                 return job
         raise NotPossibleError(f"vcjob {self._key} cannot be read: {'; '.join(map(str, found.errors[:1]))}")
 
-    async def _vcjob(self, job: VcJob, wish: JobChangeRequest, message: str) -> PlannedChange:
-        change = change_of(job, wish)
+    async def _vcjob(self, job: VcJob, request: JobChangeRequest, message: str) -> PlannedChange:
+        change = change_of(job, request)
         if change.spec:
             await self._client.patch(VCJOBS, self._namespace, self._name, {"spec": change.spec})
         if not change.command:
             return change
         command = await self._ask(job, change.command, message)
         await self._taken(command)
-        suspended = wish.action == SUSPEND
+        suspended = request.action == SUSPEND
 
         def done(now: VcJob) -> bool:
             return now.version != job.version or (now.phase in SUSPENDED) == suspended != job.suspended
@@ -239,7 +239,7 @@ class JobChanges:
         return dict(msgspec.json.decode(answer))
 
     async def _taken(self, command: Object) -> None:
-        """The controller deletes a Command before it carries it out. One that nobody takes is taken back."""
+        """The controller deletes a Command before carrying it out. One that it leaves is deleted here."""
         name, uid = str(command["metadata"]["name"]), str(command["metadata"].get("uid") or "")
         end = self._clock.monotonic() + self._timeout
         while True:
@@ -276,9 +276,9 @@ class JobChanges:
 
     # -- jobs with a field of their own ------------------------------------------------------------
 
-    async def _other(self, resource: Resource, given: Object, wish: JobChangeRequest) -> PlannedChange:
+    async def _other(self, resource: Resource, given: Object, request: JobChangeRequest) -> PlannedChange:
         word = f"{_WORDS[resource]} {self._key}"
-        if wish.queue is not None or wish.priority is not None:
+        if request.queue is not None or request.priority is not None:
             raise NotPossibleError(
                 f"queue and priority of {word} are in the template of its pods, which cannot be changed: "
                 "delete it and submit it again; those of a vcjob can be changed"
@@ -288,22 +288,22 @@ class JobChanges:
         ended = _ended(given)
         if ended:
             raise NotPossibleError(
-                f"{word} is {ended}: a finished job cannot be {done_word(wish)}; submit it again"
+                f"{word} is {ended}: a finished job cannot be {done_word(request)}; submit it again"
             )
         suspended = bool(_run_policy(resource, given).get("suspend"))
-        if wish.action == SUSPEND:
+        if request.action == SUSPEND:
             if suspended:
                 raise NotPossibleError(
                     f"{word} is already suspended; to resume it: ringwise resume {self._key}"
                 )
             await self._set_suspend(resource, True)
             return PlannedChange(text=f"{word} suspended; its chips are released")
-        if wish.action == RESUME:
+        if request.action == RESUME:
             if not suspended:
                 raise NotPossibleError(f"{word} is not suspended")
             await self._set_suspend(resource, False)
             return PlannedChange(text=f"{word} resumed; it is pending")
-        assert wish.action == REQUEUE
+        assert request.action == REQUEUE
         if suspended:
             raise NotPossibleError(f"{word} is suspended; to queue it again: ringwise resume {self._key}")
         if resource != KUBERNETES_JOBS:

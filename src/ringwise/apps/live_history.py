@@ -76,7 +76,7 @@ class _EventWire(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _TimedEvent:
     """One Event."""
 
     at: int
@@ -101,18 +101,18 @@ async def read_history(client: Client, name: str, now: int) -> RecordedHistory:
     names = {pod.pod for pod in known.pods.values()}
     wanted = {(POD_GROUPS.kind, group.partition("/")[2]) for group in groups}
     wanted |= {(PODS.kind, pod) for pod in names} | {(VCJOBS.kind, known.name)}
-    told = [one async for one in _events(client, known.namespace) if (one.kind, one.name) in wanted]
+    events = [one async for one in _events(client, known.namespace) if (one.kind, one.name) in wanted]
     vcjob = next((job for job in bundle.vcjobs if job.key == known.key), None)
     pods = [pod for pod in bundle.pods if pod.namespace == known.namespace and pod.name in names]
-    history = tell(known, sorted(told, key=lambda one: one.at), next(iter(groups), ""), pods, vcjob)
+    history = history_from(known, sorted(events, key=lambda one: one.at), next(iter(groups), ""), pods, vcjob)
     return RecordedHistory(history, now, (*live.missing, NOTE))
 
 
-async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
+async def _events(client: Client, namespace: str) -> AsyncIterator[_TimedEvent]:
     with IgnoredStatus(403):
         async for page in client.pages(EVENTS.path(namespace), {}, PAGE_SIZE, page_reader(_EventWire)):
             for wire in page.items or ():
-                one = _told(wire)
+                one = _timed_event(wire)
                 if one is not None:
                     yield one
         return
@@ -120,7 +120,7 @@ async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
     raise NothingReadableError(f"events: not allowed; {needed}; or --journal FILE")
 
 
-def _told(wire: _EventWire) -> _Told | None:
+def _timed_event(wire: _EventWire) -> _TimedEvent | None:
     try:
         at = nanoseconds(wire.first_timestamp or wire.event_time or "")
     except NotReadableError:
@@ -128,7 +128,7 @@ def _told(wire: _EventWire) -> _Told | None:
     involved = wire.involved_object
     if wire.source is not None and wire.source.component == COMPONENT:
         at = _exactly(wire.metadata.name, at)
-    return _Told(at, involved.kind, involved.name, involved.uid, wire.reason or "", wire.message or "")
+    return _TimedEvent(at, involved.kind, involved.name, involved.uid, wire.reason or "", wire.message or "")
 
 
 def _exactly(name: str, at: int) -> int:
@@ -141,17 +141,17 @@ def _exactly(name: str, at: int) -> int:
     return found if 0 <= found - at < SECOND else at
 
 
-def tell(
-    known: JobHistory, events: Iterable[_Told], group: str, pods: Iterable[Pod], vcjob: VcJob | None
+def history_from(
+    known: JobHistory, events: Iterable[_TimedEvent], group: str, pods: Iterable[Pod], vcjob: VcJob | None
 ) -> JobHistory:
     """The history of these Events, in the order of their times; `known` is the job as it is now."""
-    told = _Telling(known, group)
+    builder = _HistoryBuilder(known, group)
     for event in events:
-        told.add(event)
-    return told.end(pods, vcjob)
+        builder.add(event)
+    return builder.end(pods, vcjob)
 
 
-class _Telling:
+class _HistoryBuilder:
     def __init__(self, known: JobHistory, group: str) -> None:
         self._book = HistoryBook()
         self._known = known
@@ -162,10 +162,10 @@ class _Telling:
         self._history.add(begin.at, SUBMITTED, begin.text)
         self._history.waiting_since = begin.at
         #: Bindings that follow each other are one entry.
-        self._bindings: list[_Told] = []
+        self._bindings: list[_TimedEvent] = []
         self._waits = ""
 
-    def add(self, event: _Told) -> None:
+    def add(self, event: _TimedEvent) -> None:
         if event.kind == PODS.kind and event.reason == "Scheduled":
             self._bindings.append(event)
             return
@@ -190,15 +190,15 @@ class _Telling:
             if took > -SECOND:
                 history.add(vcjob.since, RUNS, text, max(0, took))
         elif vcjob is not None and vcjob.phase in OVER:
-            told = f": {vcjob.message}" if vcjob.suspended and vcjob.message else ""
-            history.add(vcjob.since, OVER[vcjob.phase], f"{vcjob.phase}{told}")
+            suffix = f": {vcjob.message}" if vcjob.suspended and vcjob.message else ""
+            history.add(vcjob.since, OVER[vcjob.phase], f"{vcjob.phase}{suffix}")
         # When a deleted pod was gone is in no Event.
         kept = [_shown(entry) for entry in history.entries if entry.kind != GONE]
         history.entries = sorted(kept, key=lambda entry: entry.at)
         history.pods = self._known.pods
         return history
 
-    def _seen(self, event: _Told) -> None:
+    def _seen(self, event: _TimedEvent) -> None:
         """A pod that an Event names existed then."""
         if event.kind == PODS.kind and event.uid not in self._history.pods:
             group = self._group.partition("/")[2]
@@ -223,7 +223,7 @@ class _Telling:
         self._bindings.clear()
         self._waits = ""
 
-    def _command(self, event: _Told) -> Mapping[str, Any] | None:
+    def _command(self, event: _TimedEvent) -> Mapping[str, Any] | None:
         if event.kind == POD_GROUPS.kind and event.reason == "Unschedulable":
             # One that says the same again, with other fixes, is not news.
             text = event.message.partition(". What would help now: ")[0]

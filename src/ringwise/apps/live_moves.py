@@ -22,9 +22,9 @@ class NotFollowedError(Exception):
     """The end of a plan is not known; one line."""
 
 
-def follow(access: Access, name: str, tell: Callable[[str], object] = lambda line: None) -> MovePlan:
+def follow(access: Access, name: str, report: Callable[[str], object] = lambda line: None) -> MovePlan:
     """Return a plan that has finished. Raises NotFollowedError and ApiError."""
-    return run(access, lambda client: follow_plan(client, name, tell=tell))
+    return run(access, lambda client: follow_plan(client, name, report=report))
 
 
 async def follow_plan(
@@ -32,7 +32,7 @@ async def follow_plan(
     name: str,
     *,
     clock: Clock | None = None,
-    tell: Callable[[str], object] = lambda line: None,
+    report: Callable[[str], object] = lambda line: None,
 ) -> MovePlan:
     clock = clock or RealClock()
     began = clock.monotonic()
@@ -45,5 +45,5 @@ async def follow_plan(
             return plan
         if not plan.state and clock.monotonic() - began > ACCEPT_SECONDS:
             raise NotFollowedError(NOT_TAKEN)
-        tell(plan.why or "waiting for the scheduler")
+        report(plan.why or "waiting for the scheduler")
         await clock.sleep(POLL_SECONDS)

@@ -137,8 +137,8 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
             continue
         node = nodes.get(pod.node)
         if node is not None:
-            told = (node.name, resource)
-            known = _listed(node, resource, reported.get(told), faulty.get(told, 0))
+            place = (node.name, resource)
+            known = _listed(node, resource, reported.get(place), faulty.get(place, 0))
             strange = mask_of(pod.named_chips) & ~known if known is not None else 0
             if strange:
                 errors.append(

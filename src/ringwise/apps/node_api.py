@@ -53,7 +53,7 @@ class NodeApi:
         meta.setdefault("uid", f"{plural}-{self._version}")
         change = "MODIFIED" if key in kept else "ADDED"
         kept[key] = one
-        self._tell(change, plural, one)
+        self._send_event(change, plural, one)
         return one
 
     def remove(self, plural: str, namespace: str, name: str) -> None:
@@ -61,9 +61,9 @@ class NodeApi:
         if one is not None:
             self._version += 1
             one["metadata"]["resourceVersion"] = str(self._version)
-            self._tell("DELETED", plural, one)
+            self._send_event("DELETED", plural, one)
 
-    def _tell(self, change: str, plural: str, one: Object) -> None:
+    def _send_event(self, change: str, plural: str, one: Object) -> None:
         line = None
         for watched, selector, queue in self._watches:
             if watched == plural and _selected(one, selector):

@@ -24,7 +24,7 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import did_you_mean
 
 #: Of jobs that wait for holes and get no plan.
-_TOLD = frozenset({NO_MOVES_HELP.code, MOVES_UNDER_WAY.code})
+_REPORTED_CODES = frozenset({NO_MOVES_HELP.code, MOVES_UNDER_WAY.code})
 
 
 class UnknownQueueError(LookupError):
@@ -71,7 +71,7 @@ def plan_moves(
     omitted = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []
     return (
         plans,
-        {key: reason for key, reason in without.items() if reason.code in _TOLD},
+        {key: reason for key, reason in without.items() if reason.code in _REPORTED_CODES},
         omitted,
     )
 

@@ -37,22 +37,22 @@ class ReservationRequest:
     reason: str = ""
 
 
-def reservation_of(objects: ClusterObjects, wish: ReservationRequest, now: int) -> NodeReservation:
-    """The reservation that a wish makes. Raises NotReservableError, UnknownTargetError."""
+def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: int) -> NodeReservation:
+    """The reservation that a request describes. Raises NotReservableError, UnknownTargetError."""
     try:
-        start = now - now % SECOND if wish.start == "now" else moment(wish.start, now)
-        end = moment(wish.end, now)
+        start = now - now % SECOND if request.start == "now" else moment(request.start, now)
+        end = moment(request.end, now)
     except ValueError as problem:
         raise NotReservableError(str(problem)) from None
     if end <= start:
         raise NotReservableError(f"it would end at {time_text(end)}, before it begins at {time_text(start)}")
     if start > now + MAX_SPAN:
         raise NotReservableError(f"{time_text(start)} is more than a year ahead")
-    queue, namespace = holder_of(objects, wish.holder)
-    name = wish.name or _name_for(objects, queue or namespace, start)
+    queue, namespace = holder_of(objects, request.holder)
+    name = request.name or _name_for(objects, queue or namespace, start)
     known = [one for one in objects.view.cluster.node_reservations.entries if one.end > now]
-    nodes = _nodes(objects, wish, start, end, now)
-    made = NodeReservation(name, nodes, start, end, queue, namespace, reason=wish.reason, created=now)
+    nodes = _nodes(objects, request, start, end, now)
+    made = NodeReservation(name, nodes, start, end, queue, namespace, reason=request.reason, created=now)
     check_new(made, known)
     return made
 
@@ -102,16 +102,16 @@ def holder_of(objects: ClusterObjects, text: str) -> tuple[str, str]:
 
 
 def _nodes(
-    objects: ClusterObjects, wish: ReservationRequest, start: int, end: int, now: int
+    objects: ClusterObjects, request: ReservationRequest, start: int, end: int, now: int
 ) -> tuple[str, ...]:
-    count = whole_number(wish.targets[0]) if len(wish.targets) == 1 else None
+    count = whole_number(request.targets[0]) if len(request.targets) == 1 else None
     if count is not None:
         if count < 1:
             raise NotReservableError("at least 1 node can be reserved")
-        return nodes_free_soonest(objects.view, now, start, end, count, wish.board)
-    if wish.board:
+        return nodes_free_soonest(objects.view, now, start, end, count, request.board)
+    if request.board:
         raise NotReservableError("--board requires a number of nodes")
-    found = {node for target in wish.targets for node in find_target(objects.view, target).nodes}
+    found = {node for target in request.targets for node in find_target(objects.view, target).nodes}
     return tuple(sorted(found, key=natural_key))
 
 

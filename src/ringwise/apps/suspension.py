@@ -51,24 +51,24 @@ class PlannedChange:
     text: str = ""
 
 
-def change_of(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
+def change_of(job: VcJob, request: JobChangeRequest) -> PlannedChange:
     """Raises NotPossibleError."""
     name, phase = f"vcjob {job.key}", job.phase or "Pending"
     if job.deleting:
         raise NotPossibleError(f"{name} is being deleted")
     if phase in OVER and phase not in SUSPENDED:
         raise NotPossibleError(
-            f"{name} is {phase}: a finished job cannot be {done_word(wish)}; submit it again"
+            f"{name} is {phase}: a finished job cannot be {done_word(request)}; submit it again"
         )
-    if wish.queue is not None or wish.priority is not None:
-        return _changed_spec(job, wish)
+    if request.queue is not None or request.priority is not None:
+        return _changed_spec(job, request)
     if job.problems and phase == "Pending":
         raise NotPossibleError(f"{name} cannot run as it is: {job.problems[0]}; it uses no chips")
-    if wish.action == SUSPEND:
+    if request.action == SUSPEND:
         if phase in SUSPENDED:
             raise NotPossibleError(f"{name} is already suspended; to resume it: ringwise resume {job.key}")
         return PlannedChange(COMMANDS[SUSPEND], text=f"{name} suspended; its chips are released")
-    if wish.action == RESUME:
+    if request.action == RESUME:
         if phase not in SUSPENDED:
             raise NotPossibleError(f"{name} is not suspended: it is {phase}")
         return PlannedChange(COMMANDS[RESUME], text=f"{name} resumed; it is pending in queue {job.queue}")
@@ -87,33 +87,33 @@ def change_of(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
     return PlannedChange(COMMANDS[REQUEUE], text=f"{name} requeued in queue {job.queue}")
 
 
-def done_word(wish: JobChangeRequest) -> str:
-    return {SUSPEND: "suspended", RESUME: "resumed", REQUEUE: "requeued"}[wish.action]
+def done_word(request: JobChangeRequest) -> str:
+    return {SUSPEND: "suspended", RESUME: "resumed", REQUEUE: "requeued"}[request.action]
 
 
-def _changed_spec(job: VcJob, wish: JobChangeRequest) -> PlannedChange:
+def _changed_spec(job: VcJob, request: JobChangeRequest) -> PlannedChange:
     """Another queue or priority, in place: nothing is started over."""
     name, spec = f"vcjob {job.key}", dict[str, str]()
-    if wish.queue is not None and wish.queue != job.queue:
+    if request.queue is not None and request.queue != job.queue:
         if not may_change_queue(job.phase, job.counts.get("Running", 0)):
             raise NotPossibleError(
                 f"{name} is {job.phase}: only a job that is suspended, or pending without running "
                 f"pods, can move to another queue; first: ringwise suspend {job.key}"
             )
-        spec["queue"] = wish.queue
-    if wish.priority is not None and wish.priority != job.priority_class:
-        spec["priorityClassName"] = wish.priority
+        spec["queue"] = request.queue
+    if request.priority is not None and request.priority != job.priority_class:
+        spec["priorityClassName"] = request.priority
     words = {"queue": "queue", "priorityClassName": "priority class"}
     if not spec:
         given = [
             f"{word} {value}"
-            for word, value in (("queue", wish.queue), ("priority class", wish.priority))
+            for word, value in (("queue", request.queue), ("priority class", request.priority))
             if value is not None
         ]
         return PlannedChange(text=f"{name} has {' and '.join(given)} already")
-    told = " and ".join(f"{words[one]} {value}" for one, value in spec.items())
+    changes = " and ".join(f"{words[one]} {value}" for one, value in spec.items())
     stays = " and stays suspended" if job.phase in SUSPENDED else ""
-    return PlannedChange(spec=spec, text=f"{name} has {told} now{stays}")
+    return PlannedChange(spec=spec, text=f"{name} has {changes} now{stays}")
 
 
 def job_change_document(
@@ -164,5 +164,5 @@ def not_suspendable(kind: str, key: str, fix: str) -> NotPossibleError:
 
 
 def message_of(by: str, reason: str | None) -> str:
-    """What is said with a Command, and told in the status of the job."""
+    """The message of a Command, which the status of the job shows."""
     return f"by {by}" + (f": {reason}" if reason else "")

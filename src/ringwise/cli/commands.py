@@ -132,7 +132,7 @@ def program_of(ctx: click.Context) -> str:
     return "kubectl ringwise" if ctx.find_root().info_name == PLUGIN else "ringwise"
 
 
-#: Keys of the context: the program asks clusters unless it is told otherwise; what was typed after its name.
+#: Keys of the context: whether the program asks clusters by default; what was typed after its name.
 ASKS_CLUSTERS = "ringwise.asks-clusters"
 TYPED = "ringwise.typed"
 
@@ -415,7 +415,7 @@ def cli() -> None:
 
     Commands use the running lab, unless -f, --lab, --kubeconfig or --context is given.
     """
-    click.get_current_context().call_on_close(_tell_plugin_problems)
+    click.get_current_context().call_on_close(_print_plugin_problems)
 
 
 @click.group(
@@ -432,12 +432,12 @@ def plugin() -> None:
     """
     context = click.get_current_context()
     context.meta[ASKS_CLUSTERS] = True
-    context.call_on_close(_tell_plugin_problems)
+    context.call_on_close(_print_plugin_problems)
 
 
-def _tell_plugin_problems() -> None:
+def _print_plugin_problems() -> None:
     # Most commands need no plugin: then there is nothing to import.
     if "ringwise.apps.extensions" in sys.modules:
-        from ringwise.cli.output import tell_plugin_problems
+        from ringwise.cli.output import print_plugin_problems
 
-        tell_plugin_problems()
+        print_plugin_problems()

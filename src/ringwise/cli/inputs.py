@@ -16,7 +16,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog
 
 #: Errors that are printed; a page of them is enough to see what is wrong.
-MAX_TOLD = 50
+MAX_ERRORS = 50
 #: How the names of support bundles end.
 BUNDLE_SUFFIXES = (".tar.gz", ".tgz")
 
@@ -83,19 +83,19 @@ def load_bundle(files: Sequence[str], *, keep_going: bool, may_skip: bool = True
     """
     bundle = read_files(files, keep_going=keep_going)
     if bundle.errors and not keep_going:
-        raise stop(*(skippable(bundle.errors) if may_skip else told(bundle.errors)))
-    complain(*told(bundle.errors))
+        raise stop(*(skippable(bundle.errors) if may_skip else error_lines(bundle.errors)))
+    complain(*error_lines(bundle.errors))
     return bundle
 
 
-def told(errors: Sequence[object]) -> list[str]:
+def error_lines(errors: Sequence[object]) -> list[str]:
     """Errors of an input, one line each; of very many the first ones."""
-    lines = [str(error) for error in errors[:MAX_TOLD]]
+    lines = [str(error) for error in errors[:MAX_ERRORS]]
     more = len(errors) - len(lines)
     return [*lines, f"and {counted(f'{more:,}', 'more error')}"] if more else lines
 
 
 def skippable(errors: Sequence[object]) -> list[str]:
     """Errors of an input, one line each; the last one names the option that goes on without such objects."""
-    lines = told(errors)
+    lines = error_lines(errors)
     return [*lines[:-1], f"{lines[-1]} (--keep-going goes on without it)"]

@@ -141,7 +141,7 @@ def complain(*lines: object) -> None:
         click.echo(text, err=True)
 
 
-def tell_plugin_problems() -> None:
+def print_plugin_problems() -> None:
     """At the end of a command that decided something: plugins that could not be loaded or opened."""
     extensions = sys.modules.get("ringwise.apps.extensions")
     if extensions is not None:

@@ -144,8 +144,8 @@ class HyperNodeController:
         self._taken: dict[str, LabelDomain] = {}
         self._requested: dict[str, _Request] = {}
         self._changed: dict[LabelDomain, None] = {}
-        #: Types whose HyperNodes others make, as it was told.
-        self._told: dict[str, str] = {}
+        #: Types whose HyperNodes others make, as reported last.
+        self._reported: dict[str, str] = {}
 
     # -- events --------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class HyperNodeController:
         types = discovery.types if discovery.enabled else ()
         self._trees = {kind.name: TypeTree(kind) for kind in types}
         self._type_of_prefix = {kind.prefix: kind.name for kind in types}
-        self._ours, self._left_over, self._others, self._told = {}, {}, {}, {}
+        self._ours, self._left_over, self._others, self._reported = {}, {}, {}, {}
         self._names, self._taken, self._changed = {}, {}, {}
         for name, labels in self._nodes.items():
             for tree in self._trees.values():
@@ -253,7 +253,7 @@ class HyperNodeController:
         if not self._discovery.enabled:
             self._requested.clear()
             return commands
-        self._tell_others(commands)
+        self._report_others(commands)
         for tree in self._trees.values():
             self._changed.update(tree.changed)
             tree.changed.clear()
@@ -281,10 +281,10 @@ class HyperNodeController:
                 if domain is not None:
                     self._changed[domain] = None
 
-    def _tell_others(self, commands: list[Command]) -> None:
-        told = {kind: next(iter(names)) for kind, names in self._others.items()}
-        for kind, name in told.items():
-            if kind not in self._told:
+    def _report_others(self, commands: list[Command]) -> None:
+        reported = {kind: next(iter(names)) for kind, names in self._others.items()}
+        for kind, name in reported.items():
+            if kind not in self._reported:
                 message = (
                     f"{counted(self._others[kind], 'HyperNode')} of topology type {kind} made by Volcano's "
                     "controller: none of this type are made here. Let only one of both discover it; where "
@@ -294,7 +294,7 @@ class HyperNodeController:
                 commands.append(
                     RecordHyperNodeEvent(name, EventReason.DISCOVERED_BY_OTHERS, message, warning=True)
                 )
-        self._told = told
+        self._reported = reported
 
     def _follow(self, domain: LabelDomain, commands: list[Command], now: int) -> None:
         """What follows for one domain from its nodes, and from the HyperNodes that are there for it."""

@@ -162,13 +162,13 @@ class JobRecord:
             min_available=self.job.min_available,
             conditions=self.conditions,
             controlled=_controlled(self.job),
-            rejections=self._told_rejections(),
+            rejections=self._reported_rejections(),
         )
 
-    def _told_rejections(self) -> dict[str, int] | None:
+    def _reported_rejections(self) -> dict[str, int] | None:
         """None while there never were any: few jobs have them in their status."""
-        told = self.reported is not None and self.reported.rejections is not None
-        return dict(self.rejections) if told or self.rejections or self.job.rejections else None
+        written = self.reported is not None and self.reported.rejections is not None
+        return dict(self.rejections) if written or self.rejections or self.job.rejections else None
 
     def agrees(self, job: VcJob) -> bool:
         """Whether the object has the status that was written last."""

@@ -80,7 +80,7 @@ _MAX_CAUSE = 500
 #: Actions that restart pods which need each other.
 _PARTS = ("RestartTask", "RestartPartition")
 #: Ignored arguments of job plugins that one event names.
-_MAX_TOLD = 5
+_MAX_ARGUMENTS = 5
 
 
 class Controller:
@@ -269,7 +269,7 @@ class Controller:
     # -- one job -------------------------------------------------------------------------
 
     def _contained(self, record: JobRecord, now: int) -> list[Command]:
-        """The commands for one job. A job that raises is told; the others go on as without it."""
+        """The commands for one job. A job that raises is reported; the others go on without it."""
         commands: list[Command] = []
         job = record.job
         if self._containment.attempt("Job", job.key, partial(self._sync, record, now, commands), job.uid):
@@ -278,7 +278,7 @@ class Controller:
         self._timers.set(job.key, None)
         commands.clear()
         for command in self._commands.get(job.key, ()):
-            _tell_ineffective(job, command.action, "cannot be handled", commands)
+            _record_ineffective(job, command.action, "cannot be handled", commands)
         return commands
 
     def _sync(self, record: JobRecord, now: int, commands: list[Command]) -> None:
@@ -286,17 +286,17 @@ class Controller:
         job = record.job
         if job.deleting:
             for command in self._commands.get(job.key, ()):
-                _tell_ineffective(job, command.action, "is being deleted", commands)
+                _record_ineffective(job, command.action, "is being deleted", commands)
             return
         creates: list[Command] = []
         deletes: list[Command] = []
         record.action_started = False
         if not record.phase:
-            _tell_ignored_arguments(job, creates)
+            _record_ignored_arguments(job, creates)
         if job.problems and record.phase in ("", "Pending"):
             record.move("Pending", now, INVALID, "; ".join(job.problems))
             for command in self._commands.get(job.key, ()):
-                _tell_ineffective(job, command.action, "cannot run as it is", creates)
+                _record_ineffective(job, command.action, "cannot run as it is", creates)
         else:
             if record.phase == "Running" and job.problems:
                 # It was changed into a job that cannot run. What runs goes on, and nothing is made for it.
@@ -326,7 +326,7 @@ class Controller:
                 self._start(record, action, now, COMMAND_ISSUED, cause, creates)
                 self._delete_group(record, deletes)
             else:
-                _tell_ineffective(record.job, action, f"is {record.phase or 'Pending'}", creates)
+                _record_ineffective(record.job, action, f"is {record.phase or 'Pending'}", creates)
         self._apply_policies(record, now, creates, deletes)
         self._delete_rejected(record, now, creates, deletes)
         self._delete_unneeded(record, now, deletes)
@@ -388,10 +388,10 @@ class Controller:
         """F5: what kubelet rejected at admission is made again; its number is in the status first."""
         if record.action_started or record.phase not in ("Pending", "Running") or record.job.problems:
             return
-        told: list[RecordVcJobEvent] = []
-        for pod in rejected_pods(record, now, told):
+        events: list[RecordVcJobEvent] = []
+        for pod in rejected_pods(record, now, events):
             _request_delete(record, pod, now, f"kubelet rejected it: {pod.rejected}", deletes)
-        creates += told
+        creates += events
 
     def _advance(self, record: JobRecord, now: int) -> None:
         for _ in range(8):
@@ -561,7 +561,7 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
     )
 
 
-def _tell_ineffective(job: VcJob, action: str, why: str, creates: list[Command]) -> None:
+def _record_ineffective(job: VcJob, action: str, why: str, creates: list[Command]) -> None:
     """A command of a user that changes nothing: it is deleted all the same, so somebody must say so."""
     message = f"Command {action} has no effect: the job {why}"
     if action not in COMMANDS:
@@ -569,12 +569,12 @@ def _tell_ineffective(job: VcJob, action: str, why: str, creates: list[Command])
     creates.append(RecordVcJobEvent(job.key, EventReason.COMMAND_ISSUED, message, warning=True))
 
 
-def _tell_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
+def _record_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
     """Once, when the job is new: it runs without them."""
     ignored = ignored_arguments(job.plugins)
     if ignored:
-        more = len(ignored) - _MAX_TOLD
-        message = "; ".join(ignored[:_MAX_TOLD]) + (f"; and {more} more" if more > 0 else "")
+        more = len(ignored) - _MAX_ARGUMENTS
+        message = "; ".join(ignored[:_MAX_ARGUMENTS]) + (f"; and {more} more" if more > 0 else "")
         creates.append(RecordVcJobEvent(job.key, EventReason.PLUGIN_ARGUMENT_IGNORED, message, warning=True))
 
 

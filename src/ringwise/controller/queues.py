@@ -37,8 +37,8 @@ class Requested:
     state: str
     closed_by_parent: bool
     at: int
-    #: What a user who asked for it is told when it is done. Until then it is sent again and again.
-    told: RecordQueueEvent | None = None
+    #: The event for the user who requested it, once it is done. Until then it is sent again and again.
+    event: RecordQueueEvent | None = None
 
     def agrees(self, queue: Queue) -> bool:
         return not queue.missing and (queue.state, _is_marked(queue)) == (self.state, self.closed_by_parent)
@@ -81,8 +81,8 @@ class QueueController:
         sent = self._requested.get(name)
         if sent is not None and sent.agrees(queue):
             del self._requested[name]
-            if sent.told is not None:
-                self._done.append(sent.told)
+            if sent.event is not None:
+                self._done.append(sent.event)
         before = self._seen.get(name)
         self._seen[name] = queue
         if before is not None and before.parent != queue.parent:
@@ -163,14 +163,14 @@ class QueueController:
     def _not_confirmed(self, name: str, commands: list[Command], now: int) -> None:
         """What a user asked for is sent again. Otherwise what the object says counts again."""
         sent = self._requested.pop(name)
-        if sent.told is not None:
-            commands.append(UpdateQueue(name, sent.state, sent.closed_by_parent, uid=sent.told.uid))
+        if sent.event is not None:
+            commands.append(UpdateQueue(name, sent.state, sent.closed_by_parent, uid=sent.event.uid))
             self._requested[name] = replace(sent, at=now)
         else:
             self._touch(name)
 
     def _carry_out(self, command: ev.QueueCommand, commands: list[Command], now: int) -> None:
-        """Something that a user asked for. It is told where it changes nothing, too."""
+        """Carry out a Command of a user. It gets an event even if it changes nothing."""
         name, action = command.name, command.action
         reason = _REASONS.get(action, EventReason.QUEUE_ERROR)
         if not self._is_obeyed(command):
@@ -187,18 +187,18 @@ class QueueController:
             commands.append(RecordQueueEvent(name, reason, problem, uid, warning=True))
         elif action == OPEN_QUEUE:
             self._update(queue, OPEN, False, commands, now)
-            self._tell_when_done(RecordQueueEvent(name, reason, "Open queue succeed", queue.uid), commands)
+            self._record_when_done(RecordQueueEvent(name, reason, "Open queue succeed", queue.uid), commands)
         else:
             # Closed for itself: it stays so when the queue above is opened.
             self._update(queue, self._closed_state(name), False, commands, now)
-            self._tell_when_done(RecordQueueEvent(name, reason, "Close queue succeed", queue.uid), commands)
+            self._record_when_done(RecordQueueEvent(name, reason, "Close queue succeed", queue.uid), commands)
 
-    def _tell_when_done(self, told: RecordQueueEvent, commands: list[Command]) -> None:
-        sent = self._requested.get(told.name)
+    def _record_when_done(self, event: RecordQueueEvent, commands: list[Command]) -> None:
+        sent = self._requested.get(event.name)
         if sent is None:
-            commands.append(told)
+            commands.append(event)
         else:
-            self._requested[told.name] = replace(sent, told=told)
+            self._requested[event.name] = replace(sent, event=event)
 
     def _is_obeyed(self, command: ev.QueueCommand) -> bool:
         return ANY_NAMESPACE in self._command_namespaces or command.namespace in self._command_namespaces
@@ -246,8 +246,8 @@ class QueueController:
             return
         commands.append(UpdateQueue(queue.name, new_state, new_mark, new_parent, queue.uid))
         before = self._requested.get(queue.name)
-        told = before.told if before is not None and state != OPEN and before.state != OPEN else None
-        self._requested[queue.name] = Requested(state, marked, now, told)
+        event = before.event if before is not None and state != OPEN and before.state != OPEN else None
+        self._requested[queue.name] = Requested(state, marked, now, event)
         if state != queue.state:
             self._touch(queue.name)
 

@@ -83,7 +83,7 @@ def _is_restarted(pod: Pod, names: Collection[str]) -> bool:
 # -- pods that kubelet rejected ------------------------------------------------------------------------
 
 
-def rejected_pods(record: JobRecord, now: int, told: list[RecordVcJobEvent]) -> list[Pod]:
+def rejected_pods(record: JobRecord, now: int, events: list[RecordVcJobEvent]) -> list[Pod]:
     """The rejected pods whose time has come: they are deleted, and made again."""
     due: list[Pod] = []
     seen: dict[str, int] = {}
@@ -96,7 +96,7 @@ def rejected_pods(record: JobRecord, now: int, told: list[RecordVcJobEvent]) -> 
         times = rejections_before(pod) + 1
         pause = pause_after(times)
         if pod.uid not in record.rejected:
-            told.append(
+            events.append(
                 RecordVcJobEvent(
                     record.job.key, EventReason.POD_REJECTED, _sentence(pod, times, pause), warning=True
                 )

@@ -39,7 +39,7 @@ class Discovery:
         chips = {place: found[place] for place in works if place in found}
         _leave_out_wrong_ones(chips, problems)
         _leave_out_other_types(chips, problems, card)
-        self._tell(problems)
+        self._log_problems(problems)
         if not chips:
             if not problems:
                 raise NoChipsError("the driver does not list an NPU")
@@ -68,7 +68,7 @@ class Discovery:
             self.notices.problem(key, "new chip not read", why, physical=key[1])
         return now + [found[physical] for _, physical in codes], {key[1]: one for key, one in codes.items()}
 
-    def _tell(self, problems: dict[Place, str]) -> None:
+    def _log_problems(self, problems: dict[Place, str]) -> None:
         for place in self.problems.keys() - problems.keys():
             self.notices.works(place, "chip answers", card=place.card, device=place.device)
         for place, why in problems.items():

@@ -91,7 +91,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
 
     def __init__(self, client: Client, clock: Clock, changed: Callable[[], None]) -> None:
         self.isolations: dict[str, Isolation] = {}
-        self._tell = changed
+        self._on_change = changed
         self._restored = asyncio.Event()
         path = _ISOLATIONS.path()
         super().__init__(
@@ -110,7 +110,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
         if known := tuple(sorted(chips)):
             # No object has this name, so every list lacks it.
             self.isolations = {"": Isolation(node, known, reason="reported before the restart")}
-            self._tell()
+            self._on_change()
         self._restored.set()
 
     async def run(self) -> None:
@@ -128,7 +128,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
 
     def _replace(self, wires: list[IsolationWire], _version: int) -> None:
         self.isolations = {one.name: one for wire in wires if (one := self._read(wire)) is not None}
-        self._tell()
+        self._on_change()
 
     def _change_one(self, kind: str, wire: IsolationWire) -> None:
         one = self._read(wire)
@@ -136,7 +136,7 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
             self.isolations.pop(one.name, None)
             if kind != "DELETED":
                 self.isolations[one.name] = one
-            self._tell()
+            self._on_change()
 
     def _read(self, wire: IsolationWire) -> Isolation | None:
         found = Findings(ISOLATIONS.kind)

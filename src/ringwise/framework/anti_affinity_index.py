@@ -156,7 +156,7 @@ class TermSets:
         self._bits: dict[OwnedTerm, int] = {}
         self._unused: list[int] = []
         #: By namespace of the pod that they concern.
-        self._reach: _SetsByKey[str] = _SetsByKey()
+        self._sets_by_namespace: _SetsByKey[str] = _SetsByKey()
         #: By what they ask of the pod, and those that select namespaces by what they ask of these.
         self._pods = _SelectorSets()
         self._spaces = _SelectorSets()
@@ -191,7 +191,7 @@ class TermSets:
         if not self._pods.flip(term.selector, number):
             return
         for space in set(spaces_of(term, namespace)):
-            self._reach.flip(space, number)
+            self._sets_by_namespace.flip(space, number)
         if term.namespace_selector is not None:
             self._spaces.flip(term.namespace_selector, number)
 
@@ -201,7 +201,7 @@ class TermSets:
 
     def matching(self, pod: Pod, namespaces: Namespaces) -> int:
         """The terms that match a pod."""
-        found = self._reach.get(pod.namespace) | self._reach.get(ALL_NAMESPACES)
+        found = self._sets_by_namespace.get(pod.namespace) | self._sets_by_namespace.get(ALL_NAMESPACES)
         if self._spaces.all:
             found |= self._spaces.matching(namespaces.labels(pod.namespace), self._spaces.all)
         return self._pods.matching(pod.labels, found)

@@ -156,13 +156,13 @@ class Job:
     preempted: int | None = None
     #: When pods were last evicted for it, in nanoseconds. Kept by the same.
     given_room: int | None = None
-    #: Its eviction was refused: nobody asks for it again before this, in nanoseconds. Kept by the same.
+    #: Its eviction was refused: it is not requested again before this, in nanoseconds. Kept by the same.
     spared_until: int = 0
     #: When the first pod that it could evict, but for its protection, loses that, in nanoseconds.
     victims_from: int | None = None
     #: Its volumes were not there in time, and none of its claims changed since: pods would be evicted in
     #: vain. Kept by the waits for volumes.
-    evicts_nobody: bool = False
+    may_not_evict: bool = False
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None

@@ -93,7 +93,7 @@ class Incident:
     error: str
 
 
-def _announce_to_nobody(allocations: Sequence[Allocation]) -> None:
+def _ignore_announcement(allocations: Sequence[Allocation]) -> None:
     pass
 
 
@@ -132,7 +132,7 @@ class Session:
         self.heads = QueueHeads() if heads is None else heads
         self.reservations = reservations
         #: How far from its own places the job is tried that is placed now.
-        self.reach = RetryScope.ANY
+        self.retry_scope = RetryScope.ANY
         self.jobs = jobs
         self.queues = queues
         #: ResourceQuotas by namespace and name.
@@ -150,7 +150,7 @@ class Session:
         self.observe = observer or (lambda session, job: None)
         self.observed = observer is not None
         #: Called with allocations as soon as they are final, in the middle of the cycle.
-        self.announce: Callable[[Sequence[Allocation]], None] = _announce_to_nobody
+        self.announce: Callable[[Sequence[Allocation]], None] = _ignore_announcement
         #: Called with every job that is validated and every attempt to place one.
         self.on_progress: Callable[[], None] = lambda: None
         #: Whether the cycle may reserve something for pending jobs, and pods may wait for their claims.
@@ -209,7 +209,7 @@ class Session:
         self._functions = {}
         self._selections = {}
         self._shared = {}
-        self.announce = _announce_to_nobody
+        self.announce = _ignore_announcement
 
     # -- plugins ---------------------------------------------------------------------
 
@@ -461,7 +461,7 @@ class Session:
 
     @cached_property
     def _spared_pods(self) -> dict[str, int]:
-        """By uid: pods of jobs whose eviction was refused a short while ago, and until when nobody asks."""
+        """By uid: pods of jobs whose eviction was refused lately, and until when."""
         return {
             uid: job.spared_until
             for job in self.jobs.values()

@@ -119,7 +119,7 @@ class Statement:
     def discard(self) -> None:
         """Undo everything, last first."""
         self._state.rollback(self._mark)
-        self._tell_undone(0, 0)
+        self._announce_undone(0, 0)
 
     def savepoint(self) -> Savepoint:
         """To undo what follows, and nothing else."""
@@ -128,13 +128,13 @@ class Statement:
     def rollback_to(self, savepoint: Savepoint) -> None:
         """Undo what was decided since then, last first; the statement stays open."""
         self._state.undo(savepoint.decisions)
-        self._tell_undone(savepoint.allocations, savepoint.evictions)
+        self._announce_undone(savepoint.allocations, savepoint.evictions)
         if self.refused is not None and self.refused[1] > savepoint.allocations:
             self.refused = None
         del self.allocations[savepoint.allocations :]
         del self.evictions[savepoint.evictions :]
 
-    def _tell_undone(self, allocations: int, evictions: int) -> None:
+    def _announce_undone(self, allocations: int, evictions: int) -> None:
         """The state has undone all but the first so many."""
         for allocation in reversed(self.allocations[allocations:]):
             job, pod = allocation.job, allocation.pod

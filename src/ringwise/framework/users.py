@@ -23,13 +23,13 @@ def unknown_user(namespace: str) -> str:
 class JobUser(NamedTuple):
     """A verified user and an unverified one of the same name are two users."""
 
-    #: Empty: nobody is known.
+    #: Empty: the user is unknown.
     name: str = ""
     #: The API server's word. False: whoever wrote the job's labels says so.
     verified: bool = False
 
 
-NOBODY = JobUser()
+NO_USER = JobUser()
 
 
 def user_of(job: Job, settings: Settings) -> JobUser:
@@ -40,7 +40,7 @@ def user_of(job: Job, settings: Settings) -> JobUser:
     if settings.user_annotation == "guarded" and job.annotations.get(USER):
         return JobUser(job.annotations[USER], True)
     name = job.labels.get(settings.user_label, "") if settings.user_label else ""
-    return JobUser(name) if name else NOBODY
+    return JobUser(name) if name else NO_USER
 
 
 def user_of_pod(pod: Pod, job: Job, settings: Settings) -> JobUser:

@@ -358,9 +358,9 @@ class _BundleReader:
                 self._keep(self.bundle.disruption_budgets, budget, budget.metadata, found)
         elif not document.kind.endswith("List"):
             self.bundle.ignored[document.kind] += 1
-        told = len(self._misfits)
+        count = len(self._misfits)
         for number, error in enumerate(found.errors):
-            if number < told or not any(follows_from(error.field, misfit) for misfit in self._misfits):
+            if number < count or not any(follows_from(error.field, misfit) for misfit in self._misfits):
                 self._add_error(error)
 
     def _wire(self, document: ManifestDocument, kind: type[Wire], found: Findings) -> Wire | None:

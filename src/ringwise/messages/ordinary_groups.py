@@ -65,14 +65,14 @@ _TELLING_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
 def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
     """The PodGroup of a pod and of all others of its owner. `owner` is None where it is not known."""
     reference = group_owner(pod)
-    told = owner.annotations if owner is not None and owner.kind in _TELLING_KINDS else {}
-    members = _min_member(pod, told)
+    from_owner = owner.annotations if owner is not None and owner.kind in _TELLING_KINDS else {}
+    members = _min_member(pod, from_owner)
     resources: dict[str, int] = {}
     if members:
         for name, count in quota_usage(pod.cls):
             resources[name] = resources.get(name, 0) + count * members
     replicas = owner.replicas if owner is not None else 0
-    annotations = _annotations(pod, told)
+    annotations = _annotations(pod, from_owner)
     if replicas > 1:
         annotations[GROUP_REPLICAS] = str(replicas)
     return PodGroup(
@@ -143,9 +143,9 @@ def _agree(found: Mapping[str, str], wanted: Mapping[str, str], built: tuple[str
     return all(found.get(key) == wanted.get(key) for key in (*wanted, *built))
 
 
-def _min_member(pod: Pod, told: Mapping[str, str]) -> int:
+def _min_member(pod: Pod, from_owner: Mapping[str, str]) -> int:
     """The gang that the owner or Huawei's annotation of the pod asks for. What cannot be read counts as 1."""
-    number = whole_number(told[GROUP_MIN_MEMBER], 0, INT32) if GROUP_MIN_MEMBER in told else None
+    number = whole_number(from_owner[GROUP_MIN_MEMBER], 0, INT32) if GROUP_MIN_MEMBER in from_owner else None
     members = 1 if number is None else number
     if members <= 1 and SCHEDULE_MIN_AVAILABLE in pod.annotations:
         number = whole_number(pod.annotations[SCHEDULE_MIN_AVAILABLE], 0, INT32)
@@ -153,14 +153,14 @@ def _min_member(pod: Pod, told: Mapping[str, str]) -> int:
     return members
 
 
-def _annotations(pod: Pod, told: Mapping[str, str]) -> dict[str, str]:
+def _annotations(pod: Pod, from_owner: Mapping[str, str]) -> dict[str, str]:
     """Volcano's and Huawei's annotations of the owner, and some of the pod, which come first.
 
     A pod's own Huawei annotations count without the PodGroup.
     """
     found = {
         key: value
-        for key, value in told.items()
+        for key, value in from_owner.items()
         if key.startswith(VOLCANO_PREFIX) or (key in REPLICA_SET_ANNOTATIONS and key not in pod.annotations)
     }
     budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in pod.annotations else JDB_MAX_UNAVAILABLE
@@ -168,7 +168,7 @@ def _annotations(pod: Pod, told: Mapping[str, str]) -> dict[str, str]:
         if key in pod.annotations:
             found[key] = pod.annotations[key]
     # The owner's: anybody who may create pods can create one that names this owner.
-    user = told.get(USER) if has_siblings(pod) else pod.annotations.get(USER)
+    user = from_owner.get(USER) if has_siblings(pod) else pod.annotations.get(USER)
     if user:
         found[USER] = user
     return found

@@ -4,7 +4,7 @@ Most of the time a connection waits for its peer: for the handshake of TLS, a he
 request, or until an answer is read. Where there are too many, a new one closes the one that waits longest:
 idle connections keep nobody out. Each kind of waiting has an end. What is being answered is never closed.
 
-Peers are told apart by their address, and room is made among those of the peer that has most. A peer alone is
+Peers are identified by their address, and room is made among those of the peer that has most. A peer alone is
 never refused for its number: behind one address there may be an API server, or a proxy with many people.
 """
 
@@ -36,7 +36,7 @@ _BACKLOG = 512
 #: Seconds until the next try to accept where no file descriptor is left.
 _ACCEPT_PAUSE = 0.05
 #: Seconds between two lines of the log about connections that were closed to make room.
-_TELL_INTERVAL = 60.0
+_LOG_INTERVAL = 60.0
 #: Bits of an address of IPv6 that its owner does not choose freely.
 _IPV6_NETWORK = 64
 
@@ -166,7 +166,7 @@ class OpenConnections:
         self._by_transport: dict[asyncio.BaseTransport, Connection] = {}
         #: Those that wait, by peer; the one that waits longest first.
         self._waiting: dict[str, dict[Connection, None]] = {}
-        self._told = -_TELL_INTERVAL
+        self._last_logged = -_LOG_INTERVAL
 
     def of(self, transport: asyncio.BaseTransport | None) -> Connection | None:
         return None if transport is None else self._by_transport.get(transport)
@@ -177,7 +177,7 @@ class OpenConnections:
         if len(same) >= self.most_of_peer:
             self._close(next(iter(same)))
         elif len(self.open) >= self.most and not self.make_room():
-            self._tell("connection rejected: all others are busy", peer)
+            self._log("connection rejected: all others are busy", peer)
             return None
         connection = Connection(self, peer, accepted)
         self.open.add(connection)
@@ -193,14 +193,14 @@ class OpenConnections:
         return True
 
     def _close(self, connection: Connection) -> None:
-        self._tell("idle connections are closed to make room", connection.peer)
+        self._log("idle connections are closed to make room", connection.peer)
         self.forget(connection)
         connection.close()
 
-    def _tell(self, what: str, peer: str) -> None:
+    def _log(self, what: str, peer: str) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._told >= _TELL_INTERVAL:
-            self._told = now
+        if now - self._last_logged >= _LOG_INTERVAL:
+            self._last_logged = now
             _LOG.warning(what, open=len(self.open), peer=peer)
 
     def established(self, connection: Connection, transport: asyncio.BaseTransport) -> bool:

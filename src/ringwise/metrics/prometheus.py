@@ -51,7 +51,7 @@ class Metrics(MetricSet):
             "kind",
         )
         self._pending = gauge("ringwise_pending_jobs", "Pending jobs, by reason", "reason")
-        self._set_aside = counter(
+        self._job_backoffs = counter(
             "ringwise_job_backoffs",
             "Attempts to schedule a job that were stopped because they took too many steps, by reason",
             "reason",
@@ -176,9 +176,9 @@ class Metrics(MetricSet):
         if self.volcano is not None:
             self.volcano.unscheduled.set(sum(by_reason.values()))
 
-    def jobs_set_aside(self, reason: str, times: int) -> None:
+    def job_backoffs(self, reason: str, times: int) -> None:
         """So many more attempts to place a job took too many steps."""
-        self._set_aside.inc(reason, by=times)
+        self._job_backoffs.inc(reason, by=times)
 
     def stale_reports(self, nodes: int) -> None:
         self._stale_reports.set(nodes)

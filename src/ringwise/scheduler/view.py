@@ -65,8 +65,8 @@ class History:
     cycles: int = 0
     bindings: int = 0
     incidents: list[Incident] = field(default_factory=list)
-    #: How often jobs were set aside because they cost too much, by reason.
-    set_aside: Mapping[str, int] = field(default_factory=dict)
+    #: How often jobs were backed off because they cost too much, by reason.
+    backoffs: Mapping[str, int] = field(default_factory=dict)
     #: How the jobs of the last cycle that were placed as a whole got their nodes.
     plans: dict[str, JobPlan] = field(default_factory=dict)
     #: M1.
@@ -149,15 +149,15 @@ class SchedulerView:
 
         #: Failures inside plugins and actions.
         self.incidents: Sequence[Incident] = history.incidents
-        #: How often jobs were set aside because they cost too much, by reason, since the start.
-        self.jobs_set_aside = history.set_aside
+        #: How often jobs were backed off because they cost too much, by reason, since the start.
+        self.job_backoffs = history.backoffs
         #: Namespaces above their share of the deciding thread: nanoseconds used in the last minute.
         self.throttled_namespaces = history.throttled
         #: What was accounted for since this process leads, by queue.
         self.accounts = history.accounts
         #: Jobs that were preempted or reclaimed lately, by key: by whom, and what they lost.
         self.preemptions = history.preemptions
-        #: Jobs whose eviction was refused lately, by key: why, and until when nobody asks for it again.
+        #: Jobs whose eviction was refused lately, by key: why, and until when it is not requested again.
         self.refused_evictions = history.refused_evictions
         #: M1: plans of moves that are carried out, and how the last ones ended.
         self.moves = history.moves
@@ -241,7 +241,7 @@ class SchedulerView:
     def expected_starts(self) -> Mapping[str, ExpectedStart] | None:
         """The same of all waiting jobs, where nothing has happened since; else None."""
         starts = self.what_if.starts
-        return starts.by_job if starts.by_job and starts.told_in == self._history.turns else None
+        return starts.by_job if starts.by_job and starts.set_in_turn == self._history.turns else None
 
     def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""
@@ -345,7 +345,7 @@ class SchedulerView:
         return self.what_if.missing_chip_plugins
 
     @property
-    def set_aside(self) -> Sequence[tuple[str, str, str]]:
+    def contained_objects(self) -> Sequence[tuple[str, str, str]]:
         """Kind, key and problem of objects that could not be handled."""
         return self._containment.objects
 
@@ -368,8 +368,8 @@ class SchedulerView:
         """Of how many owners the previous nodes are kept without a reservation."""
         return self._previous.preferred
 
-    def objects_tell_all(self, namespace: str, name: str) -> bool:
-        """Whether who knows the objects alone explains this job as this scheduler does.
+    def objects_suffice(self, namespace: str, name: str) -> bool:
+        """Whether the objects alone are enough to explain this job as this scheduler does.
 
         Not while chips or a share are kept for a job, or a job is being rescheduled: that bears on every
         other job, too. Of the job itself this one remembers how it got its nodes, which it had before it was

@@ -304,7 +304,7 @@ class _Builder:
             ),
         )
 
-    def _tell(self, name: str, kind: ProblemKind, text: str) -> None:
+    def _add_problem(self, name: str, kind: ProblemKind, text: str) -> None:
         self._problems.setdefault(name, {}).setdefault(kind, []).append(text)
 
     # -- members ----------------------------------------------------------------------------
@@ -329,10 +329,10 @@ class _Builder:
             else:
                 empty = True
         if empty:
-            self._tell(one.name, ProblemKind.EMPTY_SELECTOR, "an empty labelMatch selects no node")
+            self._add_problem(one.name, ProblemKind.EMPTY_SELECTOR, "an empty labelMatch selects no node")
         if missing:
             what = f"{counted(missing, 'node')} that it names {agrees(len(missing), 'does', 'do')} not exist"
-            self._tell(one.name, ProblemKind.MISSING_NODE, f"{what}: {listed(missing, _SHOWN)}")
+            self._add_problem(one.name, ProblemKind.MISSING_NODE, f"{what}: {listed(missing, _SHOWN)}")
         return nodes | node_set(exact)
 
     def _check_expression(self, name: str, text: str) -> None:
@@ -340,7 +340,7 @@ class _Builder:
             error = f"all HyperNodes together have more than {MAX_CHARACTERS:,} characters of expressions"
         elif not (error := self._matches.error(text)):
             return
-        self._tell(name, ProblemKind.EXPRESSION, f"regexMatch {_cut(text)}: {error}")
+        self._add_problem(name, ProblemKind.EXPRESSION, f"regexMatch {_cut(text)}: {error}")
 
     def _selected(self, member: HyperNodeMember) -> int:
         nodes = self._labels.known
@@ -354,7 +354,7 @@ class _Builder:
         for one in self._objects.values():
             named = dict.fromkeys(member.name for member in one.members if member.hyper_node and member.name)
             if any(member.hyper_node and not member.name for member in one.members):
-                self._tell(
+                self._add_problem(
                     one.name,
                     ProblemKind.MEMBER_SELECTOR,
                     "members of type HyperNode can be selected by exactMatch only: their "
@@ -363,7 +363,7 @@ class _Builder:
             missing = [name for name in named if name not in self._objects]
             if missing:
                 what = f"{counted(missing, 'member')} {agrees(len(missing), 'does', 'do')} not exist"
-                self._tell(
+                self._add_problem(
                     one.name, ProblemKind.MISSING_MEMBER, f"{what}: HyperNode {listed(missing, _SHOWN)}"
                 )
             links[one.name] = sorted((name for name in named if name in self._objects), key=natural_key)
@@ -380,12 +380,12 @@ class _Builder:
                     refused.append((parent, member))
                 elif member in self._parent:
                     first = self._parent[member]
-                    self._tell(
+                    self._add_problem(
                         parent,
                         ProblemKind.TWO_PARENTS,
                         f"its member {member} does not count: it is a member of {first} already",
                     )
-                    self._tell(
+                    self._add_problem(
                         member,
                         ProblemKind.TWO_PARENTS,
                         f"is a member of {first} and of {parent}, and counts in {first} only",
@@ -400,7 +400,7 @@ class _Builder:
                 kind, why = ProblemKind.CIRCLE, f"{parent} is below {member}"
             else:
                 kind, why = ProblemKind.TIER_ORDER, f"its tier {low} is not below tier {high}"
-            self._tell(parent, kind, f"its member {member} does not count: {why}")
+            self._add_problem(parent, kind, f"its member {member} does not count: {why}")
 
     def _overlapping(self, skipped: set[str]) -> set[str]:
         """Those that share nodes with one before them in natural order, neither above nor below them."""
@@ -416,7 +416,7 @@ class _Builder:
             if other:
                 found.add(name)
                 shared = (own & self._own[other]).bit_count()
-                self._tell(name, ProblemKind.OVERLAP, f"shares {counted(shared, 'node')} with {other}")
+                self._add_problem(name, ProblemKind.OVERLAP, f"shares {counted(shared, 'node')} with {other}")
                 continue
             free_or_above = {"", *self._above(name)}
             lowest |= {node: name for node in members_of(own) if lowest.get(node, "") in free_or_above}
@@ -460,7 +460,7 @@ class _Builder:
             tops[name] = tops[parents[name]] if parents[name] else name
         for name in parents:
             if not nodes[name] and name not in self._problems:
-                self._tell(name, ProblemKind.NO_NODES, "has no node that exists")
+                self._add_problem(name, ProblemKind.NO_NODES, "has no node that exists")
         return {
             name: Domain(
                 name,
@@ -481,7 +481,7 @@ class _Builder:
                 continue
             first = lowest.setdefault((domain.top, domain.tier_name), domain)
             if first.tier != domain.tier:
-                self._tell(
+                self._add_problem(
                     domain.name,
                     ProblemKind.TIER_NAME,
                     f"its tierName {domain.tier_name} is that of tier {first.tier} in the same tree "

@@ -100,7 +100,7 @@ MAX_REASON = 300
 #: Pods of pending jobs for which a list tries to find nodes anew, which takes about a second. The jobs after
 #: them have the reason of their last attempt.
 MAX_ASKED_PODS = 20_000
-#: Faults in the row of a job; `hurt` of its document has all of them.
+#: Faults in the row of a job; its document has all of them.
 MAX_FAULTS = 5
 
 
@@ -132,8 +132,8 @@ class JobView:
     board: str | None = None
     #: Nodes that were chosen for pods that no object says are bound there.
     would_be_nodes: Sequence[str] = ()
-    #: The faults that hurt it now.
-    hurt: list[JobFault] = field(default_factory=list)
+    #: The faults that affect it now.
+    faults: list[JobFault] = field(default_factory=list)
     #: What plans of moves that are carried out do for it or with it (M1).
     moves: tuple[str, ...] = ()
     #: What its scheduler wrote into a condition, where the one of this process decides nothing.
@@ -169,14 +169,14 @@ class JobView:
             suspended=self.suspended,
             needs_none=self.reason is None and needs_none(self.vcjob),
         )
-        told = self.written if self.reason is None else None
-        if state is JobState.PENDING and told is not None and told.reason == Stage.VALIDATE.value:
+        written = self.written if self.reason is None else None
+        if state is JobState.PENDING and written is not None and written.reason == Stage.VALIDATE.value:
             return JobState.REJECTED
         return state
 
     @property
     def shown_phase(self) -> str:
-        """The phase of its object, except that jobs that have their nodes are told from those that wait.
+        """The phase of its object, except that jobs that have their nodes differ from those that wait.
 
         Volcano and Kubernetes call both Pending, and a gang that lost pods still Running. Objects of files
         may have no phase, and pods that run.
@@ -215,8 +215,8 @@ class JobView:
         if self.reason is not None:
             code, text = self.reason.code, (text_of or reason_message)(self.reason)
         elif self.written is not None and outcome in ("pending", "rejected"):
-            told = self.written
-            code, text, reason_source = told.reason, shortened(told.message), told.kind
+            written = self.written
+            code, text, reason_source = written.reason, shortened(written.message), written.kind
         elif self.would_be_nodes and outcome == "pending":
             text = would_be_placed(self.would_be_nodes, partly=self.placed > 0)
         return {
@@ -234,7 +234,7 @@ class JobView:
             "reason_code": code,
             "reason_message": text,
             "reason_source": reason_source,
-            "affected_by": _fault_texts(self.hurt) if self.hurt else [],
+            "affected_by": _fault_texts(self.faults) if self.faults else [],
             "moves": list(self.moves),
             "expected_start": None if self.start is None else expected_start_fields(self.start, self.now),
             "user": self.user,
@@ -252,7 +252,7 @@ class JobView:
             "reason": reason,
             "board_reason": self.board,
             "requires_change": self.never,
-            "faults": [job_fault_fields(one) for one in self.hurt],
+            "faults": [job_fault_fields(one) for one in self.faults],
             "notes": [] if self.job is None else list(self.job.refused_classes.values()),
             "would_be_scheduled_on": list(self.would_be_nodes),
             "reason_from_last_attempt": self.not_tried,
@@ -304,9 +304,9 @@ def shortened(message: str) -> str:
     return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
 
 
-def _fault_texts(hurt: Sequence[JobFault]) -> list[str]:
-    more = [f"and {len(hurt) - MAX_FAULTS} more"] if len(hurt) > MAX_FAULTS else []
-    return [*(one.fault.text for one in hurt[:MAX_FAULTS]), *more]
+def _fault_texts(faults: Sequence[JobFault]) -> list[str]:
+    more = [f"and {len(faults) - MAX_FAULTS} more"] if len(faults) > MAX_FAULTS else []
+    return [*(one.fault.text for one in faults[:MAX_FAULTS]), *more]
 
 
 def job_views(objects: ClusterObjects) -> list[JobView]:
@@ -324,9 +324,9 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
     known = objects.view.job_of
     found += [pods_view(objects.view, "Pod", [pod], known(pod.uid) or others.get(pod.uid)) for pod in alone]
-    hurt = AffectedJobs(objects.view)
+    faults = AffectedJobs(objects.view)
     for view in found:
-        view.hurt = hurt.of_pods(pod.uid for pod in view.pods)
+        view.faults = faults.of_pods(pod.uid for pod in view.pods)
         view.never = _never(objects, view)
         view.would_be_nodes = would_be_nodes(objects.view, view.pods)
         _name_user_and_end(objects.view, view)

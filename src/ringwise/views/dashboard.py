@@ -62,7 +62,7 @@ class DashboardRows:
         self._reader = NodeRowReader(view, self._id)
         self._nodes: dict[int, DashboardNode] = {}
         self._node_counts: dict[int, CountsByResource] = {}
-        #: Nodes with faults: jobs on them are hurt.
+        #: Nodes with faults: jobs on them are affected.
         self._faults: dict[int, tuple[NodeFault, ...]] = {}
         #: Nodes with a drain or a reservation ahead -> when it begins.
         self._drains: dict[int, int] = {}
@@ -168,7 +168,7 @@ class DashboardRows:
         changed.nodes.discard(-1)
         for number in changed.nodes:
             if self._read_faults(number):
-                self._hurt_changed(number, changed)
+                self._faults_changed(number, changed)
             before = self._nodes.get(number)
             row = self._read_node(number, now)
             if row is before or row == before:
@@ -260,7 +260,7 @@ class DashboardRows:
             self._faults[number] = found
         return found != before
 
-    def _hurt_changed(self, number: int, changed: Changes) -> None:
+    def _faults_changed(self, number: int, changed: Changes) -> None:
         for uid in self._view.cluster.pods_on[number]:
             job = self._view.job_of(uid)
             if job is not None:
@@ -338,7 +338,7 @@ class DashboardRows:
             del self._outcomes_of[queue]
 
     def _job_row(self, key: str, found: JobView) -> DashboardJob:
-        found.hurt = AffectedJobs(self._view).of_pods(pod.uid for pod in found.pods)
+        found.faults = AffectedJobs(self._view).of_pods(pod.uid for pod in found.pods)
         found.written = None if self._written is None else self._written.of(key)
         if found.job is not None and found.outcome == "pending":
             found.start = self._view.expected_start(found.job.key)

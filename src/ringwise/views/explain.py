@@ -92,9 +92,9 @@ def ended_sentence(view: JobView) -> str:
     """What became of a job that is over."""
     message = view.vcjob.message if view.vcjob is not None else ""
     if view.outcome == "suspended":
-        told = "" if view.vcjob is None else f" ({view.phase}{f': {message}' if message else ''})"
+        suffix = "" if view.vcjob is None else f" ({view.phase}{f': {message}' if message else ''})"
         chips = "its pods still end" if any(pod.live for pod in view.pods) else "it uses no chips"
-        return f"it is suspended{told}: {chips}; to resume it: ringwise resume {_resumed(view)}"
+        return f"it is suspended{suffix}: {chips}; to resume it: ringwise resume {_resumed(view)}"
     return f"it is {view.phase}" + (f": {message}" if message else "")
 
 

@@ -1,4 +1,4 @@
-"""The faults of nodes and the jobs that they hurt, as documents."""
+"""The faults of nodes and the jobs that they affect, as documents."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from ringwise.views.documents.maintenance import FaultsDocument
 
 
-def job_fault_fields(hurt: JobFault) -> JobFaultFields:
-    fault = hurt.fault
+def job_fault_fields(job_fault: JobFault) -> JobFaultFields:
+    fault = job_fault.fault
     return {
         "node": fault.node,
         "kind": fault.kind,
         "chip": fault.chip or None,
         "level": fault.level,
         "code": fault.code or None,
-        "since": hurt.since,
+        "since": job_fault.since,
         "message": fault.text,
     }
 
@@ -31,5 +31,5 @@ def faults_document(view: SchedulerView, now: int) -> FaultsDocument:
     return {
         "schema": "ringwise.io/faults/v1",
         "now": now,
-        "faults": [{**job_fault_fields(hurt), "affected_jobs": jobs} for hurt, jobs in found],
+        "faults": [{**job_fault_fields(job_fault), "affected_jobs": jobs} for job_fault, jobs in found],
     }

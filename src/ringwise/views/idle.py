@@ -73,6 +73,6 @@ def _measured(view: SchedulerView, pod: Pod) -> tuple[int, list[float]]:
     if placement is None or placement.node < 0 or not pod.live or not pod.cls.chips:
         return 0, []
     chips = chips_of(placement.chips)
-    told = cluster.utilization_of(cluster.names[placement.node], pod.cls.resource or "")
-    found = [told[chip][0] for chip in chips if chip in told and told[chip][1] >= MEASURED_FOR]
+    usage = cluster.utilization_of(cluster.names[placement.node], pod.cls.resource or "")
+    found = [usage[chip][0] for chip in chips if chip in usage and usage[chip][1] >= MEASURED_FOR]
     return max(len(chips), pod.cls.chips), found

@@ -74,18 +74,18 @@ def _faults(view: SchedulerView, findings: Sequence[Finding]) -> Iterator[Dashbo
     """Faults that are alike are one problem."""
     fixes = {finding.code: finding.fix for finding in findings}
     alike: dict[tuple[str, str], list[tuple[JobFault, list[str]]]] = {}
-    for hurt, jobs in AffectedJobs(view).all():
-        kind, level = hurt.fault.kind, hurt.fault.level
+    for job_fault, jobs in AffectedJobs(view).all():
+        kind, level = job_fault.fault.kind, job_fault.fault.level
         code = _NODE_NOT_READY if level == NOT_READY else _NODE_UNHEALTHY
         if kind in (CHIP, NETWORK):
             code = _CHIP_IN_USE if kind == CHIP and jobs else f"{kind}-fault"
-        alike.setdefault((code, f"{level} {hurt.fault.code}"), []).append((hurt, jobs))
+        alike.setdefault((code, f"{level} {job_fault.fault.code}"), []).append((job_fault, jobs))
     for (code, _), found in alike.items():
         names = sorted({job for _, jobs in found for job in jobs}, key=natural_key)
-        where = named(list(dict.fromkeys(hurt.fault.node for hurt, _ in found)), "node")
-        what = "; ".join(hurt.fault.text for hurt, _ in found[:MAX_TEXTS])
+        where = named(list(dict.fromkeys(job_fault.fault.node for job_fault, _ in found)), "node")
+        what = "; ".join(job_fault.fault.text for job_fault, _ in found[:MAX_TEXTS])
         finding = Finding(ERROR if names else WARNING, code, where, what, fixes.get(code, _FAULT_FIX))
-        yield _problem(finding, _first(hurt.since for hurt, _ in found), names)
+        yield _problem(finding, _first(job_fault.since for job_fault, _ in found), names)
 
 
 def _findings(view: SchedulerView, findings: Iterable[Finding]) -> Iterator[DashboardProblem]:

@@ -116,7 +116,7 @@ class Hub:
 
     def end_streams(self) -> None:
         self._stopped = True
-        self._tell()
+        self._wake_waiters()
 
     async def _publish(self) -> None:
         """Read what changed while there are clients; drop everything when there have been none for long."""
@@ -160,7 +160,7 @@ class Hub:
         self._rows = self._scheduler = self._snapshot = None
         self.epoch = ""
         self.history = self._new_history()
-        self._tell()
+        self._wake_waiters()
 
     async def forget(self) -> None:
         """Nobody looks: the scheduler need no longer record."""
@@ -171,7 +171,7 @@ class Hub:
                 with suppress(NotLeadingError):
                     await self._core.call(lambda scheduler, now: watched.record_changes(None))
 
-    def _tell(self) -> None:
+    def _wake_waiters(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
@@ -214,7 +214,7 @@ class Hub:
         if change is not None:
             self.history.append(Frame("change", change, sequence))
             self._published = moment
-            self._tell()
+            self._wake_waiters()
 
     async def _begin(self) -> None:
         changes = Changes()

@@ -233,7 +233,7 @@ def taken_in(events: list[ev.Event]) -> None:
     scheduler = new_scheduler()
     for first in range(0, len(events), 100):
         scheduler.handle(events[first : first + 100], first)
-        assert scheduler.view.set_aside == []
+        assert scheduler.view.contained_objects == []
     assert scheduler.view.inconsistencies() == []
 
 

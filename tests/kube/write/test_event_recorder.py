@@ -254,7 +254,7 @@ async def test_the_storm_costs_no_warning_and_no_event_of_a_pod_that_waited() ->
 
 
 async def test_pods_that_were_told_and_never_bound_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_recorder, "MAX_TOLD", 3)
+    monkeypatch.setattr(event_recorder, "MAX_PENDING_PODS", 3)
     monkeypatch.setattr(event_recorder, "MAX_ROUTINE_WAITING", 0)
     async with recorder_setup() as one:
         told = [unschedulable(one.api, f"t{index}") for index in range(5)]

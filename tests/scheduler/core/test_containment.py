@@ -140,9 +140,9 @@ def test_a_node_that_raises_keeps_its_last_good_version_and_is_reported_once() -
     assert [(one.kind, one.key) for one in commands if isinstance(one, SetAside)] == [("Node", "n1")]
     assert scheduler.view.inconsistencies() == []
     assert not [one for one in scheduler.handle(seen(bad), 3) if isinstance(one, SetAside)]
-    assert [(kind, key) for kind, key, _ in scheduler.view.set_aside] == [("Node", "n1")]
+    assert [(kind, key) for kind, key, _ in scheduler.view.contained_objects] == [("Node", "n1")]
     scheduler.handle(seen(node("n1")), 4)
-    assert scheduler.view.set_aside == []
+    assert scheduler.view.contained_objects == []
 
 
 @pytest.mark.parametrize("field", ["labels", "chips_allocatable"])

@@ -7,7 +7,7 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
-from ringwise.scheduler.core.start_estimates import MOST_TOLD
+from ringwise.scheduler.core.start_estimates import MAX_REPORTED
 from ringwise.state.changes import Changes
 from tests.builders.values import SECOND
 from tests.scheduler.rig import Rig
@@ -110,11 +110,11 @@ def test_small_steps_add_up() -> None:
 
 
 def test_the_first_of_a_queue_are_told() -> None:
-    rig = waiting(MOST_TOLD + 2)
-    starts = {f"job-{number}": known(rig.now + (number + 1) * SECOND) for number in range(MOST_TOLD + 2)}
-    assert list(told(rig, **starts)) == list(starts)[:MOST_TOLD]
+    rig = waiting(MAX_REPORTED + 2)
+    starts = {f"job-{number}": known(rig.now + (number + 1) * SECOND) for number in range(MAX_REPORTED + 2)}
+    assert list(told(rig, **starts)) == list(starts)[:MAX_REPORTED]
     del starts["job-0"]
-    assert told(rig, **starts) == {"job-0": "", f"job-{MOST_TOLD}": "1970-01-01T00:18:21Z"}
+    assert told(rig, **starts) == {"job-0": "", f"job-{MAX_REPORTED}": "1970-01-01T00:18:21Z"}
 
 
 def test_what_changed_or_started_is_forgotten() -> None:

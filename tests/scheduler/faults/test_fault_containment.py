@@ -43,11 +43,11 @@ def test_F1_a_job_that_raises_costs_no_other_its_deletions(monkeypatch: pytest.M
     for name in "abc":
         rig.sick(rig.node_of(f"{name}-1"), 1)
     assert sorted(deleted(rig.step())) == [("a-1", 0), ("c-1", 0)]
-    assert rig.machine.view.set_aside == [("job", "default/b", "KeyError: 'a defect'")]
+    assert rig.machine.view.contained_objects == [("job", "default/b", "KeyError: 'a defect'")]
     monkeypatch.undo()
     # It is tried again without any event.
     assert deleted(rig.step(10)) == [("b-1", 0)]
-    assert rig.machine.view.set_aside == []
+    assert rig.machine.view.contained_objects == []
 
 
 def test_an_error_is_forgotten_with_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,10 +60,10 @@ def test_an_error_is_forgotten_with_its_job(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(rig.machine._components.of(FaultHandler).detector, "look", failing)
     rig.sick(rig.node_of("a-1"), 1)
     rig.step()
-    assert [key for _, key, _ in rig.machine.view.set_aside] == ["default/a"]
+    assert [key for _, key, _ in rig.machine.view.contained_objects] == ["default/a"]
     rig.end("a")
     rig.step()
-    assert rig.machine.view.set_aside == []
+    assert rig.machine.view.contained_objects == []
 
 
 @pytest.mark.parametrize("state", ["Faulty", "Blocked", "Waiting", "Deleting"])

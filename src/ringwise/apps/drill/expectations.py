@@ -37,13 +37,13 @@ class Before:
     """What was there before the last fault: by job and rank; and how long the histories were."""
 
     places: dict[str, dict[int, Checked]] = field(default_factory=dict)
-    told: dict[str, int] = field(default_factory=dict)
+    entry_counts: dict[str, int] = field(default_factory=dict)
 
     def remember(self, live: LiveLab, book: HistoryBook) -> None:
         for view in job_views(live.objects):
             known = self.places.setdefault(view.key, {})
             known.update({rank: pod for rank, pod in ranks_of(view).items() if pod.node and not pod.going})
-        self.told = {key: len(history.entries) for key, history in book.jobs.items()}
+        self.entry_counts = {key: len(history.entries) for key, history in book.jobs.items()}
 
 
 def ranks_of(view: JobView) -> dict[int, Checked]:
@@ -112,9 +112,9 @@ def problems_of(live: LiveLab, step: Expect, before: Before, book: HistoryBook) 
             yield f"it waits for {code}" if view.reason is not None else "it does not wait"
     if step.history:
         history = book.jobs.get(view.key)
-        told = [] if history is None else history.entries[before.told.get(view.key, 0) :]
+        entries = [] if history is None else history.entries[before.entry_counts.get(view.key, 0) :]
         for text in step.history:
-            if not any(text in entry.text or text == entry.code for entry in told):
+            if not any(text in entry.text or text == entry.code for entry in entries):
                 yield f'nothing says "{text}"'
 
 

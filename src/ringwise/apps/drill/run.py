@@ -281,13 +281,13 @@ class _Run:
     def _report(self, step: Report, result: StepResult) -> None:
         """No hardware fails: the next expectations compare with the state before the last fault."""
         node = self._place(step.target).node if isinstance(step.target, PodOf) else str(step.target)
-        told = self._live.put_report(node, str(step.kind), step.text)
-        for line in told[:MAX_PROBLEMS]:
+        problems = self._live.put_report(node, str(step.kind), step.text)
+        for line in problems[:MAX_PROBLEMS]:
             self._result.timeline.append(_entry(self._live.now, MALFORMED, line))
         if step.refused is not None:
-            result.holds = any(step.refused in line for line in told)
+            result.holds = any(step.refused in line for line in problems)
             if not result.holds:
-                result.problems = told[:MAX_PROBLEMS] or ["it can be read"]
+                result.problems = problems[:MAX_PROBLEMS] or ["it can be read"]
 
     def _nodes(self, target: DrillTarget) -> Target:
         name = self._place(target).node if isinstance(target, PodOf) else str(target)

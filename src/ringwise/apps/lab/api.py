@@ -183,11 +183,11 @@ class LabServer:
         async def deciding(work: Callable[[SchedulerView, int], Answer]) -> Answer:
             return work(self.live.view, self.live.now)
 
-        def tell(events: Sequence[Event]) -> None:
+        def send(events: Sequence[Event]) -> None:
             self.live.lab.inject(*events)
             self._wake.set()
 
-        return StartEstimator(self._forked_queries, deciding, tell, ESTIMATE_INTERVAL)
+        return StartEstimator(self._forked_queries, deciding, send, ESTIMATE_INTERVAL)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -227,24 +227,24 @@ class LabServer:
     # -- requests -----------------------------------------------------------------------------
 
     def _answering(
-        self, handler: Callable[[web.Request, bytes, _Told], Any]
+        self, handler: Callable[[web.Request, bytes, _ProgressStream], Any]
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def answer(request: web.Request) -> web.StreamResponse:
             body = await request.read()
             # Clients are other processes: they repeat what is wrong with the plugins of this one.
             headers = {PLUGIN_PROBLEMS: json.dumps(plugin_problems()), VERSION: __version__}
-            told = _Told(request, headers)
+            stream = _ProgressStream(request, headers)
             status = 200
             try:
-                document = handler(request, body, told)
+                document = handler(request, body, stream)
                 if inspect.isawaitable(document):
                     document = await document
             except Exception as error:
                 status, message = _problem(error)
                 document = {"error": message}
-            if told.response.prepared:
-                await told.write({"status": status, "document": document})
-                return told.response
+            if stream.response.prepared:
+                await stream.write({"status": status, "document": document})
+                return stream.response
             return web.Response(
                 status=status,
                 body=msgspec.json.encode(document),
@@ -254,14 +254,14 @@ class LabServer:
 
         return answer
 
-    def _ask(self, request: web.Request, body: bytes, told: _Told) -> Any:
+    def _ask(self, request: web.Request, body: bytes, stream: _ProgressStream) -> Any:
         name = request.match_info["query"]
         query = QUERIES.get(name)
         if query is None:
             raise ObjectRefusedError(f"the lab does not support the query {name}; is it another version?")
         parameters = msgspec.json.decode(body or b"{}", type=dict[str, Any])
         answers = LabAnswers(self.live)
-        progress = told.progress if PROGRESS in request.headers else None
+        progress = stream.progress if PROGRESS in request.headers else None
         if name in LONG_QUERIES:
             return self._copied(lambda: query(answers, parameters), progress)
         if _tries_placements(self.live, name, parameters):
@@ -325,7 +325,7 @@ class LabServer:
         )
         return {**document, "notes": list(notes)}
 
-    def _do(self, request: web.Request, body: bytes, told: _Told) -> Any:
+    def _do(self, request: web.Request, body: bytes, stream: _ProgressStream) -> Any:
         action = request.match_info["action"]
         if action not in _CHANGES:
             raise ObjectRefusedError(f"the lab does not support {action}")
@@ -334,7 +334,7 @@ class LabServer:
         self._wake.set()
         if callable(document):
             # What takes long, and says how far it is.
-            return document(told.progress if PROGRESS in request.headers else None)
+            return document(stream.progress if PROGRESS in request.headers else None)
         return document
 
     def _change_node(self, action: str, request: NodeRequest) -> Any:
@@ -455,8 +455,8 @@ class LabServer:
         """Suspend, resume or requeue."""
         live = self.live
         key = find_name(live.objects, "job", request.job, request.namespace)
-        wish = JobChangeRequest(action, request.queue, request.priority)
-        change = live.change_job(key, wish, message_of(request.by, request.reason))
+        change_request = JobChangeRequest(action, request.queue, request.priority)
+        change = live.change_job(key, change_request, message_of(request.by, request.reason))
         namespace, _, name = key.partition("/")
         return job_change_document(namespace, name, "vcjob", action, change)
 
@@ -562,7 +562,7 @@ async def _between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
     return fork()
 
 
-class _Told:
+class _ProgressStream:
     """What a client hears before its answer: it begins with the first line of progress."""
 
     def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:

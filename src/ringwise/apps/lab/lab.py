@@ -360,18 +360,18 @@ class LiveLab:
             self.cluster.queue_events.pop(queue.name, None)
             self.lab.inject(queue)
             self.turn()
-            told = self.cluster.queue_events.get(queue.name)
-            done = f"refused: {told.message}" if told is not None and told.warning else "carried out"
+            event = self.cluster.queue_events.get(queue.name)
+            done = f"refused: {event.message}" if event is not None and event.warning else "carried out"
             answer.objects.append({"kind": queue.action, "name": queue.name, "action": done})
 
-    def change_job(self, key: str, wish: JobChangeRequest, message: str) -> PlannedChange:
+    def change_job(self, key: str, request: JobChangeRequest, message: str) -> PlannedChange:
         """Suspend, resume or requeue a vcjob: by a Command, or a new spec. Raises NotPossibleError."""
         self._catch_up()
         job = self.cluster.get(VcJob, key)
         if job is None:
             raise self._not_a_vcjob(key)
-        self._check_wish(wish)
-        change = change_of(job, wish)
+        self._check_request(request)
+        change = change_of(job, request)
         if change.command:
             self.cluster.job_command_events.pop(key, None)
             self.lab.inject(JobCommand(key, change.command, message))
@@ -384,19 +384,19 @@ class LiveLab:
                 )
             )
         self.turn()
-        told = self.cluster.job_command_events.get(key) if change.command else None
-        if told is not None and told.warning:
-            raise NotPossibleError(told.message)
+        event = self.cluster.job_command_events.get(key) if change.command else None
+        if event is not None and event.warning:
+            raise NotPossibleError(event.message)
         return change
 
-    def _check_wish(self, wish: JobChangeRequest) -> None:
-        if wish.queue is not None:
+    def _check_request(self, request: JobChangeRequest) -> None:
+        if request.queue is not None:
             queues = {queue.name: queue for queue in self.cluster.all(Queue)}
-            found = queues.get(wish.queue)
-            children = sum(queue.parent == wish.queue for queue in queues.values())
-            check_queue(wish.queue, queues, "" if found is None else found.state, children)
-        if wish.priority is not None:
-            check_priority(wish.priority, {one.name for one in self.cluster.all(PriorityClass)})
+            found = queues.get(request.queue)
+            children = sum(queue.parent == request.queue for queue in queues.values())
+            check_queue(request.queue, queues, "" if found is None else found.state, children)
+        if request.priority is not None:
+            check_priority(request.priority, {one.name for one in self.cluster.all(PriorityClass)})
 
     def _not_a_vcjob(self, key: str) -> NotPossibleError:
         """Pods of other owners are kept in a lab without them: nothing would make the pods again."""

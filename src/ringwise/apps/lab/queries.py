@@ -88,8 +88,8 @@ class LabAnswers(ClusterAnswers):
         if not folder.journal.exists():
             raise UnknownNameError("this lab keeps no journal (--journal-size 0)")
         journals = [path for path in (folder.older_journal, folder.journal) if path.exists()]
-        told = history_of(qualified(job, namespace), journals)
-        return history_document(told.history, told.until, told.notes)
+        recorded = history_of(qualified(job, namespace), journals)
+        return history_document(recorded.history, recorded.until, recorded.notes)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Raises AlreadyThereError."""
@@ -197,7 +197,7 @@ def drain_document(
 
 
 #: Parameters that are not words, numbers or truth values.
-_PARAMETER_TYPES: dict[str, type] = {"listing": Listing, "wish": ReservationRequest}
+_PARAMETER_TYPES: dict[str, type] = {"listing": Listing, "request": ReservationRequest}
 
 
 def _method(method: str) -> Query:

@@ -58,7 +58,7 @@ def quality(estimates: list[Estimate], starts: list[int | None]) -> EstimateQual
             errors.append(abs(start - (one.earliest + one.latest) // 2))
             inside += one.earliest <= start <= one.latest
     errors.sort()
-    told = len(errors) + bounds
+    compared = len(errors) + bounds
     return EstimateQuality(
         len(judged),
         len(errors),
@@ -66,5 +66,5 @@ def quality(estimates: list[Estimate], starts: list[int | None]) -> EstimateQual
         sum(one.guess for one, _ in judged),
         quantile(errors, 0.5) if errors else None,
         quantile(errors, 0.9) if errors else None,
-        inside / told if told else None,
+        inside / compared if compared else None,
     )

@@ -187,10 +187,10 @@ def _bars(runs: Sequence[RunFields]) -> str:
             height = (bottom - _TOP) * wait / most
             x = _LEFT + slot * (place + 0.1) + width * number
             span = seconds_text(round(wait * 3600))
-            told = f"{run['name']}, {counted(sizes[place], 'chip')}: {span}"
+            title = f"{run['name']}, {counted(sizes[place], 'chip')}: {span}"
             lines.append(
                 f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{max(1.0, width - 1):.1f}" '
-                f'height="{height:.1f}" fill="{_color(number)}"><title>{escape(told)}</title></rect>'
+                f'height="{height:.1f}" fill="{_color(number)}"><title>{escape(title)}</title></rect>'
             )
     return _svg("mean wait in hours by chips of the job, one bar for each run", lines)
 

@@ -1,9 +1,9 @@
 """One run: jobs come, run and end in virtual time, and the real scheduler decides where and when.
 
-The scheduler is told what a cluster would tell it (pods, PodGroups, nodes, reports), and what it commands is
-carried out at once. A job whose hardware breaks, or that has to make room, is created anew with the age that
-it had, and runs from its beginning. One that is moved keeps what it has done, and runs for its restart cost
-longer.
+The scheduler gets the events that it would get in a cluster (pods, PodGroups, nodes, reports), and its
+commands are carried out at once. A job whose hardware breaks, or that has to make room, is created again with
+the age that it had, and runs from its beginning. One that is moved keeps what it has done, and runs for its
+restart cost longer.
 
 Where the configuration lets jobs be moved (`defragment: auto`), plans are asked for after a turn, for the job
 that waits for holes; the scheduler carries them out, as it does on a cluster.
@@ -39,7 +39,7 @@ from ringwise.wellknown import EXPECTED_DURATION, MOVABLE
 #: 2026-01-01T00:00:00Z: every run is the same.
 START = 1_767_225_600 * 1_000_000_000
 NAMESPACE = "simulated"
-#: Turns in a row in which only time passes and nobody starts: nobody will.
+#: Turns in a row in which only time passes and no job starts: none will.
 _MAX_IDLE_TURNS = 1000
 
 #: Order of what happens at one moment.
@@ -188,7 +188,7 @@ class Simulation:
                 return
             self._meter.pass_until(now)
             events = self._due(now)
-            # Faults go on for ever: where only they happen, and nobody starts, nobody will.
+            # Faults go on for ever: if only they happen and no job starts, none will.
             only_time = not any(isinstance(event, (ev.PodSeen, ev.PodGone)) for event in events)
             started = self._turn(events, now)
             self._estimate(now)
@@ -209,7 +209,7 @@ class Simulation:
         return max(self.outcome.end, min(times)) if times else None
 
     def _due(self, now: int) -> list[ev.Event]:
-        """What happens at this moment, as the scheduler is told of it."""
+        """What happens at this moment, as events for the scheduler."""
         events: list[ev.Event] = []
         while self._queue and self._queue[0][0] <= now:
             _, kind, number, run = heappop(self._queue)
@@ -412,12 +412,12 @@ class Simulation:
         self._await_change()
         events: list[ev.Event] = []
         for node, chip in self._machines.parts_of(change):
-            told = self._machines.turn(node, chip, change.broken)
-            if not told:
+            reports = self._machines.turn(node, chip, change.broken)
+            if not reports:
                 continue
             self._meter.broken = self._machines.broken
             self._freed += 1
-            events += told
+            events += reports
             for job in self._jobs_on(node, chip) if change.broken else ():
                 events += self._restart(job, now)
         return events

@@ -21,7 +21,7 @@ from ringwise.apps.live_history import read_history
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
 from ringwise.apps.scheduler_health import binding_findings, lease_findings, read_leases
-from ringwise.apps.sources.objects import ObjectAnswers, Tell
+from ringwise.apps.sources.objects import Notify, ObjectAnswers
 from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import job_key
@@ -67,12 +67,12 @@ class ClusterSource(ObjectAnswers):
         *,
         configuration: Configuration | None = None,
         now: int | None = None,
-        tell: Tell = lambda line: None,
+        notify: Notify = lambda line: None,
         progress: Progress = lambda kind, count: None,
         live: LiveCluster | None = None,
     ) -> None:
         """Without a configuration, that of the cluster's ConfigMap. `live`: objects that are read already."""
-        super().__init__(catalog, board_files, tell, skip_bad_pods=True)
+        super().__init__(catalog, board_files, notify, skip_bad_pods=True)
         self._access = access
         self._configuration = configuration
         self._progress = progress
@@ -87,17 +87,17 @@ class ClusterSource(ObjectAnswers):
     def _live(self) -> LiveCluster:
         live = self._given or read_live(self._access, self._progress)
         for line in live.missing:
-            self._tell(f"note: {line}")
+            self._notify(f"note: {line}")
         return live
 
     @cached_property
     def bundle(self) -> Bundle:
         bundle = self._live.bundle
         for error in bundle.errors[:_SHOWN_ERRORS]:
-            self._tell(f"ignored: {error}")
+            self._notify(f"ignored: {error}")
         if len(bundle.errors) > _SHOWN_ERRORS:
             more = counted(len(bundle.errors) - _SHOWN_ERRORS, "more object")
-            self._tell(f"{more} cannot be read; kubectl ringwise doctor lists them")
+            self._notify(f"{more} cannot be read; kubectl ringwise doctor lists them")
         return bundle
 
     @property
@@ -105,7 +105,7 @@ class ClusterSource(ObjectAnswers):
         return self._configuration or self._live.configuration
 
     def doctor(self) -> DoctorDocument:
-        """Objects that cannot be read are among the findings, and not told beside them."""
+        """Objects that cannot be read are among the findings, and not reported besides."""
         live = self._live
         tokens = token_findings(live.server_minor, live.bundle.pods)
         unread = (unread_finding(*one) for one in live.unread_record.items())
@@ -121,7 +121,7 @@ class ClusterSource(ObjectAnswers):
             problem = str(error)
         namespace = self._access.namespace
         live = run(self._access, lambda client: read_namespace(client, namespace))
-        self._tell(
+        self._notify(
             f"note: {problem}; limits that hold in namespace {namespace}: what queues and users use "
             "counts its own jobs only"
         )
@@ -133,20 +133,20 @@ class ClusterSource(ObjectAnswers):
 
     def get(self, kind: str, listing: Listing = EVERYTHING) -> dict[str, Any]:
         if kind == "jobs":
-            self._tell_of_scheduler()
+            self._report_scheduler_problems()
         return super().get(kind, listing)
 
     def describe(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
         if kind == "job":
-            self._tell_of_scheduler()
+            self._report_scheduler_problems()
         return super().describe(kind, name, namespace)
 
-    def _tell_of_scheduler(self) -> None:
+    def _report_scheduler_problems(self) -> None:
         """Warn that pending jobs stay pending, whatever is said of where they would be placed."""
         if pending := _pending_jobs(self.bundle):
             for one in self._health(pending):
                 if one.severity == ERROR:
-                    self._tell(f"warning: {one.object}: {one.message}")
+                    self._notify(f"warning: {one.object}: {one.message}")
 
     @property
     def _lease_findings(self) -> list[Finding]:
@@ -170,8 +170,8 @@ class ClusterSource(ObjectAnswers):
     def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
         """From the Events of the cluster. Raises UnknownHistoryError."""
         name = qualified(job, namespace)
-        told = run(self._access, lambda client: read_history(client, name, self._now))
-        return history_document(told.history, told.until, told.notes)
+        recorded = run(self._access, lambda client: read_history(client, name, self._now))
+        return history_document(recorded.history, recorded.until, recorded.notes)
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Where the jobs would be placed if they were submitted now. Raises AlreadyThereError.
@@ -183,7 +183,7 @@ class ClusterSource(ObjectAnswers):
         if not asked:
             raise NotAnsweredError("the files hold no job, PodGroup or pod to place")
         if missing := self._live.records_missing:
-            self._tell(
+            self._notify(
                 f"note: chips and quota that the scheduler holds for other jobs are not known; {missing}"
             )
         answer = place(bundle, self.configuration, self.catalog, now=self._now, scores=scores, only=asked)

@@ -1,6 +1,6 @@
 """The answers of a process that has the objects of a cluster and a scheduler that knows them.
 
-A lab answers with its own scheduler; files and clusters with one that was told their objects.
+A lab answers with its own scheduler; files and clusters with one that has read their objects.
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ class ClusterAnswers(ABC):
     def limits(self) -> LimitsDocument:
         return limits_document(self.decided.view, self.objects.view, self.now)
 
-    def reservation_plan(self, wish: ReservationRequest) -> ReservationPlanDocument:
+    def reservation_plan(self, request: ReservationRequest) -> ReservationPlanDocument:
         """Raises ValueError and LookupError with one line."""
-        made = reservation_of(self.objects, wish, self.now)
+        made = reservation_of(self.objects, request, self.now)
         (fields,) = reservation_documents(self.objects.view, self.now, [made])
         return {"schema": "ringwise.io/reservation-plan/v1", "now": self.now, "reservation": fields}
 

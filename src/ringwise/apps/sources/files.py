@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ringwise.apps.loaded_cluster import LoadedCluster
 from ringwise.apps.loading import assumed_chips, queue_notes
 from ringwise.apps.place import place
-from ringwise.apps.sources.objects import ObjectAnswers, Tell
+from ringwise.apps.sources.objects import Notify, ObjectAnswers
 from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.durations import time_text
 from ringwise.framework.configuration import Configuration
@@ -39,10 +39,10 @@ class FilesSource(ObjectAnswers):
         *,
         now: int | None = None,
         skip_bad_pods: bool = False,
-        tell: Tell = lambda line: None,
+        notify: Notify = lambda line: None,
     ) -> None:
         """`now`: nanoseconds; None: the newest timestamp of the objects."""
-        super().__init__(catalog, board_files, tell, skip_bad_pods=skip_bad_pods)
+        super().__init__(catalog, board_files, notify, skip_bad_pods=skip_bad_pods)
         self._bundle = bundle
         self._configuration = configuration
         self._now = bundle.newest_timestamp if now is None else now
@@ -69,7 +69,7 @@ class FilesSource(ObjectAnswers):
         )
         return [budget for budget in found if budget is not None], ()
 
-    def tell_moment(self) -> None:
+    def report_moment(self) -> None:
         """Print a note that the files are shown before any decision, if a decision would change something."""
         decided: LoadedCluster | None = vars(self).get("_after_a_cycle")
         objects = (decided or self._as_read).objects
@@ -77,7 +77,7 @@ class FilesSource(ObjectAnswers):
         if unbound and (decided is None or would_be_nodes(objects.view, unbound)):
             moment = f" as of {time_text(self._now)}" if self._now else ""
             missing = counted(unbound, "pod has", "pods have")
-            self._tell(f"note: shows the files{moment}, before any decision; {missing} no node")
+            self._notify(f"note: shows the files{moment}, before any decision; {missing} no node")
 
     def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
         raise NotAnsweredError("manifests have no history; use --journal FILE, or query a lab")
@@ -107,19 +107,19 @@ class FilesSource(ObjectAnswers):
         self._check(answer.errors)
         self.placed = answer.view
         for note in (*manifests.notes, *queue_notes(manifests)):
-            self._tell(f"note: {note}")
+            self._notify(f"note: {note}")
         for job in answer.view.jobs.values():
             for why in job.refused_classes.values():
-                self._tell(f"note: job {job.namespace}/{job.name}: {why}")
+                self._notify(f"note: job {job.namespace}/{job.name}: {why}")
         if answer.not_searched:
-            self._tell(
+            self._notify(
                 f"note: fixes were not searched for {counted(answer.not_searched, 'job')}; use "
                 "ringwise why JOB -f ..."
             )
         assumed = assumed_chips(answer.view)
         if assumed:
             shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
-            self._tell(
+            self._notify(
                 f"note: {counted(assumed, 'node lists', 'nodes list')} no chips, 0..n-1 are assumed: {shown}"
             )
         return place_document(answer, pictures=pictures)

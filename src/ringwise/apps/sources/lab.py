@@ -66,7 +66,7 @@ class LabSource:
     idle = _question("idle")
     report = _question("report", "since", "until", "by", "namespace")
     drain_plan = _question("drain-plan", "target", "at")
-    reservation_plan = _question("reservation-plan", "wish")
+    reservation_plan = _question("reservation-plan", "request")
     defrag_plan = _question("defrag-plan", "job", "namespace")
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""What files and clusters have in common: objects that were read once, and schedulers that were told them."""
+"""What files and clusters have in common: objects that were read once, and schedulers that got them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ringwise.views.documents.explain import DoctorDocument
 if TYPE_CHECKING:
     from ringwise.views.documents.maintenance import DrainPlanDocument
 
-Tell = Callable[[object], object]
+Notify = Callable[[object], object]
 
 
 class BadObjectsError(Exception):
@@ -36,12 +36,12 @@ class ObjectAnswers(ClusterAnswers):
     """Answers about objects that were read once."""
 
     def __init__(
-        self, catalog: BoardCatalog, board_files: tuple[Path, ...], tell: Tell, *, skip_bad_pods: bool
+        self, catalog: BoardCatalog, board_files: tuple[Path, ...], notify: Notify, *, skip_bad_pods: bool
     ) -> None:
-        """`tell` gets what a person should know beside the answer, line by line."""
+        """`notify` gets what a person should know beside the answer, line by line."""
         self.catalog = catalog
         self.board_files = board_files
-        self._tell = tell
+        self._notify = notify
         self._skip_bad_pods = skip_bad_pods
         #: Pods that name chips they cannot hold, and were left out.
         self.bad_pods: list[ManifestError] = []
@@ -76,13 +76,13 @@ class ObjectAnswers(ClusterAnswers):
         return found
 
     def _check(self, errors: list[ManifestError]) -> None:
-        """Raises BadObjectsError, unless such pods are left out: then each is told once."""
+        """Raises BadObjectsError, unless such pods are left out: then each is reported once."""
         if errors and not self._skip_bad_pods:
             raise BadObjectsError(errors)
         if not self.bad_pods:
             self.bad_pods = errors
             for error in errors:
-                self._tell(error)
+                self._notify(error)
 
     def doctor(self) -> DoctorDocument:
         """Objects that cannot be read are findings."""

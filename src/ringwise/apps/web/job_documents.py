@@ -123,7 +123,7 @@ class SchedulerAnswers:
             return document
 
     async def _read_budgets(self) -> BudgetsRead:
-        # A copy of the process talks to nobody.
+        # A copy of the process has no connections.
         return no_budgets() if self._disruption_budgets is None else await self._disruption_budgets()
 
     async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:
@@ -173,10 +173,10 @@ def _report(documents: Documents, now: int, by: GroupBy, days: int) -> Mapping[s
 
 def _history(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, Any]:
     try:
-        told = history_of(f"{namespace}/{name}", journals)
+        recorded = history_of(f"{namespace}/{name}", journals)
     except (UnknownHistoryError, JournalError) as error:
         raise RequestRefusedError(404, "not-found", str(error)) from None
-    return history_document(told.history, told.until)
+    return history_document(recorded.history, recorded.until)
 
 
 def _why(

@@ -115,7 +115,7 @@ class KubeAnswers:
         if not self._core.leads:
             answer = await self._own.why(asker, namespace, name)
             return answer if asker.forwarded else {**answer, "omitted": [*answer.get("omitted", ()), MEMORY]}
-        if self._replicas is not None and await self._objects_tell_all(namespace, name):
+        if self._replicas is not None and await self._objects_suffice(namespace, name):
             path = f"{API}/jobs/{quote(namespace, safe='')}/{quote(name, safe='')}/why"
             found = await self._replicas.ask(asker, "GET", path)
             if found is not None and not _may_start(found):
@@ -153,8 +153,8 @@ class KubeAnswers:
                 503, "leading", "this replica is the leader and does not answer queries of other replicas"
             )
 
-    async def _objects_tell_all(self, namespace: str, name: str) -> bool:
-        return await self._core.call(lambda scheduler, now: scheduler.view.objects_tell_all(namespace, name))
+    async def _objects_suffice(self, namespace: str, name: str) -> bool:
+        return await self._core.call(lambda scheduler, now: scheduler.view.objects_suffice(namespace, name))
 
 
 def _may_start(answer: Mapping[str, Any]) -> bool:

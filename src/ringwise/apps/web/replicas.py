@@ -73,15 +73,15 @@ class Replicas:
                         sent = await response.read()
                     if response.status == 200:
                         answer = msgspec.json.decode(sent, type=dict[str, Any])
-                        self._told(address)
+                        self._note_standby(address)
                         return answer
                     error = msgspec.json.decode(sent, type=_Refusal).error
                 except (ClientError, OSError, TimeoutError, msgspec.MsgspecError):
                     continue
                 if error.code not in _NOT_ITS_QUESTION:
-                    self._told(address)
+                    self._note_standby(address)
                     raise RequestRefusedError(response.status, error.code, error.message)
-        self._told("")
+        self._note_standby("")
         return None
 
     def _trusted(self) -> Fingerprint | bool:
@@ -100,7 +100,7 @@ class Replicas:
         }
         return sorted(named, key=lambda address: (address != self._standby, address))
 
-    def _told(self, address: str) -> None:
+    def _note_standby(self, address: str) -> None:
         if address != self._standby:
             self._standby = address
             if address:

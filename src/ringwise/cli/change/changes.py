@@ -97,7 +97,7 @@ def submit_command(
         count = counted(len(bundle.disruption_budgets), "object")
         complain(f"note: PodDisruptionBudget: {count} not stored; a lab keeps no disruption budgets")
     objects = counted(f"{len(list(submission.objects())):,}", "object")
-    target = change_target(options, tells=not dry_run)
+    target = change_target(options, announce=not dry_run)
     answer = target.change("submit", submission, f"submitting {objects}")
     if answer is None:
         complain(f"note: {objects} stored; the lab did not explain the jobs in time: see ringwise get jobs")

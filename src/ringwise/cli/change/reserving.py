@@ -96,9 +96,9 @@ def reserve_command(
     from ringwise.apps.reservations import ReservationRequest
 
     source_of(options)
-    wish = ReservationRequest(targets, holder, start, end, name, board, reason)
+    request = ReservationRequest(targets, holder, start, end, name, board, reason)
     target = None if plan else change_target(options)
-    planned = ask(options, lambda source: source.reservation_plan(wish))
+    planned = ask(options, lambda source: source.reservation_plan(request))
     wanted, now = planned["reservation"], planned["now"]
     if target is None:
 

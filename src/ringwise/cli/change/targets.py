@@ -87,7 +87,7 @@ class ClusterTarget:
         in_cluster(self._access)
 
 
-def change_target(options: dict[str, Any], *, tells: bool = True) -> ChangeTarget:
+def change_target(options: dict[str, Any], *, announce: bool = True) -> ChangeTarget:
     """The lab or the cluster that the options choose. The first line of the command names it.
 
     A kubeconfig that is only there is not enough: a person who uses a lab would change production.
@@ -102,6 +102,6 @@ def change_target(options: dict[str, Any], *, tells: bool = True) -> ChangeTarge
             f"cluster {access.context} ({access.server})" if access.context else f"cluster {access.server}"
         )
         return ClusterTarget(access)
-    if tells:
+    if announce:
         name_lab(lab)
     return LabTarget(lab)

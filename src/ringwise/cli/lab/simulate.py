@@ -119,8 +119,8 @@ def simulate_command(file: Path, html_file: Path | None, output: str, **options:
         raise stop(f"{html_file}: cannot be written: no such directory")
     code = ExitCode.OK
     try:
-        with _progress() as tell:
-            comparison.run(tell)
+        with _progress() as progress:
+            comparison.run(progress)
     except KeyboardInterrupt:
         if not comparison.outcomes:
             raise
@@ -274,10 +274,10 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
     )
     tasks: dict[str, Any] = {}
 
-    def tell(name: str, done: int, total: int) -> None:
+    def progress(name: str, done: int, total: int) -> None:
         if name not in tasks:
             tasks[name] = bar.add_task(name, total=total)
         bar.update(tasks[name], completed=done)
 
     with bar:
-        yield tell
+        yield progress

@@ -139,15 +139,15 @@ def _kind_of_chips(node: NodeFields, board: str | None) -> str:
 def draw_jobs(
     console: Console, jobs: Sequence[JobFields], now: int, only: Only = None, extra: Extra = _NONE
 ) -> None:
-    """With a column for the faults that hurt jobs, and one for when they start, where there are any."""
-    hurt = [Column("affected by")] if any(job["faults"] for job in jobs) else []
+    """With a column for the faults that affect jobs, and one for when they start, if there are any."""
+    fault_column = [Column("affected by")] if any(job["faults"] for job in jobs) else []
     starts = [Column("starts in")] if any(job.get("expected_start") for job in jobs) else []
-    columns = [Column("job"), Column("queue", moves=True), Column("phase"), *hurt]
-    note = "why pending, or affected by" if hurt else "why it waits"
+    columns = [Column("job"), Column("queue", moves=True), Column("phase"), *fault_column]
+    note = "why pending, or affected by" if fault_column else "why it waits"
     columns += [Column("pods"), Column("chips"), Column("age"), *starts, *_columns(extra)]
     table = Table(columns, note=note)
     for job in jobs:
-        faults = [counted(job["faults"], "fault") if job["faults"] else ""] if hurt else []
+        faults = [counted(job["faults"], "fault") if job["faults"] else ""] if fault_column else []
         table.add(
             job_key(job),
             job["queue"],

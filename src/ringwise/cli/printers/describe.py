@@ -205,10 +205,10 @@ def print_hyper_node(console: Console, one: HyperNodeDocument) -> None:
         draw_jobs(console, one["job_details"], one["now"])
     partly = [job for job in one["job_details"] if job["pods_inside"] < job["scheduled"]]
     for job in partly:
-        told = (
+        counts = (
             f"{job['pods_inside']} of {counted(job['scheduled'], 'pod')} of {job['namespace']}/{job['name']}"
         )
-        print_line(console, f"  only {escape(told)} {agrees(job['pods_inside'], 'is', 'are')} inside")
+        print_line(console, f"  only {escape(counts)} {agrees(job['pods_inside'], 'is', 'are')} inside")
 
 
 def _members(members: Iterable[HyperNodeMemberFields]) -> Iterator[str]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ringwise.topology.natural import natural_key
 
-#: Names and ranges that are told of one list.
+#: Names and ranges of one list that are shown.
 _PARTS = 4
-#: Fewer names than this are told one by one.
+#: Fewer names than this are shown one by one.
 _SHORTEST_RANGE = 3
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)", re.ASCII | re.DOTALL)
 
@@ -27,8 +27,8 @@ def name_list(names: Sequence[str]) -> str:
     ]
     shown = parts[:_PARTS]
     more = len(names) - sum(map(len, shown))
-    told = ", ".join(part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in shown)
-    return f"{told} and {more} more" if more else told
+    text = ", ".join(part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in shown)
+    return f"{text} and {more} more" if more else text
 
 
 def _follows(before: str, name: str) -> bool:

@@ -82,12 +82,12 @@ def _moves(console: Console, document: SimulationDocument) -> None:
 
 def _estimates(console: Console, document: SimulationDocument) -> None:
     """Where jobs waited that were asked about."""
-    told = [(run["name"], found) for run in document["runs"] if (found := run["estimates"]) is not None]
-    if not told:
+    runs = [(run["name"], found) for run in document["runs"] if (found := run["estimates"]) is not None]
+    if not runs:
         return
     names = ("estimates", "ranges", "median error", "p90", "inside")
     table = _table(*names)
-    for name, found in told:
+    for name, found in runs:
         inside = found["within_range_ratio"]
         table.add(
             name,

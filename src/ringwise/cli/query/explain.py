@@ -123,10 +123,10 @@ def _history_of_journals(
         raise stop("ringwise: --journal and --lab cannot be combined")
     try:
         with spinner("reading the journal"):
-            told = history_of(qualified(job, namespace), journals)
+            recorded = history_of(qualified(job, namespace), journals)
     except (JournalError, LookupError) as error:
         raise stop(f"ringwise: {error}") from None
-    return history_document(told.history, told.until, told.notes)
+    return history_document(recorded.history, recorded.until, recorded.notes)
 
 
 def _show_history(document: HistoryDocument, output: str) -> None:

@@ -117,7 +117,7 @@ def _place_files(
         options["keep_going"],
         options["now"],
         # `place` tells them after what is wrong.
-        tell_notes=False,
+        print_notes=False,
     )
     journal: Path | None = options["journal"]
     recorded = Journal(source.configuration) if journal is not None else None

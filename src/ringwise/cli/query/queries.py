@@ -192,7 +192,7 @@ def ask(
         with spinner("deciding") if options.get("files") else nullcontext():
             answer = question(opened)
         if options.get("files") and not read_on:
-            cast("FilesSource", opened).tell_moment()
+            cast("FilesSource", opened).report_moment()
         return answer
 
 
@@ -244,7 +244,7 @@ def files_source(
     *,
     may_skip: bool = True,
     read_on: bool = False,
-    tell_notes: bool = True,
+    print_notes: bool = True,
 ) -> FilesSource:
     """The cluster of manifests. `may_skip`: the command has the option --keep-going."""
     from ringwise.apps.sources.files import FilesSource
@@ -256,10 +256,10 @@ def files_source(
     else:
         bundle = load_bundle(files, keep_going=keep_going, may_skip=may_skip)
     configuration = load_configuration(config, bundle)
-    if tell_notes:
+    if print_notes:
         complain(*(f"note: {note}" for note in bundle.notes))
     return FilesSource(
-        bundle, configuration, catalog, boards, now=now, skip_bad_pods=keep_going, tell=complain
+        bundle, configuration, catalog, boards, now=now, skip_bad_pods=keep_going, notify=complain
     )
 
 
@@ -303,7 +303,7 @@ def _clusters(options: dict[str, Any], follows: bool) -> Iterator[Callable[[], Q
             catalog,
             boards,
             configuration=configuration,
-            tell=complain,
+            notify=complain,
             progress=lambda kind, count: show_text(f"reading the cluster: {count} {kind}"),
         )
 
@@ -316,7 +316,7 @@ def cluster_source(access: Access, options: dict[str, Any], now: int | None = No
     config, boards = options["config"], options["boards"]
     configuration = None if config is None else load_configuration(config)
     return ClusterSource(
-        access, load_catalog(boards), boards, configuration=configuration, now=now, tell=complain
+        access, load_catalog(boards), boards, configuration=configuration, now=now, notify=complain
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.inputs import load_catalog, load_configuration, read_files, told
+from ringwise.cli.inputs import error_lines, load_catalog, load_configuration, read_files
 from ringwise.cli.output import (
     FILES,
     board_option,
@@ -123,7 +123,7 @@ def _contents(options: dict[str, Any], journal: Path | None) -> Contents:
     if chosen == FROM_FILES:
         read = read_files(options["files"], keep_going=True)
         configuration = load_configuration(options["config"], read)
-        complain(*told(read.errors))
+        complain(*error_lines(read.errors))
         missing = [f"{counted(read.errors, 'object')} that cannot be read"] if read.errors else []
         others = [
             f"{counted(count, 'object')} of the kind {kind}" for kind, count in sorted(read.ignored.items())
@@ -157,7 +157,7 @@ def _of_cluster(options: dict[str, Any], journals: tuple[tuple[str, Path], ...])
     with spinner("reading the cluster") as show_progress:
         live = read_live(access, lambda kind, count: show_progress(f"reading the cluster: {count} {kind}"))
     configuration = live.configuration if options["config"] is None else load_configuration(options["config"])
-    complain(*told(live.bundle.errors))
+    complain(*error_lines(live.bundle.errors))
     missing = list(live.missing)
     if live.bundle.errors:
         missing.append(f"{counted(live.bundle.errors, 'object')} that cannot be read")

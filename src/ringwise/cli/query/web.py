@@ -111,7 +111,7 @@ def _beside_cluster(
     try:
         web = WebOptions(address or f"127.0.0.1:{DASHBOARD_PORT}", *more, or_any_port=address is None)
         web.check()
-        run_standalone(web, find_access(kubeconfig, context), load_catalog(boards), _tell)
+        run_standalone(web, find_access(kubeconfig, context), load_catalog(boards), _print_url)
     except AddressError as error:
         raise stop(str(error)) from None
     except (KubeConfigError, UnreachableError, NothingReadableError) as error:
@@ -124,7 +124,7 @@ def _beside_cluster(
         raise stop(f"the dashboard failed: {error}", code=ExitCode.INTERNAL_ERROR) from None
 
 
-def _tell(url: str) -> None:
+def _print_url(url: str) -> None:
     click.echo(f"dashboard on {url}; Ctrl-C stops")
 
 
@@ -164,7 +164,7 @@ def show(server: DashboardServer, address: str | None) -> None:
         if not is_loopback(parse_address(wanted)[0]):
             raise AddressError(f"the dashboard of files requires a local address, not {wanted}")
         async with listening(server, wanted, or_any_port=address is None) as url:
-            _tell(url)
+            _print_url(url)
             await asyncio.Event().wait()
 
     try:

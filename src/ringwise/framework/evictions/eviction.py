@@ -43,7 +43,7 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     """
     by_queue: dict[str, list[Job]] = {}
     for job in session.pending:
-        if job.evicts_nobody or _never_preempts(session, job) or _waits_for_release(session, job):
+        if job.may_not_evict or _never_preempts(session, job) or _waits_for_release(session, job):
             continue
         if job.key in session.limits.may_burst or waits_for_limit(job.reason):
             # Nobody has to give way to what is only lent, or to who may not use more.

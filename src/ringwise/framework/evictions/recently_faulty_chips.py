@@ -58,7 +58,7 @@ def may_use_all(job: Job) -> bool:
 
 
 @contextmanager
-def set_aside(session: Session, job: Job, chips: dict[int, int]) -> Iterator[None]:
+def chips_excluded(session: Session, job: Job, chips: dict[int, int]) -> Iterator[None]:
     """Inside, these chips of the job's resource are not free."""
     state = session.state
     fleet = state.fleets[job.policy.resource if job.policy is not None else ""]

@@ -186,13 +186,13 @@ class VictimSearch:
 
     def _worth_asking(self) -> list[QueuePods]:
         """The queues of which not all plugins of some tier say beforehand that none may be evicted."""
-        nobody, pods = self._choice.none_allowed, self._pods
+        none_allowed, pods = self._choice.none_allowed, self._pods
         if not pods:
             return []
-        if nobody is None:
+        if none_allowed is None:
             return list(self._choice.queues)
         with as_if_placed(self._session, self._job, pods[:-1]):
-            return [queue for queue in self._choice.queues if not nobody(self._job, pods[-1], queue)]
+            return [queue for queue in self._choice.queues if not none_allowed(self._job, pods[-1], queue)]
 
     def _in_victim_order(self, queues: list[QueuePods]) -> list[QueuePods]:
         """The reverse of the order in which they are served. A plugin may order them in another way."""
@@ -316,7 +316,7 @@ class VictimSearch:
     def _in_passes(self) -> EvictionPlan | None:
         for kind in self._passes():
             if kind is _Groups.JOB_BY_JOB and not self._refused:
-                # The plugins left nobody out: the pass before has tried all of them.
+                # The plugins excluded no pod: the pass before has tried all of them.
                 return None
             plan = self._one_pod(kind) if len(self._pods) == 1 else self._gang(kind)
             if plan is not None and (kind is not _Groups.JOB_BY_JOB or self._all_allowed(plan.victims)):

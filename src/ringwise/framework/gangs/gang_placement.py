@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ringwise.framework.amounts import request_text
-from ringwise.framework.evictions.recently_faulty_chips import set_aside
+from ringwise.framework.evictions.recently_faulty_chips import chips_excluded
 from ringwise.framework.extension_points import (
     JOB_PLAN,
     NODE_FILTER,
@@ -312,7 +312,7 @@ def _place_as_planned(
     job.note_contents()
     previous, job.previous_nodes = job.previous_nodes, {}
     try:
-        with set_aside(session, job, chips_besides(session, job, planned, everywhere=whole)):
+        with chips_excluded(session, job, chips_besides(session, job, planned, everywhere=whole)):
             if whole:
                 reason = _place_pods(session, job, statement, moved, missing)
             else:

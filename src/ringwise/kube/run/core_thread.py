@@ -110,8 +110,8 @@ class SchedulerAdapter:
         self._yield_to_loop: Callable[[], object] = lambda: None
         #: Entries that did not fit when it was counted last.
         self._left_out = 0
-        #: How often jobs had been set aside then, by reason.
-        self._set_aside: dict[str, int] = {}
+        #: How often jobs had been backed off then, by reason.
+        self._job_backoffs: dict[str, int] = {}
         #: Plans of moves then, by outcome, and what they saved.
         self._moves: dict[str, int] = {}
         #: What was accounted for when it was counted last.
@@ -163,10 +163,10 @@ class SchedulerAdapter:
             if job.reason is not None and job.waiting_since is not None:
                 waiting[job.reason.code] = waiting.get(job.reason.code, 0) + 1
         observer.pending(waiting)
-        for reason, times in view.jobs_set_aside.items():
-            if times > self._set_aside.get(reason, 0):
-                observer.jobs_set_aside(reason, times - self._set_aside.get(reason, 0))
-                self._set_aside[reason] = times
+        for reason, times in view.job_backoffs.items():
+            if times > self._job_backoffs.get(reason, 0):
+                observer.job_backoffs(reason, times - self._job_backoffs.get(reason, 0))
+                self._job_backoffs[reason] = times
         observer.throttled({name: used / SECOND for name, used in view.throttled_namespaces.items()})
         observer.rescheduling_left_out(view.rescheduling_left_out)
         if view.rescheduling_left_out and not self._left_out:

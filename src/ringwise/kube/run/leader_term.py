@@ -305,7 +305,7 @@ class LeaderTerm:
             self._templates,
             self._retrier,
             on_evict_failed=lambda failure: self.core.put([failure]),
-            on_set_aside=self._set_aside,
+            on_contained=self._log_contained,
             on_held_up=lambda event: self.core.put([event]),
             config_maps=self._config_maps,
             namespaces=namespaces,
@@ -319,7 +319,7 @@ class LeaderTerm:
         if self._observer.volcano is not None and job.created:
             self._observer.volcano.pod_created.observe(milliseconds(job.created, self._clock.now()))
 
-    def _set_aside(self, command: SetAside) -> None:
+    def _log_contained(self, command: SetAside) -> None:
         """The core could not handle an object that the readers accepted: the object is not to blame."""
         _LOG.error("internal error", kind=command.kind, object=command.key, problem=command.problem)
         self._observer.internal_error()

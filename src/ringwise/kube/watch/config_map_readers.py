@@ -95,18 +95,18 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
 
 
 class DiscoveryReader(DataReader):
-    """Which HyperNodes are made from labels of nodes. Each text's warnings are told once."""
+    """Which HyperNodes are made from labels of nodes. Each text's warnings are logged once."""
 
     def __init__(self, warn: Callable[[str], object] = lambda warning: None) -> None:
         super().__init__(KIND_OF[TopologyDiscovery])
         self._warn = warn
-        self._told: tuple[str, ...] = ()
+        self._logged: tuple[str, ...] = ()
 
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         objects = super().objects(wire, found)
         for _, discovery in objects or ():
-            if isinstance(discovery, TopologyDiscovery) and discovery.warnings != self._told:
-                self._told = discovery.warnings
+            if isinstance(discovery, TopologyDiscovery) and discovery.warnings != self._logged:
+                self._logged = discovery.warnings
                 for warning in discovery.warnings:
                     self._warn(f"{found.origin}: {warning}")
         return objects

@@ -37,8 +37,8 @@ EVENT_WORKERS = 32
 MAX_ROUTINE_WAITING = 1000
 #: Under this kind those are counted that are not written because of it.
 ROUTINE_EVENTS = "scheduled-events"
-#: Pods that were told why they wait and are not bound yet; above that the oldest is forgotten.
-MAX_TOLD = 20_000
+#: Pods with an event that says why they wait, not bound yet; above that the oldest is forgotten.
+MAX_PENDING_PODS = 20_000
 #: Events on one object that cannot be read; `doctor` lists all its problems.
 MAX_PROBLEM_EVENTS = 5
 
@@ -124,8 +124,8 @@ class EventRecorder:
         self._clock = clock
         self._precedence = precedence
         self._observer = observer
-        #: Pods that were told why they wait: the event of their binding is the end of it, and is written.
-        self._told: OrderedDict[str, None] = OrderedDict()
+        #: Pods with an event that says why they wait: the event of their binding ends it, and is written.
+        self._pending_pods: OrderedDict[str, None] = OrderedDict()
         self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock, pause=EVENT_PAUSE)
         self.queue: StatusQueue[_Waiting] = StatusQueue(
             "events", self._write, retrier, EVENT_WORKERS, observer, clock, self._wait, namespaces=namespaces
@@ -158,8 +158,8 @@ class EventRecorder:
 
         It replaces a FailedScheduling event of the same pod that still waits.
         """
-        if bind.uid in self._told:
-            del self._told[bind.uid]
+        if bind.uid in self._pending_pods:
+            del self._pending_pods[bind.uid]
         elif len(self.queue) >= MAX_ROUTINE_WAITING:
             self._observer.status_dropped(ROUTINE_EVENTS)
             return
@@ -167,9 +167,9 @@ class EventRecorder:
 
     def unschedulable(self, command: SetPodCondition) -> None:
         """Under the pod's uid, too: the event of its binding replaces this one."""
-        self._told[command.uid] = None
-        if len(self._told) > MAX_TOLD:
-            self._told.popitem(last=False)
+        self._pending_pods[command.uid] = None
+        if len(self._pending_pods) > MAX_PENDING_PODS:
+            self._pending_pods.popitem(last=False)
         self.queue.put(command.uid, (command, self._clock.now()))
 
     def malformed(self, bad: BadObject) -> None:

@@ -1,6 +1,6 @@
 """Executes the commands of the core. Bindings have precedence; the rest is executed in order, job by job.
 
-What nobody waits for is written after the bindings: PodGroups of pods without an owner, counts of vcjobs, and
+What is not urgent is written after the bindings: PodGroups of pods without an owner, counts of vcjobs, and
 what `StatusWriter` writes.
 """
 
@@ -180,7 +180,7 @@ class Executor:
         templates: TemplateStore,
         retrier: Retrier,
         on_evict_failed: Callable[[EvictFailed], object] = lambda failure: None,
-        on_set_aside: Callable[[SetAside], object] = lambda command: None,
+        on_contained: Callable[[SetAside], object] = lambda command: None,
         on_held_up: Callable[[JobHeldUp], object] = lambda event: None,
         config_maps: OwnConfigMaps | None = None,
         namespaces: TerminatingNamespaces | None = None,
@@ -192,7 +192,7 @@ class Executor:
         self._creations = creations or Creations()
         #: The phase of each vcjob that was sent last.
         self._phases: dict[str, str] = {}
-        self._on_set_aside = on_set_aside
+        self._on_contained = on_contained
         self._on_held_up = on_held_up
         self._on_account = on_account
         self._on_pod_created = on_pod_created
@@ -244,7 +244,7 @@ class Executor:
             # After the warnings of these pods, which are among the others.
             self._ordered_work.add(f"make room for {key}", [partial(self._make_room, evictions)])
         if resets:
-            # Processes are told before their pods are deleted.
+            # Processes are notified before their pods are deleted.
             self._ordered_work.add(_RESCHEDULING, [partial(self._reset_configs.write, one) for one in resets])
         if faulty:
             # F1: the next leader must know what is deleted, so the record of it is written first.
@@ -341,7 +341,7 @@ class Executor:
         self._ordered_work.add(command.key, [action], kind=f"status {command.phase}", patient=known)
 
     def _update(self, key: str, write: Callable[[Any], Awaitable[None]], what: Any) -> None:
-        """Write what nobody waits for after the bindings."""
+        """Write what is not urgent, after the bindings."""
         self._status.updates.put(key, partial(write, what))
 
     def _table(self) -> dict[type[Command], _Row]:
@@ -393,8 +393,8 @@ class Executor:
             SetConditions: status.custom_resource,
             SetNamespaceLimits: status.namespace,
             DeleteFinished: status.delete_finished,
-            SetAside: self._on_set_aside,
-            RecordVcJobEvent: self._tell_job,
+            SetAside: self._on_contained,
+            RecordVcJobEvent: self._record_job_event,
             RecordQueueEvent: self._record_queue_event,
             RecordHyperNodeEvent: self._record_hyper_node_event,
             RecordNodeEvent: self._record_node_event,
@@ -406,7 +406,7 @@ class Executor:
         await self._rows[type(command)].execute(command)
 
     async def _ask_job(self, command: AskJob) -> None:
-        """Its name is the same each time: one that nobody took yet is not made twice."""
+        """Its name is the same each time: one that was not handled yet is not made twice."""
         namespace, _, job = command.key.partition("/")
         name = f"{job[:200]}-{command.action.lower()}-{command.uid[:8] or 'any'}"
         body = job_command(namespace, job, command.uid, command.action, command.message, name)
@@ -523,8 +523,8 @@ class Executor:
 
     async def _patch_annotations(self, command: AnnotatePod) -> None:
         """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
-        told = {name: cut_text(text) for name, text in command.annotations.items() if name == RESTART_REFUSED}
-        annotations = {**dict.fromkeys(command.remove), **command.annotations, **told}
+        why = {name: cut_text(text) for name, text in command.annotations.items() if name == RESTART_REFUSED}
+        annotations = {**dict.fromkeys(command.remove), **command.annotations, **why}
         body = {"metadata": {"uid": command.uid, "annotations": annotations}}
         await self._client.patch(PODS, command.namespace, command.pod, body)
 
@@ -622,7 +622,7 @@ class Executor:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)
         self._status.events.record_once(job, EventReason.FOREIGN_OBJECT, message)
 
-    def _tell_job(self, command: RecordVcJobEvent) -> None:
+    def _record_job_event(self, command: RecordVcJobEvent) -> None:
         templates = self._templates.get(command.key)
         if templates is not None:
             namespace, _, name = command.key.partition("/")

@@ -43,7 +43,7 @@ def hyper_node_spec(hyper_node: HyperNode) -> dict[str, Any]:
 class HyperNodeWriter:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._told_missing = False
+        self._logged_missing = False
 
     async def put(self, wanted: HyperNode) -> None:
         """Create it, or update it: what others wrote into it and its status stay."""
@@ -61,8 +61,8 @@ class HyperNodeWriter:
             await self._client.apply(HYPER_NODES, None, wanted.name, body, force=found is not None)
             return
         # The controller asks again and again, ever more seldom.
-        if not self._told_missing:
-            self._told_missing = True
+        if not self._logged_missing:
+            self._logged_missing = True
             kind = f"{HYPER_NODES.plural}.{HYPER_NODES.group}"
             _LOG.error("HyperNodes cannot be created: their CRD is not installed", crd=kind)
 

@@ -33,13 +33,13 @@ class ResetConfigs:
         self._refused: set[str] = set()
 
     async def write(self, command: SetResetConfig) -> None:
-        """Never raises: what the processes are told must not keep pods from being moved."""
+        """Never raises: what the processes read must not keep pods from being moved."""
         where = f"{command.namespace}/{RESET_CONFIG_PREFIX}{command.job}"
         try:
             await self._retrier.run(lambda: self._change(command, where), _ATTEMPTS)
         except GivenUpError as error:
             if error.status == 403:
-                self._tell_refused(command.namespace, where)
+                self._log_refused(command.namespace, where)
             else:
                 _LOG.warning("the reset configuration of a job was not written", name=where, why=str(error))
 
@@ -59,7 +59,7 @@ class ResetConfigs:
 
         await self._client.update(CONFIG_MAPS, command.namespace, name, ConfigMapWire, change, _TIMEOUT)
 
-    def _tell_refused(self, namespace: str, where: str) -> None:
+    def _log_refused(self, namespace: str, where: str) -> None:
         if namespace not in self._refused:
             self._refused.add(namespace)
             _LOG.warning(

@@ -55,7 +55,7 @@ def check_new_pod(wire: PodWire, found: Findings) -> None:
 
 
 def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
-    """Of one that exists, or is in a file or lab, a wrong expression is told, and it is ignored by itself."""
+    """Of one that exists, or is in a file or lab, an invalid expression is reported and ignored by itself."""
     members = (wire.spec or HyperNodeSpecWire()).members or []
     if not members:
         found.add_error("spec.members", "member must have at least one member, has none")
@@ -68,11 +68,11 @@ def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
         pattern = selector.regex_match.pattern if selector.regex_match else None
         if name and not _DNS_SUBDOMAIN.fullmatch(name):
             allowed = "at most 253 lower-case letters, digits, - and ., not - at the ends of parts"
-            told = f"member exactMatch validate failed: invalid name {shown(name)}: must be {allowed}"
-            found.add_error(f"{path}.exactMatch.name", told)
+            message = f"member exactMatch validate failed: invalid name {shown(name)}: must be {allowed}"
+            found.add_error(f"{path}.exactMatch.name", message)
         if pattern and (error := expression_error(pattern)):
-            told = f"member regexMatch pattern is invalid: {shown(pattern)}: {error}"
-            found.add_error(f"{path}.regexMatch.pattern", told)
+            message = f"member regexMatch pattern is invalid: {shown(pattern)}: {error}"
+            found.add_error(f"{path}.regexMatch.pattern", message)
 
 
 def _check_tiers(topology: NetworkTopologyWire | None, path: str, found: Findings) -> None:

@@ -36,7 +36,7 @@ def add_workloads(pods: list[Pod], groups: list[PodGroup], workloads: list[Workl
                 taken.add(group.key)
                 groups.append(group)
                 for pod in alone:
-                    _tell(pod, group)
+                    _set_group(pod, group)
     _add_groups(pods, groups, taken)
 
 
@@ -48,7 +48,7 @@ def _add_groups(pods: list[Pod], groups: list[PodGroup], taken: set[str]) -> Non
             group = group_for(pod, None)
             if group.key not in taken:
                 group = made.setdefault(group.key, replace(group, created=pod.created, origin=pod.origin))
-            _tell(pod, group)
+            _set_group(pod, group)
     groups += made.values()
 
 
@@ -56,7 +56,7 @@ def _awaits_group(pod: Pod) -> bool:
     return pod.group is None and pod.scheduler in SCHEDULER_NAMES and pod.live and not pod.deleting
 
 
-def _tell(pod: Pod, group: PodGroup) -> None:
+def _set_group(pod: Pod, group: PodGroup) -> None:
     pod.group = group.name
     pod.annotations = {**pod.annotations, GROUP_NAME: group.name}
 

@@ -158,7 +158,7 @@ def _one_rack(pool: RackPool) -> list[RackBlock] | None:
 
 
 def _final_for_small_jobs(pool: RackPool) -> Reason | None:
-    """What no later stage can fix, told with the numbers that matter."""
+    """What no later stage can fix, with the numbers that matter."""
     request, shape = pool.request, pool.request.shape
     if request.soft or request.fewest < request.pods:
         return None
@@ -296,7 +296,7 @@ def _cut(
 
 
 def _fixes(free: FreeRacks, request: RackRequest, super_pod_size: int) -> list[str]:
-    """Smaller wishes that would be fulfilled now."""
+    """Smaller requests that would fit now."""
 
     def fits(changed: RackRequest) -> bool:
         return not isinstance(_stages(free, changed, super_pod_size), Reason)

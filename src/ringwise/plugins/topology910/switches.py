@@ -74,7 +74,7 @@ class SwitchPlanner:
         seats = self._survivors(job, resolved, ranks, replaced)
         kept = self._previous_nodes(job, ranks, pending, found, resolved)
         answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
-        if isinstance(answer, Reason) and kept and not seats and session.reach is RetryScope.ANY:
+        if isinstance(answer, Reason) and kept and not seats and session.retry_scope is RetryScope.ANY:
             # No pod of the job is left: it is placed anew.
             kept = {}
             answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
@@ -98,7 +98,7 @@ class SwitchPlanner:
         staying = [*seats, *(seat for _, seat in kept.values())]
         failed = [self._lost_seat(job, resolved, pod, ranks[pod.uid]) for pod in missing]
         free = found.open_to(missing) - held
-        if staying and self._session.reach is RetryScope.OWN:
+        if staying and self._session.retry_scope is RetryScope.OWN:
             own = {seat.switch for seat in (*staying, *failed)}
             names = self._session.state.names
             free = {node for node in free if resolved.switch_of.get(names[int(node)], -1) in own}

@@ -1,4 +1,4 @@
-"""Accounting: turns what happens to pods and jobs into intervals, each told once.
+"""Accounting: turns what happens to pods and jobs into intervals, each reported once.
 
 It begins with what the previous leader wrote (`AccountsRead`); without that it tells nothing. Documents are
 not made here: whoever carries out the commands adds the intervals up.
@@ -59,12 +59,12 @@ class Accounting(Component):
         #: What the previous leader wrote, until it is compared with what there is; and whether it was.
         self._read: ev.AccountsRead | None = None
         self._active = False
-        #: Pods that hold chips, as they were told, by uid; and how many of each job, by its uid.
+        #: Pods that hold chips, as reported last, by uid; and how many of each job, by its uid.
         self._open: dict[str, PodHeld] = {}
         self._runs: dict[str, int] = {}
         #: Uids of pods that ended, are counted and still exist.
         self._counted: set[str] = set()
-        #: Jobs that wait, as they were told; those that started before, both by uid; those that failed since.
+        #: Jobs that wait, as reported last; those that started before, both by uid; those that failed since.
         self._waits: dict[str, JobWaits] = {}
         self._ran: dict[str, AccountedJob] = {}
         #: Keys of the jobs that wait.
@@ -75,7 +75,7 @@ class Accounting(Component):
         self._jobs: dict[str, None] = {}
         self._started: dict[str, tuple[str, PodHeld]] = {}
         self._excused: dict[str, None] = {}
-        self._told: list[AccountCommand] = []
+        self._output: list[AccountCommand] = []
         #: While this replica does not lead: when pods ended.
         self._ends: dict[str, int] = {}
         #: By resource, and label and size of a node.
@@ -99,7 +99,7 @@ class Accounting(Component):
         self._read = event
 
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
-        # The job is read before anything is told: its queue may not be known yet.
+        # The job is read before anything is reported: its queue may not be known yet.
         pod = event.pod
         if not self._active or pod.node is None:
             return
@@ -125,7 +125,7 @@ class Accounting(Component):
     def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
         held = self._open.get(event.uid)
         if held is not None and held.cause:
-            self._tell_held(replace(held, cause="", lost_since=0))
+            self._record_held(replace(held, cause="", lost_since=0))
 
     def _job_settled(self, event: ie.JobSettled, now: int) -> None:
         job = event.job
@@ -139,7 +139,7 @@ class Accounting(Component):
         self._waiting.discard(event.job.key)
         uid = _uid(event.job)
         if uid in self._runs or not (uid in self._waits or uid in self._ran):
-            # Its pods go on under another PodGroup; or nothing was told of it.
+            # Its pods go on under another PodGroup; or nothing was reported of it.
             return
         self._stop_waiting(uid, now, now)
         self._close(uid)
@@ -154,7 +154,7 @@ class Accounting(Component):
                 held = self._open.get(command.uid)
                 if held is not None and held.cause != command.cause:
                     since = self._checkpoint(held, now) or held.since
-                    self._tell_held(replace(held, cause=str(command.cause), lost_since=since))
+                    self._record_held(replace(held, cause=str(command.cause), lost_since=since))
 
     def _checkpoint(self, held: PodHeld, now: int) -> int:
         """When the job saved its work, if its queue believes what it says; else 0."""
@@ -162,7 +162,7 @@ class Accounting(Component):
         queue = self._book.queues.get(held.queue)
         return 0 if job is None else believed_checkpoint(job, queue, held.since, now) or 0
 
-    # -- what is told --------------------------------------------------------------------------------
+    # -- what is reported ----------------------------------------------------------------------------
 
     def account(self, commands: Sequence[Command], now: int) -> Sequence[Command]:
         """Return records of what changed in the turn; its commands say which pods are evicted, and why."""
@@ -186,10 +186,10 @@ class Accounting(Component):
         if self._excused:
             for failed in [job for job in self._failed if job.uid in self._excused]:
                 del self._failed[failed]
-                self._told.append(FailureExcused(failed))
+                self._output.append(FailureExcused(failed))
             self._excused.clear()
-        told, self._told = self._told, []
-        return told
+        output, self._output = self._output, []
+        return output
 
     def _compare(self, read: ev.AccountsRead, now: int) -> None:
         """What was open when the previous leader wrote, with what there is."""
@@ -227,7 +227,7 @@ class Accounting(Component):
         self._ends.clear()
 
     def _look(self, uid: str, now: int, unseen_since: int = 0) -> None:
-        """Whether a pod holds chips. `unseen_since`: nobody saw what happened to it since then."""
+        """Whether a pod holds chips. `unseen_since`: what happened to it since then was not seen."""
         record = self._state.pods.get(uid)
         if record is None:
             return
@@ -265,7 +265,7 @@ class Accounting(Component):
             allowed,
             clamped=since < pod.created or since > now + _AHEAD,
         )
-        self._tell_held(held)
+        self._record_held(held)
         uid = held.job.uid
         count = self._runs[uid] = self._runs.get(uid, 0) + 1
         self.totals.holds(held.queue, held.chips, now)
@@ -273,9 +273,9 @@ class Accounting(Component):
             self._started[uid] = (job.key, held)
         return True
 
-    def _tell_held(self, held: PodHeld) -> None:
+    def _record_held(self, held: PodHeld) -> None:
         self._open[held.pod] = held
-        self._told.append(held)
+        self._output.append(held)
 
     def _end(self, uid: str, pod: Pod | None, until: int, now: int, *, sure: int | None = None) -> None:
         held = self._open.pop(uid)
@@ -284,7 +284,7 @@ class Accounting(Component):
         succeeded = pod is not None and pod.phase == "Succeeded"
         lost = held.cause and not succeeded
         failed = pod is not None and pod.phase == "Failed" and not pod.deleting and not held.cause
-        self._told.append(
+        self._output.append(
             HoldEnded(
                 uid,
                 allowed,
@@ -316,7 +316,7 @@ class Accounting(Component):
         self._ran[uid] = who
         for failed in [one for one in self._failed if one.uid == uid] if self._failed else ():
             del self._failed[failed]
-        self._told.append(
+        self._output.append(
             WaitEnded(who, first.queue, first.board, since, first.since, first.since, started=True)
         )
         self.totals.started(first.queue, first.since - since)
@@ -339,7 +339,7 @@ class Accounting(Component):
             wait = JobWaits(self._account(job), job.queue, min(self._waits_since(job, uid, now), now))
             self._waits[uid] = wait
             self._waiting.add(key)
-            self._told.append(wait)
+            self._output.append(wait)
 
     def _waits_since(self, job: Job | None, uid: str, otherwise: int) -> int:
         """Since it was created; once it has run, since the oldest of its new pods was created."""
@@ -356,7 +356,7 @@ class Accounting(Component):
         if wait is not None:
             until = max(until, wait.since)
             surely = min(max(sure, wait.since), until)
-            self._told.append(WaitEnded(wait.job, wait.queue, "", wait.since, until, surely, started=False))
+            self._output.append(WaitEnded(wait.job, wait.queue, "", wait.since, until, surely, started=False))
 
     def _close(self, uid: str) -> None:
         """The job is gone."""
@@ -364,7 +364,7 @@ class Accounting(Component):
             del self._failed[failed]
         ran = self._ran.pop(uid, None)
         if ran is not None:
-            self._told.append(AccountClosed(ran))
+            self._output.append(AccountClosed(ran))
 
     # -- names ---------------------------------------------------------------------------------------
 

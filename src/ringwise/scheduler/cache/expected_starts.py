@@ -13,19 +13,19 @@ class ExpectedStarts:
         #: By job, in the order in which the jobs of a queue are served.
         self.by_job: dict[str, ExpectedStart] = {}
         #: The number of the turn that set it. Several turns may be at the same time.
-        self.told_in = 0
+        self.set_in_turn = 0
         #: What the conditions of PodGroups say: an earlier estimate that differs little.
-        self.told: dict[str, ExpectedStart] = {}
+        self.reported: dict[str, ExpectedStart] = {}
 
     def of(self, job: str) -> ExpectedStart | None:
         return self.by_job.get(job)
 
-    def told_of(self, job: str) -> str:
+    def reported_text(self, job: str) -> str:
         """What the condition of its PodGroup says, without names of other jobs; empty: nothing."""
-        start = self.told.get(job)
+        start = self.reported.get(job)
         return "" if start is None else start.text(None)
 
     def forget(self, job: str) -> None:
         """The job has changed, started or is gone."""
         self.by_job.pop(job, None)
-        self.told.pop(job, None)
+        self.reported.pop(job, None)

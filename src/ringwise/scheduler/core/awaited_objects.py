@@ -14,7 +14,7 @@ from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TA
 from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 
-#: Nanoseconds after which a job is told.
+#: Nanoseconds after which a job is reported.
 TIMEOUT = 30_000_000_000
 
 #: Codes of the reasons of jobs that wait for such objects.
@@ -26,7 +26,7 @@ AWAITED = frozenset(
 
 class AwaitedObjects:
     def __init__(self) -> None:
-        #: Jobs that wait: how many pods they have, and when they are told; and those that are told.
+        #: Jobs that wait: how many pods they have, and when they are reported; and those that are.
         self._pods: dict[str, int] = {}
         self._due = Deadlines()
         self._overdue: dict[str, int] = {}
@@ -49,15 +49,15 @@ class AwaitedObjects:
         self._due.drop(key)
         self._overdue.pop(key, None)
 
-    def is_told(self, job: Job) -> bool:
-        """Whether the reason of the job is news."""
+    def is_reported(self, job: Job) -> bool:
+        """Whether the reason of the job is reported: its objects are overdue, or it waits for none."""
         return not _awaits(job) or job.key in self._overdue
 
     def deadline(self) -> int | None:
         return self._due.first()
 
     def review(self, now: int) -> list[str]:
-        """The jobs that are told from now on."""
+        """The jobs that are reported from now on."""
         due = self._due.take(now)
         for key in due:
             self._overdue[key] = self._pods.pop(key)

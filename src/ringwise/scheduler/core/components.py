@@ -82,7 +82,7 @@ def build_components(
     pods = PodEvents(context)
     volumes = VolumeWaits(context, pods.undo_binding)
     history = History(
-        set_aside=backoff.set_aside,
+        backoffs=backoff.backoffs,
         moves=moves.records,
         accounts=accounting.totals.queues,
         preemptions=preemptions.jobs,

@@ -40,19 +40,19 @@ class DrainEvents(Component):
             self._notify(ie.PodDrained(job, pod), now)
 
     def act(self, now: int) -> list[RecordJobEvent]:
-        told = []
+        events = []
         for (key, cause), pods in self._leaving.items():
             pods.sort(key=lambda pod: natural_key(pod.name))
             more = len(pods) - _NAMED
             names = ", ".join(pod.name for pod in pods[:_NAMED]) + (f" and {more} more" if more > 0 else "")
             message = f"{names} must be evicted: {cause}"
             if self._jobs[key].group is not None:
-                told.append(RecordJobEvent(key, EventReason.DRAINED, message))
+                events.append(RecordJobEvent(key, EventReason.DRAINED, message))
             else:
-                told.append(RecordJobEvent(pods[0].key, EventReason.DRAINED, message, pod=pods[0].uid))
+                events.append(RecordJobEvent(pods[0].key, EventReason.DRAINED, message, pod=pods[0].uid))
         self._leaving.clear()
         self._jobs.clear()
-        return told
+        return events
 
     def _cause(self, pod: Pod) -> str:
         number = self._state.node_id.get(pod.node or "")

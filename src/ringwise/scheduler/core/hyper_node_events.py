@@ -1,4 +1,4 @@
-"""HyperNodes are kept, and what is wrong with them is told; so is what of a topology does not count (M2)."""
+"""Stores HyperNodes and reports what is wrong with them, and what of a topology does not count (M2)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 from ringwise.state.hyper_nodes import Forest, Problem
 
-#: Problems of one HyperNode that are told of it; `ringwise doctor` lists all.
-_TOLD = 5
+#: Problems in the status of one HyperNode; `ringwise doctor` lists all.
+_MAX_PROBLEMS = 5
 
 
 class HyperNodeEvents(Component):
@@ -29,10 +29,10 @@ class HyperNodeEvents(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._jobs = context.book.jobs
-        #: The trees about which everything was told, and what was told last of each HyperNode.
-        self._told_of: Forest | None = None
-        self._told: dict[str, SetHyperNodeStatus] = {}
-        #: Jobs with a topology of which something may have to be told, and reasons of what was told of each.
+        #: The trees that were reported last, and the status of each HyperNode.
+        self._reported_forest: Forest | None = None
+        self._reported: dict[str, SetHyperNodeStatus] = {}
+        #: Jobs with a topology that may need a warning, and the reasons of the warnings of each.
         self._to_warn: dict[str, None] = {}
         self._warned: dict[str, set[str]] = {}
 
@@ -53,7 +53,7 @@ class HyperNodeEvents(Component):
             self._triggers.add(Trigger.HYPER_NODES_CHANGED)
 
     def _gone(self, event: ev.HyperNodeGone, now: int) -> None:
-        self._told.pop(event.name, None)
+        self._reported.pop(event.name, None)
         if self._state.hyper_nodes.drop(event.name):
             self._triggers.add(Trigger.HYPER_NODES_CHANGED)
 
@@ -70,7 +70,7 @@ class HyperNodeEvents(Component):
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
         self._to_warn.update((key, None) for key, job in self._jobs.items() if asks_for_topology(job))
 
-    # -- telling ------------------------------------------------------------------------------
+    # -- reporting ----------------------------------------------------------------------------
 
     def publish(self, now: int) -> Sequence[Command]:
         return [*self._warnings(), *self._statuses()]
@@ -94,26 +94,26 @@ class HyperNodeEvents(Component):
             yield EventReason.NETWORK_TOPOLOGY_UNREAD, "; ".join(unread)
 
     def _statuses(self) -> Iterator[Command]:
-        """Only what differs from what was told last: another writer of the status is not fought."""
+        """Only what differs from what was reported last: another writer of the status is not fought."""
         forest = self._state.hyper_forest()
-        if forest is self._told_of:
+        if forest is self._reported_forest:
             return
-        self._told_of = forest
+        self._reported_forest = forest
         for one in self._state.hyper_nodes:
             domain = forest.domains.get(one.name)
             nodes = None if domain is None else domain.nodes.bit_count()
             status = _status(one.name, nodes, forest.problems.get(one.name, ()))
-            if self._told.get(one.name) != status:
-                self._told[one.name] = status
+            if self._reported.get(one.name) != status:
+                self._reported[one.name] = status
                 yield status
 
 
 def _status(name: str, nodes: int | None, problems: Sequence[Problem]) -> SetHyperNodeStatus:
     if not problems:
         return SetHyperNodeStatus(name, nodes)
-    sentences = [problem.sentence for problem in problems[:_TOLD]]
-    if len(problems) > _TOLD:
-        sentences.append(f"and {len(problems) - _TOLD:,} more")
+    sentences = [problem.sentence for problem in problems[:_MAX_PROBLEMS]]
+    if len(problems) > _MAX_PROBLEMS:
+        sentences.append(f"and {len(problems) - _MAX_PROBLEMS:,} more")
     return SetHyperNodeStatus(
         name,
         nodes,

@@ -29,12 +29,12 @@ class JobBackoff(Component):
         #: Failed bindings in a row, by pod; and how often in a row a job was too costly.
         self._failures: dict[str, int] = {}
         self._too_costly: dict[str, int] = {}
-        #: Jobs that are set aside because their namespace has no steps left.
+        #: Jobs that are backed off because their namespace has no steps left.
         self._crowded: set[str] = set()
-        #: Events about jobs that were set aside, to be sent.
-        self._told: list[RecordJobEvent] = []
-        #: How often jobs were set aside, by reason, since the start.
-        self.set_aside: Counter[str] = Counter()
+        #: Events about jobs that were backed off, to be sent.
+        self._events: list[RecordJobEvent] = []
+        #: How often jobs were backed off, by reason, since the start.
+        self.backoffs: Counter[str] = Counter()
 
     def hears(self) -> Handlers:
         return {
@@ -61,11 +61,11 @@ class JobBackoff(Component):
         """A cycle decided about the job; its reason says how that ended."""
         reason = job.reason
         if reason is not None and reason.code == NAMESPACE_TOO_COSTLY.code:
-            self.set_aside[reason.code] += 1
+            self.backoffs[reason.code] += 1
             if job.key not in self._crowded:
                 # Once until it is tried: a namespace may have thousands of them.
                 self._crowded.add(job.key)
-                self._told.append(
+                self._events.append(
                     RecordJobEvent.about(job, EventReason.TOO_COSTLY, reason.message, warning=True)
                 )
             return
@@ -75,15 +75,15 @@ class JobBackoff(Component):
             return
         times = self._too_costly[job.key] = self._too_costly.get(job.key, 0) + 1
         pause = self._job_queue.back_off(job.key, BackoffCause.COST, now, AFTER_COST.seconds(times))
-        self.set_aside[reason.code] += 1
+        self.backoffs[reason.code] += 1
         again = seconds_text(pause)
         message = f"{reason.message}; it is tried again after {again}, or when it or the settings change"
-        self._told.append(RecordJobEvent.about(job, EventReason.TOO_COSTLY, message, warning=True))
+        self._events.append(RecordJobEvent.about(job, EventReason.TOO_COSTLY, message, warning=True))
 
     def after_cycle(self, now: int) -> list[RecordJobEvent]:
         """Return Events about jobs that were backed off since the last call."""
-        told, self._told = self._told, []
-        return told
+        events, self._events = self._events, []
+        return events
 
     def _forget_pod(self, uid: str) -> None:
         """The pod is bound, or it is gone."""

@@ -21,7 +21,7 @@ from typing import Any
 from ringwise.durations import SECOND, earliest
 from ringwise.framework.budget import NamespaceSteps, TooCostly
 from ringwise.framework.evictions.eviction import awaited_pods
-from ringwise.framework.evictions.recently_faulty_chips import set_aside
+from ringwise.framework.evictions.recently_faulty_chips import chips_excluded
 from ringwise.framework.gangs.gang_placement import (
     has_pending_pods,
     missing_pods,
@@ -480,8 +480,8 @@ class _Search:
         `besides`: without these chips (by node).
         """
         session = self._session
-        aside = set_aside(session, job, dict(besides)) if besides else nullcontext()
-        with trial(session, job) as statement, aside:
+        exclusion = chips_excluded(session, job, dict(besides)) if besides else nullcontext()
+        with trial(session, job) as statement, exclusion:
             if session.overused(session.queues[job.queue]):
                 return None
             return None if place_gang(session, job, statement) is not None else list(statement.allocations)

@@ -20,7 +20,7 @@ from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.view import History
 
 #: Jobs of a queue whose PodGroups say when they are expected to start.
-MOST_TOLD = 100
+MAX_REPORTED = 100
 
 
 class StartEstimates(Component):
@@ -44,21 +44,21 @@ class StartEstimates(Component):
             self._starts.forget(event.job.key)
 
     def _estimated(self, event: ev.StartsEstimated, now: int) -> None:
-        before, told = self._starts.by_job, self._starts.told
+        before, reported_before = self._starts.by_job, self._starts.reported
         jobs = self._book.jobs
         found = {one.job: one.start for one in event.starts if one.job in jobs}
-        self._starts.by_job, self._starts.told_in = found, self._history.turns
+        self._starts.by_job, self._starts.set_in_turn = found, self._history.turns
         self._state.changes.several_jobs(
             key for key in {**before, **found} if before.get(key) != found.get(key)
         )
         places: Counter[str] = Counter()
-        tells: dict[str, ExpectedStart] = {}
+        reported: dict[str, ExpectedStart] = {}
         for key, start in found.items():
             places[jobs[key].queue] += 1
-            if places[jobs[key].queue] <= MOST_TOLD:
-                known = told.get(key)
-                tells[key] = start if known is None or start.differs(known, now) else known
-        self._starts.told = tells
-        for key in {**told, **tells}:
-            if key in jobs and told.get(key) != tells.get(key):
+            if places[jobs[key].queue] <= MAX_REPORTED:
+                known = reported_before.get(key)
+                reported[key] = start if known is None or start.differs(known, now) else known
+        self._starts.reported = reported
+        for key in {**reported_before, **reported}:
+            if key in jobs and reported_before.get(key) != reported.get(key):
                 self._notify(ie.JobStatusChanged(jobs[key]), now)

@@ -43,7 +43,7 @@ class StatusReporter(Component):
         #: What was reported last, by PodGroup and by pod.
         self._groups: dict[str, SetGroupStatus] = {}
         self._pods: dict[str, tuple[Reason, str]] = {}
-        #: By job: priority classes of which was told that it may not use them.
+        #: By job: priority classes that it may not use, as reported.
         self._refused: dict[str, frozenset[str]] = {}
         #: Pods whose queue gate was removed.
         self._ungated: set[str] = set()
@@ -107,7 +107,7 @@ class StatusReporter(Component):
         if self._book.serves(job):
             self._report_group(job, commands)
             self._report_pods(job, commands)
-            self._tell_refused_classes(job, commands)
+            self._report_refused_classes(job, commands)
             if job.inqueue:
                 self._remove_gates(job, commands)
         elif job.group is not None:
@@ -130,8 +130,8 @@ class StatusReporter(Component):
             commands.append(status)
 
     def _report_pods(self, job: Job, commands: list[Command]) -> None:
-        reason = _told(job)
-        if reason is None or not self._awaited.is_told(job):
+        reason = _reported_reason(job)
+        if reason is None or not self._awaited.is_reported(job):
             for uid in job.pods:
                 self._pods.pop(uid, None)
             return
@@ -149,11 +149,11 @@ class StatusReporter(Component):
             if before != (reason, node):
                 self._pods[uid] = (reason, node)
                 # An earlier leader may have written one, too.
-                told_before = before[1] if before is not None else pod.nominated
-                told_node = node if node or told_before else None
-                commands.append(SetPodCondition(uid, pod.namespace, pod.name, reason, told_node))
+                nominated_before = before[1] if before is not None else pod.nominated
+                nominated_node = node if node or nominated_before else None
+                commands.append(SetPodCondition(uid, pod.namespace, pod.name, reason, nominated_node))
 
-    def _tell_refused_classes(self, job: Job, commands: list[Command]) -> None:
+    def _report_refused_classes(self, job: Job, commands: list[Command]) -> None:
         """Once for each class, also where the job starts at once and so has no reason to wait."""
         refused = frozenset(job.refused_classes)
         before = self._refused.get(job.key, frozenset())
@@ -163,7 +163,7 @@ class StatusReporter(Component):
             self._refused[job.key] = refused
         else:
             self._refused.pop(job.key, None)
-        # Of a job that runs it was told before it started: a scheduler that starts does not tell it again.
+        # For a job that runs it was reported before it started: a scheduler that starts does not repeat it.
         placements = self._state.pods
         waits = not job.pods or any(placements[uid].node < 0 or placements[uid].assumed for uid in job.pods)
         if refused - before and waits:
@@ -225,14 +225,14 @@ class StatusReporter(Component):
             phase = "Completed"
         else:
             phase = "Inqueue" if job.inqueue else "Pending"
-        told = phase in ("Pending", "Inqueue", "Unknown") and self._awaited.is_told(job)
-        reason = _told(job) if told else None
+        reported = phase in ("Pending", "Inqueue", "Unknown") and self._awaited.is_reported(job)
+        reason = _reported_reason(job) if reported else None
         waits = reason is not None and reason.kind.stage is not Stage.VALIDATE
-        start = self._starts.told_of(job.key) if waits else ""
+        start = self._starts.reported_text(job.key) if waits else ""
         return SetGroupStatus(job.key, phase, reason, running, succeeded, failed, start)
 
 
-def _told(job: Job) -> Reason | None:
+def _reported_reason(job: Job) -> Reason | None:
     """Why it waits, with what else its owner has to know."""
     reason = job.reason
     return reason.with_hints(job.refused_classes.values()) if reason and job.refused_classes else reason

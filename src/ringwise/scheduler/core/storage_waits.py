@@ -20,7 +20,7 @@ from ringwise.state.storage_capacities import selected_nodes
 from ringwise.state.volume_table import keys_of
 
 #: Nobody is evicted by these: a job for which a node has too few free chips cannot use it.
-_EVICT_NOBODY = frozenset({"enqueue", "allocate", "backfill"})
+_NOT_EVICTING = frozenset({"enqueue", "allocate", "backfill"})
 #: So many nodes are looked at one by one.
 _FEW = 16
 
@@ -110,8 +110,8 @@ class StorageWaits(Component):
                         self._job_queue.activate(key)
 
     def _may_be_used(self, nodes: int, chips: _Chips) -> bool:
-        evicts_nobody = set(self._configuration.current.actions) <= _EVICT_NOBODY
-        if not chips.least or not evicts_nobody or nodes.bit_count() > _FEW:
+        no_evictions = set(self._configuration.current.actions) <= _NOT_EVICTING
+        if not chips.least or not no_evictions or nodes.bit_count() > _FEW:
             return True
         fleet = self._state.fleets[chips.resource]
         # What is reserved may be so for one of these jobs.

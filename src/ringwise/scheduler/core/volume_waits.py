@@ -95,7 +95,7 @@ class VolumeWaits(Component):
         self._failures: dict[str, int] = {}
         #: Claims, and when the first of the nodes that they avoid is tried again.
         self._refusals = context.deadlines.table()
-        #: What was chosen since it was told last, by claim.
+        #: What was chosen since the last report, by claim.
         self._commands: dict[str, SelectNode | BindVolume] = {}
 
     def hears(self) -> Handlers:
@@ -121,7 +121,7 @@ class VolumeWaits(Component):
         users = map(self._book.job_of, self._users.get(key, ()))
         jobs = {found.key: found for found in users if found is not None}
         for found in jobs.values():
-            found.evicts_nobody = False
+            found.may_not_evict = False
             if self._book.has_pending(found):
                 self._job_queue.end_backoff(found.key, BackoffCause.VOLUMES)
                 self._job_queue.activate(found.key)
@@ -295,7 +295,7 @@ class VolumeWaits(Component):
             for batch in self._batches.get(key, ()):
                 self._check(key, batch, claims, now)
             self._note_batches(key)
-            self._tell(key, now)
+            self._update_reason(key, now)
         self._end_broken(now)
         for key in self._ends.due(now):
             late = [batch for batch in self._batches[key] if batch.until <= now]
@@ -310,7 +310,7 @@ class VolumeWaits(Component):
             if lost:
                 self._give_back(key, list(lost), now, _broke_off(parts[0][1]))
 
-    def _tell(self, key: str, now: int) -> None:
+    def _update_reason(self, key: str, now: int) -> None:
         """Another claim may be the first that the job waits for."""
         job = self._book.jobs.get(key)
         if job is not None and key in self._batches and job.reason != (reason := self._reason(key)):
@@ -444,7 +444,7 @@ class VolumeWaits(Component):
                 self._notify(ie.PodBound(job, bind.node, bind.chips), now)
                 yield bind
         self._failures.pop(job.key, None)
-        job.evicts_nobody = False
+        job.may_not_evict = False
         if self._book.has_pending(job):
             self._job_queue.activate(job.key)
         elif not left:
@@ -489,7 +489,7 @@ class VolumeWaits(Component):
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = self._job_queue.back_off(key, BackoffCause.VOLUMES, now, BACKOFF.seconds(failures))
         job.reason = reason(pause)
-        job.evicts_nobody = job.reason.kind is VOLUMES_TIMED_OUT
+        job.may_not_evict = job.reason.kind is VOLUMES_TIMED_OUT
         self._job_queue.activate(key)
         self._notify(ie.JobChanged(job), now)
 

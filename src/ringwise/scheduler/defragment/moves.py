@@ -88,7 +88,7 @@ class Moves(Component):
         self.counts = self.records.counts
         #: Pods without a PodGroup that are going or gone, and whose place no new pod has.
         self._successors = Successors()
-        self._told: list[RecordJobEvent] = []
+        self._events: list[RecordJobEvent] = []
         #: Evictions that were refused, with the reasons.
         self._refused: dict[str, str] = {}
 
@@ -178,8 +178,8 @@ class Moves(Component):
                 self._reserve_all(live)
 
     def act(self, now: int) -> Sequence[Command]:
-        told, self._told = self._told, []
-        return [*told, *self._evictions()]
+        events, self._events = self._events, []
+        return [*events, *self._evictions()]
 
     # -- a plan begins -------------------------------------------------------------------------------
 
@@ -203,12 +203,12 @@ class Moves(Component):
             del self.moved[key]
         self._reserve_all(live)
         for moving in live.jobs:
-            message = f"{_moves_text(moving)}, so that {self._name(plan.job)} can start"
-            self._told.append(RecordJobEvent.about(self._book.jobs[moving.job], EventReason.MOVING, message))
+            text = f"{_moves_text(moving)}, so that {self._name(plan.job)} can start"
+            self._events.append(RecordJobEvent.about(self._book.jobs[moving.job], EventReason.MOVING, text))
         waiting = self._book.jobs[plan.job]
         moved = _named(map(self._name, plan.moved_jobs))
         message = f"{moved} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
-        self._told.append(RecordJobEvent.about(waiting, EventReason.MOVING, message))
+        self._events.append(RecordJobEvent.about(waiting, EventReason.MOVING, message))
 
     def stop(self, plan: str, why: str, now: int) -> None:
         """End a plan and release what it holds, also for pods that are gone; no event without `why`."""
@@ -225,7 +225,7 @@ class Moves(Component):
         waiting = self._book.jobs.get(plan.job)
         if waiting is not None:
             message = f"no job is moved for it: {why}"
-            self._told.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
+            self._events.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
 
     def check(self, plan: MovePlan, now: int) -> LivePlan | Problem:
         """Return what the plan is now, if it holds; else why it does not."""
@@ -338,7 +338,7 @@ class Moves(Component):
         return None
 
     def _why_not_free(self, live: LivePlan) -> str:
-        """Every place is free or will be, and kept for nobody else; no two overlap."""
+        """Every place is free or will be, and kept for no other job; no two overlap."""
         taken: dict[tuple[str, str], int] = {}
         wanted = [(live.plan.job, live.resource, place_of(pod)) for pod in live.plan.room if pod.chips]
         wanted += [
@@ -510,17 +510,17 @@ class Moves(Component):
             if job is None:
                 continue
             if outcome == DONE:
-                self._told.append(RecordJobEvent.about(job, EventReason.MOVED, _moved_text(moving)))
+                self._events.append(RecordJobEvent.about(job, EventReason.MOVED, _moved_text(moving)))
             else:
                 message = f"the move for {self._name(plan.job)} ended: {why}"
-                self._told.append(RecordJobEvent.about(job, EventReason.MOVE_FAILED, message, warning=True))
+                self._events.append(RecordJobEvent.about(job, EventReason.MOVE_FAILED, message, warning=True))
         waiting = self._book.jobs.get(plan.job)
         if waiting is not None and outcome != DONE:
             message = f"the moves for it ended: {why}"
-            self._told.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
+            self._events.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
         elif waiting is not None:
             names = _named(map(self._name, plan.moved_jobs))
-            self._told.append(
+            self._events.append(
                 RecordJobEvent.about(waiting, EventReason.MOVED, f"it could start because {names} moved")
             )
         if outcome == DONE:

@@ -136,7 +136,7 @@ def diagnose(
         fault_findings,
         _configuration,
         _incidents,
-        _set_aside,
+        _contained_objects,
         _unread_record,
         _throttled,
     )
@@ -220,8 +220,8 @@ def _users(view: SchedulerView) -> Iterator[Finding]:
         )
 
 
-def _set_aside(view: SchedulerView) -> Iterator[Finding]:
-    for kind, key, problem in view.set_aside:
+def _contained_objects(view: SchedulerView) -> Iterator[Finding]:
+    for kind, key, problem in view.contained_objects:
         yield Finding(
             ERROR,
             "object-set-aside",

@@ -35,7 +35,7 @@ _NAMED = 3
 
 
 def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
-    """One sentence for each wait; where there is none, the faults that hurt it all the same."""
+    """One sentence for each wait; if there is none, the faults that affect it all the same."""
     handled = view.fault_jobs.get(job.key)
     policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd(now))
     found = [] if handled is None else [*_state(view, handled, now)]
@@ -48,18 +48,18 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
         spared = [pod for pod in job.in_order if _is_spared(view, handled, pod)]
         found += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
     if not found:
-        found += _hurt(view, job, policy, now)
+        found += _affecting_faults(view, job, policy, now)
     return (*found, *_retries(view, job), *_held(view, job, now), *_share(view, job, now))
 
 
-def _hurt(view: SchedulerView, job: Job, policy: FaultPolicy, now: int) -> Iterator[str]:
-    hurt = AffectedJobs(view).of_pods(job.pods)
-    for one in hurt[:_NAMED]:
+def _affecting_faults(view: SchedulerView, job: Job, policy: FaultPolicy, now: int) -> Iterator[str]:
+    faults = AffectedJobs(view).of_pods(job.pods)
+    for one in faults[:_NAMED]:
         age = "" if one.since is None else f", for {duration_text(now - one.since)}"
         yield f"affected by {one.fault.text}{age}"
-    if len(hurt) > _NAMED:
-        yield f"affected by {counted(len(hurt) - _NAMED, 'more fault')}"
-    if hurt and policy.mode is Mode.OFF:
+    if len(faults) > _NAMED:
+        yield f"affected by {counted(len(faults) - _NAMED, 'more fault')}"
+    if faults and policy.mode is Mode.OFF:
         yield (
             f"no pod is restarted because of it: {FAULT_SCHEDULING} is off or missing; what helps: "
             f"the label {FAULT_SCHEDULING}: {Mode.GRACE.value}"
@@ -69,7 +69,7 @@ def _hurt(view: SchedulerView, job: Job, policy: FaultPolicy, now: int) -> Itera
 def _retries(view: SchedulerView, job: Job) -> Iterator[str]:
     """F5: who has to wait for the scheduler, does not."""
     vcjob = view.vcjob_of(job)
-    # Before any controller has seen the vcjob nobody knows which one runs.
+    # Before any controller has seen the vcjob it is unknown which one runs.
     if vcjob is None or not vcjob.phase or job.group is None or JOB_CONTROLLER in job.group.labels:
         return
     if restarts_asked_for(job.labels, job.annotations):

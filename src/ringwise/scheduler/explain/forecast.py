@@ -298,7 +298,7 @@ def _played_with(
         for job in waiting:
             supposed.enter_context(view.what_if.with_pods(job))
         session = view.what_if.open_session(now, waiting)
-        # A job that costs too much is set aside here as it is in a cycle.
+        # A job that costs too much is backed off here as it is in a cycle.
         session.budget = StepBudget(NamespaceSteps(), now)
         valid = sorted(
             (job for job in waiting if session.job_valid(job) is None),
@@ -449,11 +449,11 @@ class _Play:
         #: The time up to which was looked, where that is not all.
         self.stopped: int | None = None
         #: The same for jobs of a namespace that has used its part of the steps.
-        self._set_aside: dict[str, int] = {}
+        self._backed_off: dict[str, int] = {}
 
     def stopped_at(self, job: Job) -> int | None:
         """The time up to which was looked for the job, where that is not all."""
-        return self._set_aside.get(job.key, self.stopped)
+        return self._backed_off.get(job.key, self.stopped)
 
     def run(self, groups: Iterable[_Group], ends: Iterable[tuple[int, JobRun]], until: Job | None) -> None:
         session = self._session
@@ -534,7 +534,7 @@ class _Play:
                 del ready[name]
                 continue
             _, _, group = heappop(heap)
-            if group.line in blocked or group.jobs[0][1].key in self._set_aside:
+            if group.line in blocked or group.jobs[0][1].key in self._backed_off:
                 continue
             job = group.jobs[0][1]
             lacks = not self._room.may_hold(group.need) or self._still_lacks(group, job)
@@ -580,7 +580,7 @@ class _Play:
         for name, groups in list(self._queues.items()):
             for group in groups:
                 if group.namespace == namespace:
-                    self._set_aside.update((job.key, time) for _, job in group.jobs)
+                    self._backed_off.update((job.key, time) for _, job in group.jobs)
             self._queues[name] = [group for group in groups if group.namespace != namespace]
             if not self._queues[name]:
                 del self._queues[name]

@@ -1,6 +1,6 @@
 """The life of jobs, from the turns of a journal: submitted, waited for, placed, faults, what moved and why.
 
-Only events and commands are read, never a scheduler: a history can be told of a journal alone, also of jobs
+Only events and commands are read, never a scheduler: a history can be made of a journal alone, also of jobs
 that are gone, and goes on in the journal of the next scheduler.
 """
 
@@ -35,7 +35,7 @@ SUSPENDED = "suspended"
 _NAMED = 3
 _NODES = 4
 #: What the words of events on PodGroups stand for; those of other words are faults.
-_TOLD = {
+_KINDS_OF_EVENTS = {
     "Rescheduling": RESTART,
     "ReschedulingEscalated": RESTART,
     "GracePeriodExceeded": RESTART,
@@ -235,7 +235,7 @@ class HistoryBook:
             self._close(self.jobs[key], turn, now)
         if reported:
             for history in self.jobs.values():
-                _tell_reports(history, reported, now)
+                _add_reports(history, reported, now)
         self._turns += 1
 
     def _report(
@@ -393,7 +393,7 @@ class HistoryBook:
             case "RecordJobEvent":
                 key = self._pods.get(command["pod"]) or self._groups.get(command["key"], "")
                 if key in self.jobs:
-                    kind = _TOLD.get(command["reason"], FAULT)
+                    kind = _KINDS_OF_EVENTS.get(command["reason"], FAULT)
                     self.jobs[key].add(now, kind, command["message"], code=command["reason"])
             case "DeletePod" | "Evict":
                 self._delete(command, turns)
@@ -471,7 +471,7 @@ class HistoryBook:
             history.add(now, ENDED_WELL if good else ENDED_BADLY, "all its pods have ended", ran)
 
 
-def _tell_reports(history: JobHistory, reported: Mapping[tuple[str, str], set[str]], now: int) -> None:
+def _add_reports(history: JobHistory, reported: Mapping[tuple[str, str], set[str]], now: int) -> None:
     """Add faults of the nodes of its pods, unless fault handling has already added them."""
     of_turn = takewhile(lambda entry: entry.at == now, reversed(history.entries))
     if any(entry.code == _FAULT_FOUND for entry in of_turn):

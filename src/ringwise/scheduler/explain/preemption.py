@@ -36,9 +36,9 @@ _PROTECTIONS = {
 }
 
 
-def evicts_nobody(view: SchedulerView, job: Job) -> Iterator[str]:
-    """Why nobody is evicted for a job that waits: its volumes, or its network topology."""
-    if job.evicts_nobody and any(action in _CHOICES for action in view.configuration.actions):
+def why_no_evictions(view: SchedulerView, job: Job) -> Iterator[str]:
+    """Why no pod is evicted for a job that waits: its volumes, or its network topology."""
+    if job.may_not_evict and any(action in _CHOICES for action in view.configuration.actions):
         yield "no pod is evicted for it until one of its claims changes: its volumes were not there in time"
     if job.reason is not None and _left_to_gangpreempt(view, job):
         yield (
@@ -48,7 +48,7 @@ def evicts_nobody(view: SchedulerView, job: Job) -> Iterator[str]:
 
 
 def refused_evictions(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
-    """Who is not evicted at the moment because that was refused: told to those that wait for them."""
+    """Jobs that are not evicted now because that was refused, for those that wait for their chips."""
     if job.victims_from is None:
         return
     waiting = [(key, one) for key, one in view.refused_evictions.items() if one.until > now]
@@ -137,7 +137,7 @@ def _dry_run(
     session.ignores_protection = not protected
     inqueue, reason = job.inqueue, job.reason
     try:
-        if job.evicts_nobody or job.queue not in session.queues or session.job_valid(job) is not None:
+        if job.may_not_evict or job.queue not in session.queues or session.job_valid(job) is not None:
             return None
         with nominated_shares(session), session.reservations.open_to(job.key):
             session.shared(NominatedShares).remove(job.key)

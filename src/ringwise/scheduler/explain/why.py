@@ -68,9 +68,9 @@ from ringwise.scheduler.explain.part_fixes import part_fixes
 from ringwise.scheduler.explain.preemption import (
     bundle_fixes,
     cooldown_fixes,
-    evicts_nobody,
     preemption_of,
     refused_evictions,
+    why_no_evictions,
 )
 from ringwise.scheduler.explain.what_if import place_next
 from ringwise.scheduler.job_states import (
@@ -184,7 +184,7 @@ def explain(
         *run_time_left(view, job, now),
         *disbelieved_claim(view, job, now),
         *preemption_of(view, job, answer.start, now),
-        *evicts_nobody(view, job),
+        *why_no_evictions(view, job),
         *refused_evictions(view, job, now),
         *claim_problems(job, view.queues.get(job.queue), now),
         *throttled(view, job),
@@ -473,7 +473,7 @@ def find_fixes(
     """
     search = FixSearch(view, job, now, refusals, ahead, budget)
     if reason is not None and waits_for_limit(reason):
-        # No chips, nodes or moves help; and what others run is not told.
+        # No chips, nodes or moves help; and what others run is not shown.
         limited = [*limit_fixes(search, reason)]
         limited += [fix for of in (size_fixes, minimum_fixes, queue_fixes) for fix in of(search)]
         return _smaller_gangs_last(limited), search.cut_short

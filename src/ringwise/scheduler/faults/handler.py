@@ -78,7 +78,7 @@ class ClusterDPresence:
         return None if self._gone is None else self._gone + ABSENT_AFTER * SECOND
 
     def ended(self, now: int) -> bool:
-        """Whether it has become certain that it no longer runs; told once."""
+        """Whether it has become certain that it no longer runs; reported once."""
         if self._gone is None or self.runs(now):
             return False
         self._gone = None
@@ -116,7 +116,7 @@ class FaultHandler(Component):
         self.rejected = RejectedPods(context)
         self.detector.is_rejected_for_good = self.rejected.is_failed
         #: What this review has to say about jobs.
-        self._told: list[RecordJobEvent] = []
+        self._events: list[RecordJobEvent] = []
 
     def hears(self) -> Handlers:
         return {
@@ -260,7 +260,7 @@ class FaultHandler(Component):
             self._dirty[job.key] = None
             if handled is not None and why and handled.held_back != why:
                 handled.held_back = why
-                self._told.append(job_events.held_back(job, why))
+                self._events.append(job_events.held_back(job, why))
 
     def _forget(self, key: str) -> None:
         """The job is gone. A lone pod that fault handling deletes keeps its record: it is the only trace."""
@@ -320,8 +320,8 @@ class FaultHandler(Component):
                 self._containment.succeeded("job", key, self.name)
             if key in self.jobs:
                 self.jobs.touch(key)
-            commands += self._told
-            self._told.clear()
+            commands += self._events
+            self._events.clear()
         return commands
 
     def _wake_at(self, key: str, times: Iterable[int | None]) -> None:
@@ -352,7 +352,7 @@ class FaultHandler(Component):
         if handled is None and policy.unknown_mode and self.jobs.would_handle(job):
             ours = filter(self._book.is_ours, job.pods.values())
             faults = ((pod, self.detector.look(pod, policy, now).fault) for pod in ours)
-            commands += self._unknown_modes.tell(job, policy, faults)
+            commands += self._unknown_modes.report(job, policy, faults)
         elif looks:
             handled = handled or FaultJob(key, owner_of(job), now)
             again = self._look_for_faults(handled, job, policy, now)
@@ -445,12 +445,12 @@ class FaultHandler(Component):
                 found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
         held = self.restarts.wait_for(handled.key, handled.owner, too_soon)
         if held is not None:
-            self._told.append(job_events.backoff(job, held, now))
+            self._events.append(job_events.backoff(job, held, now))
         if any(uid not in handled.faulty for uid in found):
             new = [pod for uid, pod in found.items() if uid not in handled.faulty]
             if handled.state is State.HEALTHY:
-                self._told += (job_events.policy_note(job, note) for note in policy.notes)
-            self._told.append(job_events.fault_found(job, new))
+                self._events += (job_events.policy_note(job, note) for note in policy.notes)
+            self._events.append(job_events.fault_found(job, new))
             if not all(map(partial(self._broke_before, job, now), new)):
                 self.clocks.restart(job, now)
             self._cool_down(job, new, now)
@@ -474,7 +474,7 @@ class FaultHandler(Component):
         )
         if not late:
             return
-        self._told.append(job_events.fault_found(job, late))
+        self._events.append(job_events.fault_found(job, late))
         self._cool_down(job, late, now)
         if handled.used_retry:
             self.retries.give_back(handled.owner)
@@ -533,7 +533,7 @@ class FaultHandler(Component):
                 handled.happened(Happened.ALLOWED)
             else:
                 handled.happened(Happened.FAULT_GONE)
-                self._told.append(job_events.fault_gone(job))
+                self._events.append(job_events.fault_gone(job))
         elif not self._refusal(handled, policy):
             handled.happened(Happened.FAULT_FOUND)
 
@@ -553,7 +553,7 @@ class FaultHandler(Component):
             handled.happened(Happened.REFUSED)
             if handled.blocked != refusal:
                 handled.blocked = refusal
-                self._told.append(job_events.blocked(job, handled))
+                self._events.append(job_events.blocked(job, handled))
             return []
         handled.blocked = ""
         if self._needs_retry(handled):
@@ -584,7 +584,7 @@ class FaultHandler(Component):
                     level = scope.effective_level(policy, first, handled.affected, present)
                 self.clocks.set_level(job, level)
             self._plan_deletions(handled, job, level, now)
-        self._told.append(job_events.rescheduling(job, handled, level, raised=level > first))
+        self._events.append(job_events.rescheduling(job, handled, level, raised=level > first))
         return [] if handled.external else [*reset_config.before_deletion(handled, job, policy)]
 
     def _unmark_healed(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
@@ -597,7 +597,7 @@ class FaultHandler(Component):
                 self._runs_on(job, pod)
         if commands and not handled.deletions and not handled.missing:
             handled.happened(Happened.FAULT_GONE)
-            self._told.append(job_events.fault_gone(job))
+            self._events.append(job_events.fault_gone(job))
         return commands
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
@@ -616,7 +616,7 @@ class FaultHandler(Component):
         left = [one.name for one in handled.deletions.values() if not one.forced and not one.evict]
         if over and not by_force and left:
             handled.happened(Happened.GRACE_OVER)
-            self._told.append(job_events.grace_over(job, left))
+            self._events.append(job_events.grace_over(job, left))
         for uid, one in handled.deletions.items():
             pod = job.pods[uid]
             if one.evict:
@@ -661,7 +661,7 @@ class FaultHandler(Component):
         handled.happened(Happened.PLACED)
         placed = placed_pods(self._state, job)
         seconds = round((now - handled.since) / SECOND, 1)
-        self._told.append(job_events.recovered(job, placed, seconds, drained=handled.drained))
+        self._events.append(job_events.recovered(job, placed, seconds, drained=handled.drained))
         return [*reset_config.at_the_end(handled, job, policy, now, self._level(job))]
 
     def _run_clock(self, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
@@ -699,7 +699,7 @@ class FaultHandler(Component):
         if handled.state is State.WAITING:
             handled.happened(Happened.NEXT_LEVEL)
         seconds = 0.0 if job.clock is None else job.clock.seconds(now)
-        self._told.append(job_events.escalated(job, handled, level, round(seconds, 1)))
+        self._events.append(job_events.escalated(job, handled, level, round(seconds, 1)))
         commands = self._delete_rest(handled, job, policy, now)
         self.clocks.tick(job, policy, lost, now)
         return commands

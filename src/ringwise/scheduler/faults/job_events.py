@@ -20,24 +20,24 @@ from ringwise.wellknown import RESTART_REFUSED
 
 class UnknownModes:
     def __init__(self) -> None:
-        #: By job: what was told already. It is told once, not at each report of the hardware.
-        self._told: dict[str, str] = {}
+        #: By job: what was reported already. It is reported once, not at each report of the hardware.
+        self._reported: dict[str, str] = {}
 
-    def tell(
+    def report(
         self, job: Job, policy: FaultPolicy, faults: Iterable[tuple[Pod, PodFault | None]]
     ) -> list[Command]:
         """An event for the first of its pods that is faulty."""
         note = policy.unknown_mode
-        if self._told.get(job.key) == note:
+        if self._reported.get(job.key) == note:
             return []
         found = next((f"{pod.name}: {fault.why}" for pod, fault in faults if fault is not None), "")
         if not found:
             return []
-        self._told[job.key] = note
+        self._reported[job.key] = note
         return [policy_note(job, f"{found}; no pod is restarted: {note}")]
 
     def forget(self, job: str) -> None:
-        self._told.pop(job, None)
+        self._reported.pop(job, None)
 
 
 def record_refusal(handled: FaultJob, job: Job) -> Iterator[AnnotatePod]:

@@ -89,10 +89,10 @@ class RejectedPods:
         what = f"kubelet of {pod.node} rejected the pod ({pod.rejected}): it never ran"
         if owner is None or owner.loose:
             fix = "nothing makes a pod without an owner again. What helps: delete it and create it again"
-            yield _tell(pod, f"{what}; {fix}")
+            yield _warn(pod, f"{what}; {fix}")
         elif _is_batch_job(owner):
             counts = f"Job {owner.name} counts this as a failure (backoffLimit) and makes the next pod itself"
-            yield _tell(pod, f"{what}; {counts}. If the job fails because of this, increase backoffLimit")
+            yield _warn(pod, f"{what}; {counts}. If the job fails because of this, increase backoffLimit")
         elif not _is_of_our_controller(job, owner):
             place = _place(pod)
             before, last = self.counts.pop(place) or _NONE
@@ -101,12 +101,12 @@ class RejectedPods:
             self.counts[place] = Rejections(times, pod.uid)
             if times > MAX_REJECTIONS:
                 left = f"this happened {times} times, and it is left as failed"
-                yield _tell(pod, f"{what}; {left}. Check the events of the node, then delete the pod")
+                yield _warn(pod, f"{what}; {left}. Check the events of the node, then delete the pod")
                 return
             pause = pause_after(times)
             self._due[pod.uid] = now + pause
             again = f"it is deleted in {duration_text(pause)}, so that its owner makes it again"
-            yield _tell(pod, f"{what}; {again} ({times} of {MAX_REJECTIONS})")
+            yield _warn(pod, f"{what}; {again} ({times} of {MAX_REJECTIONS})")
 
 
 _NONE = Rejections(0, "")
@@ -125,5 +125,5 @@ def _is_of_our_controller(job: Job, owner: Owner) -> bool:
     return owner.is_vcjob and (job.group is None or JOB_CONTROLLER in job.group.labels)
 
 
-def _tell(pod: Pod, message: str) -> RecordJobEvent:
+def _warn(pod: Pod, message: str) -> RecordJobEvent:
     return RecordJobEvent(pod.key, EventReason.POD_REJECTED, message, pod=pod.uid, warning=True)
