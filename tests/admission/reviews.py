@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.apps.admission.webhook import Reviews
 from tests.builders.values import CHIP
 
@@ -56,7 +56,7 @@ def group(queue: str = "default") -> dict[str, Any]:
     }
 
 
-def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
+def answer(body: bytes, cluster: ClusterFacts) -> dict[str, Any] | None:
     """Return the AdmissionReview that answers one."""
     return asyncio.run(Reviews(cluster).answer(body))
 

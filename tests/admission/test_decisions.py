@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
@@ -24,8 +24,8 @@ ON_A2 = {"annotations": {"huawei.com/schedule_policy": "chip8-node8"}}
 IN_GROUP = {"scheduling.k8s.io/group-name": "gang"}
 
 
-def world() -> KnownCluster:
-    return KnownCluster(
+def world() -> ClusterFacts:
+    return ClusterFacts(
         CATALOG, queues={"default": Queue("default"), "closed": Queue("closed", state="Closed")}
     )
 
@@ -310,7 +310,7 @@ def test_a_name_that_the_api_server_makes_is_not_missing(object: dict[str, Any])
 
 
 def test_jobs_run_only_in_queues_without_queues_below() -> None:
-    tree = KnownCluster(CATALOG)
+    tree = ClusterFacts(CATALOG)
     for queue in (
         Queue("root"),
         Queue("default"),
@@ -327,7 +327,7 @@ def test_jobs_run_only_in_queues_without_queues_below() -> None:
 
 
 def test_before_queues_are_reported_no_queue_is_unknown() -> None:
-    ignorant = KnownCluster(CATALOG)
+    ignorant = ClusterFacts(CATALOG)
     answered = answer(review(vcjob(8, queue="anything")), ignorant)
     assert answered is not None
     assert answered["response"]["allowed"] is True
@@ -352,7 +352,7 @@ def test_the_configuration_of_the_cluster_counts() -> None:
 
 
 def test_other_names_for_our_pods() -> None:
-    known = KnownCluster(CATALOG, ("npu",), queues={"default": Queue("default")})
+    known = ClusterFacts(CATALOG, ("npu",), queues={"default": Queue("default")})
     for scheduler, allowed in (("npu", False), ("volcano", True)):
         for object in (vcjob(3, scheduler=scheduler), pod(3, scheduler=scheduler)):
             answered = answer(review(object), known)
@@ -502,7 +502,7 @@ def test_another_queue_for_a_running_pod_group_is_allowed_with_a_warning(
 # -- queues, and what Volcano refuses of PodGroups and pods
 
 
-def queue_world() -> KnownCluster:
+def queue_world() -> ClusterFacts:
     known = world()
     for queue in (Queue("dept", deserved={"cpu": 4000}), Queue("team", parent="dept"), Queue("busy")):
         known.take(QueueSeen(queue))
@@ -510,7 +510,7 @@ def queue_world() -> KnownCluster:
     return known
 
 
-def decided(body: bytes, known: KnownCluster) -> tuple[bool, str]:
+def decided(body: bytes, known: ClusterFacts) -> tuple[bool, str]:
     answered = answer(body, known)
     assert answered is not None
     response = answered["response"]
@@ -552,7 +552,7 @@ def test_a_changed_queue_is_refused_for_what_the_change_makes_wrong() -> None:
 
 
 def test_before_queues_are_reported_no_parent_is_unknown() -> None:
-    assert decided(review(objects.queue("new", parent="gone")), KnownCluster(CATALOG))[0] is True
+    assert decided(review(objects.queue("new", parent="gone")), ClusterFacts(CATALOG))[0] is True
 
 
 def test_deletion_of_queues_with_others_below() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.manifests.settings.boards import shipped_catalog
 from tests.admission.reviews import answer, review
 from tests.builders.objects import hyper_node
 
-WORLD = KnownCluster(shipped_catalog())
+WORLD = ClusterFacts(shipped_catalog())
 EXACT = {"exactMatch": {"name": "node-1"}}
 REGEX = {"regexMatch": {"pattern": "node-[0-9]+"}}
 LABEL = {"labelMatch": {"matchLabels": {"topology-rack": "rack1"}}}

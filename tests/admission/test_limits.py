@@ -11,14 +11,14 @@ import pytest
 
 from ringwise.apps.admission import webhook
 from ringwise.apps.admission.cost import MAX_OBJECT_BYTES, MAX_PODS, MAX_TASKS
-from ringwise.apps.admission.rules import ALLOWED, KnownCluster
+from ringwise.apps.admission.rules import ALLOWED, ClusterFacts
 from ringwise.apps.admission.webhook import Reviews
 from ringwise.manifests.settings.boards import shipped_catalog
 from tests.admission.reviews import answer, container, pod, review, vcjob
 
 
-def cluster() -> KnownCluster:
-    return KnownCluster(shipped_catalog())
+def cluster() -> ClusterFacts:
+    return ClusterFacts(shipped_catalog())
 
 
 def many_tasks(count: int) -> dict[str, Any]:
@@ -58,7 +58,7 @@ async def test_small_reviews_do_not_wait_for_a_large_one_and_large_ones_do_not_p
 ) -> None:
     release = threading.Event()
 
-    def judge(raw: Any, known: KnownCluster) -> Any:
+    def judge(raw: Any, known: ClusterFacts) -> Any:
         if len(bytes(raw)) > 100_000:
             release.wait()
         return ALLOWED

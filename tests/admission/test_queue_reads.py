@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ringwise.apps.admission.queue_reads import READS_AT_ONCE, READS_PER_SECOND, QueueLister
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.apps.admission.webhook import Reviews
 from ringwise.kubeclient.client import Client
 from ringwise.manifests.settings.boards import shipped_catalog
@@ -17,12 +17,12 @@ from tests.builders.objects import queue
 from tests.kube.harness import QUEUES, InstantClock, server, until
 
 
-def known(*queues: Queue) -> KnownCluster:
+def known(*queues: Queue) -> ClusterFacts:
     """What the watch has reported."""
-    return KnownCluster(shipped_catalog(), queues={one.name: one for one in (Queue("default"), *queues)})
+    return ClusterFacts(shipped_catalog(), queues={one.name: one for one in (Queue("default"), *queues)})
 
 
-def reviews_of(client: Client, cluster: KnownCluster, clock: InstantClock | None = None) -> Reviews:
+def reviews_of(client: Client, cluster: ClusterFacts, clock: InstantClock | None = None) -> Reviews:
     # The deadline is far away: the machine may be slow.
     return Reviews(cluster, QueueLister(client, clock or InstantClock()), max_wait=60)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.text.limits import (
     DEPENDENCIES,
@@ -32,7 +32,7 @@ def respond(
 ) -> dict[str, Any]:
     body = json.loads(review(new, operation or ("UPDATE" if old is not None else "CREATE"), old))
     body["request"]["subResource"] = sub_resource
-    answered = answer(json.dumps(body).encode(), KnownCluster(shipped_catalog()))
+    answered = answer(json.dumps(body).encode(), ClusterFacts(shipped_catalog()))
     assert answered is not None
     return dict(answered["response"])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen
@@ -44,8 +44,8 @@ KINDS: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
 ]
 
 
-def known(setting: str = "", queues: bool = True) -> KnownCluster:
-    cluster = KnownCluster(CATALOG, queues={"default": Queue("default")} if queues else None)
+def known(setting: str = "", queues: bool = True) -> ClusterFacts:
+    cluster = ClusterFacts(CATALOG, queues={"default": Queue("default")} if queues else None)
     if setting:
         text = (
             "actions: allocate\ntiers: [{plugins: [{name: topology910}]}]\n"
@@ -55,7 +55,7 @@ def known(setting: str = "", queues: bool = True) -> KnownCluster:
     return cluster
 
 
-def respond(object: dict[str, Any], cluster: KnownCluster | None = None, **how: Any) -> dict[str, Any]:
+def respond(object: dict[str, Any], cluster: ClusterFacts | None = None, **how: Any) -> dict[str, Any]:
     answered = answer(review(object, **how), cluster or known())
     assert answered is not None
     response: dict[str, Any] = answered["response"]
@@ -125,7 +125,7 @@ def debugged(before: list[dict[str, Any]], after: list[dict[str, Any]], **spec: 
     return json.dumps(body).encode()
 
 
-def allowed(body: bytes, cluster: KnownCluster | None = None) -> tuple[bool, str]:
+def allowed(body: bytes, cluster: ClusterFacts | None = None) -> tuple[bool, str]:
     answered = answer(body, cluster or known())
     assert answered is not None
     response = answered["response"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import Queue
@@ -18,7 +18,7 @@ CATALOG = shipped_catalog()
 FAILED, EVICTED = "PodFailed", "PodEvicted"
 
 
-def world() -> KnownCluster:
+def world() -> ClusterFacts:
     queues = (
         Queue("root"),
         Queue("default"),
@@ -29,7 +29,7 @@ def world() -> KnownCluster:
         Queue("sci", annotations={"volcano.sh/hierarchy": "root/sci/dev"}),
         *(Queue(f"q{level}", parent=f"q{level - 1}" if level > 1 else "") for level in range(1, 6)),
     )
-    known = KnownCluster(CATALOG, queues={queue.name: queue for queue in queues})
+    known = ClusterFacts(CATALOG, queues={queue.name: queue for queue in queues})
     known.observed["busy"] = ObservedQueue(frozenset({"pods"}), 2)
     return known
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.apps.journal.format import JournalError, batch_line, header_line, open_journal
 from ringwise.apps.lab.submission import StoredObjects, Submission, refusals, submission_of
 from ringwise.device.pods import NodePodWire, pod_from_wire
@@ -109,7 +109,7 @@ def test_changed_manifests_are_read_or_reported(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["Job", "Pod", "PodGroup"])
 def test_changed_reviews_are_answered(kind: str) -> None:
     """Allowed or refused; None: no AdmissionReview at all."""
-    cluster = KnownCluster(shipped_catalog())
+    cluster = ClusterFacts(shipped_catalog())
     valid = json.loads(review({**MANIFESTS[kind], "kind": kind}))
     answered = refused = 0
     for document in changed_documents([valid]):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.admission.rules import KnownCluster, judge_vcjob
+from ringwise.apps.admission.rules import ClusterFacts, judge_vcjob
 from ringwise.apps.extensions import installed_specs, new_scheduler, read_user_configuration
 from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
 from ringwise.apps.live import read_cluster
@@ -179,7 +179,7 @@ def test_the_lab_and_the_replay_of_its_journal(installed: Installed, tmp_path: P
 
 
 def test_admission(installed: Installed) -> None:
-    cluster = KnownCluster(shipped_catalog(), configuration=read_user_configuration(CONFIGURATION, "conf"))
+    cluster = ClusterFacts(shipped_catalog(), configuration=read_user_configuration(CONFIGURATION, "conf"))
     manifest = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",

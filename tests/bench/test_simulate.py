@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from ringwise.apps.simulate.comparison import Comparison
 from ringwise_bench import simulate
 from ringwise_bench.command import bench
-from ringwise_bench.report import Measured, NothingToMeasureError
+from ringwise_bench.report import Figure, NothingToMeasureError
 
 ITP = "job_id,submission_time,duration,num_gpu\n"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
@@ -32,7 +32,7 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def judged(*traces: Path, **more: Any) -> tuple[dict[str, Measured], list[str]]:
+def judged(*traces: Path, **more: Any) -> tuple[dict[str, Figure], list[str]]:
     said: list[str] = []
     found = {one.name: one for one in simulate.run(False, traces, say=said.append, **more)}
     return found, said
@@ -42,7 +42,7 @@ def only_traces(*names: str) -> dict[str, Any]:
     return {"only": names or ("*/*",)}
 
 
-def value(found: dict[str, Measured], text: str) -> float:
+def value(found: dict[str, Figure], text: str) -> float:
     (one,) = [measured.value for name, measured in found.items() if text in name]
     return one
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ringwise_bench.page import BROWSER_VARIABLE, PageFigures
-from ringwise_bench.report import Measured
+from ringwise_bench.report import Figure
 from ringwise_bench.web import measure, page_rows
 
 
-def rows() -> dict[str, Measured]:
+def rows() -> dict[str, Figure]:
     measured = asyncio.run(measure(1, nodes=40, jobs=20, window=0.5, changes=80, page_seconds=0.1))
     found = {row.name: row for row in measured}
     assert len(found) == len(measured)

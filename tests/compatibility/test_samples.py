@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.journal.files import JournalFiles
-from ringwise.apps.journal.format import JournalError, Recorded, open_journal
+from ringwise.apps.journal.format import JournalError, ReadBatch, open_journal
 from ringwise.apps.lab.client import RefusedByLabError
 from ringwise.apps.sources.lab import LabSource
 from ringwise.cli.commands import cli
@@ -72,7 +72,7 @@ def test_a_journal_is_decided_alike(lab: Path) -> None:
     assert found["commands"] > 30
 
 
-def recorded() -> list[Recorded]:
+def recorded() -> list[ReadBatch]:
     with closing(open_journal(SAMPLES / "records-v2.jsonl").batches) as batches:
         return list(batches)
 
@@ -88,7 +88,7 @@ def records_in(events: Iterable[ev.Event]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("batch", recorded(), ids=lambda batch: batch.section.scheduler)
-def test_the_records_of_a_leader_are_known_to_the_next_one(batch: Recorded) -> None:
+def test_the_records_of_a_leader_are_known_to_the_next_one(batch: ReadBatch) -> None:
     scheduler = new_scheduler(batch.section.configuration)
     scheduler.handle(batch.events, batch.now, ev.Decide.NOTHING)
     assert records_in(scheduler.view.known_events()) == records_in(batch.events) != {}
@@ -276,7 +276,7 @@ def test_a_document_of_a_lab_of_another_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("batch", recorded(), ids=lambda batch: batch.section.scheduler)
-def test_a_leader_ignores_records_of_another_version(batch: Recorded) -> None:
+def test_a_leader_ignores_records_of_another_version(batch: ReadBatch) -> None:
     """It decides as one that finds no records."""
     others = [_of_another_version(event) for event in batch.events]
     missing = [event for event in batch.events if not isinstance(event, ev.LeaderRecordRead)]

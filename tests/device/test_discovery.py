@@ -21,7 +21,7 @@ from ringwise.device.drivers.driver_calls import DriverCalls
 from ringwise.device.drivers.port import DriverError, NoChipsError, Place
 from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile
 from ringwise.device.health.configuration import LINK_DOWN, shipped_configuration
-from ringwise.device.health.monitor import SILENCE, HealthMonitor, Seen
+from ringwise.device.health.monitor import SILENCE, HealthMonitor, Poll
 from tests.builders.values import CHIP
 from tests.device.rig import CONFIG_MAPS, NODES, REPORT, rig
 
@@ -358,8 +358,8 @@ def monitor() -> HealthMonitor:
 
 def test_a_chip_of_which_nothing_is_known_gets_no_new_pods_and_keeps_those_it_has() -> None:
     health = monitor()
-    health.saw(Seen({0: [], 1: []}), 1000)
-    health.saw(Seen({0: []}, unread=[1]), 2000)
+    health.saw(Poll({0: [], 1: []}), 1000)
+    health.saw(Poll({0: []}, unread=[1]), 2000)
     assert all(report.healthy for report in health.reports((), 2000 + SILENCE - 1))
     late = 2000 + SILENCE
     assert [report.healthy for report in health.reports((), late)] == [True, False]
@@ -367,16 +367,16 @@ def test_a_chip_of_which_nothing_is_known_gets_no_new_pods_and_keeps_those_it_ha
     assert health.reports((), late)[1].fault.level == "PreSeparateNPU"
     assert health.why_not("Ascend910-1", late) is None
     assert set(health.silent) == {"Ascend910-1"}
-    health.saw(Seen({0: [], 1: []}), late)
+    health.saw(Poll({0: [], 1: []}), late)
     assert all(report.healthy for report in health.reports((), late))
 
 
 def test_a_chip_that_was_never_read_gets_no_new_pods() -> None:
     health = monitor()
-    health.saw(Seen({0: []}, unread=[1]), 1000)
+    health.saw(Poll({0: []}, unread=[1]), 1000)
     assert [report.healthy for report in health.reports((), 1000)] == [True, False]
-    health.saw(Seen({0: [], 1: []}), 2000)
-    health.saw(Seen({0: []}, unread=[1]), 3000)
+    health.saw(Poll({0: [], 1: []}), 2000)
+    health.saw(Poll({0: []}, unread=[1]), 3000)
     assert all(report.healthy for report in health.reports((), 3000))
 
 
@@ -389,12 +389,12 @@ def states(health: HealthMonitor, now: int) -> list[tuple[bool, bool, tuple[str,
 
 def test_a_network_port_that_does_not_work_is_a_link_that_is_down() -> None:
     health = monitor()
-    health.saw(Seen({0: [], 1: []}, network={0: True, 1: False}), 1000)
+    health.saw(Poll({0: [], 1: []}, network={0: True, 1: False}), 1000)
     assert states(health, 1000) == [(True, True, ()), (True, True, ("81078603",))]
     # As for the code itself: after 20 seconds the network is unhealthy, and a minute after the end healthy.
-    health.saw(Seen({0: [], 1: [LINK_DOWN]}, network={0: True}), 22_000)
+    health.saw(Poll({0: [], 1: [LINK_DOWN]}, network={0: True}), 22_000)
     assert states(health, 22_000) == [(True, True, ()), (True, False, ("81078603",))]
-    health.saw(Seen({0: [], 1: []}, network={1: True}), 30_000)
+    health.saw(Poll({0: [], 1: []}, network={1: True}), 30_000)
     assert states(health, 30_000)[1] == (True, False, ())
     assert states(health, 91_000)[1] == (True, True, ())
 

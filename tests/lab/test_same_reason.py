@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.manifests.settings.configuration import read_configuration
@@ -490,7 +490,7 @@ def _job(jobs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
     """It refuses what only the submitter can fix, with the reason that the others give."""
-    cluster = KnownCluster(shipped_catalog())
+    cluster = ClusterFacts(shipped_catalog())
     bundle = read_bundle(["-"], stdin="\n---\n".join(map(json.dumps, case.cluster)).encode())
     if case.settings:
         cluster.configuration = read_configuration(case.settings, "volcano-scheduler.conf", BUILT_IN)

@@ -10,7 +10,7 @@ import pytest
 from tools.convert_journal import converted_line
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.journal.format import JournalError, Recorded, open_journal
+from ringwise.apps.journal.format import JournalError, ReadBatch, open_journal
 from ringwise.messages import events as ev
 from ringwise.scheduler.cache.record_tables import read_tables
 from tests.builders.records import restored
@@ -19,7 +19,7 @@ from tests.tools.schemas import SAMPLES
 BEFORE = SAMPLES / "records-v1.jsonl"
 
 
-def converted(folder: Path) -> list[Recorded]:
+def converted(folder: Path) -> list[ReadBatch]:
     path = folder / "journal.jsonl"
     path.write_text("".join(map(converted_line, BEFORE.read_text().splitlines(keepends=True))))
     with closing(open_journal(path).batches) as batches:

@@ -17,7 +17,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.wellknown import ASCEND910
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Figure, at_most, shown
 
 SECOND = 1_000_000_000
 #: Of the processor time of the deciding thread.
@@ -87,7 +87,7 @@ def life(nodes: int, jobs: int, *, accounted: bool) -> float:
     return spent
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     nodes, jobs = (2_000, 1_000) if full else (1_000, 500)
     life(nodes, jobs, accounted=True)
     without, within = [], []

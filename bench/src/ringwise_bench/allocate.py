@@ -45,7 +45,7 @@ from ringwise.wellknown import (
     PREDICATE_TIME,
 )
 from ringwise_bench.control_plane import ControlPlane, ringwise_command
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Figure, at_most, shown
 from ringwise_bench.virtual_loop import LoopClock, VirtualLoop
 
 RATIO_GOAL, MEMORY_GOAL, REQUESTS_GOAL = 1.5, 100, 20
@@ -68,7 +68,7 @@ class Times:
     patch: list[float]
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     """`full` makes four times as many calls."""
     times = asyncio.run(_times(ROUNDS * 4 if full else ROUNDS))
     memory = asyncio.run(_memory())

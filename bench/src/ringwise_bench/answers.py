@@ -53,7 +53,7 @@ from ringwise.views.cluster import job_views, node_documents, top_document, with
 from ringwise.views.kinds import BY_PLURAL
 from ringwise.wellknown import ASCEND910, EXPECTED_DURATION, VOLCANO_SCHEDULER
 from ringwise_bench.list import NODE_COUNT, node_object, pages, pod_object
-from ringwise_bench.report import Measured, at_most, frozen, shown, timed
+from ringwise_bench.report import Figure, at_most, frozen, shown, timed
 
 NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
 #: Jobs that wait with pods, beside those that wait for admission to their queue.
@@ -174,7 +174,7 @@ def gang_turn(live: LiveLab, pods: int) -> float:
     return median(found)
 
 
-def lists(live: LiveLab, times: int) -> Iterator[Measured]:
+def lists(live: LiveLab, times: int) -> Iterator[Figure]:
     """Each list over `json.dumps` of its rows."""
 
     def jobs() -> object:
@@ -233,7 +233,7 @@ def whole_cycle(live: LiveLab, times: int) -> float:
     return cost(cycle, times)
 
 
-def listed_and_drawn(live: LiveLab, times: int) -> Iterator[Measured]:
+def listed_and_drawn(live: LiveLab, times: int) -> Iterator[Figure]:
     """Lists in the server and tables in the client over `json.dumps` of their rows."""
     answers = LabAnswers(live, estimates_anew=False)
     for kind in ("pods", "nodes", "jobs"):
@@ -256,7 +256,7 @@ def listed_and_drawn(live: LiveLab, times: int) -> Iterator[Measured]:
         )
 
 
-def in_cycles(live: LiveLab, times: int) -> Iterator[Measured]:
+def in_cycles(live: LiveLab, times: int) -> Iterator[Figure]:
     """Answers that try placements over one cycle that tries all jobs that wait."""
     answers, cycle = LabAnswers(live), whole_cycle(live, times)
     jobs = sum(_waits(live, job) for job in live.view.jobs.values())
@@ -274,7 +274,7 @@ def in_cycles(live: LiveLab, times: int) -> Iterator[Measured]:
         yield at_most(f"{name}, in such cycles", cost(ask, max(1, times // 2)) / cycle, "", MAX_CYCLES)
 
 
-def support_bundle(live: LiveLab, times: int) -> Iterator[Measured]:
+def support_bundle(live: LiveLab, times: int) -> Iterator[Figure]:
     """A bundle of the lab without its journal, over reading its lines and writing them again as JSON."""
     lines = QUERIES["objects"](LabAnswers(live), {})["lines"].encode()
     contents, catalog = Contents("lab", lines, ()), shipped_catalog()
@@ -285,7 +285,7 @@ def support_bundle(live: LiveLab, times: int) -> Iterator[Measured]:
     yield at_most(name, whole / again, "x", MAX_BUNDLE)
 
 
-def doctor(nodes: int, times: int) -> Iterator[Measured]:
+def doctor(nodes: int, times: int) -> Iterator[Figure]:
     """What `doctor` does with the objects of a cluster, over reading them as an API server sends them."""
     sent = {
         "nodes": list(pages(node_object, nodes)),
@@ -309,7 +309,7 @@ def doctor(nodes: int, times: int) -> Iterator[Measured]:
     yield at_most(name, whole / cost(read, times), "x", MAX_DOCTOR)
 
 
-def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
+def why(live: LiveLab, waiting: int, times: int) -> Iterator[Figure]:
     """The dearest of some jobs, in placements of the same job."""
     asked, estimated = [], []
     for name in ("wait-0", "wait-1", "wait-2", "wait-3", f"wait-{waiting - 1}"):
@@ -341,7 +341,7 @@ def usual_placement(live: LiveLab) -> float:
     return median(placement(live, f"wait-{number}") for number in range(4))
 
 
-def drain(live: LiveLab, times: int) -> Iterator[Measured]:
+def drain(live: LiveLab, times: int) -> Iterator[Figure]:
     target = find_target(live.view, f"switch/{_third_switch(live)}")
     copies, each, moving = [], [], 0
     for _ in range(times):
@@ -453,7 +453,7 @@ async def decide_alone_and_beside(
     return alone, beside, answers
 
 
-def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
+def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Figure]:
     groups = [job.group for job in live.view.jobs.values() if _owner(job).startswith("wait-")]
     events = [
         ev.PodGroupSeen(replace(group, labels={**group.labels, "turn": str(turn)}))
@@ -493,9 +493,9 @@ def run(
     waiting: int = WAITING,
     tried: int = TRIED,
     times: int = 0,
-) -> list[Measured]:
+) -> list[Figure]:
     times = times or (21 if full else 5)
-    results: list[Measured] = []
+    results: list[Figure] = []
     with cluster(nodes, running - 1) as live:
         gang = gang_turn(live, GANG)
         submit(live, "rest", 1, [(max(1, free_nodes(live)), 8)])

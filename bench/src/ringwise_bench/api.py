@@ -14,7 +14,7 @@ from statistics import median
 
 from ringwise_bench.binders import ALONE, KUBE_SCHEDULER, LOOP, SCHEDULER
 from ringwise_bench.comparison import Outcome, compare_in_turn
-from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.report import Figure, at_least, at_most, shown
 from ringwise_bench.scenario import Scenario
 
 #: Bindings per second with the controller, and processor time until everything is written.
@@ -53,11 +53,11 @@ FULL = (
 )
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     return measure(scenarios(full))
 
 
-def run_beside_kube_scheduler(full: bool = False) -> list[Measured]:
+def run_beside_kube_scheduler(full: bool = False) -> list[Figure]:
     """The same, and the same work by kube-scheduler in the same run."""
     return measure(scenarios(full), beside=True)
 
@@ -67,8 +67,8 @@ def scenarios(full: bool) -> tuple[tuple[Scenario, ...], ...]:
     return tuple((one,) for one in FULL) if full else (USUAL,)
 
 
-def measure(chosen: Iterable[Sequence[Scenario]], *, beside: bool = False) -> list[Measured]:
-    found: list[Measured] = []
+def measure(chosen: Iterable[Sequence[Scenario]], *, beside: bool = False) -> list[Figure]:
+    found: list[Figure] = []
     for group in chosen:
         plans = [(scenario, _sides(scenario, beside)) for scenario in group]
         for (scenario, who), rounds in zip(plans, compare_in_turn(plans), strict=True):
@@ -86,7 +86,7 @@ def _sides(scenario: Scenario, beside: bool) -> list[str]:
     return who
 
 
-def _measured(scenario: Scenario, who: Sequence[str], rounds: Sequence[dict[str, Outcome]]) -> list[Measured]:
+def _measured(scenario: Scenario, who: Sequence[str], rounds: Sequence[dict[str, Outcome]]) -> list[Figure]:
     rates = {one: median(scenario.pods / outcomes[one].seconds for outcomes in rounds) for one in who}
     found = [shown(f"{scenario.name}, {one}", rate, "pods/s") for one, rate in rates.items()]
     for one, goal in ((SCHEDULER, scenario.goal), (ALONE, scenario.goal_alone)):

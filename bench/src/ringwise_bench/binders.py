@@ -240,7 +240,7 @@ class _Binder:
         """From the first pod that has its node to the last."""
         placed: set[str] = set()
         async for lines in bundles:
-            seen = [_SEEN.decode(line).object for line in lines]
+            seen = [_POD_EVENT.decode(line).object for line in lines]
             began = not placed
             placed.update(pod.metadata.uid for pod in seen if pod.spec.nodeName)
             if placed and began:
@@ -343,21 +343,21 @@ async def _at_once(works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
     return answers
 
 
-class _Named(msgspec.Struct):
+class _PodMeta(msgspec.Struct):
     uid: str
 
 
-class _Placed(msgspec.Struct):
+class _PodSpec(msgspec.Struct):
     nodeName: str = ""
 
 
 class _Pod(msgspec.Struct):
-    metadata: _Named
-    spec: _Placed
+    metadata: _PodMeta
+    spec: _PodSpec
 
 
-class _Seen(msgspec.Struct):
+class _PodEvent(msgspec.Struct):
     object: _Pod
 
 
-_SEEN = msgspec.json.Decoder(_Seen)
+_POD_EVENT = msgspec.json.Decoder(_PodEvent)

@@ -43,7 +43,7 @@ from ringwise_bench.object_feed import (
     device_report,
     node_body,
 )
-from ringwise_bench.report import Measured, at_least, at_most, shown, timed
+from ringwise_bench.report import Figure, at_least, at_most, shown, timed
 
 NODES, JOBS, A_TURN = 1_000, 5_000, 100
 #: Copies of one object, all of one namespace.
@@ -182,9 +182,9 @@ def gang_cost(pods: int, minimum: int | None = None) -> tuple[float, int]:
     return cluster.feed.time_of(events) / pods, cluster.feed.bound - before
 
 
-def gangs() -> list[Measured]:
+def gangs() -> list[Figure]:
     """What a pod costs in a large gang all pods of which differ, and in a small one."""
-    results: list[Measured] = []
+    results: list[Figure] = []
     costs: dict[str, Callable[[int], tuple[float, int]]] = {
         "nodes of any kind": gang_cost,
         "beyond a gang of one": partial(gang_cost, minimum=1),
@@ -240,7 +240,7 @@ def preemption_cost(nodes: int) -> tuple[float, int]:
     return feed.time_of(events) / _EVICTORS, len(evicted)
 
 
-def preemption() -> list[Measured]:
+def preemption() -> list[Figure]:
     """What a search for victims costs where the cluster is four times as large."""
     preemption_cost(_FULL_NODES)  # What is imported for the first is not a cost of the search.
     small, few = preemption_cost(_FULL_NODES)
@@ -396,10 +396,10 @@ def burning_flood(jobs: int) -> Flood:
     return flood
 
 
-def floods(full: bool) -> list[Measured]:
+def floods(full: bool) -> list[Figure]:
     """Measure how long a flood of one namespace delays a job of another, and how long the turns are."""
     times = 10 if full else 1
-    results: list[Measured] = []
+    results: list[Figure] = []
     made: dict[str, Callable[[int], Flood]] = {
         "pods that fit nowhere": unplaceable_flood,
         "jobs that search victims": searching_flood,
@@ -451,9 +451,9 @@ def memory_left(count: int) -> float:
     return (tracemalloc.get_traced_memory()[0] - before) / _MIB
 
 
-def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measured]:
+def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Figure]:
     """`full` measures five pairs of each, and copies of each."""
-    results: list[Measured] = []
+    results: list[Figure] = []
     # Alternating: a machine that gets slower or faster meanwhile does so for both.
     prepared = Prepared(jobs, nodes)
     rounds = [[prepared.run(hostile) for hostile in (None, *HOSTILE)] for _ in range(5 if full else 2)]

@@ -24,7 +24,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.wellknown import ASCEND910, HOSTNAME, SCHEDULE_POLICY
 from ringwise_bench import accounting
-from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.report import Figure, at_least, at_most, shown
 
 SECOND = 1_000_000_000
 #: Kinds of nodes, so that predicates and scores differ between nodes.
@@ -64,7 +64,7 @@ def _gang(name: str, pods: int, chips: int, created: int) -> list[ev.Event]:
 
 
 @dataclass(slots=True)
-class Timed:
+class TimedCycle:
     seconds: float
     pods: int
     scheduler: Scheduler
@@ -74,7 +74,7 @@ class Timed:
         return self.seconds / self.pods
 
 
-def _cycle(nodes: int, gangs: Sequence[tuple[int, int]]) -> Timed:
+def _cycle(nodes: int, gangs: Sequence[tuple[int, int]]) -> TimedCycle:
     """Place gangs of (pods, chips) on an empty cluster in one cycle."""
     scheduler = new_scheduler()
     scheduler.handle(_nodes(nodes), SECOND)
@@ -94,7 +94,7 @@ def _cycle(nodes: int, gangs: Sequence[tuple[int, int]]) -> Timed:
     wanted = sum(pods for pods, _ in gangs)
     if bound != wanted:
         raise RuntimeError(f"{bound} of {wanted} pods were placed")
-    return Timed(seconds, bound, scheduler)
+    return TimedCycle(seconds, bound, scheduler)
 
 
 def _plain_choice(session: Session, job: Job, pod: Pod) -> int | None:
@@ -163,9 +163,9 @@ def _idle_ratio() -> float:
     return (time.perf_counter() - started) / rounds / timed.seconds
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     samples = 20 if full else 5
-    results: list[Measured] = []
+    results: list[Figure] = []
 
     singles = _cycle(10_000, [((1), (1, 1, 2, 4, 8)[n % 5]) for n in range(10_000)])
     plain, differing = _plain(10_000, 5_000, 1, 1, samples)

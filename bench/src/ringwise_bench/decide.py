@@ -21,7 +21,7 @@ from ringwise.state.node_shapes import NodeShape
 from ringwise.topology.chips import mask_of
 from ringwise.wellknown import ASCEND910
 from ringwise_bench import shares
-from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.report import Figure, at_least, at_most, shown
 
 SIZES = (1, 1, 1, 2, 2, 4, 8)
 UTILISATION = 0.85
@@ -176,9 +176,9 @@ def _bytes_per_node(nodes: int) -> float:
     return (after - before) / nodes
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     steps = 200_000 if full else 20_000
-    results: list[Measured] = []
+    results: list[Figure] = []
     costs: dict[int, float] = {}
     for nodes in (1_000, 10_000, 100_000):
         stream = Stream(nodes)

@@ -19,7 +19,7 @@ from ringwise.messages.commands import Bind, Command, DeletePod
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup
 from ringwise.wellknown import ASCEND910, FAULT_SCHEDULING, POD_RESCHEDULING, RANK_INDEX
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Figure, at_most, shown
 
 SECOND = 1_000_000_000
 PODS = 4
@@ -166,7 +166,7 @@ def measure(nodes: int, faults: int) -> FaultCosts:
     return FaultCosts(median(gangs), {level: median(found) for level, found in costs.items()})
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     faults = 4_000 if full else 1_000
     large = measure(10_000, faults)
     small = measure(1_000, faults)

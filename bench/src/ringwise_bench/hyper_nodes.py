@@ -39,7 +39,7 @@ _CHIPS = 8
 _PLUGINS = ("gang", "topology910", "predicates", "nodeorder", "binpack", PLUGIN)
 
 
-class TwoWays:
+class SwitchCluster:
     """A cluster with leaf switches that are HyperNodes, too, and so many free nodes in each."""
 
     def __init__(self, free: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ from ringwise.views.documents.reference import BenchDocument, MachineFields
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Figure:
     """One figure. A goal is a ratio or a size, never a bare time of this machine."""
 
     name: str
@@ -26,16 +26,16 @@ class Measured:
     holds: bool | None = None
 
 
-def at_least(name: str, value: float, unit: str, goal: float) -> Measured:
-    return Measured(name, value, unit, f">= {goal:g}", value >= goal)
+def at_least(name: str, value: float, unit: str, goal: float) -> Figure:
+    return Figure(name, value, unit, f">= {goal:g}", value >= goal)
 
 
-def at_most(name: str, value: float, unit: str, goal: float) -> Measured:
-    return Measured(name, value, unit, f"<= {goal:g}", value <= goal)
+def at_most(name: str, value: float, unit: str, goal: float) -> Figure:
+    return Figure(name, value, unit, f"<= {goal:g}", value <= goal)
 
 
-def shown(name: str, value: float, unit: str) -> Measured:
-    return Measured(name, value, unit)
+def shown(name: str, value: float, unit: str) -> Figure:
+    return Figure(name, value, unit)
 
 
 def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -58,7 +58,7 @@ def frozen() -> Iterator[None]:
         gc.unfreeze()
 
 
-Bench = Callable[[bool], Iterable[Measured]]
+Bench = Callable[[bool], Iterable[Figure]]
 
 
 class NothingToMeasureError(Exception):
@@ -76,7 +76,7 @@ class InterruptedBenchError(Exception):
 def run_bench(name: str, bench: Bench, full: bool) -> BenchDocument:
     """Raises InterruptedBenchError where Ctrl-C ends it after a first figure."""
     started = time.perf_counter()
-    results: list[Measured] = []
+    results: list[Figure] = []
     try:
         results.extend(bench(full))
     except KeyboardInterrupt:
@@ -88,7 +88,7 @@ def run_bench(name: str, bench: Bench, full: bool) -> BenchDocument:
 
 
 def bench_document(
-    name: str, machine: MachineFields, seconds: float, results: Iterable[Measured]
+    name: str, machine: MachineFields, seconds: float, results: Iterable[Figure]
 ) -> BenchDocument:
     """What `ringwise bench -o json` prints."""
     return {

@@ -60,11 +60,11 @@ class _Named(msgspec.Struct):
     uid: str
 
 
-class _Made(msgspec.Struct):
+class _CreatedPod(msgspec.Struct):
     metadata: _Named
 
 
-_MADE = msgspec.json.Decoder(_Made)
+_CREATED_POD = msgspec.json.Decoder(_CreatedPod)
 
 
 def bind_of(scenario: Scenario, number: int, created: bytes) -> Bind:
@@ -77,7 +77,7 @@ def bind_of(scenario: Scenario, number: int, created: bytes) -> Bind:
         PREDICATE_TIME: str(1_760_000_000_000_000_000 + number),
         RANK_INDEX: str(number if scenario.gang or scenario.vcjob else 0),
     }
-    meta = _MADE.decode(created).metadata
+    meta = _CREATED_POD.decode(created).metadata
     return Bind(meta.uid, NAMESPACE, meta.name, f"node-{number % scenario.nodes}", chips, annotations)
 
 

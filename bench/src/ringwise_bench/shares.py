@@ -27,7 +27,7 @@ from ringwise.wellknown import (
     SCHEDULE_POLICY,
     SHARE_POLICY,
 )
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Figure, at_most, shown
 
 #: Pods that run on each node.
 _RUNNING = 8
@@ -92,9 +92,9 @@ def _pod(serial: int, node: str | None, cls: PodClass, labels: dict[str, str], n
     )
 
 
-def measured(*, full: bool = False) -> list[Measured]:
+def measured(*, full: bool = False) -> list[Figure]:
     rounds = 200 if full else 40
-    results: list[Measured] = []
+    results: list[Figure] = []
     for word, mode, pod in (("share", "soft", _share), ("vNPU", "dynamic", _vnpu)):
         feeds = [
             _Feed(whole, pod, **{mode: nodes})

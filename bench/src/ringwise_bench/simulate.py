@@ -25,7 +25,7 @@ from ringwise.apps.simulate.traces import TraceError, read_trace
 from ringwise.cli.output import complain
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
-from ringwise_bench.report import Measured, NothingToMeasureError, at_least, at_most, shown
+from ringwise_bench.report import Figure, NothingToMeasureError, at_least, at_most, shown
 
 LOAD = 0.85
 SEED = "bench"
@@ -66,7 +66,7 @@ def run(
     only: Sequence[str] = (),
     days: int | None = None,
     say: Say = lambda line: None,
-) -> Iterator[Measured]:
+) -> Iterator[Figure]:
     """The figures, each as soon as it is known; `say` gets a row for each trace when it has ended.
 
     `traces` are files and folders; `only`: those with such names, and the growth; `days`: only the jobs of
@@ -192,7 +192,7 @@ class _Row:
     began: float = field(default_factory=time.process_time)
     holds: bool = True
 
-    def note(self, measured: Measured) -> Measured:
+    def note(self, measured: Figure) -> Figure:
         self.holds = self.holds and measured.holds is not False
         return measured
 
@@ -218,7 +218,7 @@ def _heading(width: int) -> str:
     return _cells("trace".ljust(width), {name: name for name in _COLUMNS})
 
 
-def _judged(workload: JudgedTrace, row: _Row, say: Say) -> Iterator[Measured]:
+def _judged(workload: JudgedTrace, row: _Row, say: Say) -> Iterator[Figure]:
     """The figures of one trace; its row is said at the end, or when Ctrl-C ends it."""
     try:
         for measured in _figures(workload, row):
@@ -232,7 +232,7 @@ def _judged(workload: JudgedTrace, row: _Row, say: Say) -> Iterator[Measured]:
         say(row.line())
 
 
-def _figures(workload: JudgedTrace, row: _Row) -> Iterator[Measured]:
+def _figures(workload: JudgedTrace, row: _Row) -> Iterator[Figure]:
     cells = row.cells
     # Jobs say how long they run: else what a move saves is not known, and none is made at a cost. In strict
     # order nothing else depends on it.
@@ -294,7 +294,7 @@ class _Runs:
         return outcome
 
 
-def _distance(name: str, title: str, bound: float, documents: float, moved: float) -> Iterator[Measured]:
+def _distance(name: str, title: str, bound: float, documents: float, moved: float) -> Iterator[Figure]:
     distance = documents - bound
     is_close = distance < (CLOSE - 1) * bound
     if bound:
@@ -306,9 +306,9 @@ def _distance(name: str, title: str, bound: float, documents: float, moved: floa
         yield at_least(f"{title}: share of the distance closed", (documents - moved) / distance, "", CLOSED)
 
 
-def _below_one(name: str, value: float, *, judged: bool) -> Measured:
+def _below_one(name: str, value: float, *, judged: bool) -> Figure:
     """Where nothing was moved both runs are the same."""
-    return Measured(name, value, "x", "< 1", value < 1) if judged else shown(name, value, "x")
+    return Figure(name, value, "x", "< 1", value < 1) if judged else shown(name, value, "x")
 
 
 def _mean_wait(outcome: RunOutcome, least: int = 0) -> float:
@@ -341,7 +341,7 @@ def _cost(outcome: RunOutcome) -> float:
 # -- growth
 
 
-def _growth(full: bool, say: Say) -> Iterator[Measured]:
+def _growth(full: bool, say: Say) -> Iterator[Figure]:
     """Processor time per job on two clusters with the same load per node."""
     for variant in (_variant(STRICT, _STRICT), _variant(STRICT_MOVES, _STRICT, _FREE)):
         name = variant.name

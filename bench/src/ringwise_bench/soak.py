@@ -26,7 +26,7 @@ from ringwise.wellknown import (
     VOLCANO_SCHEDULER,
 )
 from ringwise_bench.object_feed import CREATED, SECOND, START, ObjectFeed, Plain, device_report, node_body
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Figure, at_most, shown
 
 EVENTS = 100_000
 NODES, JOBS, QUEUES = 400, 480, 10
@@ -194,7 +194,7 @@ class Soak:
         self._feed.deliver(events)
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     """`full` lives ten times as long."""
     total = EVENTS * 10 if full else EVENTS
     tracing = tracemalloc.is_tracing()

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Figure, at_most, shown
 
 ROUNDS = 9
 HELP_GOAL, PLACE_GOAL, SCHEDULER_GOAL = 2.5, 4.0, 5.0
@@ -50,7 +50,7 @@ class StartFailedError(Exception):
     """A command of the benchmark failed."""
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     """Median start times and their ratios; `full` measures three times as many rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ringwise.placement.superpods.blocks import BlockPlan, Free
 from ringwise.placement.superpods.packing import BlockRequest, SuperPodSettings, plan
 from ringwise.topology.superpods import SuperPodId
-from ringwise_bench.report import Measured, at_most, shown, timed
+from ringwise_bench.report import Figure, at_most, shown, timed
 
 BLOCKS = 64
 NODES_PER_BLOCK = 16
@@ -19,7 +19,7 @@ GROWTH_ALLOWED = 5.0
 Packed = list[tuple[SuperPodId, int]]
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     """Times at two sizes and how they grow; `full` repeats more often."""
     rounds = 100 if full else 25
     small, large = _cluster(SMALL), _cluster(LARGE)

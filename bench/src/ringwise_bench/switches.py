@@ -21,8 +21,8 @@ from ringwise.placement.switches.view import (
     make_view,
 )
 from ringwise.topology.switches import ResolvedTopology, Server, make_topology, resolve
-from ringwise_bench.hyper_nodes import TwoWays
-from ringwise_bench.report import Measured, at_least, at_most, frozen, shown, timed
+from ringwise_bench.hyper_nodes import SwitchCluster
+from ringwise_bench.report import Figure, at_least, at_most, frozen, shown, timed
 
 SWITCHES = 1_000
 WIDTH = 32
@@ -36,11 +36,11 @@ TREE_PODS = 1_024
 SHARED = SwitchFacts(SwitchState.SHARED, labeled=True)
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     """Planning times and how they grow; `full` repeats more often."""
     repeats = 30 if full else 12
     small, large = _resolved(SWITCHES), _resolved(SWITCHES * GROWTH)
-    results: list[Measured] = []
+    results: list[Figure] = []
     for name, version, holes in (
         ("version 2.0", "2.0", False),
         ("version 1.0", "1.0", False),
@@ -68,17 +68,17 @@ def run(full: bool = False) -> list[Measured]:
     return results
 
 
-def _hyper_nodes(repeats: int) -> list[Measured]:
+def _hyper_nodes(repeats: int) -> list[Figure]:
     """A job on a tree of HyperNodes of four tiers, beside the same job under leaf switches."""
     times: dict[tuple[int, bool, int], float] = {}
     for leaves in (TREE_LEAVES, TREE_LEAVES * GROWTH):
-        cluster = TwoWays(_counts(leaves))
+        cluster = SwitchCluster(_counts(leaves))
         for pods in (NEEDED, TREE_PODS):
             for switches in (True, False):
                 attempt = cluster.submit(f"job-{pods}-{switches}", pods, switches=switches)
                 attempt()
                 times[leaves, switches, pods] = _best(attempt, repeats) / pods
-    results: list[Measured] = []
+    results: list[Figure] = []
     for pods in (NEEDED, TREE_PODS):
         base, plain = times[TREE_LEAVES, False, pods], times[TREE_LEAVES, True, pods]
         grown = times[TREE_LEAVES * GROWTH, False, pods]
@@ -92,7 +92,7 @@ def _hyper_nodes(repeats: int) -> list[Measured]:
     return results
 
 
-def _growth(name: str, ratio: float) -> Measured:
+def _growth(name: str, ratio: float) -> Figure:
     return at_most(f"{name}, time at {GROWTH} times the switches", ratio, "x", 6)
 
 

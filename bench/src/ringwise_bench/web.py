@@ -40,7 +40,7 @@ from ringwise.web.guard import Guard
 from ringwise.web.hub import Hub
 from ringwise.wellknown import ACCELERATOR_TYPE, ASCEND910, VOLCANO_SCHEDULER
 from ringwise_bench.page import BROWSER_VARIABLE, BrowserError, PageFigures, find_browser, measure_page
-from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.report import Figure, at_least, at_most, shown
 
 NODES, JOBS, CLIENTS, CHANGES = 10_000, 2_000, 10, 1_000
 #: Seconds between two turns of the scheduler, of one measurement, and how many pairs there are. A pair
@@ -175,7 +175,7 @@ def _pod(number: int, chips: int) -> dict[str, Any]:
     }
 
 
-def run(full: bool = False) -> list[Measured]:
+def run(full: bool = False) -> list[Figure]:
     return asyncio.run(measure(FULL_PAIRS if full else SMALL_PAIRS))
 
 
@@ -187,7 +187,7 @@ async def measure(
     window: float = WINDOW,
     changes: int = CHANGES,
     page_seconds: float = PAGE_SECONDS,
-) -> list[Measured]:
+) -> list[Figure]:
     cluster = BusyCluster(nodes, jobs)
     hub = Hub(cluster, _source)
     server = DashboardServer(hub, SchedulerAnswers(cluster), Guard())
@@ -256,9 +256,7 @@ async def _change(cluster: BusyCluster, changes: int, turns: int | None = None) 
         await asyncio.sleep(max(0.0, due - loop.time()))
 
 
-async def _page(
-    cluster: BusyCluster, url: str, seconds: float, changes: int, *, quiet: bool
-) -> list[Measured]:
+async def _page(cluster: BusyCluster, url: str, seconds: float, changes: int, *, quiet: bool) -> list[Figure]:
     """The page in a browser while the cluster changes. Where there is none, a row says so."""
     if find_browser() is None:
         return [_no_page(f"no Chromium is found, {BROWSER_VARIABLE} can name one")]
@@ -278,7 +276,7 @@ async def _page(
     return page_rows(figures, seconds, changes, quiet=quiet)
 
 
-def page_rows(figures: PageFigures, seconds: float, changes: int, *, quiet: bool) -> list[Measured]:
+def page_rows(figures: PageFigures, seconds: float, changes: int, *, quiet: bool) -> list[Figure]:
     title = f"page in a browser, software rendering, {changes:,} changes a second"
     frames = f"{title}: frames a second while it zooms"
     return [
@@ -295,7 +293,7 @@ def page_rows(figures: PageFigures, seconds: float, changes: int, *, quiet: bool
     ]
 
 
-def _no_page(why: str) -> Measured:
+def _no_page(why: str) -> Figure:
     return shown(f"pages measured in a browser: {why}", 0, "")
 
 

@@ -121,7 +121,7 @@ def objects_of(
 
 
 @dataclass(slots=True)
-class Drained:
+class DrainResult:
     #: Keys of pods that were evicted, in this order.
     evicted: list[str] = field(default_factory=list)
     #: Jobs with pods that are still there, one line each.
@@ -134,7 +134,7 @@ def drain(
     nodes: Sequence[str],
     timeout: int,
     report: Callable[[str], object] = lambda line: None,
-) -> Drained:
+) -> DrainResult:
     """Evict the pods of these jobs on these nodes, one job after the other.
 
     `timeout`: nanoseconds after which the next job is evicted. Raises ApiError when the user may not evict.
@@ -150,8 +150,8 @@ async def drain_jobs(
     *,
     clock: Clock | None = None,
     report: Callable[[str], object] = lambda line: None,
-) -> Drained:
-    done, wanted = Drained(), set(nodes)
+) -> DrainResult:
+    done, wanted = DrainResult(), set(nodes)
     eviction = _Eviction(client, clock or RealClock(), timeout / SECOND, done)
     for view in jobs:
         leaving = [pod for pod in view.pods if pod.node in wanted and goes_in_cluster(pod)]
@@ -161,7 +161,7 @@ async def drain_jobs(
 
 
 class _Eviction:
-    def __init__(self, client: Client, clock: Clock, timeout: float, done: Drained) -> None:
+    def __init__(self, client: Client, clock: Clock, timeout: float, done: DrainResult) -> None:
         self._client = client
         self._clock = clock
         self._timeout = timeout

@@ -13,7 +13,7 @@ from ringwise.device.driver_poll import DriverPoll
 from ringwise.device.drivers.port import Driver, DriverError, Readings
 from ringwise.device.health.configuration import FaultConfiguration, shipped_configuration
 from ringwise.device.health.levels import is_harmless
-from ringwise.device.health.monitor import Seen
+from ringwise.device.health.monitor import Poll
 from ringwise.grammar import counted
 from ringwise.topology.board import Board
 from ringwise.topology.boards import BoardCatalog
@@ -77,7 +77,7 @@ def matching_boards(catalog: BoardCatalog, resource: str, label: str, count: int
     return labeled if label and labeled else serving
 
 
-def _row(chip: Chip, seen: Seen, reading: Readings | None, faults: FaultConfiguration) -> CheckedChipFields:
+def _row(chip: Chip, seen: Poll, reading: Readings | None, faults: FaultConfiguration) -> CheckedChipFields:
     codes = seen.codes.get(chip.physical)
     network = seen.network.get(chip.physical)
     return {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ringwise.apps.journal.format import Recorded, open_journal
+from ringwise.apps.journal.format import ReadBatch, open_journal
 from ringwise.durations import time_text
 from ringwise.messages.events import Decide
 from ringwise.records import dataclass
@@ -33,8 +33,8 @@ def history_of(name: str, journals: Sequence[Path]) -> RecordedHistory:
     until = 0
     notes: list[str] = []
     #: The last batch, and the first line of a section that does not continue it.
-    before: Recorded | None = None
-    gap: Recorded | None = None
+    before: ReadBatch | None = None
+    gap: ReadBatch | None = None
     for path in journals:
         journal = open_journal(path, only=EVENTS)
         with closing(journal.batches) as batches:

@@ -55,7 +55,7 @@ class _Metadata(msgspec.Struct):
     name: str = ""
 
 
-class _Involved(msgspec.Struct):
+class _InvolvedObject(msgspec.Struct):
     kind: str = ""
     name: str = ""
     uid: str = ""
@@ -67,7 +67,7 @@ class _Source(msgspec.Struct):
 
 class _EventWire(msgspec.Struct, rename="camel"):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    involved_object: _Involved = msgspec.field(default_factory=_Involved)
+    involved_object: _InvolvedObject = msgspec.field(default_factory=_InvolvedObject)
     reason: str | None = ""
     message: str | None = ""
     source: _Source | None = None

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.journal.format import LEFT_OUT, JournalError, JournalFile, Recorded, plain_command
+from ringwise.apps.journal.format import LEFT_OUT, JournalError, JournalFile, ReadBatch, plain_command
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 from ringwise.records import dataclass
@@ -30,9 +30,9 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
     Raises JournalError when nothing is left.
     """
     scheduler: Scheduler | None = None
-    before: Recorded | None = None
+    before: ReadBatch | None = None
     batches = events = commands = 0
-    omitted = _LeftOut()
+    omitted = _OmittedBatches()
     difference: DifferenceFields | None = None
     with closing(journal.batches) as recorded_batches:
         for recorded in recorded_batches:
@@ -75,14 +75,14 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
 
 
 @dataclass(slots=True)
-class _LeftOut:
+class _OmittedBatches:
     """Batches that cannot be decided again."""
 
     batches: int = 0
     since: int = 0
     until: int = 0
 
-    def add(self, recorded: Recorded) -> None:
+    def add(self, recorded: ReadBatch) -> None:
         self.since = self.since or recorded.now
         self.until = recorded.now
         self.batches += 1
@@ -112,7 +112,7 @@ def _same(recorded: Any, decided: Any) -> bool:
     return type(recorded) is type(decided) and bool(recorded == decided)
 
 
-def _compare(recorded: Recorded, before: list[Any], decided: list[Any]) -> DifferenceFields | None:
+def _compare(recorded: ReadBatch, before: list[Any], decided: list[Any]) -> DifferenceFields | None:
     """The first command that is not the recorded one."""
     for position in range(max(len(before), len(decided))):
         then = before[position] if position < len(before) else None

@@ -52,7 +52,7 @@ class LabName(_Text):
         return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
 
-class KnownName(_Text):
+class CompletedName(_Text):
     """One of a few names, with their summaries. Completed, never checked: there may be more."""
 
     name = "text"

@@ -31,7 +31,7 @@ _REASONS = {str(action): action for action in (OPEN_QUEUE, CLOSE_QUEUE)}
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class SentState:
     """A state that was sent; events that do not show it yet are late."""
 
     state: str
@@ -57,7 +57,7 @@ class QueueController:
         self._queue_of: dict[str, str] = {}
         self._groups: dict[str, int] = {}
         self._commands: list[ev.QueueCommand] = []
-        self._requested: dict[str, Requested] = {}
+        self._requested: dict[str, SentState] = {}
         self._done: list[RecordQueueEvent] = []
         self._changed: dict[str, None] = {}
 
@@ -247,7 +247,7 @@ class QueueController:
         commands.append(UpdateQueue(queue.name, new_state, new_mark, new_parent, queue.uid))
         before = self._requested.get(queue.name)
         event = before.event if before is not None and state != OPEN and before.state != OPEN else None
-        self._requested[queue.name] = Requested(state, marked, now, event)
+        self._requested[queue.name] = SentState(state, marked, now, event)
         if state != queue.state:
             self._touch(queue.name)
 

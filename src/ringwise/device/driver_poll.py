@@ -9,7 +9,7 @@ from typing import Any
 from ringwise.device.cards import ASCEND910A3, Chip, has_network_port
 from ringwise.device.discovery import Discovery
 from ringwise.device.drivers.port import DriverError
-from ringwise.device.health.monitor import Seen
+from ringwise.device.health.monitor import Poll
 from ringwise.device.report import SwitchFault
 
 #: What is read, in the words of the log.
@@ -30,7 +30,7 @@ class DriverPoll:
         #: Alarms of the interconnect, as they were last read.
         self.switch_faults: Sequence[SwitchFault] = ()
 
-    async def at(self, card: str, chips: Mapping[str, Chip]) -> Seen:
+    async def at(self, card: str, chips: Mapping[str, Chip]) -> Poll:
         """Look at chips of a type, by name."""
         works: dict[tuple[str, str], Callable[[], Any]] = {
             (_FILES, ""): self._look_at_files,
@@ -53,7 +53,7 @@ class DriverPoll:
         self.switch_faults = found.get((_ALARMS, ""), self.switch_faults)
         codes = {chips[name].physical: found[what, name] for what, name in found if what == _CODES}
         states = {chips[name].physical: found[what, name] for what, name in found if what == _NETWORK}
-        return Seen(
+        return Poll(
             codes,
             found.get((_EVENTS, ""), ()),
             # A port of which nothing is known stays as it was.

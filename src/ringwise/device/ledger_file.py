@@ -29,7 +29,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-class _Kept(_Version):
+class _LedgerLine(_Version):
     mounts: list[Mount]
     claims: dict[str, Claim]
 
@@ -60,7 +60,7 @@ class LedgerFile:
                 found = msgspec.json.decode(line, type=_Version).version
                 if found != VERSION:
                     return self._unread(unsupported(found, VERSION))
-                kept = msgspec.json.decode(line, type=_Kept)
+                kept = msgspec.json.decode(line, type=_LedgerLine)
                 return Ledger(kept.mounts, kept.claims)
         return self._unread("no line of it is whole") if content.strip() else Ledger()
 
@@ -73,7 +73,7 @@ class LedgerFile:
         """Write where something changed; whether the file has all of it."""
         if ledger.version == self._written:
             return True
-        line = msgspec.json.encode(_Kept(VERSION, ledger.mounts, ledger.claims)) + b"\n"
+        line = msgspec.json.encode(_LedgerLine(VERSION, ledger.mounts, ledger.claims)) + b"\n"
         try:
             self._write(line)
         except OSError as problem:

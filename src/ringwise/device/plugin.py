@@ -48,7 +48,7 @@ from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Read
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.levels import MANUALLY_SEPARATE
-from ringwise.device.health.monitor import HealthMonitor, Seen
+from ringwise.device.health.monitor import HealthMonitor, Poll
 from ringwise.device.ledger import Ledger, Mount
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePodWire, pod_from_wire
@@ -374,9 +374,9 @@ class NodePlugin:
         """Look for chips, and take in those that answer."""
         chips, codes = await self.discovery.renewed(self.card, self.chips)
         if chips != self.chips:
-            self._take_in(chips, Seen(codes))
+            self._take_in(chips, Poll(codes))
 
-    def _take_in(self, chips: list[Chip], seen: Seen) -> None:
+    def _take_in(self, chips: list[Chip], seen: Poll) -> None:
         """These are the chips from now on."""
         self.chips = chips
         self.names = {chip.physical: name_of(self.card, chip.physical) for chip in chips}

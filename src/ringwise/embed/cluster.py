@@ -61,7 +61,7 @@ from ringwise.wellknown import (
     TOPOLOGY_TYPE,
 )
 
-Kept = TypeVar("Kept")
+StoredKind = TypeVar("StoredKind")
 
 #: Uids are derived from the version at which an object was created, so they never repeat.
 _UIDS = uuid.UUID("3d6c1f0a-95ab-5c0e-8d7a-1f4b2a6e9c30")
@@ -105,11 +105,11 @@ class EmbeddedCluster:
 
     # -- reading -----------------------------------------------------------------------
 
-    def get(self, kind: type[Kept], key: str) -> Kept | None:
+    def get(self, kind: type[StoredKind], key: str) -> StoredKind | None:
         found = self.table.get(kind.__name__, key)
         return found if isinstance(found, kind) else None
 
-    def all(self, kind: type[Kept]) -> list[Kept]:
+    def all(self, kind: type[StoredKind]) -> list[StoredKind]:
         return [value for value in self.table.kind(kind.__name__) if isinstance(value, kind)]
 
     def pod(self, uid: str) -> Pod | None:
@@ -159,7 +159,7 @@ class EmbeddedCluster:
         for value in values:
             self.submit(value)
 
-    def update(self, kind: type[Kept], key: str, change: Callable[[Kept], Kept]) -> int:
+    def update(self, kind: type[StoredKind], key: str, change: Callable[[StoredKind], StoredKind]) -> int:
         """Read, change, write; fails when another writer was faster."""
         version = self.table.version_of(kind.__name__, key)
         value = self.get(kind, key)

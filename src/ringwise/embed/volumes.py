@@ -26,7 +26,7 @@ from ringwise.state.volumes import (
 )
 from ringwise.wellknown import LAB_PROVISIONER
 
-Kept = TypeVar("Kept")
+StoredKind = TypeVar("StoredKind")
 
 _AVAILABLE, _BOUND, _RELEASED = "Available", "Bound", "Released"
 
@@ -165,11 +165,11 @@ class VolumeController:
         claim = self._get(PersistentVolumeClaim, f"{namespace}/{name}")
         return claim if claim is not None and claim.uid == uid else None
 
-    def _get(self, kind: type[Kept], key: str) -> Kept | None:
+    def _get(self, kind: type[StoredKind], key: str) -> StoredKind | None:
         found = self._table.get(_kind(kind), key)
         return found if isinstance(found, kind) else None
 
-    def _all(self, kind: type[Kept]) -> Iterator[Kept]:
+    def _all(self, kind: type[StoredKind]) -> Iterator[StoredKind]:
         return (value for value in self._table.kind(_kind(kind)) if isinstance(value, kind))
 
     def _put(self, value: PersistentVolume | PersistentVolumeClaim) -> None:

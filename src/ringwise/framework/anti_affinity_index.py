@@ -207,7 +207,7 @@ class TermSets:
         return self._pods.matching(pod.labels, found)
 
 
-class _Wanted:
+class _LabelNeeds:
     """What all requirements of a term together say about one label."""
 
     __slots__ = ("absent", "allowed", "needed", "refused")
@@ -219,11 +219,11 @@ class _Wanted:
         self.refused: set[str] = set()
 
 
-def _labels_wanted(selector: Iterable[Requirement]) -> dict[str, _Wanted] | None:
+def _labels_wanted(selector: Iterable[Requirement]) -> dict[str, _LabelNeeds] | None:
     """By label; None where the requirements contradict each other: no pod has what they want."""
-    labels: dict[str, _Wanted] = {}
+    labels: dict[str, _LabelNeeds] = {}
     for requirement in selector:
-        label = labels.setdefault(requirement.key, _Wanted())
+        label = labels.setdefault(requirement.key, _LabelNeeds())
         match requirement.operator:
             case "In":
                 values = set(requirement.values)

@@ -11,7 +11,7 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, Statement
 from ringwise.framework.victim_queues import JobPod
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 Item = TypeVar("Item")
 
 
@@ -33,8 +33,8 @@ def trial(session: Session, job: Job | None = None, gone: Iterable[JobPod] = ())
 
 
 def fewest(
-    available: Callable[[int], int], attempt: Callable[[int], Found | None]
-) -> tuple[int, Found] | None:
+    available: Callable[[int], int], attempt: Callable[[int], Value | None]
+) -> tuple[int, Value] | None:
     """Return the smallest number with which an attempt succeeds, or None: by doubling, then by bisection.
 
     `available` returns how many there are: at least as many as it is asked for, if there are so many.
@@ -50,7 +50,7 @@ def fewest(
             return nearest(high, low, attempt, found)
 
 
-def nearest(good: int, bad: int, attempt: Callable[[int], Found | None], found: Found) -> tuple[int, Found]:
+def nearest(good: int, bad: int, attempt: Callable[[int], Value | None], found: Value) -> tuple[int, Value]:
     """Return the number nearest to `bad` with which an attempt succeeds; `found` is what `good` gives."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
@@ -63,8 +63,8 @@ def nearest(good: int, bad: int, attempt: Callable[[int], Found | None], found: 
 
 
 def reduced(
-    items: Sequence[Item], attempt: Callable[[list[Item]], Found | None], found: Found
-) -> tuple[list[Item], Found]:
+    items: Sequence[Item], attempt: Callable[[list[Item]], Value | None], found: Value
+) -> tuple[list[Item], Value]:
     """Leave out each item without which the attempt still succeeds, the last one first."""
     kept = list(items)
     for item in reversed(items):

@@ -33,7 +33,7 @@ _STEPS_A_VOLUME = 4
 _PASSED_A_STEP = 4
 
 #: Class, access modes, selector and whether it is a block device: all that claims ask for but the size.
-_Wanted = tuple[str, tuple[str, ...], tuple[Requirement, ...] | None, bool]
+_ClaimNeeds = tuple[str, tuple[str, ...], tuple[Requirement, ...] | None, bool]
 
 
 class FittingVolumes(NamedTuple):
@@ -58,7 +58,7 @@ class VolumeNodes:
         self._labels_version = -1
         self._of_terms: dict[tuple[NodeTerm, ...], int] = {}
         self._of_places: dict[tuple[tuple[str, str], ...], int] = {}
-        self._fitting: dict[_Wanted, FittingVolumes] = {}
+        self._fitting: dict[_ClaimNeeds, FittingVolumes] = {}
         self._free_version = -1
 
     def of_terms(self, state: ClusterState, terms: tuple[NodeTerm, ...]) -> int:

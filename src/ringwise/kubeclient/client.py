@@ -174,12 +174,12 @@ class Page(msgspec.Struct, Generic[Struct]):
     items: list[Struct] | None = None
 
 
-class Listed(Protocol):
+class HasListMeta(Protocol):
     @property
     def metadata(self) -> ListMeta: ...
 
 
-Listing = TypeVar("Listing", bound=Listed)
+Listing = TypeVar("Listing", bound=HasListMeta)
 
 
 class _ServedKind(msgspec.Struct):

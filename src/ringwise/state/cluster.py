@@ -104,7 +104,7 @@ class _Decision(NamedTuple):
     binding: PartBinding | None = None
 
 
-class ChipTaken(Exception):
+class ChipInUse(Exception):
     """A decision assigned a chip that is held already (N6): a defect, never an outcome."""
 
 
@@ -998,10 +998,10 @@ class ClusterState:
         """
         placement = self.pods[uid]
         if placement.node >= 0:
-            raise ChipTaken(f"{placement.pod.key} already has a node")
+            raise ChipInUse(f"{placement.pod.key} already has a node")
         resource = placement.pod.cls.resource
         if resource is not None and chips and self.fleets[resource].held[number] & chips:
-            raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
+            raise ChipInUse(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
         placement.volumes, placement.binding = volumes, binding
         self._hold(placement, number, chips, assumed=True)
         if self.open_marks:

@@ -146,7 +146,7 @@ class PartRequest:
     ring: str = ""
 
 
-class _FoundOnce:
+class _DerivedValues:
     """Slots for values that follow from the fields and are needed with every decision."""
 
     # Caches hold classes weakly: those that no pod has are forgotten.
@@ -173,7 +173,7 @@ class _FoundOnce:
 
 
 @dataclass(frozen=True, slots=True)
-class PodClass(_FoundOnce):
+class PodClass(_DerivedValues):
     """Everything of a pod that decides on which nodes it may run. Pods of one template share one."""
 
     resource: str | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ringwise.durations import time_text
-from ringwise.scheduler.explain.reserving import RunsThere, running_then
+from ringwise.scheduler.explain.reserving import OverlappingJob, running_then
 from ringwise.scheduler.node_states import NodeState, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import NodeReservation
@@ -32,7 +32,7 @@ def reservation_documents(
 
 
 def _fields(
-    view: SchedulerView, one: NodeReservation, now: int, running: list[RunsThere]
+    view: SchedulerView, one: NodeReservation, now: int, running: list[OverlappingJob]
 ) -> ReservationFields:
     return {
         "name": one.name,

@@ -68,7 +68,7 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
 
 
-class _Kept:
+class _CachedReview:
     def __init__(self, until: float, refusal: RequestRefusedError | None) -> None:
         self.until = until
         self.refusal = refusal
@@ -80,7 +80,7 @@ class ApiServerTokens:
     def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
         self._client = client
         self._clock = clock or RealClock()
-        self._kept: dict[bytes, _Kept] = {}
+        self._kept: dict[bytes, _CachedReview] = {}
         self._asking: dict[bytes, asyncio.Future[RequestRefusedError | None]] = {}
         self._turn = asyncio.Semaphore(MAX_CHECKS)
 
@@ -118,7 +118,7 @@ class ApiServerTokens:
         self._kept.pop(digest, None)
         while len(self._kept) >= MAX_TOKENS:
             del self._kept[next(iter(self._kept))]
-        self._kept[digest] = _Kept(self._clock.monotonic() + lifetime, refusal)
+        self._kept[digest] = _CachedReview(self._clock.monotonic() + lifetime, refusal)
         return refusal
 
     async def _refusal(self, token: str) -> RequestRefusedError | None:

@@ -15,7 +15,13 @@ from ringwise.placement.superpods.blocks import Block, BlockPlan, Origin, blocks
 from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import BlockRequest, SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import BlockMember, PreviousBlock, previous_blocks
-from ringwise.placement.superpods.reschedule import BlockFault, Release, Rescheduled, must_wait, reschedule
+from ringwise.placement.superpods.reschedule import (
+    BlockFault,
+    MovedBlocks,
+    Release,
+    must_wait,
+    reschedule,
+)
 from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
@@ -38,7 +44,7 @@ def again(
     seconds: float = 60,
     s: int | None = None,
     rules: SuperPodSettings | None = None,
-) -> Rescheduled | Reason:
+) -> MovedBlocks | Reason:
     return reschedule(
         old,
         free,
@@ -48,12 +54,12 @@ def again(
     )
 
 
-def done(answer: Rescheduled | Reason) -> Rescheduled:
-    assert isinstance(answer, Rescheduled), answer
+def done(answer: MovedBlocks | Reason) -> MovedBlocks:
+    assert isinstance(answer, MovedBlocks), answer
     return answer
 
 
-def where(answer: Rescheduled | Reason) -> list[tuple[int, SuperPodId, tuple[NodeId, ...], Origin]]:
+def where(answer: MovedBlocks | Reason) -> list[tuple[int, SuperPodId, tuple[NodeId, ...], Origin]]:
     return [(block.logical, block.superpod, block.nodes, block.origin) for block in done(answer).blocks]
 
 

@@ -12,7 +12,7 @@ from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
 from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import BlockRequest, Packing, SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import PreviousBlock
-from ringwise.placement.superpods.reschedule import BlockFault, Release, Rescheduled, reschedule
+from ringwise.placement.superpods.reschedule import BlockFault, MovedBlocks, Release, reschedule
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
 from tests.examples import examples
@@ -161,7 +161,7 @@ SETTINGS = SuperPodSettings(8, 0)
 
 def again(
     old: list[PreviousBlock], free: dict[SuperPodId, list[NodeId]], running: set[NodeId], minimum: int | None
-) -> Rescheduled | Reason:
+) -> MovedBlocks | Reason:
     return reschedule(
         old,
         free,
@@ -178,7 +178,7 @@ def test_the_rest_of_a_started_job_is_placed_later_as_whole_blocks_P8() -> None:
     waits = again(old, {0: ["a2"], 1: ["b0"]}, running, 0)
     assert isinstance(waits, Reason)
     one = again(old, {0: ["a2"], 1: ["b0", "b1", "b2"]}, running, 0)
-    assert isinstance(one, Rescheduled)
+    assert isinstance(one, MovedBlocks)
     assert [(block.logical, block.nodes) for block in one.blocks] == [(0, ("a0", "a1")), (1, ("b0", "b1"))]
     assert one.first_ranks == {0: 0, 1: 2, 2: 4}
     assert isinstance(again(old, {0: ["a2"], 1: ["b0", "b1", "b2"]}, running, None), Reason)
@@ -189,7 +189,7 @@ def test_a_block_that_cannot_refill_does_not_stop_the_others_P8(minimum: int | N
     # Block 0 lost a1 and SuperPoD 0 is full; block 1 lost its second node and can refill.
     old = [PreviousBlock(0, 0, ("a0", "a1")), PreviousBlock(1, 1, ("b0", "b1"))]
     answer = again(old, {0: [], 1: ["b2"]}, {"a0", "b0"}, minimum)
-    assert isinstance(answer, Rescheduled) == moves
-    if isinstance(answer, Rescheduled):
+    assert isinstance(answer, MovedBlocks) == moves
+    if isinstance(answer, MovedBlocks):
         assert [(block.logical, block.nodes) for block in answer.blocks] == [(1, ("b0", "b2"))]
         assert answer.first_ranks == {0: 0, 1: 2}

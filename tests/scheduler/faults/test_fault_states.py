@@ -10,8 +10,8 @@ from ringwise.scheduler.faults.states import (
     ENDED,
     RECOVERY,
     TRANSITIONS,
-    Happened,
     State,
+    StateEvent,
     UndefinedTransition,
     next_state,
 )
@@ -20,7 +20,7 @@ from ringwise.scheduler.faults.states import (
 def test_every_transition_is_defined_once() -> None:
     pairs = [(one.state, one.happened) for one in TRANSITIONS]
     assert len(pairs) == len(set(pairs))
-    assert {one.happened for one in TRANSITIONS} == set(Happened)
+    assert {one.happened for one in TRANSITIONS} == set(StateEvent)
 
 
 def test_every_state_can_be_reached_and_ends() -> None:
@@ -29,7 +29,7 @@ def test_every_state_can_be_reached_and_ends() -> None:
         reached |= more
     assert reached == set(State)
     for state in set(State) - ENDED - {State.HEALTHY}:
-        assert next_state(state, Happened.JOB_GONE) is State.FORGOTTEN
+        assert next_state(state, StateEvent.JOB_GONE) is State.FORGOTTEN
 
 
 def test_F1_every_state_that_is_kept_has_its_recovery() -> None:
@@ -38,7 +38,7 @@ def test_F1_every_state_that_is_kept_has_its_recovery() -> None:
 
 def test_an_undefined_transition_is_a_defect() -> None:
     with pytest.raises(UndefinedTransition, match="Healthy"):
-        next_state(State.HEALTHY, Happened.PLACED)
+        next_state(State.HEALTHY, StateEvent.PLACED)
 
 
 def test_the_page_shows_every_transition_and_recovery() -> None:

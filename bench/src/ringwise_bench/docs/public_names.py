@@ -41,15 +41,15 @@ _VARIABLE = re.compile(r'environ(?:\.get\(|\[)"(RINGWISE_[A-Z_]+)"')
 
 #: Scope -> names in it; the scope of names that have none is empty.
 Names = dict[str, set[str]]
-Decided = Mapping[str, Mapping[str, str]]
+Decisions = Mapping[str, Mapping[str, str]]
 
 
-def read_decided() -> Decided:
-    found: Decided = tomllib.loads(DECIDED.read_text(encoding="utf-8"))
+def read_decided() -> Decisions:
+    found: Decisions = tomllib.loads(DECIDED.read_text(encoding="utf-8"))
     return found
 
 
-def public_names(decided: Decided) -> dict[str, Names]:
+def public_names(decided: Decisions) -> dict[str, Names]:
     """The public names of each group, as they are today, without those of commands and documents that go."""
     commands = {" ".join(path[1:]): command for path, command in walk(cli, ("ringwise",)) if len(path) > 1}
     documents = {kind.schema: kind for kind in DOCUMENTS}
@@ -89,7 +89,7 @@ def public_names(decided: Decided) -> dict[str, Names]:
     }
 
 
-def _goes(decided: Decided, group: str, name: str) -> bool:
+def _goes(decided: Decisions, group: str, name: str) -> bool:
     return decided.get(group, {}).get(name, "").startswith(_REMOVED)
 
 
@@ -138,7 +138,7 @@ def names_parts() -> dict[str, str]:
     return {group: _table(scopes, decided.get(group, {})) for group, scopes in names.items()}
 
 
-def _lost(names: Mapping[str, Names], decided: Decided) -> Iterator[str]:
+def _lost(names: Mapping[str, Names], decided: Decisions) -> Iterator[str]:
     for group, of in decided.items():
         scopes = names.get(group, {})
         known = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from ringwise.apps.admission.rules import KnownCluster
+from ringwise.apps.admission.rules import ClusterFacts
 from ringwise.kube.watch.kinds import read_object
 from ringwise.kube.watch.readers import ObservedQueue, QueueReader
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
@@ -52,7 +52,7 @@ class QueueLister:
         self._running: asyncio.Task[_Queues | None] | None = None
         self._waiting: asyncio.Task[_Queues | None] | None = None
 
-    async def updated(self, cluster: KnownCluster, namespace: str) -> KnownCluster | None:
+    async def updated(self, cluster: ClusterFacts, namespace: str) -> ClusterFacts | None:
         """Return the cluster with the current queues.
 
         None if they cannot be read, or if reviews of the namespace have caused too many reads already.

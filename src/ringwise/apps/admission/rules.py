@@ -111,7 +111,7 @@ _OF_ONE_POD = frozenset(
 
 
 @dataclass(slots=True)
-class KnownCluster:
+class ClusterFacts:
     """What admission knows of the cluster. Queues are None until the first one was reported."""
 
     catalog: BoardCatalog
@@ -150,7 +150,7 @@ class KnownCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Review:
     #: Why it can never run.
     refusals: tuple[Reason, ...] = ()
     #: Why it will wait at first.
@@ -161,7 +161,7 @@ class Verdict:
     queues_matter: bool = False
 
 
-ALLOWED = Verdict()
+ALLOWED = Review()
 
 
 #: What tells whether a field changed, where it is not its whole value: tasks may be scaled.
@@ -170,8 +170,8 @@ _STEPS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def judge_sizes(
-    kind: tuple[str, str], raw: msgspec.Raw, cluster: KnownCluster, old: msgspec.Raw | None = None
-) -> Verdict:
+    kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, old: msgspec.Raw | None = None
+) -> Review:
     """The limits of docs/reference/object-limits.md alone; of a change, only in the fields that it changes.
 
     An object that exceeds one already must be scaled, labeled and freed of its finalizers as before, or its
@@ -185,10 +185,10 @@ def judge_sizes(
         before, after = msgspec.json.decode(old), msgspec.json.decode(raw)
         paths = {error.field: _COMPARED.get(error.field, error.field) for error in errors}
         errors = [one for one in errors if _at(before, paths[one.field]) != _at(after, paths[one.field])]
-    return Verdict(_malformed(errors))
+    return Review(_malformed(errors))
 
 
-def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: KnownCluster, found: Findings) -> bool:
+def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, found: Findings) -> bool:
     """Reads an object, and says whether our scheduler places its pods."""
     if kind in OPERATOR_KINDS:
         names = _operator_job(raw, kind, found).schedulers
@@ -231,22 +231,22 @@ def _vcjob(raw: msgspec.Raw | bytes, found: Findings) -> VcJob:
     return vcjob_from_wire(wire, PodClassCache(), found)
 
 
-def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
+def judge_vcjob(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     found = Findings("job")
     job = _vcjob(raw, found)
     if not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0])
     if found.oversized:
         # What else is wrong with it may follow from what was not read.
-        return Verdict(_malformed(found.oversized))
+        return Review(_malformed(found.oversized))
     if found.errors or job.problems:
         errors = _malformed(map(_with_volcano_words, found.errors))
-        return Verdict(errors + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
+        return Review(errors + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
     verdict = _judged(cluster, events)
     if any(reason.code == QUEUE_NOT_A_LEAF.code for reason in verdict.warnings):
         # As Volcano; other kinds may wait until the queue is a leaf.
-        return Verdict(verdict.warnings)
+        return Review(verdict.warnings)
     return verdict
 
 
@@ -255,7 +255,7 @@ _CHANGEABLE = ("minAvailable", "priorityClassName")
 _CHANGEABLE_OF_TASKS = ("replicas", "minAvailable")
 
 
-def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster) -> Verdict:
+def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterFacts) -> Review:
     """Only the size and the priority of a job may change: its pods exist already.
 
     A job that can never run may be corrected in any way. Whether its queue still takes new jobs does not
@@ -279,7 +279,7 @@ def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster
     if _number_of_tasks(before) != _number_of_tasks(after):
         problems.insert(0, "job updates may not add or remove tasks: a task is stopped with 0 replicas")
     if problems:
-        return Verdict(tuple(MALFORMED_JOB(problem=problem) for problem in problems))
+        return Review(tuple(MALFORMED_JOB(problem=problem) for problem in problems))
     return judge_vcjob(raw, cluster if moves else no_queues)
 
 
@@ -334,19 +334,19 @@ def refusal_text(reason: Reason, kind: str) -> str:
     return f"{words}: {text}" if words else text
 
 
-def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
+def judge_pod_group(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     """Its pods come later, so little more than its queue can be checked."""
     found = Findings("podgroup")
     wire, group = _pod_group(raw, found)
     check_new_pod_group(wire, found)
     if found.errors:
-        return Verdict(_malformed(found.errors))
+        return Review(_malformed(found.errors))
     view = _scheduler(cluster, [ev.PodGroupSeen(group)]).view
     job = view.jobs[group.key]
     return _verdict(_before_plugins(view, job, cluster), job)
 
 
-def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Verdict:
+def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Review:
     """Return a warning if the queue of a PodGroup changes while its pods have nodes."""
     found = Findings("podgroup")
     (_, before), (_, after) = _pod_group(old, found), _pod_group(raw, found)
@@ -358,7 +358,7 @@ def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Verdict:
     )
     if after.owner is not None and after.owner.is_vcjob:
         text += "; the controller restores the queue of a running vcjob: use ringwise requeue --queue"
-    return Verdict(notes=(text,))
+    return Review(notes=(text,))
 
 
 #: Phases of PodGroups without a pod that has a node.
@@ -371,7 +371,7 @@ def _pod_group(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodGroupWire,
     return wire, pod_group_from_wire(wire, found)
 
 
-def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str) -> Verdict:
+def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: str) -> Review:
     """A Deployment and the like: its pods are admitted one by one, so one of them is checked."""
     found = Findings(kind)
     wire, workload = _replicated(raw, kind, found)
@@ -383,7 +383,7 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str)
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
     if found.errors:
         # Each of its pods would be refused.
-        return Verdict(_malformed(found.oversized), _malformed(found.errors))
+        return Review(_malformed(found.oversized), _malformed(found.errors))
     group = workload_group(workload)
     inherited = group.annotations if group is not None else {}
     alone = replace(pod, group=None, annotations={**inherited, **pod.annotations})
@@ -399,14 +399,14 @@ def _replicated(raw: msgspec.Raw | bytes, kind: str, found: Findings) -> tuple[R
     return wire, replicated_from_wire(wire, kind, PodClassCache(), found, [])
 
 
-def judge_operator_job(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: tuple[str, str]) -> Verdict:
+def judge_operator_job(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: tuple[str, str]) -> Review:
     """An AscendJob or a job of Kubeflow. What cannot be read is its operator's to refuse, and only told."""
     found = Findings(kind[1])
     job = _operator_job(raw, kind, found)
     if job.roles and not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0]) if job.asks_for_chips else ALLOWED
     if found.errors:
-        return Verdict(_malformed(found.oversized), _malformed(found.errors))
+        return Review(_malformed(found.oversized), _malformed(found.errors))
     group = workload_group(job)
     if group is None or not job.replicas:
         return ALLOWED
@@ -419,7 +419,7 @@ def _operator_job(raw: msgspec.Raw | bytes, kind: tuple[str, str], found: Findin
     return operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], PodClassCache(), found, [])
 
 
-def judge_queue(raw: msgspec.Raw | bytes, cluster: KnownCluster, old: msgspec.Raw | None = None) -> Verdict:
+def judge_queue(raw: msgspec.Raw | bytes, cluster: ClusterFacts, old: msgspec.Raw | None = None) -> Review:
     """A new queue, or the change of one."""
     found = Findings("queue")
     queue = _queue(raw, found)
@@ -428,7 +428,7 @@ def judge_queue(raw: msgspec.Raw | bytes, cluster: KnownCluster, old: msgspec.Ra
     if not problems and cluster.queues is not None:
         pods = {name: observed.pods for name, observed in cluster.observed.items()}
         problems += queue_problems(queue, cluster.queues, pods, before)
-    return Verdict(tuple(MALFORMED_QUEUE(queue=queue.name, problem=problem) for problem in problems))
+    return Review(tuple(MALFORMED_QUEUE(queue=queue.name, problem=problem) for problem in problems))
 
 
 def _queue(raw: msgspec.Raw | bytes, found: Findings) -> Queue:
@@ -437,13 +437,13 @@ def _queue(raw: msgspec.Raw | bytes, found: Findings) -> Queue:
     return queue_from_wire(wire, found)
 
 
-def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: KnownCluster) -> Verdict:
+def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: ClusterFacts) -> Review:
     """What is wrong with it by itself. What depends on others, such as two parents, is told of the object."""
     found = Findings("hypernode")
     wire, name = _hyper_node(raw, found)
     check_new_hyper_node(wire, found)
     problems = (f"{error.field}: {error.message}" for error in found.errors)
-    return Verdict(tuple(MALFORMED_HYPER_NODE(hyper_node=name, problem=problem) for problem in problems))
+    return Review(tuple(MALFORMED_HYPER_NODE(hyper_node=name, problem=problem) for problem in problems))
 
 
 def _hyper_node(raw: msgspec.Raw | bytes, found: Findings) -> tuple[HyperNodeWire, str]:
@@ -452,7 +452,7 @@ def _hyper_node(raw: msgspec.Raw | bytes, found: Findings) -> tuple[HyperNodeWir
     return wire, hyper_node_from_wire(wire, found).name
 
 
-def judge_queue_deletion(name: str, cluster: KnownCluster, old: msgspec.Raw) -> Verdict:
+def judge_queue_deletion(name: str, cluster: ClusterFacts, old: msgspec.Raw) -> Review:
     """Queues that exist in every cluster stay, those with others below them, and those with jobs.
 
     A Closed queue had no jobs when it was closed, or somebody wants it to go with its jobs. The object comes
@@ -464,7 +464,7 @@ def judge_queue_deletion(name: str, cluster: KnownCluster, old: msgspec.Raw) -> 
     jobs = 0 if closed else sum(max(0, count or 0) for count in status.jobs)
     pods = 0 if closed and not cluster.protect_used_queues else pods_in(status.allocated)
     why = deletion_problem(name, cluster.queues or {}, jobs, pods)
-    return Verdict((QUEUE_PROTECTED(queue=name, problem=why),)) if why else ALLOWED
+    return Review((QUEUE_PROTECTED(queue=name, problem=why),)) if why else ALLOWED
 
 
 class _DeletedStatus(QueueStatusWire):
@@ -483,7 +483,7 @@ class _DeletedQueue(WireStruct):
     status: _DeletedStatus | None = None
 
 
-def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
+def judge_pod(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     found = Findings("pod")
     wire, pod = _pod(raw, found)
     if pod.scheduler not in cluster.scheduler_names:
@@ -491,7 +491,7 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
     check_new_pod(wire, found)
     if found.errors:
-        return Verdict(_malformed(found.errors))
+        return Review(_malformed(found.errors))
     # Whoever names the node himself places the pod, and may choose no more than others.
     pod = replace(pod, node=None)
     if pod.group is None and pod.owner is None:
@@ -499,7 +499,7 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     return _judged_on_some_board(cluster, replace(pod, group=None))
 
 
-def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster) -> Verdict:
+def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterFacts) -> Review:
     """Containers that are added to a pod that exists: nothing else of it changes."""
     pod, before = (msgspec.json.decode(one, type=PodWire) for one in (raw, old))
     spec = pod.spec or PodSpecWire()
@@ -521,7 +521,7 @@ def _pod(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodWire, Pod]:
     return wire, pod_from_wire(wire, PodClassCache(), found)
 
 
-def _judged_on_some_board(cluster: KnownCluster, pod: Pod) -> Verdict:
+def _judged_on_some_board(cluster: ClusterFacts, pod: Pod) -> Review:
     """A pod of a PodGroup that may name the board: refused if it is invalid on every board of its chips."""
     verdict = _judged_as_member(cluster, pod)
     if not verdict.refusals or verdict.refusals[0].code in _OF_ONE_POD or SCHEDULE_POLICY in pod.annotations:
@@ -534,13 +534,13 @@ def _judged_on_some_board(cluster: KnownCluster, pod: Pod) -> Verdict:
     return verdict
 
 
-def _judged_as_member(cluster: KnownCluster, pod: Pod) -> Verdict:
+def _judged_as_member(cluster: ClusterFacts, pod: Pod) -> Review:
     """A pod of a gang of unknown size: refused if it is invalid both alone and with a second pod like it."""
     alone = _judged(cluster, [ev.PodSeen(pod)])
     if not alone.refusals:
         return ALLOWED
     if alone.refusals[0].code in _OF_ONE_POD:
-        return Verdict(alone.refusals[:1])
+        return Review(alone.refusals[:1])
     if SP_BLOCK in pod.annotations or RA_BLOCK in pod.annotations:
         return ALLOWED
     companion = replace(pod, uid=f"{pod.uid}+", name=f"{pod.name}+")
@@ -549,20 +549,20 @@ def _judged_as_member(cluster: KnownCluster, pod: Pod) -> Verdict:
     job.labels, job.annotations = pod.labels, pod.annotations
     reason = pair.view.what_if.job_valid(job, 0)
     both = reason is not None and _is_final(reason)
-    return Verdict(alone.refusals) if both else ALLOWED
+    return Review(alone.refusals) if both else ALLOWED
 
 
 # -- the scheduler's own checks
 
 
-def _judged(cluster: KnownCluster, events: list[ev.Event]) -> Verdict:
+def _judged(cluster: ClusterFacts, events: list[ev.Event]) -> Review:
     view = _scheduler(cluster, events).view
     job = next(iter(view.jobs.values()))
     reason = _before_plugins(view, job, cluster) or view.what_if.job_valid(job, 0)
     return _verdict(reason, job)
 
 
-def _scheduler(cluster: KnownCluster, events: Sequence[ev.Event]) -> Scheduler:
+def _scheduler(cluster: ClusterFacts, events: Sequence[ev.Event]) -> Scheduler:
     scheduler = new_scheduler(cluster.configuration, cluster.catalog, cluster.scheduler_names)
     known: list[ev.Event] = [ev.QueueSeen(queue) for queue in (cluster.queues or {}).values()]
     if cluster.topology is not None:
@@ -574,7 +574,7 @@ def _scheduler(cluster: KnownCluster, events: Sequence[ev.Event]) -> Scheduler:
     return scheduler
 
 
-def _before_plugins(view: SchedulerView, job: Job, cluster: KnownCluster) -> Reason | None:
+def _before_plugins(view: SchedulerView, job: Job, cluster: ClusterFacts) -> Reason | None:
     reason = view.refusal(job)
     if cluster.queues is None and reason is not None and reason.code == UNKNOWN_QUEUE.code:
         # No queue was reported yet: that this one is unknown means nothing.
@@ -585,19 +585,19 @@ def _before_plugins(view: SchedulerView, job: Job, cluster: KnownCluster) -> Rea
     return None if queue.state == "Open" else QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
 
 
-def _verdict(reason: Reason | None, job: Job | None = None) -> Verdict:
+def _verdict(reason: Reason | None, job: Job | None = None) -> Review:
     notes = tuple(job.refused_classes.values()) if job is not None else ()
     if reason is None:
-        return Verdict(notes=notes) if notes else ALLOWED
-    return Verdict((reason,), notes=notes) if _is_final(reason) else Verdict(warnings=(reason,), notes=notes)
+        return Review(notes=notes) if notes else ALLOWED
+    return Review((reason,), notes=notes) if _is_final(reason) else Review(warnings=(reason,), notes=notes)
 
 
-def _not_ours(cluster: KnownCluster, name: str) -> Verdict:
+def _not_ours(cluster: ClusterFacts, name: str) -> Review:
     """Never refused: another scheduler may serve it."""
     served = sorted(cluster.scheduler_names)
     close = nearest(name, served)
     reason = OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1])
-    return Verdict(warnings=(reason.suggesting(close),))
+    return Review(warnings=(reason.suggesting(close),))
 
 
 def _is_final(reason: Reason) -> bool:

@@ -27,8 +27,8 @@ from ringwise.apps.admission.namespaces import NamespaceReader
 from ringwise.apps.admission.queue_reads import QueueLister
 from ringwise.apps.admission.rules import (
     ALLOWED,
-    KnownCluster,
-    Verdict,
+    ClusterFacts,
+    Review,
     judge_debug_containers,
     judge_hyper_node,
     judge_operator_job,
@@ -147,7 +147,7 @@ class _Object(msgspec.Struct):
     spec: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] = {
+_JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, ClusterFacts], Review]] = {
     (BATCH_GROUP, "Job"): judge_vcjob,
     (SCHEDULING_GROUP, "PodGroup"): judge_pod_group,
     (SCHEDULING_GROUP, "Queue"): judge_queue,
@@ -186,7 +186,7 @@ def _reviewed(request: _Request, response: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
-def _judged(request: _Request, cluster: KnownCluster, excess: str) -> Verdict:
+def _judged(request: _Request, cluster: ClusterFacts, excess: str) -> Review:
     """With an excess of cost only sizes are checked: that takes as long as to read the object."""
     try:
         if excess:
@@ -202,7 +202,7 @@ def _judged(request: _Request, cluster: KnownCluster, excess: str) -> Verdict:
         return ALLOWED
 
 
-def _answered(request: _Request, verdict: Verdict, excess: str) -> dict[str, Any]:
+def _answered(request: _Request, verdict: Review, excess: str) -> dict[str, Any]:
     if excess and not verdict.refusals:
         return _unchecked(request, excess)
     response: dict[str, Any] = {"allowed": not verdict.refusals}
@@ -242,7 +242,7 @@ def _warning(reason: Reason) -> str:
     return f"it will wait: {problem_text(reason)}"
 
 
-def _of_sizes(request: _Request, cluster: KnownCluster) -> Verdict:
+def _of_sizes(request: _Request, cluster: ClusterFacts) -> Review:
     """Status and finalizers are never in the way: subresources and objects that are deleted are allowed."""
     if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return ALLOWED
@@ -254,7 +254,7 @@ def _of_sizes(request: _Request, cluster: KnownCluster) -> Verdict:
     return judge_sizes(kind, request.object, cluster, request.old_object)
 
 
-def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
+def _verdict(request: _Request, cluster: ClusterFacts) -> Review:
     if request.operation == "DELETE":
         is_queue = (request.kind.group, request.kind.kind) == (SCHEDULING_GROUP, "Queue")
         return judge_queue_deletion(request.name, cluster, request.old_object) if is_queue else ALLOWED
@@ -342,7 +342,7 @@ class Reviews:
     """
 
     def __init__(
-        self, cluster: KnownCluster, queues: QueueLister | None = None, max_wait: float = _MAX_WAIT
+        self, cluster: ClusterFacts, queues: QueueLister | None = None, max_wait: float = _MAX_WAIT
     ) -> None:
         """`queues` reads the queues again before a review is rejected because of one."""
         self._cluster = cluster
@@ -371,7 +371,7 @@ class Reviews:
                     verdict = await self._judged(request, cost, current, deadline)
         return _answered(request, verdict, cost.excess)
 
-    async def _judged(self, request: _Request, cost: Cost, cluster: KnownCluster, deadline: float) -> Verdict:
+    async def _judged(self, request: _Request, cost: Cost, cluster: ClusterFacts, deadline: float) -> Review:
         """Wait for the turn of a review and check it. TimeoutError: its turn did not come in time."""
         turn = self._small if cost.is_small else self._large
         async with asyncio.timeout_at(deadline):
@@ -389,7 +389,7 @@ def _response(review: dict[str, Any] | None) -> web.Response:
     return web.json_response(review)
 
 
-def application(cluster: KnownCluster, queues: QueueLister | None = None) -> web.Application:
+def application(cluster: ClusterFacts, queues: QueueLister | None = None) -> web.Application:
     reviews = Reviews(cluster, queues)
 
     async def validate(request: web.Request) -> web.Response:
@@ -446,7 +446,7 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set; `started` is called with the port."""
     clock = clock or RealClock()
-    cluster = KnownCluster(
+    cluster = ClusterFacts(
         shipped_catalog(options.boards),
         options.scheduler_names,
         protect_used_queues=options.protect_used_queues,
@@ -527,7 +527,7 @@ async def serve(
         await servers.aclose()
 
 
-def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: Clock) -> list[Reflector]:
+def _reflectors(client: Client, options: Options, cluster: ClusterFacts, clock: Clock) -> list[Reflector]:
     def take(events: list[Event]) -> None:
         for event in events:
             cluster.take(event)

@@ -22,7 +22,7 @@ class NotSubmittedError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class PlacedRank:
     """A pod of a rank: which one, and where."""
 
     uid: str
@@ -36,7 +36,7 @@ class Checked:
 class Before:
     """What was there before the last fault: by job and rank; and how long the histories were."""
 
-    places: dict[str, dict[int, Checked]] = field(default_factory=dict)
+    places: dict[str, dict[int, PlacedRank]] = field(default_factory=dict)
     entry_counts: dict[str, int] = field(default_factory=dict)
 
     def remember(self, live: LiveLab, book: HistoryBook) -> None:
@@ -46,11 +46,11 @@ class Before:
         self.entry_counts = {key: len(history.entries) for key, history in book.jobs.items()}
 
 
-def ranks_of(view: JobView) -> dict[int, Checked]:
+def ranks_of(view: JobView) -> dict[int, PlacedRank]:
     """The pods of a job by rank; pods without one by the order of their names."""
-    found: dict[int, Checked] = {}
+    found: dict[int, PlacedRank] = {}
     for position, pod in enumerate(sorted(view.pods, key=lambda pod: natural_key(pod.name))):
-        found[_rank(pod, position)] = Checked(
+        found[_rank(pod, position)] = PlacedRank(
             pod.uid, pod.name, (pod.node or "") if pod.live else "", pod.named_chips, pod.deleting
         )
     return found
@@ -73,7 +73,7 @@ def job_named(live: LiveLab, name: str) -> JobView:
     raise NotSubmittedError(f'job "{name}" not found{did_you_mean(name, known)}')
 
 
-def places_of(live: LiveLab, name: str) -> dict[int, Checked]:
+def places_of(live: LiveLab, name: str) -> dict[int, PlacedRank]:
     return ranks_of(job_named(live, name))
 
 
@@ -118,7 +118,7 @@ def problems_of(live: LiveLab, step: Expect, before: Before, book: HistoryBook) 
                 yield f'nothing says "{text}"'
 
 
-def _fate(old: Checked | None, now: Checked | None) -> str:
+def _fate(old: PlacedRank | None, now: PlacedRank | None) -> str:
     if old is None:
         return "new"
     if now is None or now.going or not now.node:
@@ -128,7 +128,7 @@ def _fate(old: Checked | None, now: Checked | None) -> str:
     return "untouched" if now.uid == old.uid else "returned"
 
 
-def _words(fate: str, old: Checked | None, now: Checked | None) -> str:
+def _words(fate: str, old: PlacedRank | None, now: PlacedRank | None) -> str:
     match fate:
         case "new":
             return "had no node before"

@@ -8,7 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ringwise.apps.drill.expectations import Before, Checked, job_named, places_of, problems_of
+from ringwise.apps.drill.expectations import Before, PlacedRank, job_named, places_of, problems_of
 from ringwise.apps.drill.file import (
     ALL,
     Clear,
@@ -293,7 +293,7 @@ class _Run:
         name = self._place(target).node if isinstance(target, PodOf) else str(target)
         return find_target(self._live.view, name)
 
-    def _place(self, target: PodOf) -> Checked:
+    def _place(self, target: PodOf) -> PlacedRank:
         """Where the pod is; the place before the last fault, if it has none now."""
         key = job_named(self._live, target.job).key
         now = places_of(self._live, target.job).get(target.rank)

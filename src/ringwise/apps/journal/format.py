@@ -123,7 +123,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class ReadBatch:
     """One batch as read from the file."""
 
     section: Section
@@ -137,7 +137,7 @@ class Recorded:
     snapshot: bool = False
     marks: tuple[TurnMark, ...] = ()
 
-    def follows(self, before: Recorded | None) -> bool:
+    def follows(self, before: ReadBatch | None) -> bool:
         """Whether this is the next batch of the same scheduler."""
         if before is None or self.number != before.number + 1:
             return False
@@ -156,7 +156,7 @@ class JournalFile:
 
     first: Section
     #: Read as they are consumed; the files are closed at their end, or with `batches.close()`.
-    batches: Generator[Recorded, None, None] = field(init=False)
+    batches: Generator[ReadBatch, None, None] = field(init=False)
     #: Lines that were cut off.
     notes: list[str] = field(default_factory=list)
 
@@ -301,7 +301,7 @@ def open_journal(path: Path, only: Collection[type] | None = None) -> JournalFil
     return journal
 
 
-def _batches(reading: _Reading, others: list[Path], journal: JournalFile) -> Generator[Recorded, None, None]:
+def _batches(reading: _Reading, others: list[Path], journal: JournalFile) -> Generator[ReadBatch, None, None]:
     while True:
         try:
             yield from reading.batches()
@@ -341,7 +341,7 @@ class _Reading:
     def close(self) -> None:
         self._file.close()
 
-    def batches(self) -> Iterator[Recorded]:
+    def batches(self) -> Iterator[ReadBatch]:
         number = 1
         while text := self._file.readline(MAX_LINE_BYTES):
             number += 1
@@ -393,7 +393,7 @@ class _Reading:
         return JournalError(f"{self.path}: cannot be read: {(problem.strerror or str(problem)).lower()}")
 
 
-def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] | None) -> Recorded:
+def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] | None) -> ReadBatch:
     line = msgspec.json.decode(text, type=_Line)
     events: list[ev.Event] = []
     for name, raw in line.events:
@@ -413,7 +413,7 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
             events.append(msgspec.json.decode(raw, type=kind, dec_hook=read_chip_amount))
     if line.decide not in _DECIDE:
         raise ValueError(f"decide: {line.decide} is unknown; must be one of {', '.join(_DECIDE)}")
-    return Recorded(
+    return ReadBatch(
         section,
         number,
         line.number,

@@ -31,7 +31,7 @@ from ringwise.apps.forked_queries import (
 )
 from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
-from ringwise.apps.lab.lab import LiveLab, Submitted
+from ringwise.apps.lab.lab import LiveLab, SubmitReply
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
 from ringwise.apps.lab.requests import (
@@ -290,7 +290,7 @@ class LabServer:
         answer = self.live.submit(submission)
         return lambda progress: self._submitted(submission, answer, progress)
 
-    async def _submitted(self, submission: Submission, answer: Submitted, progress: Progress | None) -> Any:
+    async def _submitted(self, submission: Submission, answer: SubmitReply, progress: Progress | None) -> Any:
         """What was submitted is stored, whether or not fixes can be looked for now."""
         if progress is not None:
             # The acknowledgment: to explain jobs may take longer than a client waits.
@@ -302,7 +302,7 @@ class LabServer:
                 return await self._copied(lambda: self._answer_to(submission, answer, objects), progress)
         return self._document(submission, answer, with_reasons(objects, views))
 
-    def _answer_to(self, submission: Submission, answer: Submitted, objects: ClusterObjects) -> Any:
+    def _answer_to(self, submission: Submission, answer: SubmitReply, objects: ClusterObjects) -> Any:
         views = self._explained(objects, _jobs_of(objects, answer.jobs))
         return self._document(submission, answer, views)
 
@@ -313,7 +313,7 @@ class LabServer:
         with_reasons(objects, waiting[EXPLAINED:])
         return views
 
-    def _document(self, submission: Submission, answer: Submitted, views: Iterable[JobView]) -> Any:
+    def _document(self, submission: Submission, answer: SubmitReply, views: Iterable[JobView]) -> Any:
         classes = [found.name for found in self.live.cluster.all(PriorityClass)]
         classes += [found.name for found in submission.of(PriorityClass)]
         notes = missing_classes(submission.of(VcJob), submission.of(PodGroup), submission.of(Pod), classes)

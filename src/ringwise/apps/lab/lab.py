@@ -131,7 +131,7 @@ class LabSettings:
 
 
 @dataclass(slots=True)
-class Submitted:
+class SubmitReply:
     objects: list[SubmittedFields] = field(default_factory=list)
     #: Keys of jobs as their users know them.
     jobs: list[str] = field(default_factory=list)
@@ -316,7 +316,7 @@ class LiveLab:
 
     # -- submitted objects ---------------------------------------------------------------------
 
-    def submit(self, submission: Submission) -> Submitted:
+    def submit(self, submission: Submission) -> SubmitReply:
         """Store everything or nothing; ObjectRefusedError has one line per problem."""
         submission.share_classes()
         self._catch_up()
@@ -324,7 +324,7 @@ class LiveLab:
         wrong += without_target(self.cluster, submission)
         if wrong:
             raise ObjectRefusedError("\n".join(wrong))
-        answer = Submitted()
+        answer = SubmitReply()
         if submission.configuration is not None:
             self._keep_configuration(*submission.configuration)
             self.configuration = self._kept_configuration()
@@ -344,7 +344,7 @@ class LiveLab:
         self._carry_out(submission, answer)
         return answer
 
-    def _carry_out(self, submission: Submission, answer: Submitted) -> None:
+    def _carry_out(self, submission: Submission, answer: SubmitReply) -> None:
         """What the submitted Command objects ask for, each by itself: one may depend on another."""
         for job in submission.job_commands:
             self.cluster.job_command_events.pop(job.key, None)
@@ -406,12 +406,12 @@ class LiveLab:
         fix = f"a lab keeps no owners but vcjobs; to give its chips back: ringwise delete job {key}"
         return not_suspendable(kind, key, fix)
 
-    def dry_run(self, submission: Submission) -> tuple[Submitted, ClusterObjects]:
+    def dry_run(self, submission: Submission) -> tuple[SubmitReply, ClusterObjects]:
         """What `submit` would do. It happens in a copy of the lab, with a scheduler that takes over."""
         with copy_of(self.cluster.table, self.now, self.settings) as copy:
             return copy.submit(submission), copy.objects
 
-    def _store(self, value: object, answer: Submitted) -> None:
+    def _store(self, value: object, answer: SubmitReply) -> None:
         name = key_of(value)
         action = "created" if self.cluster.table.get(name.kind, name.key) is None else "changed"
         self.cluster.submit(value)

@@ -231,7 +231,7 @@ def _escalates(view: JobView) -> bool:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _EvictedJob:
     """A job that was asked to go."""
 
     job: DrainedJob
@@ -302,7 +302,7 @@ class _Planner:
 
     def plan(self) -> DrainPlan:
         copy = self._copy
-        asked: list[_Asked] = []
+        asked: list[_EvictedJob] = []
         for view in self.close():
             asked.append(self._ask(view))
             self._advance(asked, asked[-1:], TIMEOUT)
@@ -326,7 +326,7 @@ class _Planner:
     def _step(self) -> None:
         self.steps_left -= 1
 
-    def _advance(self, asked: list[_Asked], wanted: list[_Asked], span: int) -> None:
+    def _advance(self, asked: list[_EvictedJob], wanted: list[_EvictedJob], span: int) -> None:
         """Let time pass until the wanted jobs are settled."""
 
         def done() -> bool:
@@ -336,7 +336,7 @@ class _Planner:
 
         self._copy.advance_until(done, self._copy.now + span)
 
-    def _ask(self, view: JobView) -> _Asked:
+    def _ask(self, view: JobView) -> _EvictedJob:
         before = {pod.key: pod for pod in view.pods if pod.node is not None and pod.live}
         job = DrainedJob(view.namespace, view.name, view.kind)
         leaving = {key: pod for key, pod in before.items() if self._has_to_go(pod)}
@@ -344,9 +344,9 @@ class _Planner:
         if view.vcjob is None and (alone or not self._of_cluster):
             job.outcome = NOT_RESTARTED
         self._copy.evict(leaving)
-        return _Asked(job, before, self._copy.now)
+        return _EvictedJob(job, before, self._copy.now)
 
-    def _look(self, asked: list[_Asked]) -> None:
+    def _look(self, asked: list[_EvictedJob]) -> None:
         """Note which jobs are complete again."""
         cluster = self._copy.cluster
         for one in asked:
@@ -366,7 +366,7 @@ class _Planner:
         """It has a node that stays, or ended meanwhile."""
         return not pod.live or (pod.node is not None and not pod.deleting and not self._has_to_go(pod))
 
-    def _create_again(self, one: _Asked) -> None:
+    def _create_again(self, one: _EvictedJob) -> None:
         """What owners do that the copy does not know."""
         for key, pod in one.before.items():
             if pod.owner is not None and self._copy.cluster.get(Pod, key) is None:
@@ -376,7 +376,7 @@ class _Planner:
                 self._copy.cluster.submit(without_stray(again))
         self._copy.turn()
 
-    def _finish(self, one: _Asked) -> None:
+    def _finish(self, one: _EvictedJob) -> None:
         cluster = self._copy.cluster
         for key, pod in sorted(one.before.items(), key=lambda entry: natural_key(entry[0])):
             now = cluster.get(Pod, key)

@@ -25,7 +25,7 @@ from ringwise.state.ranges import out_of_range
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import GROUP_NAME, JOB_NAME, JOB_VERSION, SCHEDULER_CONFIG_KEY
 
-Kept = TypeVar("Kept")
+StoredKind = TypeVar("StoredKind")
 
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     #: Only tell what would become of it.
     dry_run: bool = False
 
-    def of(self, kind: type[Kept]) -> list[Kept]:
-        found: list[Kept] = getattr(self.stored, kind.__name__)
+    def of(self, kind: type[StoredKind]) -> list[StoredKind]:
+        found: list[StoredKind] = getattr(self.stored, kind.__name__)
         return found
 
     def objects(self) -> Iterator[object]:

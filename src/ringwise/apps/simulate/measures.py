@@ -25,7 +25,7 @@ class Estimate:
 
 
 @dataclass(slots=True)
-class MovesMade:
+class MoveTotals:
     """Jobs that were moved so that others could start."""
 
     #: Plans, and those after which the job that waited did not start.
@@ -50,7 +50,7 @@ class RunOutcome:
     restarts: int = 0
     #: Chips times the time that those runs had lasted.
     lost: int = 0
-    moves: MovesMade = field(default_factory=MovesMade)
+    moves: MoveTotals = field(default_factory=MoveTotals)
     #: Chips in use times time, until the last job was submitted.
     used: int = 0
     #: How long the first job of the queue waited although as many chips as it asks for were free, and the

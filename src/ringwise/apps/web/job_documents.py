@@ -136,7 +136,7 @@ class SchedulerAnswers:
             raise RequestRefusedError(503, "busy", str(error)) from None
         except QuestionFailedError as error:
             raise RequestRefusedError(500, "no-answer", str(error)) from None
-        found = _ANSWERED.decode(answer)
+        found = _QUERY_RESULT.decode(answer)
         if found.refused is not None:
             raise RequestRefusedError(*found.refused)
         return found.document
@@ -145,23 +145,23 @@ class SchedulerAnswers:
 _Document = dict[str, Any]
 
 
-class _Answered(msgspec.Struct):
+class _QueryResult(msgspec.Struct):
     """What comes through the pipe: a document, or status, code and message of a refusal."""
 
     document: _Document = {}
     refused: tuple[int, str, str] | None = None
 
 
-_ANSWERED = msgspec.json.Decoder(_Answered)
+_QUERY_RESULT = msgspec.json.Decoder(_QueryResult)
 
 
 def _encoded(
     question: Callable[[WatchedScheduler, int], Mapping[str, Any]], scheduler: WatchedScheduler, now: int
 ) -> bytes:
     try:
-        made = _Answered(dict(question(scheduler, now)))
+        made = _QueryResult(dict(question(scheduler, now)))
     except RequestRefusedError as error:
-        made = _Answered(refused=(error.status, error.code, str(error)))
+        made = _QueryResult(refused=(error.status, error.code, str(error)))
     return msgspec.json.encode(made)
 
 

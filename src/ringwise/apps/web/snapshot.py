@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ringwise import __version__
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.journal.format import JournalError, Recorded, open_journal
+from ringwise.apps.journal.format import JournalError, ReadBatch, open_journal
 from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.grammar import counted
 from ringwise.scheduler.core.machine import Scheduler
@@ -65,7 +65,7 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
     """
     journal = open_journal(path)
     scheduler: Scheduler | None = None
-    before: Recorded | None = None
+    before: ReadBatch | None = None
     now = omitted = 0
     with closing(journal.batches) as batches:
         for recorded in batches:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from ringwise.cli.completion import KnownName
+from ringwise.cli.completion import CompletedName
 from ringwise.cli.output import stdout_console, stop
 from ringwise.views.schemas import DOCUMENTS, find_kind, schema_text
 
 
 @click.command("schema")
 @click.argument(
-    "name", type=KnownName(lambda: {kind.name: kind.summary for kind in DOCUMENTS}), required=False
+    "name", type=CompletedName(lambda: {kind.name: kind.summary for kind in DOCUMENTS}), required=False
 )
 def schema_command(name: str | None) -> None:
     """Print the JSON schema of a document, or list all schemas.

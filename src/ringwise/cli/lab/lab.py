@@ -19,7 +19,7 @@ from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MAX_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
-from ringwise.cli.completion import KnownName, shipped_board_names
+from ringwise.cli.completion import CompletedName, shipped_board_names
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.listening import LOOPBACK
@@ -41,7 +41,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size", "soft", "dynamic")
 )
 @click.option(
     "--board",
-    type=KnownName(shipped_board_names),
+    type=CompletedName(shipped_board_names),
     default="910-x8",
     show_default=True,
     help="Board of the nodes (see `ringwise boards`), or boards with their number of nodes: "

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ringwise.cli.completion import KnownName, shipped_board_names
+from ringwise.cli.completion import CompletedName, shipped_board_names
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import print_document, stdout_console, stop
 from ringwise.manifests.settings.boards import shipped_catalog
@@ -65,7 +65,7 @@ def list_boards(
 
 
 @boards.command()
-@click.argument("name", type=KnownName(shipped_board_names))
+@click.argument("name", type=CompletedName(shipped_board_names))
 @_options
 @click.pass_obj
 def show(

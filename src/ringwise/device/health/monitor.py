@@ -24,7 +24,7 @@ from ringwise.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Poll:
     """One look at the driver, by physical ids: codes (None: the chip does not answer), and events.
 
     A chip that was not asked has no entry.
@@ -66,7 +66,7 @@ class HealthMonitor:
     def configure(self, configuration: FaultConfiguration) -> None:
         self.tracker.configuration = configuration
 
-    def saw(self, seen: Seen, now: int) -> None:
+    def saw(self, seen: Poll, now: int) -> None:
         """`now` in Unix milliseconds."""
         for event in seen.events:
             chip = self._by_logic.get(event.logic)

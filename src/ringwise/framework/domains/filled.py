@@ -22,7 +22,7 @@ FULL = 1_000
 _MOST = 32
 
 #: Amounts that pods ask for, sorted by name.
-Asked = tuple[tuple[str, Amount], ...]
+PodAmounts = tuple[tuple[str, Amount], ...]
 
 
 class FilledDomains:
@@ -32,10 +32,10 @@ class FilledDomains:
         self._forest: Forest | None = None
         self._known = 0
         self._weights: tuple[object, ...] = ()
-        self._kept: dict[Asked, _Numbers] = {}
+        self._kept: dict[PodAmounts, _Numbers] = {}
 
     def numbers(
-        self, loads: DomainLoads, known: int, asked: Asked, weights: Mapping[str, int], fading: float
+        self, loads: DomainLoads, known: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
     ) -> NodeWeights:
         """`loads` are up to date; `known`: all nodes."""
         key = (tuple(sorted(weights.items())), fading)
@@ -53,7 +53,7 @@ class FilledDomains:
 
 class _Numbers:
     def __init__(
-        self, loads: DomainLoads, known: int, asked: Asked, weights: Mapping[str, int], fading: float
+        self, loads: DomainLoads, known: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
     ) -> None:
         assert loads.forest is not None
         self._asked = dict(asked)

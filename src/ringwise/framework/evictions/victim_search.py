@@ -128,7 +128,7 @@ class _Offer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Offered:
+class _PricedGroup:
     """A group by itself: its price, and how many chips it holds on each node."""
 
     price: _Price
@@ -514,7 +514,7 @@ class VictimSearch:
         selection = session.node_selection(self._job, self._pods[0])
         by_node = self._groups_by_node(kind, candidates)
         self._read(len(by_node))
-        offered: dict[int, _Offered] = {}
+        offered: dict[int, _PricedGroup] = {}
         heap: list[tuple[_Price, int, bool, int]] = []
         for node, groups in by_node.items():
             for group in groups:
@@ -537,16 +537,16 @@ class VictimSearch:
                 found[node] = needed
                 heappush(heap, (self._price(needed or groups), rank, True, node))
 
-    def _offered(self, group: VictimGroup) -> _Offered:
+    def _offered(self, group: VictimGroup) -> _PricedGroup:
         """Of a group by itself."""
         placements = self._session.state.pods
         chips: dict[int, int] = {}
         for _, pod in group:
             placement = placements[pod.uid]
             chips[placement.node] = chips.get(placement.node, 0) + placement.chips.bit_count()
-        return _Offered(self._price((group,)), chips)
+        return _PricedGroup(self._price((group,)), chips)
 
-    def _least_on(self, selection: NodeSelection, node: int, groups: Sequence[_Offered]) -> _Price | None:
+    def _least_on(self, selection: NodeSelection, node: int, groups: Sequence[_PricedGroup]) -> _Price | None:
         """A price that is not above that of any of these groups that leave enough chips; None: none do.
 
         More victims never cost less. Where all are of one priority and queue, as many of the cheapest as

@@ -24,7 +24,7 @@ from ringwise.state.hyper_nodes import Domain
 from ringwise.state.model import NetworkTopology, Pod, PodClass
 
 #: What a sub-group asks for: the place of its policy, and the classes of its pods with their claims.
-_Asked = tuple[int, tuple[tuple[PodClass, tuple[str, ...]], ...]]
+_SubGroupNeeds = tuple[int, tuple[tuple[PodClass, tuple[str, ...]], ...]]
 #: How often the pods of a job are looked at when its sub-groups are placed.
 _LOOKS = 8
 #: Places so many of these pods at least, where the session is restricted to; why it could not.
@@ -333,10 +333,10 @@ class _Attempt:
         self.failed: Reason | None = None
         self.refused = ""
         #: What did not fit: another sub-group that asks for the same would not, either.
-        self._refused: dict[_Asked, Reason] = {}
+        self._refused: dict[_SubGroupNeeds, Reason] = {}
         #: The present domain of sub-groups that ask for the same, and those that are left.
-        self._present: dict[_Asked, Domain | None] = {}
-        self._left: dict[_Asked, Iterator[Domain]] = {}
+        self._present: dict[_SubGroupNeeds, Domain | None] = {}
+        self._left: dict[_SubGroupNeeds, Iterator[Domain]] = {}
 
     def place(self, unit: SubGroupState, pods: Sequence[Pod]) -> Reason | None:
         asked = _asked(unit, pods)
@@ -402,7 +402,7 @@ def request_in_sub_group(session: Session, job: Job, pod: Pod, within: Domain | 
     return None
 
 
-def _asked(unit: SubGroupState, pods: Sequence[Pod]) -> _Asked:
+def _asked(unit: SubGroupState, pods: Sequence[Pod]) -> _SubGroupNeeds:
     return unit.group.position, tuple((pod.cls, pod.claims) for pod in pods)
 
 

@@ -17,7 +17,7 @@ from ringwise.messages.commands import Bind, Command
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.explain.what_if import NodeVerdict
+from ringwise.scheduler.explain.what_if import NodeAssessment
 from ringwise.state.model import Pod
 
 SAME, OTHER_CHIPS, OTHER_NODE = "same", "other-chips", "other-node"
@@ -27,7 +27,7 @@ Report = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _NodeAssessment:
     score: int | None
     why_not: str | None
     splits_node: bool = False
@@ -153,12 +153,12 @@ class ShadowAdapter(SchedulerAdapter):
                 why="it was deleted before the other scheduler bound it",
             )
 
-    def _verdicts(self, uid: str, our_node: str, their_node: str) -> tuple[_Verdict, _Verdict]:
+    def _verdicts(self, uid: str, our_node: str, their_node: str) -> tuple[_NodeAssessment, _NodeAssessment]:
         """Score of both nodes, as if the pod had not been placed yet."""
         view = self.scheduler.view
         job = view.job_of(uid)
         if job is not None and job.policy is None and view.cluster.pods[uid].pod.cls.chips:
-            changed = _Verdict(None, "the job changed meanwhile")
+            changed = _NodeAssessment(None, "the job changed meanwhile")
             return changed, changed
         ours, theirs = view.what_if.node_verdicts(uid, (our_node, their_node), self._now)
         return _verdict(ours), _verdict(theirs)
@@ -179,14 +179,14 @@ class ShadowAdapter(SchedulerAdapter):
         )
 
 
-def _verdict(found: NodeVerdict | None) -> _Verdict:
+def _verdict(found: NodeAssessment | None) -> _NodeAssessment:
     if found is None:
-        return _Verdict(None, "the node is not known")
+        return _NodeAssessment(None, "the node is not known")
     reason = found.reason
-    return _Verdict(found.score, None if reason is None else reason.message, found.splits_node)
+    return _NodeAssessment(found.score, None if reason is None else reason.message, found.splits_node)
 
 
-def _why(outcome: str, ours: _Verdict, theirs: _Verdict) -> str:
+def _why(outcome: str, ours: _NodeAssessment, theirs: _NodeAssessment) -> str:
     if theirs.why_not is not None:
         return f"by the rules of Ringwise the pod cannot run there: {theirs.why_not}"
     if outcome == OTHER_CHIPS:

@@ -10,7 +10,7 @@ import msgspec
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports
 from ringwise.kube.watch.readers import DataReader, ObjectReader
-from ringwise.manifests.config_maps.device_info import KnownEntries, aggregated_nodes, config_map_from_wire
+from ringwise.manifests.config_maps.device_info import CachedEntries, aggregated_nodes, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.text.errors import DocumentError, Findings
@@ -23,7 +23,7 @@ from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 class ReportReader(ObjectReader[ConfigMapWire]):
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
-        self._entries: KnownEntries = {}
+        self._entries: CachedEntries = {}
 
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         readable = self._readable(wire, found)

@@ -39,7 +39,7 @@ Sink = Callable[[list[Event]], None]
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedObject:
     version: str
     objects: KeyedObjects
     uid: str = ""
@@ -73,7 +73,7 @@ class Reflector(ListWatch):
         self._malformed = malformed if malformed is not None else InvalidObjects()
         self._observer = observer or Metrics()
         self._on_crash = on_crash
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _CachedObject] = {}
         #: Which API object holds a part that may move between API objects.
         self._holder: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
@@ -269,7 +269,7 @@ class Reflector(ListWatch):
             is_stand_in = not was_readable
             last_good = before if was_readable else ()
             objects = stand_in_for(self._reader, received, last_good, found.origin)
-        self._known[key] = _Known(version, objects, uid, is_stand_in)
+        self._known[key] = _CachedObject(version, objects, uid, is_stand_in)
         if self.target.parts_move:
             before = tuple(pair for pair in before if self._holder.get(pair[0]) == key)
             self._holder.update((part, key) for part, _ in objects)

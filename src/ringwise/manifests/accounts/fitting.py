@@ -74,7 +74,7 @@ def fitted_text(
     return text
 
 
-class _Merged:
+class _MergedJobs:
     """Jobs of one owner, as one."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class _Fitting:
         self._room = most * 9 // 10
         #: Jobs that are listed by name, and their texts.
         self._jobs: list[tuple[JobAccount, str]] = []
-        self._merged: dict[Owner, _Merged] = {}
+        self._merged: dict[Owner, _MergedJobs] = {}
         for one, text in accounts:
             if one.uid:
                 self._jobs.append((one, text))
@@ -150,7 +150,7 @@ class _Fitting:
     def merge_namespaces(self) -> None:
         for one, _ in self._jobs:
             self._merge(one)
-        former, self._jobs, self._merged = self._merged, [], {_NONE: _Merged()}
+        former, self._jobs, self._merged = self._merged, [], {_NONE: _MergedJobs()}
         for merged in former.values():
             self._add(_NONE, merged.lines.values(), merged.open.values())
 
@@ -188,7 +188,7 @@ class _Fitting:
                 del self._merged[owner]
                 self._add((namespace, "", False), merged.lines.values(), merged.open.values())
 
-    def _add_without_queues(self, owner: Owner, merged: _Merged) -> None:
+    def _add_without_queues(self, owner: Owner, merged: _MergedJobs) -> None:
         for line in merged.lines.values():
             line.queue = ""
         for total in merged.open.values():
@@ -202,10 +202,10 @@ class _Fitting:
         self._add((one.namespace, one.user, one.verified), one.lines, self._totals(one))
 
     def _add(self, owner: Owner, lines: Iterable[AccountLine], totals: Iterable[OpenTotal]) -> None:
-        self._merged.setdefault(owner, _Merged()).add(lines, totals)
+        self._merged.setdefault(owner, _MergedJobs()).add(lines, totals)
 
     def _without_pods(self, one: JobAccount) -> JobAccount:
-        merged = _Merged()
+        merged = _MergedJobs()
         merged.add((), self._totals(one))
         return JobAccount(
             one.namespace,
@@ -232,7 +232,7 @@ class _Fitting:
         return totals
 
     @staticmethod
-    def _account_text(owner: Owner, merged: _Merged) -> str:
+    def _account_text(owner: Owner, merged: _MergedJobs) -> str:
         namespace, user, verified = owner
         lines, totals = list(merged.lines.values()), list(merged.open.values())
         return account_text(JobAccount(namespace, user=user, verified=verified, lines=lines, open=totals))

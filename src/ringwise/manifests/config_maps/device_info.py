@@ -68,7 +68,7 @@ class RawConfigMap:
     origin: str = ""
 
 
-class _Listed(WireStruct, rename=None):
+class _DeviceList(WireStruct, rename=None):
     DeviceList: Texts | None = None
     UpdateTime: int | None = None
 
@@ -90,7 +90,7 @@ class _FaultEntry(WireStruct, rename=None):
 class _Info(WireStruct, rename=None):
     """Both forms: the device plugin nests the list in `DeviceInfo`, the aggregate does not."""
 
-    DeviceInfo: _Listed | None = None
+    DeviceInfo: _DeviceList | None = None
     DeviceList: Texts | None = None
     UpdateTime: int | None = None
     SuperPodID: int | None = None
@@ -108,11 +108,11 @@ class _ShareEntry(WireStruct, rename=None):
 
 
 #: What the entries of aggregates said last: name of the ConfigMap -> entry -> its text, and its reports.
-KnownEntries = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
+CachedEntries = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
 
 
 def config_map_from_wire(
-    wire: ConfigMapWire, found: Findings, known: KnownEntries | None = None
+    wire: ConfigMapWire, found: Findings, known: CachedEntries | None = None
 ) -> tuple[list[DeviceReport], RawConfigMap | None] | None:
     """Its device reports, or the ConfigMap itself for other readers; None when it is not used.
 
@@ -232,7 +232,7 @@ def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
     return {pod: mask_of(one for one in found if one is not None) for pod, found in ids.items()}
 
 
-def _of_cluster(name: str, data: dict[str, str], found: Findings, known: KnownEntries) -> list[DeviceReport]:
+def _of_cluster(name: str, data: dict[str, str], found: Findings, known: CachedEntries) -> list[DeviceReport]:
     path = keyed("data", name)
     before, entries = known.pop(name, {}), known.setdefault(name, {})
     # Chunks of the aggregate that are no longer used are empty.

@@ -61,7 +61,7 @@ _GRACE, _LONGEST_GRACE = 30, 10 * 365 * 86400
 _PREEMPTION_POLICIES = (_NEVER, "PreemptLowerPriority")
 
 
-class _Checked(ReferenceType[PodClass]):
+class _CachedClass(ReferenceType[PodClass]):
     """A pod class as long as a pod has it, and the number of containers that request chips."""
 
     __slots__ = ("chip_containers", "key")
@@ -79,12 +79,12 @@ class PodClassCache:
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[object, ...], PodClass] = WeakValueDictionary()
-        checked: dict[bytes, _Checked] = {}
+        checked: dict[bytes, _CachedClass] = {}
         self._checked = checked
 
         def forget(entry: ReferenceType[PodClass]) -> None:
             # Not a method: it would keep the cache alive with its classes.
-            if isinstance(entry, _Checked) and checked.get(entry.key) is entry:
+            if isinstance(entry, _CachedClass) and checked.get(entry.key) is entry:
                 del checked[entry.key]
 
         self._forget = forget
@@ -128,7 +128,7 @@ class PodClassCache:
         before = len(found.errors)
         known, chip_containers = self._check(spec, labels, path, found)
         if len(found.errors) == before:
-            entry = _Checked(known, self._forget)
+            entry = _CachedClass(known, self._forget)
             entry.key, entry.chip_containers = seen, chip_containers
             self._checked[seen] = entry
         return known, chip_containers

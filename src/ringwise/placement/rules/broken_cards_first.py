@@ -10,23 +10,23 @@ from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 
 
-class Free(NamedTuple):
+class FreeChips(NamedTuple):
     free: int
 
 
-class BrokenCardsFirst(CachingRule[Free]):
+class BrokenCardsFirst(CachingRule[FreeChips]):
     def __init__(self, board: Board) -> None:
         super().__init__(board)
         self._scored = board.parameter["scored"] is True
         self._all_cards = sum(self.ring_masks)
 
-    def _signature(self, usable: int, allocatable: int, faulty: int) -> Free:
-        return Free(self._in_cards(usable).bit_count())
+    def _signature(self, usable: int, allocatable: int, faulty: int) -> FreeChips:
+        return FreeChips(self._in_cards(usable).bit_count())
 
     def _in_cards(self, usable: int) -> int:
         return usable & self._all_cards
 
-    def _score(self, signature: Free, request: int, multi_pod: bool) -> int | None:
+    def _score(self, signature: FreeChips, request: int, multi_pod: bool) -> int | None:
         if signature.free < request:
             return None
         return FAULT_WEIGHT * self.capacity - signature.free if self._scored else 0

@@ -27,7 +27,7 @@ class BlockPods:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FittingBlocks:
     """The first blocks that a SuperPoD can take together, at most so many, with their nodes."""
 
     most: int
@@ -64,7 +64,7 @@ class DifferingAssignment(BlockAssignment):
         self._offers = [union_of(self._masks(left)) for left in self._left]
         #: By SuperPoD: the blocks that it may be able to take; fewer nodes later on will not hold more.
         self._possible: dict[int, list[int]] = {}
-        self._found: dict[int, _Found] = {}
+        self._found: dict[int, _FittingBlocks] = {}
         for position in range(len(self._left)):
             self._count(position)
 
@@ -109,7 +109,7 @@ class DifferingAssignment(BlockAssignment):
             if found or classes not in useless:
                 kept.append(logical)
         self._possible[position] = kept
-        self._found[position] = _Found(most, found)
+        self._found[position] = _FittingBlocks(most, found)
         return list(found.items())
 
     def take(self, position: int, size: int, origin: Origin) -> bool:

@@ -68,10 +68,10 @@ def previous_blocks(
 _UNRANKED = 2**62
 
 #: Rank, position of the node in natural order, logical id, the pod.
-_Known: TypeAlias = tuple[int, int, int, BlockMember]
+_Ranked: TypeAlias = tuple[int, int, int, BlockMember]
 
 
-def _annotated(pods: Iterable[BlockMember]) -> list[_Known]:
+def _annotated(pods: Iterable[BlockMember]) -> list[_Ranked]:
     """Pods that name their block, with their rank and the position of their node in natural order."""
     annotated = [
         (pod, logical)
@@ -122,7 +122,7 @@ def _uneven_ids(
     return logical_of_rank
 
 
-def _previous_block(logical: int, ranks: Sequence[int], placed: Sequence[_Known]) -> PreviousBlock | Reason:
+def _previous_block(logical: int, ranks: Sequence[int], placed: Sequence[_Ranked]) -> PreviousBlock | Reason:
     superpods = sorted({pod.super_pod_id for _, _, _, pod in placed if pod.super_pod_id}, key=order_key)
     if len(superpods) > 1:
         return BLOCKS_DISAGREE(block=logical, says="SuperPoD " + " and ".join(superpods))

@@ -31,7 +31,7 @@ WAIT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Rescheduled:
+class MovedBlocks:
     """All blocks of the job by logical id, and which of them moved."""
 
     blocks: tuple[Block, ...]
@@ -83,7 +83,7 @@ def reschedule(
     request: BlockRequest,
     fault: BlockFault,
     settings: SuperPodSettings,
-) -> Rescheduled | Reason:
+) -> MovedBlocks | Reason:
     """Rule P7: nodes for a job that was placed before, or why it waits.
 
     `free` are the nodes that can take a pod of this job now, in the order in which they are to be taken.
@@ -143,9 +143,9 @@ def reschedule(
 
 def _rescheduled(
     placed: Sequence[Block], moved: Sequence[Block], old: Sequence[PreviousBlock]
-) -> Rescheduled:
+) -> MovedBlocks:
     blocks = sorted([*placed, *moved], key=lambda block: block.logical)
-    return Rescheduled(
+    return MovedBlocks(
         tuple(blocks), tuple(sorted(block.logical for block in moved)), first_ranks(old) if old else None
     )
 

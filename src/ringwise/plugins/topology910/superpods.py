@@ -27,8 +27,8 @@ from ringwise.placement.superpods.previous_blocks import BlockMember, previous_b
 from ringwise.placement.superpods.reschedule import (
     WAIT_SECONDS,
     BlockFault,
+    MovedBlocks,
     Release,
-    Rescheduled,
     first_ranks,
     reschedule,
 )
@@ -69,7 +69,7 @@ class SuperPodPlanner:
         if not placed and len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
             return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
 
-        def answer_without(avoided: Set[NodeId]) -> BlockPlan | Rescheduled | Reason:
+        def answer_without(avoided: Set[NodeId]) -> BlockPlan | MovedBlocks | Reason:
             left: Mapping[SuperPodId, list[NodeId]] = free
             if avoided:
                 left = {
@@ -80,7 +80,7 @@ class SuperPodPlanner:
                 return self._again(job, policy, left, placed, classes, least)
             return self._fresh(policy, left, classes, least)
 
-        answer: BlockPlan | Rescheduled | Reason = avoiding(session, job, answer_without, again=bool(placed))
+        answer: BlockPlan | MovedBlocks | Reason = avoiding(session, job, answer_without, again=bool(placed))
         if isinstance(answer, Reason):
             _, outlook = level_of(session, job)
             if outlook and answer.code == BLOCK_CANNOT_REFILL.code:
@@ -143,7 +143,7 @@ class SuperPodPlanner:
         placed: list[BlockMember],
         classes: PodClasses | None,
         least: int | None,
-    ) -> Rescheduled | Reason:
+    ) -> MovedBlocks | Reason:
         session = self._session
         state = session.state
         old = previous_blocks(placed, nodes_per_block=policy.block_nodes or 1, pod_count=block_pod_count(job))
@@ -327,9 +327,9 @@ def _place(rank: int, node: int, annotations: Mapping[str, str]) -> BlockMember:
 
 
 def _as_plan(
-    answer: BlockPlan | Rescheduled, pending: list[Pod], ranks: dict[str, int], session: Session
+    answer: BlockPlan | MovedBlocks, pending: list[Pod], ranks: dict[str, int], session: Session
 ) -> JobPlan:
-    slots = blocks_by_rank(answer.blocks, answer.first_ranks if isinstance(answer, Rescheduled) else None)
+    slots = blocks_by_rank(answer.blocks, answer.first_ranks if isinstance(answer, MovedBlocks) else None)
     plan = JobPlan({}, lines=tuple(_line(block) for block in sorted(answer.blocks, key=lambda b: b.logical)))
     placements = session.state.pods
     for pod in pending:

@@ -42,7 +42,7 @@ REFUSED_SECONDS = 300
 
 
 @dataclass(slots=True)
-class _Awaited:
+class _PendingClaim:
     """A claim that is to be bound."""
 
     uid: str
@@ -61,7 +61,7 @@ class _Batch:
     """Pods of a job that were placed together: a gang, or one pod beyond it."""
 
     binds: dict[str, Bind]
-    claims: dict[str, _Awaited]
+    claims: dict[str, _PendingClaim]
     #: Claims that have no volume yet, in the order of the pods.
     waiting: dict[str, None]
     limit: int
@@ -209,7 +209,7 @@ class VolumeWaits(Component):
         self, job: Job, allocations: Sequence[Allocation], binds: Sequence[Bind], timeout: int, now: int
     ) -> None:
         """These pods were placed, and are bound when their claims are."""
-        claims: dict[str, _Awaited] = {}
+        claims: dict[str, _PendingClaim] = {}
         for allocation in allocations:
             self._state.pods[allocation.pod.uid].reserved = True
             for key, volume in allocation.volumes:
@@ -244,7 +244,7 @@ class VolumeWaits(Component):
         else:
             self._ready.pop(key, None)
 
-    def _select(self, key: str, node: str, volume: str) -> _Awaited:
+    def _select(self, key: str, node: str, volume: str) -> _PendingClaim:
         """Write what was chosen for a claim, unless it is written already."""
         claim = self._state.volumes.claims[key]
         awaits = key in self._by_claim
@@ -252,17 +252,17 @@ class VolumeWaits(Component):
             found = self._state.volumes.volumes.get(volume)
             if not awaits and found is not None and found.claim is None:
                 self._commands[key] = BindVolume(volume, claim.namespace, claim.name, claim.uid)
-            return _Awaited(claim.uid, node, volume, claim.selected_node)
+            return _PendingClaim(claim.uid, node, volume, claim.selected_node)
         number = self._state.node_id.get(claim.selected_node, -1)
         if claim.selected_node and number >= 0 and self._state.nodes[number] is not None:
-            return _Awaited(claim.uid, claim.selected_node, "", claim.selected_node, confirmed=True)
+            return _PendingClaim(claim.uid, claim.selected_node, "", claim.selected_node, confirmed=True)
         if not awaits:
             self._commands[key] = SelectNode(claim.namespace, claim.name, claim.uid, node)
-            return _Awaited(claim.uid, node, "", claim.selected_node)
+            return _PendingClaim(claim.uid, node, "", claim.selected_node)
         # Another job selected a node for it in this turn or shortly before.
         others = (batch.claims.get(key) for job in self._by_claim[key] for batch in self._batches[job])
         first = next(awaited for awaited in others if awaited is not None)
-        return _Awaited(claim.uid, first.node, "", first.before)
+        return _PendingClaim(claim.uid, first.node, "", first.before)
 
     def settle_at_once(self, key: str) -> None:
         """Nobody waits in a what-if on manifests: the pods of the job count as bound."""

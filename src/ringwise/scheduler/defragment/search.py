@@ -210,7 +210,7 @@ class Planner:
         self._units = units
         self._budget = budget
         self._supposed = supposed
-        self._found: _Found | None = None
+        self._found: _Relocation | None = None
 
     def waiting(self, wanted: Callable[[Job], bool] = lambda job: True) -> list[Job]:
         """The jobs that wait, or those of them that are wanted, in the order of queues and jobs.
@@ -273,7 +273,7 @@ def _placed_as_a_whole(session: Session, job: Job) -> bool:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Relocation:
     units: list[Unit]
     #: By uid of a moved pod.
     targets: dict[str, Allocation]
@@ -303,7 +303,7 @@ class _Search:
         self._budget = budget
         self._session = self._what_if.open_session(now, [job])
         #: What the plan was made of.
-        self.found: _Found | None = None
+        self.found: _Relocation | None = None
         self._eligible: dict[NodeSelection, dict[int, bool]] = {}
         self._fitting: dict[tuple[NodeSelection, int, int, int], bool] = {}
 
@@ -404,7 +404,7 @@ class _Search:
 
     # -- the search ----------------------------------------------------------------------------------
 
-    def _search(self) -> tuple[_Found | None, Reason | None, bool]:
+    def _search(self) -> tuple[_Relocation | None, Reason | None, bool]:
         """What was found, why not, and whether the steps were used up."""
         try:
             why = self._greedy()
@@ -585,7 +585,7 @@ class _Search:
         if rack_of:
             yield "racks", lambda node: rack_of.get(node)
 
-    def _verified(self, found: _Found) -> _Found | None:
+    def _verified(self, found: _Relocation) -> _Relocation | None:
         """The plan as it will be: moved pods at their places, then the job as in a cycle. None: it fails."""
         job, what_if = self._job, self._what_if
         units = [unit for unit in found.units if self._moves(unit, found.targets)]
@@ -612,7 +612,7 @@ class _Search:
                 with trial(session) as statement:
                     if place_gang(session, job, statement) is not None:
                         return None
-                    return _Found(units, targets, list(statement.allocations))
+                    return _Relocation(units, targets, list(statement.allocations))
 
     def _still_fits(self, session: Session, target: Allocation) -> bool:
         """Whether a moved pod can have its place, with those that are placed and those that stay."""
@@ -633,7 +633,7 @@ class _Search:
             (targets[uid].node, mask_of(targets[uid].chips)) != place for uid, place in unit.old.items()
         )
 
-    def _keep_their_places(self, units: Sequence[Unit], found: _Found) -> bool:
+    def _keep_their_places(self, units: Sequence[Unit], found: _Relocation) -> bool:
         """Whether no target is where a unit stays that was only supposed to move."""
         staying = [unit for unit in found.units if unit not in units]
         taken = [(node, mask) for unit in staying for node, mask in unit.held.items()]
@@ -644,12 +644,12 @@ class _Search:
                 masks[target.node] = masks.get(target.node, 0) | mask_of(target.chips)
         return not any(masks.get(node, 0) & mask for node, mask in taken)
 
-    def _needed(self, found: _Found) -> _Found:
+    def _needed(self, found: _Relocation) -> _Relocation:
         """The same plan without moves that are not needed."""
         for unit in sorted(found.units, key=lambda one: (one.cost, one.order), reverse=True)[:_SPARED_SINGLY]:
             rest = [other for other in found.units if other is not unit]
-            fewer = _Found(rest, found.targets, found.room)
-            taken = _Found([*rest, unit], found.targets, found.room)
+            fewer = _Relocation(rest, found.targets, found.room)
+            taken = _Relocation([*rest, unit], found.targets, found.room)
             if not self._keep_their_places(rest, taken):
                 continue
             verified = self._verified(fewer)
@@ -698,7 +698,7 @@ class _Search:
                 used[number] = used.get(number, 0) + evictions
         return all(used[number] <= self._units.budgets[number].allowed for number in used)
 
-    def _exactly(self, units: Sequence[Unit]) -> _Found | None:
+    def _exactly(self, units: Sequence[Unit]) -> _Relocation | None:
         """A plan that moves these units and no others, wherever their places are."""
         what_if, session = self._what_if, self._session
         uids = [uid for unit in units for uid in unit.uids]
@@ -717,7 +717,7 @@ class _Search:
             targets = self._everywhere(items, {}, units)
         if targets is None:
             return None
-        return self._verified(_Found(list(units), targets, []))
+        return self._verified(_Relocation(list(units), targets, []))
 
     def _fits_now(self) -> bool:
         """Whether the rest of the job fits, with what is supposed now."""
@@ -778,7 +778,7 @@ class _Search:
 
     # -- the answer --------------------------------------------------------------------------------------
 
-    def _plan(self, found: _Found) -> MovePlan:
+    def _plan(self, found: _Relocation) -> MovePlan:
         names = self._view.cluster.names
 
         def planned(pod: Pod, node: int, chips: tuple[int, ...]) -> PlannedPod:
@@ -902,8 +902,8 @@ class _Trial:
     def __exit__(self, *problem: object) -> None:
         self._undone.close()
 
-    def found(self) -> _Found:
-        return _Found(list(self._moved.values()), dict(self._targets), list(self._room))
+    def found(self) -> _Relocation:
+        return _Relocation(list(self._moved.values()), dict(self._targets), list(self._room))
 
     # -- where it begins
 

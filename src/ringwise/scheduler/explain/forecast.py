@@ -351,7 +351,7 @@ def _name(run: JobRun) -> str:
     return run.name or (f"{run.job.namespace}/{run.job.name}" if run.job.key else run.pods[0])
 
 
-class _Started(NamedTuple):
+class _StartedJob(NamedTuple):
     time: int
     #: The jobs that ended on its chips, or just before it started.
     after: tuple[str, ...]
@@ -443,7 +443,7 @@ class _Play:
         self._share = 0
         #: By namespace: how many groups it has.
         self._sizes: Counter[str] = Counter()
-        self.started: dict[str, _Started] = {}
+        self.started: dict[str, _StartedJob] = {}
         #: Jobs that started and are taken not to end.
         self.silent = 0
         #: The time up to which was looked, where that is not all.
@@ -681,7 +681,7 @@ class _Play:
         }
         numbers = sorted(ends or range(before, len(self._names)))[-_NAMED:]
         after = tuple(self._names[number] for number in numbers)
-        self.started[job.key] = _Started(time, after, self._guesses)
+        self.started[job.key] = _StartedJob(time, after, self._guesses)
         session.waiting_counts.started(job)
         length = self._lengths[job.key]
         added = {one.pod.uid for one in allocations}

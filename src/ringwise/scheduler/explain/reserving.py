@@ -24,7 +24,7 @@ class NotReservableError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class RunsThere:
+class OverlappingJob:
     """A job of others on nodes of a reservation that is not known to end before it begins."""
 
     job: str
@@ -104,7 +104,7 @@ def _free_at(view: SchedulerView, now: int) -> dict[int, float]:
 
 def running_then(
     view: SchedulerView, now: int, reservations: Iterable[NodeReservation]
-) -> dict[str, list[RunsThere]]:
+) -> dict[str, list[OverlappingJob]]:
     """By name of the reservation: jobs of others that are not known to end before it begins. They stay."""
     wanted = list(reservations)
     of_node: dict[int, list[NodeReservation]] = {}
@@ -113,7 +113,7 @@ def running_then(
             number = view.cluster.node_id.get(name)
             if number is not None:
                 of_node.setdefault(number, []).append(one)
-    found: dict[str, list[RunsThere]] = {one.name: [] for one in wanted}
+    found: dict[str, list[OverlappingJob]] = {one.name: [] for one in wanted}
     for run in all_runs(view, now) if of_node else ():
         pods: dict[str, int] = {}
         for uid in run.pods:
@@ -128,7 +128,7 @@ def running_then(
                 if run.job.key
                 else view.cluster.pods[run.pods[0]].pod.key
             )
-            found[name].append(RunsThere(job, number, run.latest))
+            found[name].append(OverlappingJob(job, number, run.latest))
     for runs in found.values():
         runs.sort(key=lambda one: natural_key(one.job))
     return found

@@ -75,7 +75,7 @@ class JobChange:
     sub_groups: tuple[SubGroupPolicy, ...] | None = None
 
 
-class NodeVerdict(NamedTuple):
+class NodeAssessment(NamedTuple):
     """What a node is for a pod."""
 
     score: int | None
@@ -209,7 +209,7 @@ class WhatIf:
             return QUEUE_OVERUSED(queue=queue.name)
         return None
 
-    def node_verdicts(self, uid: str, nodes: Sequence[str], now: int) -> list[NodeVerdict | None]:
+    def node_verdicts(self, uid: str, nodes: Sequence[str], now: int) -> list[NodeAssessment | None]:
         """Return what each node is for a placed pod, as if it had not been placed yet.
 
         None if the node is unknown, or the pod has no job.
@@ -221,7 +221,7 @@ class WhatIf:
         finally:
             self._state.rollback(mark)
 
-    def _node_verdict(self, uid: str, node: str, now: int) -> NodeVerdict | None:
+    def _node_verdict(self, uid: str, node: str, now: int) -> NodeAssessment | None:
         job, number = self._book.job_of(uid), self._state.node_id.get(node)
         if job is None or number is None:
             return None
@@ -230,7 +230,7 @@ class WhatIf:
         score, reason = session.node_selection(job, pod).verdict(number)
         if reason is None:
             reason = first_reason(node_filters(session, job, pod), number)
-        return NodeVerdict(score if reason is None else None, reason, self._splits(pod.cls, number))
+        return NodeAssessment(score if reason is None else None, reason, self._splits(pod.cls, number))
 
     def _splits(self, cls: PodClass, number: int) -> bool:
         fleet = self._state.fleets.get(cls.resource) if cls.resource is not None else None

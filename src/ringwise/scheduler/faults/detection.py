@@ -60,18 +60,18 @@ class PodFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class PodCheck:
     """The fault of a pod, and when it has to be looked at again because time alone changes the answer."""
 
     fault: PodFault | None = None
     again: int | None = None
 
 
-HEALTHY = Examined()
+HEALTHY = PodCheck()
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerated:
+class ToleratedFault:
     """A fault that a mask of the job tolerates, in nanoseconds: first seen, and when it begins to count."""
 
     fault: ReportedFault
@@ -198,7 +198,7 @@ class FaultDetector:
         number = self._state.node_id.get(pod.node)
         return number is not None and pod.live and self.is_suspect(number)
 
-    def look(self, pod: Pod, policy: FaultPolicy, now: int) -> Examined:
+    def look(self, pod: Pod, policy: FaultPolicy, now: int) -> PodCheck:
         """Whether the pod is faulty (the order of rules is that of Huawei's plugin)."""
         if pod.node is None or pod.phase == "Succeeded":
             return HEALTHY
@@ -218,14 +218,14 @@ class FaultDetector:
         made_again = is_made_again(pod) and not self.is_rejected_for_good(pod)
         if policy.retries and not made_again and _has_failed(pod):
             code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
-            return Examined(PodFault(FaultType.POD, f"the pod failed{code}"))
+            return PodCheck(PodFault(FaultType.POD, f"the pod failed{code}"))
         said = pod.labels.get(FAULT_TYPE)
         if said == "Separate":
-            return Examined(
+            return PodCheck(
                 PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
             )
         examined = self._sub_health(pod, number, chips, policy, said, now)
-        return Examined(examined.fault, earliest(again, examined.again))
+        return PodCheck(examined.fault, earliest(again, examined.again))
 
     def _fleet(self, pod: Pod) -> Fleet | None:
         return self._state.fleets.get(self._state.reported_resource(pod) or "")
@@ -235,7 +235,7 @@ class FaultDetector:
         ended = self._failed.get(pod.node or "", {}).get(pod.uid)
         return ended is not None and now < ended + BROKE_THE_POD_WITHIN
 
-    def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> Examined:
+    def _hardware(self, pod: Pod, number: int, chips: int, policy: FaultPolicy, now: int) -> PodCheck:
         name = self._state.names[number]
         node = self._state.nodes[number]
         if node is None:
@@ -243,7 +243,7 @@ class FaultDetector:
         # A pod without chips would be placed there again.
         if pod.cls.uses_chips and self._state.node_status.get(number) is NodeStatus.UNHEALTHY:
             because = unhealthy_because(self._state.node_reports(name))
-            return Examined(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy{because}"))
+            return PodCheck(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy{because}"))
         fleet = self._fleet(pod)
         again: int | None = None
         if fleet is not None and chips:
@@ -252,25 +252,25 @@ class FaultDetector:
                 bad, again = self._without_masked(name, fleet.resource, bad, policy, now)
             if bad:
                 named = chip_names(fleet.resource, chips_of(bad))
-                return Examined(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again)
+                return PodCheck(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again)
             # Only a node that lists its chips can show that one is missing.
             vanished = chips & ~fleet.listed[number] if node.devices and node.ready else 0
             if vanished:
                 named = chip_names(fleet.resource, chips_of(vanished))
-                return Examined(
+                return PodCheck(
                     PodFault(FaultType.CHIP, f"{name} no longer lists {named}", chips=vanished),
                     again,
                 )
         if not node.ready:
-            return Examined(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
-        return Examined(None, again)
+            return PodCheck(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
+        return PodCheck(None, again)
 
-    def _missing(self, name: str, now: int) -> Examined:
+    def _missing(self, name: str, now: int) -> PodCheck:
         if name not in self._gone:
             due = self._unknown.setdefault(name, now) + UNKNOWN_NODE_GRACE
             if now < due:
-                return Examined(None, due)
-        return Examined(PodFault(FaultType.NODE, f"node {name} no longer exists", unreachable=True))
+                return PodCheck(None, due)
+        return PodCheck(PodFault(FaultType.NODE, f"node {name} no longer exists", unreachable=True))
 
     def _without_masked(
         self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int
@@ -302,22 +302,22 @@ class FaultDetector:
 
     def _windows(
         self, node: str, faults: Iterable[ReportedFault], bad: int, policy: FaultPolicy, now: int
-    ) -> list[Tolerated]:
+    ) -> list[ToleratedFault]:
         """Of each chip whose faults are all tolerated now, the window that ends first: then it counts."""
         first_seen = self._first_seen.get(node, {})
-        found: dict[int, Tolerated] = {}
+        found: dict[int, ToleratedFault] = {}
         for fault in faults:
             if not bad >> fault.chip & 1:
                 continue
             seen = first_seen.get((fault.chip, fault.code), now)
             end = policy.masks.masked_until(fault.code, fault.level, seen)
             if fault.chip not in found or end < found[fault.chip].end:
-                found[fault.chip] = Tolerated(fault, seen, end)
+                found[fault.chip] = ToleratedFault(fault, seen, end)
         return [one for one in found.values() if one.end > now]
 
     def _sub_health(
         self, pod: Pod, number: int | None, chips: int, policy: FaultPolicy, said: str | None, now: int
-    ) -> Examined:
+    ) -> PodCheck:
         strategy = policy.sub_health
         if strategy is SubHealth.IGNORE or number is None:
             return HEALTHY
@@ -329,17 +329,17 @@ class FaultDetector:
             if BACKUP_NEW_POD not in pod.annotations:
                 # The hot switch failed: the job restarts as after any fault.
                 why = "ClusterD wants the pod on sub-healthy hardware to be deleted, without a backup"
-                return Examined(PodFault(FaultType.SUB_HEALTH, why))
+                return PodCheck(PodFault(FaultType.SUB_HEALTH, why))
             why = "ClusterD replaced the pod by a backup (hot switch)"
-            return Examined(PodFault(FaultType.SUB_HEALTH, why, hot_switch=True))
+            return PodCheck(PodFault(FaultType.SUB_HEALTH, why, hot_switch=True))
         weak = self._weak(name, pod.cls.resource or "", chips)
         bad, again = mask_of(fault.chip for fault in weak), None
         if bad and policy.masks:
             bad, again = self._after_windows(name, weak, bad, policy, now)
         why = self._why_sub_healthy(pod, number, bad, said)
         if not why:
-            return Examined(None, again)
-        return Examined(PodFault(FaultType.SUB_HEALTH, why, chips=bad), again)
+            return PodCheck(None, again)
+        return PodCheck(PodFault(FaultType.SUB_HEALTH, why, chips=bad), again)
 
     def _why_sub_healthy(self, pod: Pod, number: int, bad: int, said: str | None) -> str:
         name = self._state.names[number]
@@ -353,7 +353,7 @@ class FaultDetector:
 
     # -- what is not acted on yet, for explanations: nothing changes ------------------------------------
 
-    def tolerated(self, pod: Pod, policy: FaultPolicy, now: int) -> list[Tolerated]:
+    def tolerated(self, pod: Pod, policy: FaultPolicy, now: int) -> list[ToleratedFault]:
         """The faults of the pod's chips that a mask of its job tolerates: of each chip what counts next."""
         record = self._state.pods.get(pod.uid)
         if record is None or record.node < 0 or not policy.masks:

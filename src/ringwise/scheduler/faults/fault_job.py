@@ -13,7 +13,7 @@ from ringwise.records import NOT_RECORDED, dataclass
 from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
 from ringwise.scheduler.faults.scope import LostParts, Position, is_in_scope
-from ringwise.scheduler.faults.states import Happened, State, next_state
+from ringwise.scheduler.faults.states import State, StateEvent, next_state
 from ringwise.scheduler.faults.successors import owner_id, owner_of_pod
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
@@ -84,20 +84,20 @@ class FaultJob:
     #: By uid: names of pods that do not end although they were deleted by force.
     given_up: dict[str, str] = field(default_factory=dict, metadata=NOT_RECORDED)
 
-    def happened(self, what: Happened) -> None:
+    def happened(self, what: StateEvent) -> None:
         self.state = next_state(self.state, what)
 
     def add_faults(self, found: Mapping[str, FaultyPod], now: int) -> None:
         """Pods became faulty."""
         self.faulty.update(found)
-        self.happened(Happened.FAULT_FOUND)
+        self.happened(StateEvent.FAULT_FOUND)
         self.since = now
 
     def drain(self, place: Position) -> None:
         """A pod at this place goes because its node is drained: no fault, and nothing else has to go yet."""
         self.missing[place.rank] = place
         if self.state is State.HEALTHY:
-            self.happened(Happened.DRAINED)
+            self.happened(StateEvent.DRAINED)
             self.drained = True
 
     def drop_evictions(self) -> bool:

@@ -40,7 +40,7 @@ from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_polic
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.rejected_pods import RejectedPods
 from ringwise.scheduler.faults.restarts import Restarts
-from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
+from ringwise.scheduler.faults.states import ENDED, State, StateEvent, UndefinedTransition
 from ringwise.scheduler.faults.successors import owner_id
 from ringwise.state.failures import policies_come_first
 from ringwise.state.hyper_nodes import Forest
@@ -340,7 +340,7 @@ class FaultHandler(Component):
         if job is None or over or owners - {owner_of(job)}:
             self.clocks.end(key, job)
             if handled is not None:
-                handled.happened(Happened.JOB_GONE)
+                handled.happened(StateEvent.JOB_GONE)
                 self._end(handled)
             return [] if job is None or over else self._review(key, now)
         policy = self._policy(job, now)
@@ -530,12 +530,12 @@ class FaultHandler(Component):
     def _look_at_blocked(self, handled: FaultJob, job: Job, policy: FaultPolicy) -> None:
         if not handled.faulty:
             if handled.is_incomplete:
-                handled.happened(Happened.ALLOWED)
+                handled.happened(StateEvent.ALLOWED)
             else:
-                handled.happened(Happened.FAULT_GONE)
+                handled.happened(StateEvent.FAULT_GONE)
                 self._events.append(job_events.fault_gone(job))
         elif not self._refusal(handled, policy):
-            handled.happened(Happened.FAULT_FOUND)
+            handled.happened(StateEvent.FAULT_FOUND)
 
     def _refusal(self, handled: FaultJob, policy: FaultPolicy) -> str:
         if not self._needs_retry(handled):
@@ -550,7 +550,7 @@ class FaultHandler(Component):
     def _react(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         refusal = self._refusal(handled, policy)
         if refusal:
-            handled.happened(Happened.REFUSED)
+            handled.happened(StateEvent.REFUSED)
             if handled.blocked != refusal:
                 handled.blocked = refusal
                 self._events.append(job_events.blocked(job, handled))
@@ -566,7 +566,7 @@ class FaultHandler(Component):
             handled.drained = False
             handled.drop_evictions()
             handled.hardware_broke = True
-        handled.happened(Happened.ALLOWED)
+        handled.happened(StateEvent.ALLOWED)
         self.restarts.add(handled.owner, [job.pods[uid] for uid in handled.faulty], now)
         handled.external = policy.mode.external
         hot_switch = all(pod.fault.hot_switch for pod in handled.faulty.values())
@@ -596,7 +596,7 @@ class FaultHandler(Component):
                 self._unmarked.sent(uid)
                 self._runs_on(job, pod)
         if commands and not handled.deletions and not handled.missing:
-            handled.happened(Happened.FAULT_GONE)
+            handled.happened(StateEvent.FAULT_GONE)
             self._events.append(job_events.fault_gone(job))
         return commands
 
@@ -615,7 +615,7 @@ class FaultHandler(Component):
         over = not handled.external and now >= handled.deleting_since + self._grace * SECOND
         left = [one.name for one in handled.deletions.values() if not one.forced and not one.evict]
         if over and not by_force and left:
-            handled.happened(Happened.GRACE_OVER)
+            handled.happened(StateEvent.GRACE_OVER)
             self._events.append(job_events.grace_over(job, left))
         for uid, one in handled.deletions.items():
             pod = job.pods[uid]
@@ -643,7 +643,7 @@ class FaultHandler(Component):
                 self._notify(ie.DeletingPod(uid), now)
                 commands.append(self._assumed.delete(job, uid, why, 0 if force else None))
         if not handled.deletions:
-            handled.happened(Happened.PODS_GONE)
+            handled.happened(StateEvent.PODS_GONE)
         return commands
 
     @property
@@ -658,7 +658,7 @@ class FaultHandler(Component):
     def _end_if_complete(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         if not is_complete_and_confirmed(self._state, job):
             return []
-        handled.happened(Happened.PLACED)
+        handled.happened(StateEvent.PLACED)
         placed = placed_pods(self._state, job)
         seconds = round((now - handled.since) / SECOND, 1)
         self._events.append(job_events.recovered(job, placed, seconds, drained=handled.drained))
@@ -697,7 +697,7 @@ class FaultHandler(Component):
         if not self._plan_deletions(handled, job, level, now):
             return []
         if handled.state is State.WAITING:
-            handled.happened(Happened.NEXT_LEVEL)
+            handled.happened(StateEvent.NEXT_LEVEL)
         seconds = 0.0 if job.clock is None else job.clock.seconds(now)
         self._events.append(job_events.escalated(job, handled, level, round(seconds, 1)))
         commands = self._delete_rest(handled, job, policy, now)

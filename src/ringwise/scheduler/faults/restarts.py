@@ -23,7 +23,7 @@ FORGOTTEN_AFTER = 600
 
 
 @dataclass(slots=True)
-class Restarted:
+class RestartHistory:
     """The restarts of one owner, in nanoseconds."""
 
     first: int
@@ -68,7 +68,7 @@ class Restarts:
     """By owner: restarts because of faults that follow each other."""
 
     def __init__(self, record: RecordTables) -> None:
-        self.owners = record.add(RecordTable("restarts", Restarted))
+        self.owners = record.add(RecordTable("restarts", RestartHistory))
         #: By job: what waits now.
         self.waiting: dict[str, WaitingRestart] = {}
 
@@ -76,7 +76,7 @@ class Restarts:
         """The owner is restarted because these pods are faulty."""
         known = self.owners.pop(owner, None)
         if known is None or known.is_over(now):
-            known = Restarted(now, now)
+            known = RestartHistory(now, now)
         elif known.last < now and any(map(known.is_new, pods)):
             known.last, known.again = now, known.again + 1
         self.owners[owner] = known

@@ -22,7 +22,7 @@ class State(enum.Enum):
     FORGOTTEN = "Forgotten"
 
 
-class Happened(enum.Enum):
+class StateEvent(enum.Enum):
     """What moves a job from one state to another."""
 
     FAULT_FOUND = "a pod is faulty"
@@ -40,30 +40,30 @@ class Happened(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Transition:
     state: State
-    happened: Happened
+    happened: StateEvent
     to: State
     does: str
 
 
 TRANSITIONS: tuple[Transition, ...] = (
-    Transition(State.HEALTHY, Happened.FAULT_FOUND, State.FAULTY, "records the faulty pods and the causes"),
-    Transition(State.HEALTHY, Happened.DRAINED, State.WAITING, "waits for its replacement"),
+    Transition(State.HEALTHY, StateEvent.FAULT_FOUND, State.FAULTY, "records the faulty pods and the causes"),
+    Transition(State.HEALTHY, StateEvent.DRAINED, State.WAITING, "waits for its replacement"),
     Transition(
-        State.FAULTY, Happened.ALLOWED, State.DELETING, "deletes the pods of the level and writes a record"
+        State.FAULTY, StateEvent.ALLOWED, State.DELETING, "deletes the pods of the level and writes a record"
     ),
-    Transition(State.FAULTY, Happened.REFUSED, State.BLOCKED, "reports the reason"),
-    Transition(State.BLOCKED, Happened.FAULT_FOUND, State.FAULTY, "checks the policy again"),
-    Transition(State.BLOCKED, Happened.FAULT_GONE, State.RECOVERED, "removes the record"),
-    Transition(State.BLOCKED, Happened.ALLOWED, State.DELETING, "continues with pods that it lost before"),
-    Transition(State.DELETING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
-    Transition(State.DELETING, Happened.GRACE_OVER, State.DELETING, "deletes the remaining pods by force"),
-    Transition(State.DELETING, Happened.FAULT_GONE, State.RECOVERED, "removes the record and annotations"),
-    Transition(State.DELETING, Happened.PODS_GONE, State.WAITING, "waits for their replacements"),
-    Transition(State.WAITING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
-    Transition(State.WAITING, Happened.NEXT_LEVEL, State.DELETING, "deletes the pods of the next level"),
-    Transition(State.WAITING, Happened.PLACED, State.RECOVERED, "removes the record, keeps the retries"),
+    Transition(State.FAULTY, StateEvent.REFUSED, State.BLOCKED, "reports the reason"),
+    Transition(State.BLOCKED, StateEvent.FAULT_FOUND, State.FAULTY, "checks the policy again"),
+    Transition(State.BLOCKED, StateEvent.FAULT_GONE, State.RECOVERED, "removes the record"),
+    Transition(State.BLOCKED, StateEvent.ALLOWED, State.DELETING, "continues with pods that it lost before"),
+    Transition(State.DELETING, StateEvent.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
+    Transition(State.DELETING, StateEvent.GRACE_OVER, State.DELETING, "deletes the remaining pods by force"),
+    Transition(State.DELETING, StateEvent.FAULT_GONE, State.RECOVERED, "removes the record and annotations"),
+    Transition(State.DELETING, StateEvent.PODS_GONE, State.WAITING, "waits for their replacements"),
+    Transition(State.WAITING, StateEvent.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
+    Transition(State.WAITING, StateEvent.NEXT_LEVEL, State.DELETING, "deletes the pods of the next level"),
+    Transition(State.WAITING, StateEvent.PLACED, State.RECOVERED, "removes the record, keeps the retries"),
     *(
-        Transition(state, Happened.JOB_GONE, State.FORGOTTEN, "removes the record")
+        Transition(state, StateEvent.JOB_GONE, State.FORGOTTEN, "removes the record")
         for state in (State.FAULTY, State.BLOCKED, State.DELETING, State.WAITING)
     ),
 )
@@ -76,7 +76,7 @@ RECOVERY: Mapping[State, str] = {
     State.WAITING: "continues with the counted seconds; previous nodes stay reserved for their time",
 }
 
-_TABLE: dict[tuple[State, Happened], State] = {(one.state, one.happened): one.to for one in TRANSITIONS}
+_TABLE: dict[tuple[State, StateEvent], State] = {(one.state, one.happened): one.to for one in TRANSITIONS}
 #: A job in one of these is not kept.
 ENDED = frozenset({State.RECOVERED, State.FORGOTTEN})
 
@@ -85,7 +85,7 @@ class UndefinedTransition(Exception):
     """The handler saw an event that the table does not know in this state: a defect."""
 
 
-def next_state(state: State, happened: Happened) -> State:
+def next_state(state: State, happened: StateEvent) -> State:
     found = _TABLE.get((state, happened))
     if found is None:
         raise UndefinedTransition(f"{state.value}: {happened.value}")

@@ -47,7 +47,7 @@ WithClass = TypedDict(
     },
 )
 
-LeftOut = Annotated[
+OmittedChecks = Annotated[
     list[str],
     Meta(description="What was not checked, because the search limit was reached; absent if complete."),
 ]

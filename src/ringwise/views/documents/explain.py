@@ -11,8 +11,8 @@ from ringwise.views.documents.common import (
     Document,
     ExpectedStartFields,
     Fields,
-    LeftOut,
     Nanoseconds,
+    OmittedChecks,
     WithClass,
 )
 from ringwise.views.documents.topology import PicturesFields
@@ -104,7 +104,7 @@ class WhyDocument(WithClass):
     pods: list[PodLocationFields]
     plan: list[str]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
-    omitted: NotRequired[LeftOut]
+    omitted: NotRequired[OmittedChecks]
     pictures: NotRequired[Annotated[PicturesFields, Meta(description="For drawings only.")]]
 
 
@@ -215,7 +215,7 @@ class BoardCapacityFields(Fields):
     drains: Annotated[list[BeforeDrainFields], Meta(description="Where the `until_drain` chips are.")] = (
         field(default_factory=list)
     )
-    omitted: LeftOut = field(default_factory=list)
+    omitted: OmittedChecks = field(default_factory=list)
 
 
 class CapacityDocument(Document, tag="ringwise.io/capacity/v1"):

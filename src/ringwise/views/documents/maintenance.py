@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import FaultFields, JobFaultFields
-from ringwise.views.documents.common import LeftOut, More, Nanoseconds
+from ringwise.views.documents.common import More, Nanoseconds, OmittedChecks
 from ringwise.views.documents.explain import PodStepFields
 
 
@@ -113,7 +113,7 @@ class DrainPlanDocument(TypedDict):
     kind: Annotated[str, Meta(description="node, switch or superpod.")]
     nodes: list[str]
     jobs: list[DrainedJobFields]
-    omitted: NotRequired[LeftOut]
+    omitted: NotRequired[OmittedChecks]
 
 
 #: `from` is a word of Python.
@@ -221,4 +221,4 @@ class DefragPlanDocument(TypedDict):
     without_plan: Annotated[
         list[NoMovePlanFields], Meta(description="Jobs that wait for holes, or were asked for, without one.")
     ]
-    omitted: NotRequired[LeftOut]
+    omitted: NotRequired[OmittedChecks]
