@@ -109,7 +109,7 @@ _HANDLERS = """
         windows: Handlers = {WindowSeen: self._window_seen, WindowGone: self._window_gone}
         return {**windows, ie.PodLeaving: self._pod_leaving}
 
-    def known(self) -> Iterator[Event]:
+    def current_events(self) -> Iterator[Event]:
         return map(WindowSeen, self._windows.values())
 
     def _window_seen(self, event: WindowSeen, now: int) -> None:

@@ -294,7 +294,7 @@ def test_a_restarted_pod_beyond_the_minimum_is_a_restart_of_the_job_too() -> Non
         "pod train-work-2 was evicted: RestartPod",
     )
     assert [phase for phase, _ in after.conditions] == ["Restarting", "Pending", "Running"]
-    assert lab.done["RecordVcJobEvent"] == 1
+    assert lab.command_counts["RecordVcJobEvent"] == 1
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_F5_a_restart_at_every_step_makes_it_no_more_often(what: str) -> None:
         reject_all(lab, 100)
         job = run(lab, 3 * ALL_PAUSES)
         assert (job.phase, job.reason) == ("Aborted", "PodFailed"), f"{what}, command {crash}"
-        assert lab.done["CreatePod"] == 1 + MAX_REJECTIONS, f"{what}, command {crash}"
+        assert lab.command_counts["CreatePod"] == 1 + MAX_REJECTIONS, f"{what}, command {crash}"
         return lab.count
 
     commands = commands_with_a_restart_after(0)

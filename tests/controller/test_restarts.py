@@ -268,7 +268,7 @@ def test_F5_a_restart_at_every_step_changes_nothing(what: str, pods: int) -> Non
         at_crash = f"{what}, command {crash}"
         assert (job.phase, job.reason) == ("Failed", "NotRestarted"), at_crash
         assert job.message.endswith(USED_UP), at_crash
-        assert lab.done["CreatePod"] == 3 * pods, at_crash
+        assert lab.command_counts["CreatePod"] == 3 * pods, at_crash
         return lab.count
 
     commands = commands_with_a_restart_after(0)

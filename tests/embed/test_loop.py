@@ -93,7 +93,7 @@ def test_a_failed_binding_is_reported_and_retried() -> None:
     pod = lab.cluster.get(Pod, "default/p")
     assert pod is not None
     assert pod.node == "node-0"
-    assert lab.done["Bind"] == 3
+    assert lab.command_counts["Bind"] == 3
 
 
 def test_a_new_scheduler_gets_all_objects_and_assigns_no_chip_twice() -> None:

@@ -30,8 +30,8 @@ def fresh(made: Lab) -> tuple[dict[str, float], dict[int, int]]:
     """How full each domain gets, and the numbers of the nodes, counted anew."""
     loads = DomainLoads()
     loads.follow(made.state, made.state.hyper_forest(), NAMES)
-    numbers = FilledDomains().numbers(loads, made.state.labels.known, ASKED, WEIGHTS, 0.8)
-    nodes = {node: numbers.of(node) for node in members_of(made.state.labels.known)}
+    numbers = FilledDomains().numbers(loads, made.state.labels.existing, ASKED, WEIGHTS, 0.8)
+    nodes = {node: numbers.of(node) for node in members_of(made.state.labels.existing)}
     return {name: loads.fill(name, dict(ASKED), WEIGHTS) for name in "abcp"}, nodes
 
 
@@ -63,7 +63,7 @@ def test_sums_and_scores_follow_every_change(steps: list[tuple[int, int, str]]) 
             if what == "end":
                 made.state.drop_pod(f"{name}-0")
         loads.follow(made.state, made.state.hyper_forest(), NAMES)
-        numbers = filled.numbers(loads, made.state.labels.known, ASKED, WEIGHTS, 0.8)
+        numbers = filled.numbers(loads, made.state.labels.existing, ASKED, WEIGHTS, 0.8)
         fills, nodes = fresh(made)
         assert {one: loads.fill(one, dict(ASKED), WEIGHTS) for one in "abcp"} == fills
         assert {one: numbers.of(one) for one in nodes} == nodes
@@ -76,7 +76,7 @@ def test_scores_follow_a_change_of_the_domains() -> None:
         if domains:
             made.hyper_node("a", 1, *domains)
         loads.follow(made.state, made.state.hyper_forest(), NAMES)
-        numbers = filled.numbers(loads, made.state.labels.known, ASKED, WEIGHTS, 0.8)
+        numbers = filled.numbers(loads, made.state.labels.existing, ASKED, WEIGHTS, 0.8)
         _, nodes = fresh(made)
         assert {one: numbers.of(one) for one in nodes} == nodes
 

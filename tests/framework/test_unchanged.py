@@ -13,7 +13,7 @@ def _job(name: str) -> Job:
 
 
 def _caches(job: Job) -> tuple[object, ...]:
-    return job.ordered, job.ranks, job.sources, job.asked_total, job._seniority
+    return job.ordered, job.ranks, job.sources, job.requested_total, job._seniority
 
 
 def test_what_was_computed_about_a_job_is_put_back() -> None:
@@ -21,7 +21,7 @@ def test_what_was_computed_about_a_job_is_put_back() -> None:
     before = _caches(job)
     with jobs_unchanged({job.key: job}):
         assert job.rank_table
-        assert job.asked()
+        assert job.requested()
         assert job.seniority
         assert _caches(job) != before
     assert _caches(job) == before
@@ -38,30 +38,30 @@ def test_what_is_first_computed_inside_a_supposition_does_not_hide_what_was_befo
     with jobs_unchanged({job.key: job}):
         with job_unchanged(job):
             job.pods = {}
-            assert job.asked() == {}
+            assert job.requested() == {}
         assert job.pods is pods
-        assert job.asked_total is None
+        assert job.requested_total is None
     assert job.pods is pods
-    assert job.asked_total is None
+    assert job.requested_total is None
 
 
 def test_a_question_inside_another_one() -> None:
     job = _job("a")
     jobs = {job.key: job}
     with jobs_unchanged(jobs):
-        assert job.asked()
+        assert job.requested()
         with jobs_unchanged(jobs):
             assert job.seniority
         assert job._seniority == ()
-        assert job.asked_total is not None
-    assert job.asked_total is None
+        assert job.requested_total is not None
+    assert job.requested_total is None
 
 
 def test_jobs_of_others_keep_what_they_computed_meanwhile() -> None:
     job, other = _job("a"), _job("a")
     with jobs_unchanged({job.key: job}):
-        assert other.asked()
-    assert other.asked_total is not None
+        assert other.requested()
+    assert other.requested_total is not None
 
 
 def test_what_jobs_use_is_put_back_in_its_order() -> None:

@@ -21,7 +21,7 @@ from ringwise.manifests.objects.move_plans import move_plan_body
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import APPROVED, RUNNING, WAITING, MovePlan
 from ringwise.metrics.prometheus import Metrics
-from ringwise.scheduler.defragment.heads import asked_by_heads
+from ringwise.scheduler.defragment.heads import chips_of_heads
 from ringwise.scheduler.defragment.live_plan import MovedJob
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.defragment.moves import moved_as
@@ -121,7 +121,7 @@ def test_chips_that_pods_will_ask_for_which_are_not_created_yet_are_counted() ->
     rig.run()
     (job,) = [one for one in rig.machine.view.jobs.values() if one.name == "big"]
     assert (len(job.pods), len(job.prospective)) == (0, 1)
-    assert asked_by_heads(rig.machine.view) == {CHIP: [8]}
+    assert chips_of_heads(rig.machine.view) == {CHIP: [8]}
 
 
 def test_metrics_of_moves() -> None:

@@ -169,7 +169,7 @@ def test_never_a_victim_within_its_cooldown(
     limit = {"": HOUR, "0s": 0, "2m": 120, "1h": HOUR, "junk": HOUR}[longest]
     if longest:
         rig.tell(Queue("default", annotations={LONGEST_COOLDOWN: longest}))
-    spared_until: dict[str, int] = {}
+    not_evicted_before: dict[str, int] = {}
     for number, (pods, span, seconds) in enumerate(jobs):
         rig.submit(
             f"v{number}",
@@ -180,7 +180,7 @@ def test_never_a_victim_within_its_cooldown(
             annotations={COOLDOWN_TIME: span},
         )
         rig.run()
-        spared_until[f"v{number}"] = rig.now + min(SECONDS[span], limit) * SECOND
+        not_evicted_before[f"v{number}"] = rig.now + min(SECONDS[span], limit) * SECOND
         rig.step(seconds)
     for number, (pods, seconds) in enumerate(takers):
         rig.submit(f"boss{number}", pods=pods, chips=8, priority="high")
@@ -188,5 +188,5 @@ def test_never_a_victim_within_its_cooldown(
         for _ in range(4):
             rig.step(seconds / 4)
             gone = [one for one in rig.commands if isinstance(one, Evict)]
-            assert all(spared_until[one.pod.partition("-")[0]] <= rig.now for one in gone)
+            assert all(not_evicted_before[one.pod.partition("-")[0]] <= rig.now for one in gone)
             rig.commands.clear()

@@ -283,12 +283,12 @@ def test_two_pods_of_a_gang_do_not_take_one_volume() -> None:
         claim(lab, f"data-{index}", "local")
     volume(lab, "only")
     allocate(lab.session("predicates", "gang"))
-    assert lab.state.volumes.taken == {}
+    assert lab.state.volumes.holders == {}
     assert lab["new"].reason is not None
     assert lab["new"].reason.details["refusals"] == {"no-matching-volume-on-node": 3}
     volume(lab, "more", node_terms=on_node("n2"))
     allocate(lab.session("predicates", "gang"))
-    assert set(lab.state.volumes.taken) == {"more", "only"}
+    assert set(lab.state.volumes.holders) == {"more", "only"}
 
 
 def test_a_volume_is_made_where_the_class_allows_it() -> None:

@@ -242,10 +242,10 @@ def test_F6_the_share_of_a_queue_grows_by_what_is_kept_and_not_asked_for_by_pods
     """2 run, 3 are kept: those of a pod that was created again are asked for once."""
     lab = two_queues(20).job("a", queue="a", pods=2, cpu=1, on=["n1"] * 2)
     lab.job("lost", queue="a", pods=pods, cpu=cpu).job("b", queue="b", pods=20, min_available=1, cpu=1)
-    lab.usage.kept.put(ReservedQuota(lab["lost"].key, "a", {0: {"cpu": 3}}, most=1))
+    lab.usage.reserved.put(ReservedQuota(lab["lost"].key, "a", {0: {"cpu": 3}}, most=1))
     accounts = accounts_of(lab.session("proportion"))
     assert accounts.deserved("a") == {"cpu": 2 + cpu}
-    assert accounts.deserved_with_kept("a") == {"cpu": share}
+    assert accounts.deserved_with_reserved("a") == {"cpu": share}
 
 
 def test_two_gangs_larger_than_their_shares_do_not_block_each_other_for_ever() -> None:

@@ -142,7 +142,7 @@ def test_components_hear_and_contribute_in_the_order_of_the_list() -> None:
             self.name = name
             self._when = when
 
-        def hears(self) -> dict[type, Callable[[Any, int], object]]:
+        def handlers(self) -> dict[type, Callable[[Any, int], object]]:
             return {str: lambda event, now: said.append(f"{self.name} hears {event} at {now}")}
 
         def deadline(self) -> int | None:

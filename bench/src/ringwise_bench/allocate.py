@@ -154,7 +154,7 @@ async def _memory() -> int:
 async def _rounds(rounds: int, node: _Node) -> Times:
     client, kubelet = node.client, node.kubelet
     await kubelet.devices(ASCEND910, CHIP_COUNT)
-    way = kubelet.plugins[ASCEND910].way
+    way = kubelet.plugins[ASCEND910].channel
     caller = _Caller(node.folder / "device-plugins/Ascend910.sock")
     served: list[float] = []
     patched: list[float] = []

@@ -81,7 +81,7 @@ def compare_in_turn(plans: Sequence[Plan]) -> list[list[dict[str, Outcome]]]:
             with _stopped(others):
                 found.append(_run_rounds(scenario, sides))
         return [
-            [*rounds, {side.who: side.outcome() for side in sides}]
+            [*rounds, {side.component: side.outcome() for side in sides}]
             for rounds, sides in zip(found, groups, strict=True)
         ]
 
@@ -91,7 +91,7 @@ def _run_rounds(scenario: Scenario, sides: Sequence[_Side]) -> list[dict[str, Ou
     rounds = []
     for number in range(scenario.rounds):
         if number:
-            rounds.append({side.who: side.outcome() for side in sides})
+            rounds.append({side.component: side.outcome() for side in sides})
         for side in sides:
             side.prepare(Round(number, until_quiet=number == 0))
         for side in sides:
@@ -138,7 +138,7 @@ def _side(scenario: Scenario, who: str) -> Iterator[_Side]:
 
 class _Side:
     def __init__(self, scenario: Scenario, who: str, plane: ControlPlane) -> None:
-        self.who = who
+        self.component = who
         self.seconds = 0.0
         self.finished = False
         self._plane = plane
@@ -160,7 +160,7 @@ class _Side:
     def expect_ready(self) -> None:
         message = self._receive(TIMEOUT)
         if not isinstance(message, Ready):
-            raise ControlPlaneError(f"{self.who} is not ready: {message}")
+            raise ControlPlaneError(f"{self.component} is not ready: {message}")
         self._programs = message.programs
 
     def run_slice(self) -> None:
@@ -181,13 +181,13 @@ class _Side:
             self.seconds += time.perf_counter() - started
         self.stop_processes()
         if self.seconds > TIMEOUT:
-            raise ControlPlaneError(f"{self.who} is not done after {TIMEOUT:g} s")
+            raise ControlPlaneError(f"{self.component} is not done after {TIMEOUT:g} s")
 
     def outcome(self) -> Outcome:
         """All sides go on together until each has written the rest: processor time is not shared."""
         message = self._receive(TIMEOUT)
         if not isinstance(message, Quiet):
-            raise ControlPlaneError(f"{self.who} does not become quiet: {message}")
+            raise ControlPlaneError(f"{self.component} does not become quiet: {message}")
         return Outcome(self.seconds, message.cpu, message.writes)
 
     def _receive(self, seconds: float) -> object:
@@ -195,7 +195,7 @@ class _Side:
         try:
             message: object = self._pipe.recv() if self._pipe.poll(seconds) else None
         except EOFError:
-            message = Failed(f"{self.who} ended with {self._binder.exitcode}")
+            message = Failed(f"{self.component} ended with {self._binder.exitcode}")
         if isinstance(message, Failed):
             raise ControlPlaneError(message.why)
         return message

@@ -53,7 +53,7 @@ class RegisteredPlugin:
     """A plugin that registered."""
 
     resource: str
-    way: grpc.aio.Channel
+    channel: grpc.aio.Channel
     options: messages.DevicePluginOptions
     #: Id to whether it is healthy.
     devices: dict[str, bool] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class SimulatedKubelet:
     async def _drop(self, plugin: RegisteredPlugin) -> None:
         self.plugins.pop(plugin.resource, None)
         await end(plugin.following)
-        await plugin.way.close()
+        await plugin.channel.close()
 
     # -- plugins -----------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class SimulatedKubelet:
         return messages.Empty()
 
     async def _follow(self, plugin: RegisteredPlugin) -> None:
-        call = plugin.way.unary_stream(
+        call = plugin.channel.unary_stream(
             "/v1beta1.DevicePlugin/ListAndWatch",
             request_serializer=messages.Empty.SerializeToString,
             response_deserializer=messages.ListAndWatchResponse.FromString,
@@ -208,7 +208,7 @@ class SimulatedKubelet:
         if len(free) < count:
             raise AdmissionError(f"free: {counted(free, 'device')} of {resource}; needed: {count}")
         chosen = list(ids) or await self._preferred(plugin, free, count)
-        call = plugin.way.unary_unary(
+        call = plugin.channel.unary_unary(
             "/v1beta1.DevicePlugin/Allocate",
             request_serializer=messages.AllocateRequest.SerializeToString,
             response_deserializer=messages.AllocateResponse.FromString,
@@ -227,7 +227,7 @@ class SimulatedKubelet:
     async def _preferred(self, plugin: RegisteredPlugin, free: Sequence[str], count: int) -> list[str]:
         if not plugin.options.get_preferred_allocation_available:
             return list(free[:count])
-        call = plugin.way.unary_unary(
+        call = plugin.channel.unary_unary(
             "/v1beta1.DevicePlugin/GetPreferredAllocation",
             request_serializer=messages.PreferredAllocationRequest.SerializeToString,
             response_deserializer=messages.PreferredAllocationResponse.FromString,

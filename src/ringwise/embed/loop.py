@@ -50,7 +50,7 @@ class EmbeddedLoop:
         self.controller = controller
         self.clock = clock
         #: Number of commands executed, by type; what is accounted for changes no object.
-        self.done: dict[str, int] = {}
+        self.command_counts: dict[str, int] = {}
         self._for_controller = cluster.watch()
         self._for_scheduler = cluster.watch()
         #: For the scheduler alone: what it wrote before it started, and commands that failed.
@@ -91,7 +91,7 @@ class EmbeddedLoop:
                 if not found and self._settled():
                     return total
         raise NotConvergingError(
-            f"no end after {MAX_ROUNDS} rounds and {counted(total, 'command')}: {self.done}"
+            f"no end after {MAX_ROUNDS} rounds and {counted(total, 'command')}: {self.command_counts}"
         )
 
     def _call(self, decider: Decider, watch: TableWatch, extra: list[Event], *, always: bool) -> int:
@@ -138,7 +138,7 @@ class EmbeddedLoop:
         for command in commands:
             if not isinstance(command, AccountCommand):
                 name = type(command).__name__
-                self.done[name] = self.done.get(name, 0) + 1
+                self.command_counts[name] = self.command_counts.get(name, 0) + 1
             if isinstance(command, AskJob):
                 self.inject(JobCommand(command.key, command.action, command.message))
             else:
@@ -147,7 +147,7 @@ class EmbeddedLoop:
 
 def _written(cluster: EmbeddedCluster) -> list[Event]:
     """What the scheduler before it wrote."""
-    accounts = [] if cluster.accounts is None else [cluster.accounts.known()]
+    accounts = [] if cluster.accounts is None else [cluster.accounts.state()]
     return [*_rescheduling(cluster), *accounts]
 
 

@@ -155,9 +155,9 @@ class Job:
     #: When it was last preempted or reclaimed, in nanoseconds. Kept by the preemptions.
     preempted: int | None = None
     #: When pods were last evicted for it, in nanoseconds. Kept by the same.
-    given_room: int | None = None
+    room_made_at: int | None = None
     #: Its eviction was refused: it is not requested again before this, in nanoseconds. Kept by the same.
-    spared_until: int = 0
+    not_evicted_before: int = 0
     #: When the first pod that it could evict, but for its protection, loses that, in nanoseconds.
     victims_from: int | None = None
     #: Its volumes were not there in time, and none of its claims changed since: pods would be evicted in
@@ -165,7 +165,7 @@ class Job:
     may_not_evict: bool = False
     inqueue: bool = False
     validated: bool = False
-    asked_total: Amounts | None = None
+    requested_total: Amounts | None = None
     #: Replicas that its vcjob orders in tasks with chips and in tasks without; 0 where it has no vcjob.
     ordered_chip_pods: int = 0
     ordered_other_pods: int = 0
@@ -291,23 +291,23 @@ class Job:
         """How many pods with chips its vcjob, or the owner of its PodGroup, creates; 0 or 1 if unknown."""
         return max(self.ordered_chip_pods, self.group.replicas if self.group is not None else 0)
 
-    def asked(self) -> Amounts:
+    def requested(self) -> Amounts:
         """What all its pods request together."""
-        if self.asked_total is None:
+        if self.requested_total is None:
             self.note_contents()
             total: Amounts = {}
             for pod in self.in_order:
                 add(total, amounts_of(pod.cls))
-            self.asked_total = total
-        return self.asked_total
+            self.requested_total = total
+        return self.requested_total
 
-    def min_asked(self) -> Amounts:
+    def min_requested(self) -> Amounts:
         """What it needs at once: `minResources` where it is given, else what the smallest gang requests."""
         if self.group is not None and self.group.min_resources:
             return self.min_resources()
-        return self._asked_by_gang()
+        return self._requested_by_gang()
 
-    def _asked_by_gang(self) -> Amounts:
+    def _requested_by_gang(self) -> Amounts:
         total: Amounts = {}
         for pod in self.in_order[: self.min_available]:
             add(total, amounts_of(pod.cls))
@@ -319,7 +319,7 @@ class Job:
         written = without_quota_names(group.min_resources) if group is not None else {}
         if self.policy is not None or group is None or not self._has_shares(group):
             return written
-        shares = self._asked_by_gang() if self.pods or self.prospective else None
+        shares = self._requested_by_gang() if self.pods or self.prospective else None
         for name in written:
             if is_chip_resource(name):
                 count = Decimal(written[name]) / UNITS_OF_A_CHIP
@@ -337,7 +337,7 @@ class Job:
         self.note_contents()
         self.validated = False
         self.policy = None
-        self.asked_total = None
+        self.requested_total = None
         self.ordered = None
         self.ranks = None
         self.sources = None

@@ -160,14 +160,14 @@ class LimitTable:
         """
         holdings = self._usage.holdings
         used = holdings.used.get(scope, _NOTHING)
-        kept = self._kept_in().get(scope, _NOTHING) if len(self._usage.kept) else _NOTHING
+        kept = self._kept_in().get(scope, _NOTHING) if len(self._usage.reserved) else _NOTHING
         if not kept and (but is None or not holdings.runs_in(but.key, scope)):
             return used
         found = dict(used)
         add(found, kept)
         if but is not None:
             add(found, {RUNNING_JOBS: -holdings.runs_in(but.key, scope)})
-            own = self._usage.kept.by_job().get(but.key)
+            own = self._usage.reserved.by_job().get(but.key)
             if own is not None and scope.queue in ("", own[0]):
                 add(found, own[1], -1)
                 add(found, {RUNNING_JOBS: -(not holdings.runs(but.key))})
@@ -175,7 +175,7 @@ class LimitTable:
 
     def _kept_in(self) -> dict[Scope, Amounts]:
         """F6, by scope. Counted again when what is kept changes."""
-        shares, holdings = self._usage.kept, self._usage.holdings
+        shares, holdings = self._usage.reserved, self._usage.holdings
         by_job = shares.by_job()
         if shares.is_ignored:
             return {}
@@ -196,14 +196,14 @@ class LimitTable:
             if what != PENDING_JOBS and used.get(what, 0) > hard:
                 yield what, used[what] - hard
 
-    def note_lent(self, job: Job, pod: Pod) -> None:
+    def note_borrowing(self, job: Job, pod: Pod) -> None:
         """Record whether the pod got its node by borrowing, its own or that of the pod which it replaces."""
-        share = self._usage.kept.share_of(job.key)
+        share = self._usage.reserved.share_of(job.key)
         if job.key not in self.may_burst and (share is None or not share.lent):
             return
         exceeded = (one for scope, limit in self.on(job) for one in self.exceeded_by(scope, limit))
         if any(what != RUNNING_JOBS for what, _ in exceeded):
-            self._usage.lent[pod.uid] = None
+            self._usage.borrowing[pod.uid] = None
 
     # -- judging ----------------------------------------------------------------------------
 
@@ -282,14 +282,14 @@ class LimitTable:
         )
         if would_borrow and not lends(reason, job, actions):
             why = "is lent only to jobs whose pods are all preemptable"
-            if not takes_back(actions):
+            if not may_reclaim(actions):
                 why = f"lends nothing, because the action {RECLAIM} is not configured"
             return reason.with_hints([f"borrowingLimit of UsageLimit {limit.name} {why}"])
         return reason
 
     def _returns(self, job: Job, pods: Sequence[Pod], asked: Mapping[str, Amount]) -> bool:
         """Whether the pods replace some that the job lost, so that they are not new start."""
-        kept = self._usage.kept
+        kept = self._usage.reserved
         had = kept.share_of(job.key)
         if had is not None and had.queue != job.queue:
             # In another queue they are new.
@@ -316,11 +316,11 @@ def _is_within(asked: Mapping[str, Amount], most: Mapping[str, Amount]) -> bool:
     return all(amount <= most.get(name, 0) for name, amount in asked.items())
 
 
-def takes_back(actions: Collection[str]) -> bool:
+def may_reclaim(actions: Collection[str]) -> bool:
     return RECLAIM in actions or GANG_RECLAIM in actions
 
 
-def can_give_back(job: Job) -> bool:
+def is_reclaimable(job: Job) -> bool:
     """Whether the action reclaim may evict it."""
     pods = job.in_order
     return bool(pods) and job.namespace != KUBE_SYSTEM and all(pod.preemptable for pod in pods)
@@ -330,7 +330,7 @@ def lends(reason: Reason | None, job: Job, actions: Sequence[str]) -> bool:
     """Whether the job that waits with this reason would start if it borrowed."""
     if reason is None or reason.code != CHIP_LIMIT_REACHED.code:
         return False
-    return bool(reason.details["would_borrow"]) and takes_back(actions) and can_give_back(job)
+    return bool(reason.details["would_borrow"]) and may_reclaim(actions) and is_reclaimable(job)
 
 
 class WaitingCounts:
@@ -409,7 +409,7 @@ def _details(scope: Scope, limit: UsageLimit, what: str) -> dict[str, str]:
     }
 
 
-def lent_jobs(table: LimitTable, usage: ResourceUsage, jobs: Mapping[str, Job]) -> Iterator[Job]:
+def borrowers(table: LimitTable, usage: ResourceUsage, jobs: Mapping[str, Job]) -> Iterator[Job]:
     """Jobs that borrow: the last that started, until the rest is within the limit.
 
     Only those of limits that are exceeded are looked at.
@@ -437,7 +437,7 @@ def lent_jobs(table: LimitTable, usage: ResourceUsage, jobs: Mapping[str, Job]) 
             for resource in amounts
             if over.get((scope, resource), 0) > 0
         ]
-        if own and (can_give_back(job) or any(uid in usage.lent for uid in job.pods)):
+        if own and (is_reclaimable(job) or any(uid in usage.borrowing for uid in job.pods)):
             for scope, resource in own:
                 over[scope, resource] -= amounts[resource]
             yield job

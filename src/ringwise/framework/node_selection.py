@@ -128,13 +128,13 @@ class NodeSelection:
         """The same for some of the nodes. What is known of shapes is shared; the others are not counted."""
         found = copy(self)
         found._refusals = None
-        found._allowed = nodes & (self._state.labels.known if self._allowed is None else self._allowed)
+        found._allowed = nodes & (self._state.labels.existing if self._allowed is None else self._allowed)
         found._members = RankedNodes(found, members_of(found._allowed))
         found._excluded = frozenset()
         return found
 
     def _resolve_sets(self) -> None:
-        known = self._state.labels.known
+        known = self._state.labels.existing
         allowed = known
         for part in self._sets:
             allowed &= part.nodes
@@ -194,7 +194,7 @@ class NodeSelection:
         are not: they may be open to the next pod.
         """
         if filters and preferred is None and any(isinstance(one, SetFilter) for one in filters):
-            preferred = PreferredNodes((), self._state.labels.known, self.budget)
+            preferred = PreferredNodes((), self._state.labels.existing, self.budget)
         if preferred is not None:
             return self._choose_preferred(hidden, filters, preferred, avoided)
         if self._members is not None:
@@ -227,7 +227,7 @@ class NodeSelection:
         preferred: PreferredNodes,
         avoided: Collection[int],
     ) -> SelectedNode | None:
-        known = self._state.labels.known
+        known = self._state.labels.existing
         within = self._allowed
         if avoided:
             within = (known if within is None else within) & ~node_set(node for node in avoided if node >= 0)
@@ -366,7 +366,7 @@ class NodeSelection:
             self.budget.spend(1)
             if self.admits(group.shape):
                 by_count.setdefault(min(most, self._copies(group)), []).append(group)
-        found = NodeWeights(self._state.labels.known)
+        found = NodeWeights(self._state.labels.existing)
         for count, groups in by_count.items():
             nodes = self.view.nodes_of(groups)
             found.add(count, nodes if self._allowed is None else nodes & self._allowed)
@@ -494,7 +494,7 @@ class NodeSelection:
         found: Counter[int] = Counter()
         if self._allowed is None:
             return found
-        left = self._state.labels.known
+        left = self._state.labels.existing
         for part in self._sets:
             refused = left & ~part.nodes
             left &= part.nodes

@@ -59,14 +59,14 @@ class NodeSets:
     def selected(self, state: ClusterState, pod_class: PodClass) -> int:
         """All nodes that a class of pods selects."""
         if not pod_class.node_selector and not pod_class.node_terms:
-            return state.labels.known
+            return state.labels.existing
         if self._labels_version != state.labels.version:
             self._labels_version = state.labels.version
             self._selected.clear()
         found = self._selected.get(pod_class)
         if found is None:
             compiled = _compile(state, pod_class, required=False, preferred=True)
-            found = state.labels.known
+            found = state.labels.existing
             for nodes in (compiled.by_selector, compiled.by_terms):
                 if nodes is not None:
                     found &= nodes
@@ -82,7 +82,7 @@ def _compile(state: ClusterState, pod_class: PodClass, required: bool, preferred
     by_selector: int | None = None
     by_terms: int | None = None
     if not required and pod_class.node_selector:
-        by_selector = state.labels.known
+        by_selector = state.labels.existing
         for key, value in pod_class.node_selector:
             by_selector &= state.labels.with_any(key, (value,))
     if not required and pod_class.node_terms:
@@ -91,7 +91,7 @@ def _compile(state: ClusterState, pod_class: PodClass, required: bool, preferred
             by_terms |= nodes_of(state, term)
     weights: NodeWeights | None = None
     if not preferred:
-        weights = NodeWeights(state.labels.known)
+        weights = NodeWeights(state.labels.existing)
         for weight, term in pod_class.preferred_nodes:
             weights.add(weight, nodes_of(state, term))
     return SelectedNodes(by_selector, by_terms, weights)
@@ -101,7 +101,7 @@ def nodes_of(state: ClusterState, term: NodeTerm) -> int:
     """An empty term matches nothing."""
     if not term.labels and not term.fields:
         return 0
-    nodes = state.labels.known
+    nodes = state.labels.existing
     for requirement in term.labels:
         nodes &= _with_label(state, requirement)
     for requirement in term.fields:
@@ -123,11 +123,11 @@ def _with_name(state: ClusterState, requirement: Requirement) -> int:
         case "In":
             return named
         case "NotIn":
-            return state.labels.known & ~named
+            return state.labels.existing & ~named
     # Kubernetes allows no other operator for a field.
     return 0
 
 
 def _named(state: ClusterState, names: Iterable[str]) -> int:
     ids = (state.node_id.get(name) for name in names)
-    return node_set(number for number in ids if number is not None) & state.labels.known
+    return node_set(number for number in ids if number is not None) & state.labels.existing

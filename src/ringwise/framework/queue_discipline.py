@@ -148,7 +148,7 @@ def _resource(session: Session, job: Job) -> str:
 def shape_of(job: Job, windows: Collection[int]) -> Hashable:
     """All that decides whether the job fits into the empty cluster. `windows`: nodes that have some."""
     classes = Counter(pod.cls for pod in job.in_order)
-    asked = frozenset(job.min_asked().items()) if not job.pods else None
+    asked = frozenset(job.min_requested().items()) if not job.pods else None
     # Where nodes are kept free from some time on (F4), it matters how long the job runs, and whose it is.
     timed = (job.namespace, job.expected) if windows else None
     # Volumes are its own, and decide where it may be.

@@ -11,6 +11,6 @@ class RetryScope(enum.Enum):
     #: Under the switches that it had.
     OWN = "own"
     #: Anywhere, while its healthy pods keep or return to their nodes (S9).
-    KEPT = "kept"
+    HEALTHY_STAY = "kept"
     #: Anywhere, the whole job where no pod of it runs.
     ANY = "any"

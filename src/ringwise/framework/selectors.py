@@ -75,7 +75,7 @@ def nodes_in(state: ClusterState, key: str, domains: Collection[str]) -> int:
     """The nodes in these domains (`domain_of`), as a set."""
     labels = state.labels
     found = labels.with_any(key, domains)
-    if key == HOSTNAME and (unlabeled := labels.known & ~labels.with_label(HOSTNAME)):
+    if key == HOSTNAME and (unlabeled := labels.existing & ~labels.with_label(HOSTNAME)):
         ids = (state.node_id.get(name) for name in domains)
         found |= node_set(number for number in ids if number is not None) & unlabeled
     return found
@@ -83,7 +83,7 @@ def nodes_in(state: ClusterState, key: str, domains: Collection[str]) -> int:
 
 def nodes_with_all(state: ClusterState, keys: Iterable[str]) -> int:
     """The nodes that have a domain for each of these topology keys, as a set."""
-    found = state.labels.known
+    found = state.labels.existing
     for key in keys:
         if key != HOSTNAME:
             found &= state.labels.with_label(key)

@@ -374,7 +374,7 @@ class Session:
         found: dict[str, int] = {}
         for uid in candidates:
             owner = self.job_of(self.state.pods[uid].pod)
-            given = None if owner is None else owner.given_room
+            given = None if owner is None else owner.room_made_at
             if given is not None and given + again > self.now:
                 found[uid] = min(given, job.preempted) + again
         return found
@@ -463,9 +463,9 @@ class Session:
     def _spared_pods(self) -> dict[str, int]:
         """By uid: pods of jobs whose eviction was refused lately, and until when."""
         return {
-            uid: job.spared_until
+            uid: job.not_evicted_before
             for job in self.jobs.values()
-            if job.spared_until > self.now
+            if job.not_evicted_before > self.now
             for uid in job.pods
         }
 
@@ -489,15 +489,15 @@ class Session:
 
     def _committed(self, allocations: Sequence[Allocation]) -> None:
         self.bound.extend(allocations)
-        if self.limits.may_burst or len(self.usage.kept):
+        if self.limits.may_burst or len(self.usage.reserved):
             for allocation in allocations:
-                self.limits.note_lent(allocation.job, allocation.pod)
+                self.limits.note_borrowing(allocation.job, allocation.pod)
         self.announce(allocations)
 
     @property
     def within(self) -> int:
         """The nodes that take pods now, as bits by node id."""
-        return self.state.labels.known if self._within is None else self._within
+        return self.state.labels.existing if self._within is None else self._within
 
     @contextmanager
     def restricted(self, nodes: int) -> Iterator[None]:

@@ -19,14 +19,14 @@ class ResourceUsage:
     __slots__ = (
         "_amounts",
         "_notes",
+        "borrowing",
         "bound_in",
         "by_job",
         "by_queue",
         "capacity",
         "holdings",
-        "kept",
-        "lent",
         "pods_by_queue",
+        "reserved",
     )
 
     def __init__(self) -> None:
@@ -37,13 +37,13 @@ class ResourceUsage:
         #: count for it until they are gone, even if the queue of the job changes.
         self.bound_in: dict[str, str] = {}
         #: Uids of pods that were placed with a burst: they stay reclaimable if their annotations change.
-        self.lent: dict[str, None] = {}
+        self.borrowing: dict[str, None] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
         #: What limits count.
         self.holdings = Holdings()
         #: F6: what jobs lost that are being rescheduled; it is not in the tables above.
-        self.kept = ReservedQuotas()
+        self.reserved = ReservedQuotas()
         self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
         #: Of each `unchanged` that is open: what jobs used before it was touched.
         self._notes: list[dict[str, Amounts]] = []
@@ -55,7 +55,7 @@ class ResourceUsage:
     def end_placement(self, uid: str) -> None:
         """Forget the queue and the burst of a pod that no longer has a node."""
         self.bound_in.pop(uid, None)
-        self.lent.pop(uid, None)
+        self.borrowing.pop(uid, None)
 
     def amounts(self, pod_class: PodClass) -> Amounts:
         found = self._amounts.get(pod_class)
@@ -69,7 +69,7 @@ class ResourceUsage:
         add(self.by_queue.setdefault(queue, {}), asked, times)
         self.pods_by_queue[queue] = self.pods_by_queue.get(queue, 0) + times
         self.holdings.add(job, queue, asked, times)
-        self.kept.touch(job)
+        self.reserved.touch(job)
 
     def remove_pod(self, job: str, queue: str, pod_class: PodClass) -> None:
         self.add_pod(job, queue, pod_class, -1)
@@ -83,7 +83,7 @@ class ResourceUsage:
         jobs, touched = dict(self.by_job), dict[str, Amounts]()
         queues = {name: dict(amounts) for name, amounts in self.by_queue.items()}
         capacity, pods = dict(self.capacity), dict(self.pods_by_queue)
-        holdings, bound_in, lent = self.holdings.copy(), dict(self.bound_in), dict(self.lent)
+        holdings, bound_in, lent = self.holdings.copy(), dict(self.bound_in), dict(self.borrowing)
         self._notes.append(touched)
         try:
             yield
@@ -98,9 +98,9 @@ class ResourceUsage:
             self.capacity.update(capacity)
             self.pods_by_queue.clear()
             self.pods_by_queue.update(pods)
-            self.bound_in, self.lent = bound_in, lent
+            self.bound_in, self.borrowing = bound_in, lent
             self.holdings.restore(holdings)
-            self.kept.touch_all()
+            self.reserved.touch_all()
 
     def of_job(self, job: str) -> Amounts:
         """What the job uses, to be changed."""

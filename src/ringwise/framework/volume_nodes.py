@@ -64,7 +64,7 @@ class VolumeNodes:
     def of_terms(self, state: ClusterState, terms: tuple[NodeTerm, ...]) -> int:
         """The nodes that one of these selects; without any all."""
         if not terms:
-            return state.labels.known
+            return state.labels.existing
         self._refresh(state)
         found = self._of_terms.get(terms)
         if found is None:
@@ -78,7 +78,7 @@ class VolumeNodes:
         """The nodes in the zone and region of a volume: those that say where they are must be there."""
         places = tuple((key, volume.labels[key]) for key in _PLACES if key in volume.labels)
         if not places:
-            return state.labels.known
+            return state.labels.existing
         self._refresh(state)
         found = self._of_places.get(places)
         if found is None:
@@ -102,7 +102,7 @@ class VolumeNodes:
         """The nodes for which the driver of the class has room for a volume of the claim."""
         capacities = state.volumes.capacities_of(found)
         if capacities is None or not claim.requested:
-            return state.labels.known
+            return state.labels.existing
         if not capacities.is_known(state.labels, claim.requested):
             budget.spend(1 + capacities.count)
         return capacities.nodes_for(state.labels, claim.requested)
@@ -152,7 +152,7 @@ def smallest(
     budget: StepBudget,
 ) -> str | None:
     """Return the smallest volume that the claim and the node can use and that no other claim has."""
-    taken, least = state.volumes.taken, claim.requested
+    taken, least = state.volumes.holders, claim.requested
 
     def is_free(name: str) -> bool:
         return name not in excluded and taken.get(name, claim.key) == claim.key
@@ -194,4 +194,4 @@ def _in_places(state: ClusterState, places: tuple[tuple[str, str], ...]) -> int:
         if (spelled := _PLACES[key]) != key:
             there |= labels.with_any(spelled, values) & ~labels.with_label(key)
         inside &= there
-    return inside | (labels.known & ~placed)
+    return inside | (labels.existing & ~placed)

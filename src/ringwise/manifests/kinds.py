@@ -162,11 +162,11 @@ class Kind(Generic[Value]):
     value: type[Value]
     resource: ApiResource
     #: The events of one that was added or changed, and of one that was deleted; None: the last one counts on.
-    seen: type[ev.Event]
+    event_type: type[ev.Event]
     gone: type[ev.Event] | None
     #: What they are made of.
     gone_with: Callable[[Value], tuple[Any, ...]] = lambda value: ()
-    seen_with: Callable[[Value], tuple[Any, ...]] = lambda value: (value,)
+    event_fields: Callable[[Value], tuple[Any, ...]] = lambda value: (value,)
     watched_by: tuple[Watcher, ...] = (Watcher.SCHEDULER,)
     #: Only where PodGroups are created for pods whose owner creates none.
     for_pod_groups: bool = False
@@ -489,7 +489,7 @@ KINDS: tuple[Kind[Any], ...] = (
 
 #: By the type of their values; those of all owners of pods are alike.
 KIND_OF: Mapping[type, Kind[Any]] = {kind.value: kind for kind in KINDS}
-_BY_SEEN: dict[type, Kind[Any]] = {kind.seen: kind for kind in KINDS}
+_BY_EVENT_TYPE: dict[type, Kind[Any]] = {kind.event_type: kind for kind in KINDS}
 #: Those that files contain and labs store, by the type of their values.
 STORED: Mapping[type, Kind[Any]] = {kind.value: kind for kind in KINDS if kind.stored}
 #: Of these, those with a reader of their own, by group and kind.
@@ -505,7 +505,7 @@ IN_CONFIG_MAPS: Mapping[str, Kind[Any]] = {
 def event_of_object(value: object) -> ev.Event | None:
     """The event of an object that was added or changed; None for objects that no decision depends on."""
     kind = KIND_OF.get(type(value))
-    return None if kind is None else kind.seen(*kind.seen_with(value))
+    return None if kind is None else kind.event_type(*kind.event_fields(value))
 
 
 def event_of_deletion(value: object) -> ev.Event | None:
@@ -516,14 +516,14 @@ def event_of_deletion(value: object) -> ev.Event | None:
 
 def deletion_of(event: ev.Event) -> ev.Event:
     """The event of the deletion of the object that was seen; that of a deletion is itself."""
-    kind = _BY_SEEN.get(type(event))
+    kind = _BY_EVENT_TYPE.get(type(event))
     value = None if kind is None else getattr(event, type(event).__match_args__[0])
     return event if kind is None or kind.gone is None else kind.gone(*kind.gone_with(value))
 
 
 def events_of(kinds: Iterable[Kind[Any]] = KINDS) -> Iterator[type[ev.Event]]:
     for kind in kinds:
-        yield kind.seen
+        yield kind.event_type
         if kind.gone is not None:
             yield kind.gone
 

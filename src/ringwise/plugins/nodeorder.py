@@ -114,7 +114,7 @@ class Nodeorder:
         parts = []
         if even.spread:
             parts.append(ScoredNodes(even.numbers, lambda number: self._spread * 100 * number / even.spread))
-        known = state.labels.known
+        known = state.labels.existing
         lacking = known & ~nodes_with_all(state, keys)
         if lacking:
             numbers = NodeWeights(known)

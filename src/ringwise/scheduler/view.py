@@ -190,9 +190,9 @@ class SchedulerView:
         return Job(job_key(pod), pod.namespace, pod.name, {pod.uid: pod}, reason=reason)
 
     @property
-    def lent_pods(self) -> Collection[str]:
+    def borrowing_pods(self) -> Collection[str]:
         """Uids of pods that a burst let in."""
-        return self._usage.lent
+        return self._usage.borrowing
 
     @property
     def has_borrowed(self) -> bool:
@@ -202,28 +202,28 @@ class SchedulerView:
     def used_by_queue(self, name: str) -> Mapping[str, Amount]:
         return self._usage.used_by_queue(name)
 
-    def kept_in_queue(self, name: str) -> Mapping[str, Amount]:
+    def reserved_in_queue(self, name: str) -> Mapping[str, Amount]:
         """F6: what is kept in the queue for jobs that are being rescheduled; it is not used."""
-        return self._usage.kept.against(name, "")
+        return self._usage.reserved.against(name, "")
 
-    def kept_against(self, job: Job) -> Mapping[str, Amount]:
+    def reserved_against(self, job: Job) -> Mapping[str, Amount]:
         """F6: what is kept for others in the queue of the job."""
-        return self._usage.kept.against(job.queue, job.key)
+        return self._usage.reserved.against(job.queue, job.key)
 
-    def jobs_kept_in_queue(self, name: str) -> list[str]:
+    def jobs_with_reserved_quota(self, name: str) -> list[str]:
         """Those jobs as namespace/name, in the order in which they lost pods."""
-        found = [(key, self.jobs.get(key)) for key in self._usage.kept.jobs_in(name)]
+        found = [(key, self.jobs.get(key)) for key in self._usage.reserved.jobs_in(name)]
         return [key if job is None else f"{job.namespace}/{job.name}" for key, job in found]
 
     def reserved_quota_until(self, queue: str) -> int | None:
         """When the last of what is kept in the queue is free, in nanoseconds, unless more pods are lost."""
-        times = [self.kept_for(key)[1] for key in self._usage.kept.jobs_in(queue)]
+        times = [self.reserved_quota_of(key)[1] for key in self._usage.reserved.jobs_in(queue)]
         return max((time for time in times if time is not None), default=None)
 
-    def kept_for(self, job: str) -> tuple[Mapping[str, Amount], int | None]:
+    def reserved_quota_of(self, job: str) -> tuple[Mapping[str, Amount], int | None]:
         """F6: what is kept for a job that lost pods, and until when, in nanoseconds; None: no limit yet."""
-        share = self._usage.kept.share_of(job)
-        return self._usage.kept.of(job), None if share is None else share.until
+        share = self._usage.reserved.share_of(job)
+        return self._usage.reserved.of(job), None if share is None else share.until
 
     @property
     def reservations(self) -> Iterable[Reservation]:
@@ -377,7 +377,7 @@ class SchedulerView:
         """
         return not (
             len(self._reservations)
-            or len(self._usage.kept)
+            or len(self._usage.reserved)
             or self._previous.rescheduling
             or self._previous.preferred
             or self.fault_jobs
@@ -406,7 +406,7 @@ class SchedulerView:
 
         Objects are shared, not copied: nothing changes one once it is known.
         """
-        return list(self.what_if.known())
+        return list(self.what_if.current_events())
 
     def inconsistencies(self) -> list[str]:
         """Tables that disagree with each other, one line each; none unless the scheduler has a defect."""

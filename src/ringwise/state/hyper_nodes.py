@@ -272,7 +272,7 @@ class _Builder:
         characters = accumulate(map(len, texts))
         #: As many as are allowed, in the order of the HyperNodes.
         self._allowed = {text for text, used in zip(texts, characters, strict=True) if used <= MAX_CHARACTERS}
-        known = labels.known
+        known = labels.existing
         names = (name for name, number in node_id.items() if known >> number & 1)
         self._matches = matches
         #: By expression: the nodes that it matches.
@@ -317,7 +317,7 @@ class _Builder:
                 continue
             if member.name:
                 number = self._node_id.get(member.name)
-                if number is not None and self._labels.known >> number & 1:
+                if number is not None and self._labels.existing >> number & 1:
                     exact.append(number)
                 else:
                     missing.append(member.name)
@@ -343,7 +343,7 @@ class _Builder:
         self._add_problem(name, ProblemKind.EXPRESSION, f"regexMatch {_cut(text)}: {error}")
 
     def _selected(self, member: HyperNodeMember) -> int:
-        nodes = self._labels.known
+        nodes = self._labels.existing
         for requirement in member.selector or ():
             nodes &= self._labels.holding(requirement)
         return nodes

@@ -81,7 +81,7 @@ def members_of(nodes: int) -> list[int]:
 class NodeLabels:
     """The labels of all nodes that exist."""
 
-    __slots__ = ("_by_key", "_keys", "_nodes", "followed", "followed_version", "known", "version")
+    __slots__ = ("_by_key", "_keys", "_nodes", "existing", "followed", "followed_version", "version")
 
     def __init__(self, nodes: list[Node | None]) -> None:
         self._nodes = nodes
@@ -89,7 +89,7 @@ class NodeLabels:
         self._keys: Counter[str] = Counter()
         self._by_key: dict[str, dict[str, Members]] = {}
         #: All nodes that exist.
-        self.known = 0
+        self.existing = 0
         #: Grows with every change of a label, and with every node that comes or goes.
         self.version = 0
         #: Labels that HyperNodes select nodes by; this version grows with their changes only, and with every
@@ -102,7 +102,7 @@ class NodeLabels:
         if old is None and new is None:
             return
         if old is None or new is None:
-            self.known ^= 1 << number
+            self.existing ^= 1 << number
             self.version += 1
             self.followed_version += 1
         elif old == new:
@@ -149,7 +149,7 @@ class NodeLabels:
         wanted = tuple(keys)
         if len(wanted) == 1:
             (key,) = wanted
-            return len(self._index(key)) + (self._keys.get(key, 0) < self.known.bit_count())
+            return len(self._index(key)) + (self._keys.get(key, 0) < self.existing.bit_count())
         return len({tuple(map(node.labels.get, wanted)) for node in self._nodes if node is not None})
 
     def values(self, key: str) -> Mapping[str, object]:
@@ -158,8 +158,8 @@ class NodeLabels:
 
     def with_label(self, key: str) -> int:
         """The nodes that have this label, with any value."""
-        if self._keys.get(key, 0) == self.known.bit_count():
-            return self.known
+        if self._keys.get(key, 0) == self.existing.bit_count():
+            return self.existing
         return self.with_any(key, self._index(key))
 
     def with_any(self, key: str, values: Iterable[str]) -> int:
@@ -184,11 +184,11 @@ class NodeLabels:
             case "In":
                 return self.with_any(key, requirement.values)
             case "NotIn":
-                return self.known & ~self.with_any(key, requirement.values)
+                return self.existing & ~self.with_any(key, requirement.values)
             case "Exists":
                 return self.with_label(key)
             case "DoesNotExist":
-                return self.known & ~self.with_label(key)
+                return self.existing & ~self.with_label(key)
         return 0
 
     def _index(self, key: str) -> dict[str, Members]:

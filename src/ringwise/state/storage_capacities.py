@@ -137,7 +137,7 @@ class ClassCapacities:
 
 def selected_nodes(labels: NodeLabels, asked: tuple[Requirement, ...]) -> int:
     """The nodes for whose labels all of these hold."""
-    found = labels.known
+    found = labels.existing
     for requirement in asked:
         found &= labels.holding(requirement)
     return found

@@ -53,7 +53,7 @@ class VolumeTable:
         self.on_node: dict[int, dict[str, int]] = {}
         #: By claim and pod: the node and what was chosen there. And the claims that volumes were chosen for.
         self.chosen: dict[str, dict[str, tuple[int, str]]] = {}
-        self.taken: dict[str, str] = {}
+        self.holders: dict[str, str] = {}
         #: By claim: names of nodes for which the provisioner made no volume, and until when they are avoided.
         self.refused: dict[str, dict[str, int]] = {}
 
@@ -137,7 +137,7 @@ class VolumeTable:
         """Volumes of the class that no claim has; some may be given to one already (`taken`)."""
         return (self.volumes[name] for name in self._free.get(storage_class, ()))
 
-    def kept_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+    def reserved_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """The volume that names this claim and suits it, should there be several the first by name."""
         names = [
             name
@@ -159,7 +159,7 @@ class VolumeTable:
         for claim, volume in choices:
             self.chosen.setdefault(claim, {})[pod.uid] = node, volume
             if volume:
-                self.taken[volume] = claim
+                self.holders[volume] = claim
 
     def unhold(self, pod: Pod, node: int, choices: Iterable[ClaimChoice]) -> None:
         on_node = self.on_node[node]
@@ -173,11 +173,11 @@ class VolumeTable:
         for claim, volume in choices:
             _discard(self.chosen, claim, pod.uid)
             if volume and claim not in self.chosen:
-                self.taken.pop(volume, None)
+                self.holders.pop(volume, None)
 
     def forget_uses(self) -> None:
         """Before all pods are counted again."""
-        tables: tuple[dict[Any, Any], ...] = (self.users, self.on_node, self.chosen, self.taken)
+        tables: tuple[dict[Any, Any], ...] = (self.users, self.on_node, self.chosen, self.holders)
         for table in tables:
             table.clear()
 

@@ -127,7 +127,7 @@ class JobView:
     vcjob: VcJob | None = None
     counts: dict[str, int] = field(default_factory=dict)
     #: Waiting alone will not help it.
-    never: bool = False
+    requires_change: bool = False
     #: Why a refused job has the board whose rules refuse it.
     board: str | None = None
     #: Nodes that were chosen for pods that no object says are bound there.
@@ -251,7 +251,7 @@ class JobView:
             "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
             "reason": reason,
             "board_reason": self.board,
-            "requires_change": self.never,
+            "requires_change": self.requires_change,
             "faults": [job_fault_fields(one) for one in self.faults],
             "notes": [] if self.job is None else list(self.job.refused_classes.values()),
             "would_be_scheduled_on": list(self.would_be_nodes),
@@ -327,7 +327,7 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     faults = AffectedJobs(objects.view)
     for view in found:
         view.faults = faults.of_pods(pod.uid for pod in view.pods)
-        view.never = _never(objects, view)
+        view.requires_change = _requires_change(objects, view)
         view.would_be_nodes = would_be_nodes(objects.view, view.pods)
         _name_user_and_end(objects.view, view)
     found.sort(key=lambda view: view.created)
@@ -369,7 +369,7 @@ def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, fixes: bo
     reasons, not_tried = _present_reasons(objects, [job for _, job in waiting], fixes=fixes)
     for view, job in waiting:
         view.reason, view.not_tried = reasons[job.key], job.key in not_tried
-        view.never = _never(objects, view)
+        view.requires_change = _requires_change(objects, view)
         _name_board(objects, view)
     return found
 
@@ -574,7 +574,7 @@ def _reason(view: SchedulerView, job: Job | None) -> Reason | None:
     return job.reason
 
 
-def _never(objects: ClusterObjects, view: JobView) -> bool:
+def _requires_change(objects: ClusterObjects, view: JobView) -> bool:
     if view.reason is None:
         return False
     if view.reason.kind.stage is Stage.VALIDATE or view.reason.code in _NEVER:
@@ -582,7 +582,7 @@ def _never(objects: ClusterObjects, view: JobView) -> bool:
     queue = objects.view.queues.get(view.queue)
     if view.job is None or queue is None or not queue.capability:
         return False
-    return bool(lacking(view.job.min_asked(), {}, queue.capability))
+    return bool(lacking(view.job.min_requested(), {}, queue.capability))
 
 
 # -- nodes ---------------------------------------------------------------------------------------
@@ -729,8 +729,8 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "guarantee": {**queue.guarantee},
                 "used": plain(objects.view.used_by_queue(queue.name)),
                 "fair_share": {**shares.of(queue.name)},
-                "reserved_quota": plain(objects.view.kept_in_queue(queue.name)),
-                "reserved_quota_jobs": objects.view.jobs_kept_in_queue(queue.name),
+                "reserved_quota": plain(objects.view.reserved_in_queue(queue.name)),
+                "reserved_quota_jobs": objects.view.jobs_with_reserved_quota(queue.name),
                 "jobs": len(own),
                 "pending": sum(1 for view in own if view.outcome == "pending"),
             }

@@ -54,7 +54,7 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
             "pending": explanation.waiting,
             "jobs_ahead": list(explanation.ahead),
         },
-        "reserved_chips": explanation.kept,
+        "reserved_chips": explanation.reserved_chips,
         "expected_start": None if start is None else expected_start_fields(start, now),
         "fixes": [
             {"kind": fix.kind, "message": fix.text, "conflicting_jobs": fix.contested}

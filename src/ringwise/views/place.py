@@ -84,7 +84,7 @@ class PlaceAnswer:
     switches: list[PlacedSwitchFields] | None
     view: SchedulerView
     #: (node, resource) -> chips that this run gave to pods.
-    given: dict[tuple[str, str], int] = field(default_factory=dict)
+    assigned: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
     #: Jobs for which no fixes were tried, because there are too many.
     not_searched: int = 0
@@ -277,7 +277,7 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
             found = node_chips(view, view.now, node, policy.resource, policy.board)
             if found is not None:
                 pictures["nodes"].append(found)
-                given = chips_of(answer.given.get((node, policy.resource), 0))
+                given = chips_of(answer.assigned.get((node, policy.resource), 0))
                 pictures["free_before"].append(sorted({*found["free"], *given}))
     if any(job.job_class for job in answer.jobs):
         pictures["switches"] = switch_documents(view, view.now)

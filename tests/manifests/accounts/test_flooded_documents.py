@@ -149,7 +149,7 @@ def test_what_is_merged_is_counted_once_by_the_next_leader_and_at_midnight(
     assert sum(read_document(text).merged for text in kept.documents.values()) > small // 2
     assert amounts(rows(kept)["flood"]) == (small * held, small * waited)
     # The next leader tells again what exists and is not named.
-    known = kept.again().known()
+    known = kept.again().state()
     named = {one.pod for one in known.held} | {one.job.uid for one in known.waits}
     is_open = flood is not ended_of_many_users
     for number in range(small if is_open else 0):
@@ -195,7 +195,7 @@ def test_pods_that_are_not_named_are_not_counted_again_for_the_day_before(small:
     kept.write()
     expected = amounts(rows(kept, 1)["flood"])
     assert expected == (small * DAY // 2, 0)
-    named = {one.pod for one in kept.again().known().held}
+    named = {one.pod for one in kept.again().state().held}
     assert len(named) < small
     kept.tell(*(one for n in range(small) if flooding(n).uid not in named for one in holds(n)))
     kept.now += 60

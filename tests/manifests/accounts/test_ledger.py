@@ -275,7 +275,7 @@ def test_a_leader_that_dies_between_the_documents_of_two_days_loses_and_doubles_
     assert len(written) == 2
     # Only the first arrives.
     kept.documents.update(written[:1])
-    known = kept.again().known()
+    known = kept.again().state()
     assert {one.pod for one in known.held} == {"pod-of-uid-1"}
     kept.now += 5
     kept.tell(ended(job(1), kept.now))
@@ -290,7 +290,7 @@ def test_pods_that_ended_are_not_counted_again_by_the_next_leader() -> None:
     kept.tell(held(job(1), kept.now), ended(job(1), kept.now + 5))
     kept.now += 10
     kept.write()
-    assert kept.again().known().ended == ("pod-of-uid-1",)
+    assert kept.again().state().ended == ("pod-of-uid-1",)
     # A node whose clock is far ahead: for as long as it says that the end is yet to come.
     kept.tell(
         held(job(2), kept.now),
@@ -299,7 +299,7 @@ def test_pods_that_ended_are_not_counted_again_by_the_next_leader() -> None:
     kept.now += 3600
     kept.tell(held(job(3), kept.now))
     kept.write()
-    assert "pod-of-uid-2" in kept.again().known().ended
+    assert "pod-of-uid-2" in kept.again().state().ended
 
 
 def test_a_failure_for_which_hardware_is_to_blame_is_no_failure_but_a_loss() -> None:

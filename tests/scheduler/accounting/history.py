@@ -91,7 +91,7 @@ class RememberingCluster(EmbeddedCluster):
 
     def unfinished_waits(self) -> set[str]:
         """Jobs that waited and did not start then: the count does not know until when."""
-        waiting = set() if self.accounts is None else {wait.job.uid for wait in self.accounts.known().waits}
+        waiting = set() if self.accounts is None else {wait.job.uid for wait in self.accounts.state().waits}
         return waiting | self.stopped
 
     def counted(self) -> dict[str, Counted]:

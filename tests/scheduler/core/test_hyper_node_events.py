@@ -51,7 +51,7 @@ def test_another_scheduler_gets_the_same_trees() -> None:
     rig.tell(hyper_node("a", 1, "n1", "n2"))
     rig.step()
     copy = new_scheduler()
-    copy.handle(rig.machine.view.what_if.known(), rig.now)
+    copy.handle(rig.machine.view.what_if.current_events(), rig.now)
     assert copy.view.hyper_forest().domains == rig.machine.view.hyper_forest().domains
 
 

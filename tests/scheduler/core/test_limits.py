@@ -304,10 +304,10 @@ def test_F6_what_is_kept_for_jobs_counts_as_long_as_it_is_kept() -> None:
     limits, everybody = LimitTable(usage), Scope("default")
     limits.put([UsageLimit("a", namespace="*"), UsageLimit("b", queue="*")])
     for job, queue, chips in (("a", "q", 2), ("b", "r", 4)):
-        usage.kept.put(ReservedQuota(f"default/{job}", queue, {0: {CHIP: chips}}, most=1))
+        usage.reserved.put(ReservedQuota(f"default/{job}", queue, {0: {CHIP: chips}}, most=1))
         assert limits.used(Scope(queue=queue)) == {CHIP: chips, RUNNING_JOBS: 1}
     assert limits.used(everybody) == {CHIP: 6, RUNNING_JOBS: 2}
-    usage.kept.drop("default/a")
+    usage.reserved.drop("default/a")
     assert limits.used(everybody) == {CHIP: 4, RUNNING_JOBS: 1}
     assert limits.used(Scope(queue="q")) == {}
 

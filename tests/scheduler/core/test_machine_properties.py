@@ -298,7 +298,7 @@ class Stream(RuleBasedStateMachine):
             return
         chips = sum(pod.cls.chips for pod in pods)
         assert chips <= LIMIT + BURST
-        lent = self.rig.machine.view.lent_pods
+        lent = self.rig.machine.view.borrowing_pods
         assert chips - LIMIT <= sum(pod.cls.chips for pod in pods if pod.uid in lent)
 
     @invariant()

@@ -216,7 +216,7 @@ def test_the_forecast_knows_that_shorter_jobs_start_before_a_reservation() -> No
 def test_another_scheduler_that_is_told_the_same_knows_it() -> None:
     rig = reserved(reservation())
     again = new_scheduler(configuration())
-    again.handle(rig.machine.view.what_if.known(), rig.now)
+    again.handle(rig.machine.view.what_if.current_events(), rig.now)
     assert again.view.cluster.node_reservations == rig.machine.view.cluster.node_reservations
 
 

@@ -170,7 +170,7 @@ class Cluster:
         view = self.rig.machine.view
         self.seen.update(type(command).__name__ for command in commands)
         self.seen["plans"] += len(view.moves.plans)
-        self.seen["shares"] += len(view.jobs_kept_in_queue("capped"))
+        self.seen["shares"] += len(view.jobs_with_reserved_quota("capped"))
         self.seen.update(reservation.why for reservation in view.reservations)
         for command in commands:
             if isinstance(command, RemoveQueueGate) and command.pod in self.rig.pods:

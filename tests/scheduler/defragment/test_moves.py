@@ -600,7 +600,7 @@ def test_M1_a_pod_without_a_group_that_its_owner_creates_under_another_name(earl
     assert ended(rig).outcome == DONE
     assert list(rig.machine.view.reservations) == []
     # F6: once it is complete again, nothing is kept for it any more.
-    assert rig.machine.view.kept_in_queue("default") == {}
+    assert rig.machine.view.reserved_in_queue("default") == {}
 
 
 def test_M1_the_table_of_the_plans_is_read_whatever_is_in_it() -> None:

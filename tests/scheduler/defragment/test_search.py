@@ -337,11 +337,11 @@ def test_a_search_looks_at_the_nodes_that_lack_the_fewest_chips_whatever_moves_c
     ]
     view = told(*events, pod("waiting", 8))
     budget = PlanBudget()
-    left = budget.left
+    left = budget.remaining
     found = find_plan(view, _job(view, "waiting"), NOW, budget=budget)
     assert isinstance(found, MovePlan)
     assert found.moved_chips == 1
-    assert left - budget.left < nodes // 2
+    assert left - budget.remaining < nodes // 2
 
 
 # -- several jobs

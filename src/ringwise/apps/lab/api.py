@@ -360,7 +360,7 @@ class LabServer:
             return _jobs_of(live.objects, request.jobs)
 
         def settled() -> bool:
-            return all(view.started or view.never or view.outcome == "rejected" for view in jobs())
+            return all(view.started or view.requires_change or view.outcome == "rejected" for view in jobs())
 
         live.advance_until(settled, limit)
         done = settled()

@@ -75,7 +75,7 @@ class LabAnswers(ClusterAnswers):
             **super().status(views),
             "directory": str(live.folder.path),
             "speed": None if isinstance(live.clock, VirtualClock) else live.settings.speed,
-            "commands": dict(live.lab.done),
+            "commands": dict(live.lab.command_counts),
             "alarms": list(live.cluster.alarms),
         }
 

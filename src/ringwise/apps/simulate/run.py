@@ -59,7 +59,7 @@ class _Live:
     run: int = 0
     began: int = 0
     #: How long it has to run from there.
-    left: int = 0
+    remaining: int = 0
 
     @property
     def complete(self) -> bool:
@@ -242,7 +242,7 @@ class Simulation:
                     self._meter.started(number)
                     live.began = now
                     started = True
-                    self._plan(now + live.left, _END, number, live.run)
+                    self._plan(now + live.remaining, _END, number, live.run)
             for number in evicted:
                 events += self._restart(number, now)
             if not events:
@@ -288,7 +288,7 @@ class Simulation:
         group, made = self._objects(number, cls, run)
         pods = {pod.uid: pod for pod in made}
         self._job_of_pod.update(dict.fromkeys(pods, number))
-        self._live[number] = _Live(number, pods, group, run=run, left=job.duration)
+        self._live[number] = _Live(number, pods, group, run=run, remaining=job.duration)
         seen: list[ev.Event] = [ev.PodSeen(pod) for pod in pods.values()]
         return seen if group is None else [ev.PodGroupSeen(group), *seen]
 
@@ -384,7 +384,7 @@ class Simulation:
         if live.complete:
             self._meter.ended(number)
             self._meter.submitted(number)
-            live.left += self._restart_cost - (now - live.began)
+            live.remaining += self._restart_cost - (now - live.began)
             live.run += 1
             self.outcome.moves.jobs += 1
             self.outcome.moves.chips += job.chips

@@ -232,7 +232,7 @@ def _batch(line: dict[str, Any], renaming: Renaming) -> dict[str, Any]:
     return batch
 
 
-_KIND_OF_EVENT = {kind.seen.__name__: kind.name for kind in KINDS}
+_KIND_OF_EVENT = {kind.event_type.__name__: kind.name for kind in KINDS}
 
 
 def _kind_of(event: str) -> str:

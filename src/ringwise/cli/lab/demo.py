@@ -53,7 +53,7 @@ def demo() -> None:
     wrongs = [line for live in labs.values() for line in (*live.cluster.alarms, *live.view.inconsistencies())]
     if wrongs:
         raise stop(*wrongs, code=ExitCode.FAILED)
-    bound = sum(live.lab.done.get("Bind", 0) for live in labs.values())
+    bound = sum(live.lab.command_counts.get("Bind", 0) for live in labs.values())
     console.print()
     clusters = counted(labs, "embedded cluster")
     print_line(

@@ -57,7 +57,7 @@ class _Facts(msgspec.Struct, forbid_unknown_fields=True):
     ai_cores: int | None = None
     sharing: bool | None = None
 
-    def given(self) -> dict[str, Any]:
+    def explicit_fields(self) -> dict[str, Any]:
         facts = _Chip.__struct_fields__
         return {name: value for name in facts if (value := getattr(self, name, None)) is not None}
 
@@ -304,7 +304,7 @@ def _apply(driver: SimulatedDriver, line: bytes) -> None:
 
 
 def _chips(description: _Description) -> list[Chip]:
-    common = description.given()
+    common = description.explicit_fields()
     chips = []
     for at, one in enumerate(description.chips or [_Chip() for _ in range(description.count)]):
         facts = {
@@ -319,7 +319,7 @@ def _chips(description: _Description) -> list[Chip]:
             "vdie": f"SIMULATED-{at:08X}",
             "pcie": f"0000:{at + 1:02X}:00.0",
             **common,
-            **one.given(),
+            **one.explicit_fields(),
         }
         chips.append(Chip(**{"logic": facts["physical"], **facts}))
     if len({chip.physical for chip in chips}) < len(chips):

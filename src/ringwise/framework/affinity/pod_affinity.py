@@ -168,7 +168,7 @@ class NearbyPods:
             found = self._numbers[key] = {}
             state = self._session.state
             for (terms, pods), where in together.items():
-                _numbers_of(found, terms, state.labels.known).add(pods, nodes_in(state, key, where))
+                _numbers_of(found, terms, state.labels.existing).add(pods, nodes_in(state, key, where))
         return found
 
     def _by_domain(self, key: str) -> dict[str, _Counts]:
@@ -214,7 +214,7 @@ class NearbyPods:
                     _add(domains, domain, terms, by)
                     self._unions[key].pop(domain, None)
                     if key in self._numbers:
-                        numbers = _numbers_of(self._numbers[key], terms, self._session.state.labels.known)
+                        numbers = _numbers_of(self._numbers[key], terms, self._session.state.labels.existing)
                         numbers.add(by, nodes_in(self._session.state, key, (domain,)))
         self._read = len(changes)
 
@@ -265,7 +265,7 @@ class PreferredDomains:
             weights[number] = weights.get(number, 0) + weight
             self._own[term.topology_key] = self._own.get(term.topology_key, 0) | bit
         self._known: dict[tuple[str, int], int] = {}
-        self.numbers = NodeWeights(session.state.labels.known)
+        self.numbers = NodeWeights(session.state.labels.existing)
         for key in self._weights:
             for matching, pods in nearby.numbers(key).items():
                 weight = self._weight(key, matching)
@@ -297,7 +297,7 @@ class PreferredDomains:
 
     def _measure(self) -> None:
         """The widest difference of numbers, and of 0, which nodes have that are near no pod."""
-        nodes = self._session.state.labels.known
+        nodes = self._session.state.labels.existing
         self._session.budget.spend(2 * self.numbers.digits)
         self.spread = max(0, self.numbers.highest(nodes)[0]) - min(0, self.numbers.lowest(nodes))
 
@@ -324,7 +324,7 @@ class EvenDomains:
         self._nearby = nearby
         self._counted = [(*one, nearby.bit_of(one[0])) for one in counted]
         self._read = changes
-        self.numbers = NodeWeights(session.state.labels.known)
+        self.numbers = NodeWeights(session.state.labels.existing)
         for term, weight, nodes, bit in self._counted:
             pods: dict[str, int] = {}
             for node, number in nearby.staying(bit):
@@ -359,7 +359,7 @@ class EvenDomains:
 
     def _measure(self) -> None:
         self._session.budget.spend(self.numbers.digits)
-        self.spread = -min(0, self.numbers.lowest(self._session.state.labels.known))
+        self.spread = -min(0, self.numbers.lowest(self._session.state.labels.existing))
 
 
 class PodAffinityIndex:

@@ -141,7 +141,7 @@ def counted_nodes(session: Session, cls: PodClass, constraints: Sequence[Topolog
 
 
 def _tolerated(session: Session, cls: PodClass) -> int:
-    state, found = session.state, session.state.labels.known
+    state, found = session.state, session.state.labels.existing
     session.budget.spend(len(state.nodes) // _LOOKS_A_STEP)
     for number in state.known_nodes():
         node = state.nodes[number]

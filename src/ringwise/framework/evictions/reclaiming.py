@@ -9,7 +9,7 @@ from ringwise.framework.evictions.candidates import QueuePods, by_queue, evictab
 from ringwise.framework.evictions.victim_search import VictimChoice, as_if_placed
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods
 from ringwise.framework.job import Job
-from ringwise.framework.limits import lent_jobs
+from ringwise.framework.limits import borrowers
 from ringwise.framework.session import Session
 from ringwise.state.model import Queue
 
@@ -44,7 +44,7 @@ def _lent(session: Session, taker: Job) -> tuple[QueuePods, ...]:
     """Pods of jobs that use more than a limit of theirs allows: a burst is given back in any case."""
     if not session.limits:
         return ()
-    lent = {job.key for job in lent_jobs(session.limits, session.usage, session.jobs) if job is not taker}
+    lent = {job.key for job in borrowers(session.limits, session.usage, session.jobs) if job is not taker}
     if not lent:
         return ()
     pods = [(job, pod) for job, pod in evictable_pods(session, lambda pod: True) if job.key in lent]

@@ -89,7 +89,7 @@ class _Loss(NamedTuple):
 
     priority: int
     #: Whether a job among them was evicted recently.
-    again: bool
+    recently_evicted: bool
     #: Work that is lost.
     seconds: int
 
@@ -213,7 +213,7 @@ class VictimSearch:
         session = self._session
         if not self._pods:
             return False
-        kept = session.usage.kept
+        kept = session.usage.reserved
         if len(kept):
             with kept.ignored():
                 if session.job_enqueueable(self._job)[0]:
@@ -238,7 +238,7 @@ class VictimSearch:
         F6: every victim is needed also if nothing were kept for jobs that are being rescheduled; and with
         what is kept for those, the plan must do.
         """
-        kept = self._session.usage.kept
+        kept = self._session.usage.reserved
         if not len(kept):
             return self._find()
         with kept.ignored():
@@ -568,7 +568,7 @@ class VictimSearch:
         prices = [one.price for one in groups]
         if fewest < 2 or any(one[:2] != cheapest[:2] or len(one.losses) > 1 for one in prices):
             return cheapest
-        again = sorted([one.losses[0].again for one in prices])[fewest - 1]
+        again = sorted([one.losses[0].recently_evicted for one in prices])[fewest - 1]
         seconds = sum(sorted([one.losses[0].seconds for one in prices])[:fewest])
         pods = sum(sorted([one.pods for one in prices])[:fewest])
         loss = _Loss(cheapest.priority, again, seconds)

@@ -371,7 +371,7 @@ def _pods_with_few_nodes_first(session: Session, pods: Sequence[Pod]) -> Sequenc
     rules = session.claim_rules
     if rules is None:
         return pods
-    everywhere = session.state.labels.known.bit_count()
+    everywhere = session.state.labels.existing.bit_count()
     numbers: dict[Hashable, int] = {}
 
     def place(pod: Pod) -> tuple[int, int]:
@@ -585,7 +585,7 @@ def node_filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
 def node_preferences(session: Session, job: Job, pod: Pod) -> PreferredNodes | None:
     """The extra scores of nodes for this pod; most pods have none."""
     parts = [part for prefer in session.registered(NODE_PREFERENCE) for part in prefer(job, pod)]
-    return PreferredNodes(parts, session.state.labels.known, session.budget) if parts else None
+    return PreferredNodes(parts, session.state.labels.existing, session.budget) if parts else None
 
 
 def _no_node(

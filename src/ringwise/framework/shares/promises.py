@@ -55,9 +55,9 @@ class Promises:
         self._counted()
         return self._total
 
-    def kept(self, queue: str, job: str) -> Amounts:
+    def reserved(self, queue: str, job: str) -> Amounts:
         """F6: what is kept in the queue for jobs other than this one, and not promised to them anyway."""
-        shares = self._session.usage.kept
+        shares = self._session.usage.reserved
         if not len(shares) or shares.is_ignored:
             return {}
         self._counted()
@@ -78,7 +78,7 @@ class Promises:
             self._unused = {}
             for job in self._session.jobs.values():
                 self._count(job, self._unused)
-            for key in self._session.usage.kept.jobs():
+            for key in self._session.usage.reserved.jobs():
                 self._count_kept(key)
         return self._unused
 
@@ -87,7 +87,7 @@ class Promises:
         before = self._kept_for.pop(key, None)
         if before is not None:
             add(self._kept_in[before[0]], before[1], -1)
-        shares, job = self._session.usage.kept, self._session.jobs.get(key)
+        shares, job = self._session.usage.reserved, self._session.jobs.get(key)
         share = shares.share_of(key)
         if share is None:
             return

@@ -15,9 +15,9 @@ from ringwise.reasons import Reason
 _NAMED = 3
 
 
-def kept_against(session: Session, queues: Sequence[str], job: str) -> Amounts:
+def reserved_against(session: Session, queues: Sequence[str], job: str) -> Amounts:
     """What is kept in these queues for other jobs."""
-    kept = session.usage.kept
+    kept = session.usage.reserved
     if not len(kept):
         return {}
     total: Amounts = {}
@@ -47,7 +47,7 @@ def no_room_beside(
     if not over:
         return None
     name = over[0]
-    keys = [key for queue in queues for key in session.usage.kept.jobs_in(queue, name) if key != job]
+    keys = [key for queue in queues for key in session.usage.reserved.jobs_in(queue, name) if key != job]
     # The reason becomes a condition of the job: it names jobs of its own namespace, and counts the others.
     own = f"{job.partition('/')[0]}/"
     named = [_named(session.jobs.get(key), key) for key in keys if key.startswith(own)][:_NAMED]

@@ -24,7 +24,7 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.metrics.volcano import VolcanoMetrics
 from ringwise.scheduler.accounting.totals import QueueTotal
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.defragment.heads import asked_by_heads
+from ringwise.scheduler.defragment.heads import chips_of_heads
 from ringwise.scheduler.node_states import before_drain_counts, chip_counts, nodes_with_stale_reports
 
 _LOG = Logger()
@@ -179,7 +179,7 @@ class SchedulerAdapter:
         self._count_accounts(observer)
         observer.stale_reports(len(nodes_with_stale_reports(view.cluster, view.now)))
         drained = before_drain_counts(view.cluster, view.settings, view.now)
-        asked = asked_by_heads(view)
+        asked = chips_of_heads(view)
         by_resource = chip_counts(view.cluster, view.now)
         observer.resources(by_resource)
         for resource, counts in by_resource.items():

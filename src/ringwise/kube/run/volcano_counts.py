@@ -194,7 +194,7 @@ def _requested(session: Session) -> dict[str, Amounts]:
     """By queue: what its pods use or wait for."""
     found = {name: dict(session.usage.used_by_queue(name)) for name in session.queues}
     for job in session.jobs.values():
-        if job.queue in found and session.usage.used_by_job(job.key) != job.asked():
+        if job.queue in found and session.usage.used_by_job(job.key) != job.requested():
             # Few classes for thousands of pods; the same one is the same object.
             classes = {id(pod.cls): pod.cls for pod in job.pods.values()}
             counts = Counter(id(pod.cls) for pod in job.pods.values() if session.is_pending(pod))

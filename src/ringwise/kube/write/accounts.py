@@ -88,7 +88,7 @@ class AccountKeeper:
         self._is_read = True
         for name, why in self._ledger.foreign.items():
             _LOG.warning("accounting document is left alone", document=name, why=why)
-        return self._ledger.known()
+        return self._ledger.state()
 
     def apply(self, command: AccountCommand) -> None:
         if self._is_read:

@@ -70,7 +70,7 @@ _Lines = dict[tuple[str, str], AccountLine]
 class _Job:
     """A job on one day."""
 
-    who: AccountedJob
+    account: AccountedJob
     lines: dict[tuple[str, str], AccountLine] = field(default_factory=dict)
     holds: dict[str, PodHeld] = field(default_factory=dict)
     waits: JobWaits | None = None
@@ -201,14 +201,14 @@ class AccountLedger:
             part.gaps.append((self._written, seconds))
             part.changed = True
 
-    def known(self) -> AccountsRead:
+    def state(self) -> AccountsRead:
         """As a scheduler needs it that begins."""
         jobs = [job for _, job in self._days[-1].jobs.values()]
         return AccountsRead(
             tuple(held for job in jobs for held in job.holds.values()),
             tuple(job.waits for job in jobs if job.waits is not None),
             tuple(uid for job in jobs for uid in job.ended),
-            tuple(job.who for job in jobs if job.ran),
+            tuple(job.account for job in jobs if job.ran),
             self._written * SECOND,
         )
 
@@ -250,7 +250,7 @@ class AccountLedger:
                         )
                 part.jobs[who] = job
                 day.jobs[who] = (part, job)
-            part.bytes = sum(_guessed_bytes(job.who) + 40 * len(job.holds) for job in part.jobs.values())
+            part.bytes = sum(_guessed_bytes(job.account) + 40 * len(job.holds) for job in part.jobs.values())
         return day
 
     def _settle_former(self) -> None:
@@ -264,7 +264,7 @@ class AccountLedger:
                 if not job.is_open:
                     continue
                 part.changed = True
-                following = after.jobs.get(job.who)
+                following = after.jobs.get(job.account)
                 for uid, held in job.holds.items():
                     begin = max(held.since // SECOND, day.start)
                     goes_on = following is not None and uid in following[1].holds
@@ -311,7 +311,7 @@ class AccountLedger:
             # it is one that was not named.
             for day, span in self._spread(command.since, self._days[-1].start * SECOND, counted=False):
                 if day is not self._days[-1] and self._names_all:
-                    self._on(day, job.who).line(command.queue, command.board).held += command.chips * span
+                    self._on(day, job.account).line(command.queue, command.board).held += command.chips * span
         self._holds[command.pod] = job
         job.holds[command.pod] = command
         job.text = ""
@@ -321,10 +321,10 @@ class AccountLedger:
         held = None if job is None else job.holds.pop(command.pod, None)
         if job is None or held is None:
             return
-        self._job(job.who)
+        self._job(job.account)
         since, until = held.since // SECOND, command.until // SECOND
         for day, span in self._spread(held.since, command.until, counted=True):
-            self._on(day, job.who).line(held.queue, held.board).held += held.chips * span
+            self._on(day, job.account).line(held.queue, held.board).held += held.chips * span
         line = job.line(held.queue, held.board)
         line.uncertain += held.chips * (until - min(command.sure // SECOND, until))
         line.clamped += command.clamped
@@ -347,7 +347,7 @@ class AccountLedger:
             if day is self._days[-1]:
                 line.waited += span
             else:
-                self._on(day, job.who).line(command.queue, "").waited += span
+                self._on(day, job.account).line(command.queue, "").waited += span
         line.waited_uncertain += until - min(command.sure // SECOND, until)
         if command.started:
             line.starts += 1
@@ -413,7 +413,7 @@ class AccountLedger:
             if not job.goes_on:
                 continue
             part.changed = True
-            new = self._on(day, job.who)
+            new = self._on(day, job.account)
             new.ran, new.waits, new.ended, new.failed = job.ran, job.waits, job.ended, job.failed
             for held in job.holds.values():
                 begin = max(held.since // SECOND, former.start)
@@ -569,7 +569,7 @@ def current_parts(found: list[tuple[str, AccountDocument]]) -> list[tuple[str, A
 
 
 def _account(job: _Job) -> JobAccount:
-    who = job.who
+    who = job.account
     groups: dict[tuple[str, str, ChipAmount, int, str, int], list[str]] = {}
     for held in job.holds.values():
         key = (

@@ -124,7 +124,7 @@ def plan_version1(view: TopologyView, request: SwitchRequest) -> SwitchPlan | Re
 class _Row:
     """Nodes in pick order, of a switch or of a logical switch, and how many of them get a pod."""
 
-    taken_by: str
+    chosen_by: str
     places: Sequence[FreeNode]
     pods: int
 
@@ -157,13 +157,13 @@ def _matched_rows(
                 return [_useful(holding, row)]
     taken: list[list[FreeNode]] = []
     for row in rows:
-        if not holding.left or (only_complete and len(row) < arrays.width):
+        if not holding.unmet or (only_complete and len(row) < arrays.width):
             break
         taken.append(_useful(holding, row))
         if len(row) < arrays.width:
             break
     taken = [row for row in taken if row]
-    return taken if only_complete or not holding.left else None
+    return taken if only_complete or not holding.unmet else None
 
 
 def _useful(holding: MatchedHolding, row: Sequence[FreeNode]) -> list[FreeNode]:
@@ -242,7 +242,7 @@ def _plan(view: TopologyView, parts: Sequence[_Row], request: SwitchRequest) -> 
                     0,
                     offer.facts.state,
                     offer.facts.healthy,
-                    part.taken_by,
+                    part.chosen_by,
                     tuple([ranks[node] for node in nodes]) if ranks else (),
                 )
             )
@@ -250,7 +250,7 @@ def _plan(view: TopologyView, parts: Sequence[_Row], request: SwitchRequest) -> 
 
 
 def _in_pick_order(view: TopologyView, part: _Row) -> list[FreeNode]:
-    if part.taken_by != LOGICAL_SWITCHES:
+    if part.chosen_by != LOGICAL_SWITCHES:
         return sorted(part.places, key=lambda place: place.position)
     # A row lists its leaves longest first, and so do its ranks.
     return sorted(part.places, key=lambda place: (-view.free[place.switch], place.switch, place.position))
@@ -293,4 +293,4 @@ def _matched_capacity(view: TopologyView, arrays: TwoArrays, request: SwitchRequ
         several.take_nodes(place.node for place in row)
         if len(row) < arrays.width:
             break
-    return max(min(one, arrays.width - 1), everything - several.left)
+    return max(min(one, arrays.width - 1), everything - several.unmet)

@@ -75,11 +75,11 @@ def foundation_model_drafts(holding: Holding, groups: Groups) -> list[Draft] | N
     drafts: list[Draft] = []
     used: set[int] = set()
     for switch in sorted(groups.idle, key=lambda s: -view.free[s]):
-        if holding.holds(switch) and holding.left < view.free[switch]:
+        if holding.holds(switch) and holding.unmet < view.free[switch]:
             break
         drafts += fill(holding, (switch,), SwitchState.EXCLUSIVE, EXCLUSIVE_PASS)
         used.add(switch)
-    if not holding.left:
+    if not holding.unmet:
         return drafts
     idle = [switch for switch in groups.idle if switch not in used]
     limit = view.settings.shared_limit
@@ -123,14 +123,14 @@ def common_fallback(holding: Holding, groups: Groups) -> list[Draft] | None:
         # The largest is taken while none holds what is left, so the list is sorted once.
         waiting = sorted(group, key=lambda s: -view.free[s])
         for place, largest_left in enumerate(waiting):
-            if not holding.left:
+            if not holding.unmet:
                 break
             # Where the largest has too few free nodes, so have the others.
-            enough = view.free[largest_left] >= holding.left
+            enough = view.free[largest_left] >= holding.unmet
             chosen = holding.closest(waiting[place:]) if enough else None
             taken = largest_left if chosen is None else chosen
             drafts += fill(holding, (taken,), SwitchState.SHARED, COMMON_FALLBACK)
-    return None if holding.left else drafts
+    return None if holding.unmet else drafts
 
 
 def _without_model(view: TopologyView, switches: Sequence[int]) -> list[int]:
@@ -142,7 +142,7 @@ def _too_full(view: TopologyView, groups: Groups, request: SwitchRequest) -> Rea
     limit = view.settings.shared_limit
     holding = holding_of(view, request)
     fill(holding, groups.idle, SwitchState.EXCLUSIVE, EXCLUSIVE_PASS)
-    idle = request.pods - holding.left
+    idle = request.pods - holding.unmet
     best = max(
         holding.best(groups.healthy, limit),
         holding.best(convertible(view, groups.exclusive)),
@@ -154,7 +154,7 @@ def _too_full(view: TopologyView, groups: Groups, request: SwitchRequest) -> Rea
     unhealthy = holding.capacity(groups.unhealthy)
     healthy = holding.capacity([*groups.unhealthy, *without_model]) - unhealthy
     common = max(foundation, idle + unhealthy + healthy, largest_under_one(view, request, SwitchClass.COMMON))
-    lines = lacking(holding_of(view, request), view.with_free(), holding.left)
+    lines = lacking(holding_of(view, request), view.with_free(), holding.unmet)
     if request.job_class is SwitchClass.COMMON:
         return COMMON_FULL(
             pods=request.pods,

@@ -26,7 +26,7 @@ def fill(holding: Holding, switches: Iterable[int], mark: int, taken_by: str) ->
     """Pods that are left under the switches, one after the other."""
     drafts: list[Draft] = []
     for switch in switches:
-        if not holding.left:
+        if not holding.unmet:
             break
         count = holding.take(switch)
         if count:

@@ -69,7 +69,7 @@ class Holding:
     def __init__(self, view: TopologyView, pods: int) -> None:
         self.view = view
         #: Pods that the switches taken so far do not hold.
-        self.left = pods
+        self.unmet = pods
 
     def capacity(self, switches: Iterable[int]) -> int:
         """How many more pods these switches could hold, whatever the job needs."""
@@ -77,16 +77,16 @@ class Holding:
 
     def gain(self, switches: Iterable[int]) -> int:
         """How many of the pods that are left these switches hold together."""
-        return min(self.left, self.capacity(switches))
+        return min(self.unmet, self.capacity(switches))
 
     def holds(self, *switches: int) -> bool:
         """Whether these switches hold all pods that are left."""
-        return self.gain(switches) == self.left
+        return self.gain(switches) == self.unmet
 
     def take(self, switch: int) -> int:
         """How many pods the switch adds."""
         added = self.gain((switch,))
-        self.left -= added
+        self.unmet -= added
         return added
 
     def closest(self, candidates: Iterable[int]) -> int | None:
@@ -96,7 +96,7 @@ class Holding:
 
     def closest_one_or_two(self, candidates: Sequence[int], limit: int) -> tuple[int, ...] | None:
         """Rule S4: one switch, or with `limit` 2 a pair, closest to what is left, in the order of filling."""
-        return closest_one_or_two(self.view.free, candidates, self.left, limit)
+        return closest_one_or_two(self.view.free, candidates, self.unmet, limit)
 
     def best(self, candidates: Iterable[int], limit: int = 1) -> tuple[int, ...]:
         """The one or, with `limit` 2, two candidates that hold most; none where there are none."""
@@ -117,31 +117,31 @@ class MatchedHolding(Holding):
         return self._matching.gain(self._nodes_of(switches))
 
     def gain(self, switches: Iterable[int]) -> int:
-        return min(self.left, self._matching.gain(self._nodes_of(switches), enough=self.left))
+        return min(self.unmet, self._matching.gain(self._nodes_of(switches), enough=self.unmet))
 
     def holds(self, *switches: int) -> bool:
         free = self.view.free
-        return sum(free[switch] for switch in switches) >= self.left and self.gain(switches) == self.left
+        return sum(free[switch] for switch in switches) >= self.unmet and self.gain(switches) == self.unmet
 
     def take(self, switch: int) -> int:
         added = 0
         for mask, count in self._masks_of(switch).items():
             added += self._matching.add(mask, count)
-        added = min(self.left, added)
-        self.left -= added
+        added = min(self.unmet, added)
+        self.unmet -= added
         return added
 
     def node_gain(self, nodes: Iterable[int]) -> int:
         """The same for single nodes."""
         masks = Counter(self._classes.masks(nodes))
-        return min(self.left, self._matching.gain(masks.items(), enough=self.left))
+        return min(self.unmet, self._matching.gain(masks.items(), enough=self.unmet))
 
     def take_nodes(self, nodes: Iterable[int]) -> list[int]:
         """The first of these nodes of which each adds a pod; they are taken."""
         useful: list[int] = []
         for node in nodes:
-            if self.left and self._matching.add(self._classes.of_node.get(node, 0)):
-                self.left -= 1
+            if self.unmet and self._matching.add(self._classes.of_node.get(node, 0)):
+                self.unmet -= 1
                 useful.append(node)
         return useful
 
@@ -169,7 +169,7 @@ class MatchedHolding(Holding):
                 (free[one] + free[other], one, other)
                 for one, other in self._pairs(candidates)
                 # Together they add no more than each alone.
-                if gains[one] + gains[other] >= self.left
+                if gains[one] + gains[other] >= self.unmet
                 and (most is None or free[one] + free[other] <= most)
             )
             for _, one, other in pairs:

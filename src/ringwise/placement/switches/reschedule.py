@@ -177,7 +177,7 @@ def _version2(
             drafts += taken
             if taken and mark == SwitchState.SHARED:
                 used.add(switch)
-    if holding.left:
+    if holding.unmet:
         outside = own.all() - own.left_shared | {draft.switch for draft in drafts}
         groups = Groups.of(view, [s for s in view.with_free() if s not in outside])
         more = _unused(holding, groups, limit - len(used))
@@ -241,7 +241,7 @@ def _entries(
 
 
 def _over_limit(holding: Holding, groups: Groups, own: OwnSwitches, used: set[int], failed: int) -> Reason:
-    view, left = holding.view, holding.left
+    view, left = holding.view, holding.unmet
     allowed = [*groups.healthy, *groups.idle, *convertible(view, groups.exclusive)]
     best = holding.best(allowed) if len(used) < view.settings.shared_limit else ()
     return REPLACEMENT_LIMIT(

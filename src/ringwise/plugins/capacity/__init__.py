@@ -155,7 +155,7 @@ class Capacity:
                     limit=tested.limit[name],
                     asked=asked[name],
                 )
-            kept = self._tree.kept_beyond_promises(tested, job.key) if tested.limit else {}
+            kept = self._tree.reserved_beyond_promises(tested, job.key) if tested.limit else {}
             reason = no_room_beside(self._session, tested.below, job.key, kept, asked, promised, tested.limit)
             if reason is not None:
                 return Vote.REJECT, reason

@@ -14,7 +14,7 @@ from dataclasses import field
 from ringwise.framework.amounts import Amount, Amounts, add, share, smaller
 from ringwise.framework.session import Session
 from ringwise.framework.shares.promises import Promises
-from ringwise.framework.shares.reserved_quota_limits import kept_against
+from ringwise.framework.shares.reserved_quota_limits import reserved_against
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 
@@ -169,13 +169,13 @@ class QueueTree:
 
     def kept(self, node: QueueNode, job: str) -> Amounts:
         """F6: what is kept for other jobs in the queue and all below it."""
-        return kept_against(self._session, node.below, job)
+        return reserved_against(self._session, node.below, job)
 
-    def kept_beyond_promises(self, node: QueueNode, job: str) -> Amounts:
+    def reserved_beyond_promises(self, node: QueueNode, job: str) -> Amounts:
         """The same, without what those jobs are promised."""
         total: Amounts = {}
         for name in node.below:
-            add(total, self._promises.kept(name, job))
+            add(total, self._promises.reserved(name, job))
         return total
 
     def tested(self, node: QueueNode) -> list[QueueNode]:

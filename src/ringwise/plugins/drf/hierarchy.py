@@ -43,7 +43,7 @@ class Hierarchy:
         for name, used in session.usage.by_queue.items():
             self.move(name, used, 1)
         for job in session.pending:
-            self._want(job.queue, _difference(job.asked(), session.usage.used_by_job(job.key)))
+            self._want(job.queue, _difference(job.requested(), session.usage.used_by_job(job.key)))
 
     def _add(self, queue: Queue) -> None:
         steps = [step for step in queue.annotations.get(HIERARCHY, "").split("/") if step] or [queue.name]

@@ -37,7 +37,7 @@ from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.preferred_nodes import ScoredNodes
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.plugins.network_topology_aware.search import DomainSearch, asked_by_all
+from ringwise.plugins.network_topology_aware.search import DomainSearch, total_requests
 from ringwise.state.hyper_nodes import Domain, Forest
 from ringwise.state.model import Pod
 from ringwise.state.node_weights import NodeWeights
@@ -117,7 +117,7 @@ class NetworkTopologyAware:
         self._follow()
         if self._asked_by is not request:
             self._asked_by = request
-            self._asked = asked_by_all(request.pods[: max(1, request.missing)])
+            self._asked = total_requests(request.pods[: max(1, request.missing)])
         weights = self._weights_for(request.pods)
         filled = self._session.topology.domain_loads.fill(domain.name, self._asked, weights)
         return 100 * self._weight * filled
@@ -168,7 +168,7 @@ class NetworkTopologyAware:
             highest, lowest = max(forest.by_tier), min(forest.by_tier)
             # By the number of these domains that a node is in.
             values = [0.0]
-            numbers = NodeWeights(self._session.state.labels.known)
+            numbers = NodeWeights(self._session.state.labels.existing)
             for domain in reversed(chain):
                 numbers.add(1, domain.nodes)
                 values.append((highest - domain.tier) / (highest - lowest) if highest > lowest else 0.0)
@@ -209,7 +209,7 @@ class NetworkTopologyAware:
         weights = self._weights_for([pod])
         numbers = topology.filled_domains.numbers(
             topology.domain_loads,
-            self._session.state.labels.known,
+            self._session.state.labels.existing,
             tuple(sorted(asked.items())),
             weights,
             self._fading,

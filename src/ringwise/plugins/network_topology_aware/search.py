@@ -54,7 +54,7 @@ class DomainSearch:
         if not request.topology.soft:
             self._limits = {top.name: forest.highest_tier(request.topology, top.name) for top in forest.tops}
         #: What the pods that must start together ask for.
-        self._asked = asked_by_all(request.pods[: request.missing])
+        self._asked = total_requests(request.pods[: request.missing])
         #: How many of the pods fit into each allowed domain, at most.
         self._fits: dict[str, int] = {}
         counts: Counter[NodeSelection] = Counter()
@@ -153,7 +153,7 @@ class DomainSearch:
         limit = request.topology.highest_tier
         if not request.topology.soft and (not self._forest.domains or limit is None or limit <= highest):
             return None
-        return Domain("", highest + 1, "", state.labels.known, "", "")
+        return Domain("", highest + 1, "", state.labels.existing, "", "")
 
     # -- why none ------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class DomainSearch:
         return f"up to tier {topology.highest_tier_name}{inside}"
 
 
-def asked_by_all(pods: Sequence[Pod]) -> Amounts:
+def total_requests(pods: Sequence[Pod]) -> Amounts:
     """What these pods request together."""
     total: Amounts = {}
     for cls, count in Counter(pod.cls for pod in pods).items():

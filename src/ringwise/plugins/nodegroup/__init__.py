@@ -185,7 +185,7 @@ class NodeGroup:
             group = node.labels.get(NODE_GROUP_NAME) if node is not None else None
             if group is not None and group in by_group:
                 scores[number] = by_group[group]
-        return (scored_nodes(scores, state.labels.known),)
+        return (scored_nodes(scores, state.labels.existing),)
 
     def score(self, rules: NodeGroupAffinity, group: str) -> float:
         """The score of a node of the group."""

@@ -199,7 +199,7 @@ class Evenly(SetFilter):
         return self._counted
 
     def nodes(self) -> int:
-        found = self._state.labels.known
+        found = self._state.labels.existing
         for counts, itself in self._counts():
             found &= counts.open_nodes(itself)
         return found

@@ -121,7 +121,7 @@ class PodVolumes:
         if found is None or claim.volume or not found.waits_for_pod:
             classed = f" of StorageClass {name}" if name else ""
             return CLAIM_NOT_BOUND(claim=claim.key, pod=pod.name, classed=classed)
-        if self._table.kept_for(claim) is not None or self._selected(claim, found) is not None:
+        if self._table.reserved_volume(claim) is not None or self._selected(claim, found) is not None:
             return None
         if self._with_room(claim, found) if found.provisions else self._fitting(claim):
             return None
@@ -155,7 +155,7 @@ class PodVolumes:
         return [claim for key in keys_of(pod) if (claim := self._table.claims.get(key)) is not None]
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterator[tuple[Hashable, NodeSet]]:
-        known = self._state.labels.known
+        known = self._state.labels.existing
         volume = self._table.volumes.get(claim.volume) if claim.bound else None
         if volume is not None:
             if self._binding and volume.node_terms:
@@ -167,7 +167,7 @@ class PodVolumes:
         found = self._delayed(claim)
         if found is None:
             return
-        kept = self._table.kept_for(claim)
+        kept = self._table.reserved_volume(claim)
         selected = self._selected(claim, found)
         if kept is not None:
             if kept.node_terms:
@@ -318,7 +318,7 @@ class PodVolumes:
         chosen = self._table.chosen.get(claim.key, {})
         # Thousands of pods may share a claim: the first of them tells.
         other = next((one for uid, one in chosen.items() if uid != pod.uid), None)
-        kept = self._table.kept_for(claim)
+        kept = self._table.reserved_volume(claim)
         if other is not None:
             # Another pod uses the claim, and was placed before this one.
             there, name = other

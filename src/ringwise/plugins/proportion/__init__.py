@@ -36,7 +36,7 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.framework.shares.reserved_quota_limits import kept_against, no_room_beside
+from ringwise.framework.shares.reserved_quota_limits import no_room_beside, reserved_against
 from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
 from ringwise.plugins.proportion.reasons import QUEUE_SHARE_USED
@@ -105,11 +105,11 @@ class Proportion:
         reason = self._beyond(queue, pod, self._usage.used_by_queue(queue.name))
         if reason is not None:
             return reason
-        kept = kept_against(self._session, (queue.name,), job_key(pod))
+        kept = reserved_against(self._session, (queue.name,), job_key(pod))
         if not kept:
             return None
         asked, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
-        limit = smaller(self._accounts.deserved_with_kept(queue.name), self._accounts.capability(queue))
+        limit = smaller(self._accounts.deserved_with_reserved(queue.name), self._accounts.capability(queue))
         return no_room_beside(self._session, (queue.name,), job_key(pod), kept, asked, used, limit)
 
     def _beyond(self, queue: Queue, pod: Pod, used: Amounts) -> Reason | None:
@@ -145,7 +145,7 @@ class Proportion:
         used = self._usage.used_by_queue(queue.name)
         if job is None or self._usage.used_by_job(job.key) != used:
             return False
-        if kept_against(self._session, (queue.name,), job.key):
+        if reserved_against(self._session, (queue.name,), job.key):
             return False
         gang = self._accounts.gang(job)
         asked = self._usage.amounts(pod.cls)
@@ -194,7 +194,7 @@ class Proportion:
         limit = self._accounts.limit(queue)
         over = lacking(asked, promised, limit)
         if not over:
-            kept = self._accounts.kept_beyond_promises(queue.name, job)
+            kept = self._accounts.reserved_beyond_promises(queue.name, job)
             reason = no_room_beside(self._session, (queue.name,), job.key, kept, asked, promised, limit)
             return (Vote.PERMIT if reason is None else Vote.REJECT), reason
         name = over[0]

@@ -89,7 +89,7 @@ class QueueAccounts:
         #: When shares were computed: a forecast goes on in time.
         self._at = session.now
         self._deserved: dict[str, Amounts] | None = None
-        self._deserved_with_kept: dict[str, Amounts] = {}
+        self._deserved_with_reserved: dict[str, Amounts] = {}
         self._requested: dict[str, Amounts] | None = None
         #: The jobs of which that is the sum.
         self._asking: list[_Asking] = []
@@ -134,28 +134,28 @@ class QueueAccounts:
             self._deserved = self._share_out()
         return self._deserved.get(queue, {})
 
-    def deserved_with_kept(self, queue: str) -> Amounts:
+    def deserved_with_reserved(self, queue: str) -> Amounts:
         """F6: its share while it also requests what is kept there for jobs whose pods do not exist yet.
 
         It limits other jobs of the queue only: for other queues, and for reclaiming, nothing is requested.
         """
-        found = self._deserved_with_kept.get(queue)
+        found = self._deserved_with_reserved.get(queue)
         if found is None:
             more = self._kept_without_pods(queue)
             found = self._share_out({queue: more})[queue] if more else self.deserved(queue)
-            self._deserved_with_kept[queue] = found
+            self._deserved_with_reserved[queue] = found
         return found
 
     def _kept_without_pods(self, queue: str) -> Amounts:
         session = self._session
         total: Amounts = {}
-        for key in session.usage.kept.jobs_in(queue):
+        for key in session.usage.reserved.jobs_in(queue):
             job = session.jobs.get(key)
             pending: Amounts = {}
             for pod in job.pods.values() if job is not None else ():
                 if session.is_pending(pod):
                     add(pending, session.usage.amounts(pod.cls))
-            kept = session.usage.kept.of(key)
+            kept = session.usage.reserved.of(key)
             add(total, {name: max(0, amount - pending.get(name, 0)) for name, amount in kept.items()})
         return total
 
@@ -190,7 +190,7 @@ class QueueAccounts:
         used_by_job = session.usage.used_by_job
         found: dict[str, Amounts] = {}
         for job in session.jobs.values():
-            asked = job.asked()
+            asked = job.requested()
             used = used_by_job(job.key)
             if used == asked:
                 continue
@@ -217,7 +217,7 @@ class QueueAccounts:
         """Time has passed in a forecast: jobs have started and ended, and no other has come."""
         self._at = self._session.now
         self._deserved = None
-        self._deserved_with_kept.clear()
+        self._deserved_with_reserved.clear()
         left: list[_Asking] = []
         for one in self._asking:
             used = self._session.usage.used_by_job(one.job.key)
@@ -251,9 +251,9 @@ class QueueAccounts:
         """What its admitted jobs were promised and do not use."""
         return self._promises.unused(queue)
 
-    def kept_beyond_promises(self, queue: str, job: Job) -> Amounts:
+    def reserved_beyond_promises(self, queue: str, job: Job) -> Amounts:
         """F6: what is kept in the queue for other jobs, and not promised to them anyway."""
-        return self._promises.kept(queue, job.key)
+        return self._promises.reserved(queue, job.key)
 
 
 class _GangPromises(Promises):
@@ -268,5 +268,5 @@ class _GangPromises(Promises):
         found = self._gangs.get(job.key)
         if found is None:
             whole = len(job.in_order) <= job.min_available and not (job.group and job.group.min_resources)
-            found = self._gangs[job.key] = job.asked() if whole else job.min_asked()
+            found = self._gangs[job.key] = job.requested() if whole else job.min_requested()
         return found

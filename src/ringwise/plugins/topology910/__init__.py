@@ -191,7 +191,7 @@ class Topology910:
         resources = self._chip_resources(job)
         if not resources:
             return Vote.ABSTAIN, None
-        asked = job.min_asked()
+        asked = job.min_requested()
         used = self._session.usage.used_by_job(job.key)
         for resource in resources:
             # A job of which a part runs already needs the rest only.

@@ -82,7 +82,7 @@ class Accounting(Component):
         self._boards: dict[tuple[str, str, int], str] = {}
         self.totals = QueueTotals()
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ev.AccountsRead: self._accounts_read,
             ev.EvictFailed: self._evict_failed,

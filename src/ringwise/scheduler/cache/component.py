@@ -80,10 +80,10 @@ class Component(ContextUser):
     #: By what a failure of its part of a turn is reported.
     name = ""
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {}
 
-    def known(self) -> Iterable[Event]:
+    def current_events(self) -> Iterable[Event]:
         """The objects that it alone keeps, as events: another scheduler that handles them knows the same."""
         return ()
 
@@ -156,7 +156,7 @@ class Components:
     def hold(self, components: Sequence[Component]) -> None:
         self._all = components
         for component in components:
-            for heard, handler in component.hears().items():
+            for heard, handler in component.handlers().items():
                 self._handlers.setdefault(heard, []).append(handler)
         for hook, default in vars(Component).items():
             own = [part for part in components if getattr(type(part), hook) is not default]
@@ -193,8 +193,8 @@ class Components:
         """Return the component of a class."""
         return next(component for component in self._all if isinstance(component, kind))
 
-    def known(self) -> Iterator[Event]:
-        return chain.from_iterable(component.known() for component in self._all)
+    def current_events(self) -> Iterator[Event]:
+        return chain.from_iterable(component.current_events() for component in self._all)
 
     def restore(self, record: RestoredRecord, now: int) -> None:
         for component in reversed(self._overriding["restore"]):

@@ -172,7 +172,7 @@ def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[
 
 def _kept(usage: ResourceUsage) -> list[str]:
     """F6: what is kept in each queue for jobs that are being rescheduled."""
-    counted, kept = usage.kept.counted_anew(), usage.kept.by_queue()
+    counted, kept = usage.reserved.counted_anew(), usage.reserved.by_queue()
     return [
         f"queue {name}: {counted.get(name, {})} are kept for jobs, recorded are {kept.get(name, {})}"
         for name in sorted({*counted, *kept})
@@ -187,11 +187,11 @@ def _volumes(state: ClusterState) -> list[str]:
     for placement in state.pods.values():
         if placement.node >= 0 and placement.pod.claims:
             for claim, volume in placement.volumes:
-                if volume and counted.taken.get(volume, claim) != claim:
-                    found.append(f"volume {volume} is given to {counted.taken[volume]} and to {claim}")
+                if volume and counted.holders.get(volume, claim) != claim:
+                    found.append(f"volume {volume} is given to {counted.holders[volume]} and to {claim}")
             counted.hold(placement.pod, placement.node, placement.volumes)
         if placement.reserved and not placement.assumed:
             found.append(f"{placement.pod.key} is reserved and has no node")
-    right = (counted.users, counted.on_node, counted.chosen, counted.taken)
-    kept = (table.users, table.on_node, table.chosen, table.taken)
+    right = (counted.users, counted.on_node, counted.chosen, counted.holders)
+    kept = (table.users, table.on_node, table.chosen, table.holders)
     return found if right == kept else [*found, "the pods that use claims, or what those get, are wrong"]

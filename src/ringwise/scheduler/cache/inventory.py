@@ -41,7 +41,7 @@ class Inventory(Component):
     def stale(self) -> bool:
         return self._all or bool(self._changed)
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.NodeChanged: self._node_changed,
             ie.PodChanged: self._pod_changed,

@@ -351,7 +351,7 @@ class JobBook:
         self.usage.by_queue.clear()
         self.usage.pods_by_queue.clear()
         self.usage.holdings.clear()
-        self.usage.kept.touch_all()
+        self.usage.reserved.touch_all()
         for uid, placement in self._state.pods.items():
             self._add_usage(placement.pod, self.job_of(uid))
 

@@ -47,10 +47,10 @@ class LeaderRecord(Component):
         #: A record was read: what of it is no longer valid is removed.
         self._was_read = False
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {LeaderRecordRead: self._read}
 
-    def known(self) -> Iterable[Event]:
+    def current_events(self) -> Iterable[Event]:
         for table in self._tables:
             table.refresh()
         tables = {_data_key(table): next(table.parts(table.size, 0))[1] for table in self._tables if table}

@@ -83,7 +83,7 @@ class Preemptions(Component):
         #: Warnings of evictions that failed are removed.
         self._taken_back: list[Command] = []
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.PodEvicted: self._evicted,
             ie.PodRemoved: self._removed,
@@ -111,7 +111,7 @@ class Preemptions(Component):
             before, pods=before.pods + 1, chips=before.chips + pod.cls.chips, lost=before.lost + lost
         )
         job.preempted = now
-        taker.given_room = now
+        taker.room_made_at = now
         self._leaving[pod.uid] = job.key, pod.cls.chips, lost
         text = f"{time_text(now)} {event.command.cause.value} for {by}"
         warning = AnnotatePod(pod.uid, pod.namespace, pod.name, {EVICTED: text})
@@ -163,7 +163,7 @@ class Preemptions(Component):
             times = 1 if before is None else before.times + 1
             seconds = AFTER_REFUSAL.seconds(times)
             self.refused[key] = RefusedEviction(now + seconds * SECOND, times, why)
-            job.spared_until = now + seconds * SECOND
+            job.not_evicted_before = now + seconds * SECOND
         for reservation in list(self._reservations):
             if not reservation.evicting or event.uid not in reservation.awaited:
                 continue
@@ -190,8 +190,8 @@ class Preemptions(Component):
         job = event.job
         if job.preempted is None and job.key in self.jobs:
             job.preempted = self.jobs[job.key].at
-        if job.given_room is None:
-            job.given_room = self._read_takers.get(f"{job.namespace}/{job.name}")
+        if job.room_made_at is None:
+            job.room_made_at = self._read_takers.get(f"{job.namespace}/{job.name}")
 
     def _queue_seen(self, event: QueueSeen, now: int) -> None:
         """Jobs wait for what queues allow others: when that changes they need not wait until then."""
@@ -228,6 +228,6 @@ class Preemptions(Component):
             if job is not None:
                 job.preempted = self.jobs[key].at
         for job in self._book.jobs.values():
-            if job.given_room is None:
-                job.given_room = self._read_takers.get(f"{job.namespace}/{job.name}")
+            if job.room_made_at is None:
+                job.room_made_at = self._read_takers.get(f"{job.namespace}/{job.name}")
         self._forget(now)

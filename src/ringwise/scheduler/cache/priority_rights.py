@@ -38,13 +38,13 @@ class _Refusal(NamedTuple):
 
     quota: ResourceQuota
     resource: str
-    asked: Amount
+    requested: Amount
 
     @property
     def why(self) -> str:
         """What the others use is not named: the sentence changes with the job and the quota only."""
-        limit, needs = self.quota.hard[self.resource], f"and the job needs {self._text(self.asked)}"
-        if self.asked <= limit:
+        limit, needs = self.quota.hard[self.resource], f"and the job needs {self._text(self.requested)}"
+        if self.requested <= limit:
             needs = f"of which older jobs of the namespace leave too little, {needs}"
         return f"ResourceQuota {self.quota.key} allows {self._text(limit)} of {self.resource} for it, {needs}"
 

@@ -30,7 +30,7 @@ class RunTimes(Component):
         #: In the order in which jobs of the sizes ended last. Nanoseconds.
         self._times: dict[_Size, deque[int]] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.PodEnding: self._pod_ending}
 
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:

@@ -45,7 +45,7 @@ class AdmissionLimits(Component):
         self._since = Deadlines()
         self._last_limit = self._limit
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.JobRefreshed: self._refreshed,
             ie.JobSettled: lambda event, now: self._check(event.job, now),

@@ -32,7 +32,7 @@ class AllocatedDomains(Component):
         self._changed: dict[str, None] = {}
         self._forest: Forest | None = None
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed), self._job_changed),
             ie.JobGone: self._job_gone,

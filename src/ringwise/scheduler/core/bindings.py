@@ -130,7 +130,7 @@ class Bindings(Component):
         self._in_turn = 0
         self._bindings: list[Bind] = []
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.PodBound: self._bound}
 
     def _bound(self, event: ie.PodBound, now: int) -> None:

@@ -99,7 +99,7 @@ def build_components(
         record=record,
         fault_times=fault_times,
         history=history,
-        what_if=WhatIf(context.state, context.book, context.usage, sessions, events.known, starts),
+        what_if=WhatIf(context.state, context.book, context.usage, sessions, events.current_events, starts),
     )
     moves.not_movable = lambda job, now: not_movable(view, job, now)
     moves.unsuitable_node = lambda live, now: unsuitable_node(view, live, now)

@@ -65,10 +65,10 @@ class CustomResources(Component, ABC, Generic[T]):
 
     # -- the kind itself ----------------------------------------------------------------------
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ev.KindServed: self._kind_served}
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         if self.resource.kind in self._state.not_served:
             yield ev.KindServed(self.resource.kind, False)
 

@@ -28,7 +28,7 @@ class DrainEvents(Component):
         self._leaving: dict[tuple[str, str], list[Pod]] = {}
         self._jobs: dict[str, Job] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.PodLeaving: self._pod_leaving}
 
     def _pod_leaving(self, event: ie.PodLeaving, now: int) -> None:

@@ -37,7 +37,7 @@ class ObjectEvents(Protocol):
 
     def handlers(self) -> Handlers: ...
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         """The objects in the tables, as events."""
 
 
@@ -50,9 +50,9 @@ class EventHandlers(ContextUser):
         for some in kept:
             self._handlers |= some.handlers()
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         """All objects as events; what others need comes first."""
-        return chain(*(some.known() for some in self._kept), self._components.known())
+        return chain(*(some.current_events() for some in self._kept), self._components.current_events())
 
     def apply(self, event: ev.Event, now: int) -> None:
         # What no table has, components hear all the same.

@@ -36,7 +36,7 @@ class HyperNodeEvents(Component):
         self._to_warn: dict[str, None] = {}
         self._warned: dict[str, set[str]] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ev.HyperNodeSeen: self._seen,
             ev.HyperNodeGone: self._gone,
@@ -45,7 +45,7 @@ class HyperNodeEvents(Component):
             ie.JobGone: self._job_gone,
         }
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         return map(ev.HyperNodeSeen, self._state.hyper_nodes)
 
     def _seen(self, event: ev.HyperNodeSeen, now: int) -> None:

@@ -28,17 +28,17 @@ class IsolationEvents(CustomResources[Isolation]):
         #: An isolation began or ended since the last turn.
         self._changed = False
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
-            **super().hears(),
+            **super().handlers(),
             ev.IsolationSeen: lambda event, now: self.put(event.isolation.name, event.isolation),
             ev.IsolationGone: lambda event, now: self.drop(event.name),
             ie.NodeChanged: lambda event, now: self._look_again(event.name in self._targets),
             ie.ClusterChanged: lambda event, now: self._look_again(any("/" in one for one in self._targets)),
         }
 
-    def known(self) -> Iterator[ev.Event]:
-        yield from super().known()
+    def current_events(self) -> Iterator[ev.Event]:
+        yield from super().current_events()
         yield from (ev.IsolationSeen(one) for _, one in self._objects.items())
 
     def put(self, name: str, one: Isolation) -> None:

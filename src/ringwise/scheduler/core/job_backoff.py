@@ -36,7 +36,7 @@ class JobBackoff(Component):
         #: How often jobs were backed off, by reason, since the start.
         self.backoffs: Counter[str] = Counter()
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.BindingFailed: self._binding_failed,
             ie.PodConfirmed: lambda event, now: self._forget_pod(event.uid),

@@ -45,7 +45,7 @@ class JobClaims(Component):
         super().__init__(context)
         self._known: dict[str, JobClaim] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             **dict.fromkeys(
                 (ie.JobRefreshed, ie.JobSettled, ie.AdmissionEnded, ie.ReservationChanged), self._changed
@@ -92,7 +92,7 @@ class JobClaims(Component):
             placed + pending,
             gated,
             {**group.min_resources, **job.min_resources()} if group is not None else {},
-            job.asked(),
+            job.requested(),
         )
 
     def _fell(self, before: JobClaim, now: JobClaim, job: Job) -> bool:

@@ -35,7 +35,7 @@ class LimitWaits(Component):
         #: Jobs that a burst would let in.
         self._for_burst: dict[str, None] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.JobSettled: lambda event, now: self._settled(event.job),
             ie.JobGone: lambda event, now: self._gone(event.job),

@@ -69,15 +69,15 @@ class MovePlans(CustomResources[MovePlan]):
         self._deleted: set[str] = set()
         moves.records.objects, moves.records.states = self._objects, self._states
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
-            **super().hears(),
+            **super().handlers(),
             ev.MovePlanSeen: lambda event, now: self._seen(event.plan, now),
             ev.MovePlanGone: lambda event, now: self._gone(event.name, now),
         }
 
-    def known(self) -> Iterator[ev.Event]:
-        yield from super().known()
+    def current_events(self) -> Iterator[ev.Event]:
+        yield from super().current_events()
         yield from map(ev.MovePlanSeen, self._objects.values())
 
     def _seen(self, one: MovePlan, now: int) -> None:

@@ -31,7 +31,7 @@ class NamespaceLimits(Component):
         self._next: int | None = None
         self._last = -STATUS_INTERVAL
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ev.NamespaceSeen: self._namespace_seen,
             ev.NamespaceGone: lambda event, now: self._written.pop(event.name, None),

@@ -23,7 +23,7 @@ class NodeEvents(ContextUser):
             ev.TopologySeen: self._topology_seen,
         }
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         state, topology = self._state, self._topology
         yield from (ev.NodeSeen(node) for node in state.nodes if node is not None)
         yield from (ev.ReportSeen(report) for kept in state.reports.values() for report in kept.values())

@@ -40,16 +40,16 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
         #: The version of the labels of all nodes.
         self._labels = -1
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
-            **super().hears(),
+            **super().handlers(),
             ev.NodeReservationSeen: lambda event, now: self.put(event.reservation.name, event.reservation),
             ev.NodeReservationGone: lambda event, now: self.drop(event.name),
             ie.ClusterChanged: self._cluster_changed,
         }
 
-    def known(self) -> Iterator[ev.Event]:
-        yield from super().known()
+    def current_events(self) -> Iterator[ev.Event]:
+        yield from super().current_events()
         for name, one in self._objects.items():
             yield ev.NodeReservationSeen(replace(one, accepted=name in self._accepted))
 
@@ -160,7 +160,7 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
             found = [names[node] for node in members if isinstance(node, int)]
         elif one.selector:
             sets = (labels.with_any(key, (value,)) for key, value in one.selector)
-            found = [names[number] for number in members_of(reduce(and_, sets, labels.known))]
+            found = [names[number] for number in members_of(reduce(and_, sets, labels.existing))]
         else:
             return one.nodes
         return tuple(sorted(found, key=natural_key))

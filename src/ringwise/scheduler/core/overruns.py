@@ -47,7 +47,7 @@ class Overruns(Component):
             )
         )
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.PodChanged: lambda event, now: self._forget(event.pod.uid) if event.lost else None,
             ie.PodRemoved: lambda event, now: self._forget(event.uid),

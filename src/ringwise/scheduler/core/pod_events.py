@@ -30,7 +30,7 @@ class PodEvents(ContextUser):
             ev.EvictFailed: self._evict_failed,
         }
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         yield from map(ev.PodGroupSeen, self._book.groups.values())
         yield from map(ev.VcJobSeen, self._book.vcjobs.values())
         yield from (ev.PodSeen(as_bound(record, self._state)) for record in self._state.pods.values())

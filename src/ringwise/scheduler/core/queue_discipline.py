@@ -42,7 +42,7 @@ class QueueDiscipline(Component):
         self._not_before = 0
         self._due = False
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             # A job that is not tried in the next cycle blocks no other job.
             **dict.fromkeys((ie.JobGone, ie.JobSkipped), lambda event, now: self._drop(event.job.key)),

@@ -25,7 +25,7 @@ class QueueEvents(ContextUser):
             ev.ConfigurationSeen: self._configuration_seen,
         }
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         yield from map(ev.QueueSeen, self._book.queues.values())
         yield from map(ev.NamespaceSeen, self._state.namespaces)
         yield from map(ev.PriorityClassSeen, self._book.priority_classes)

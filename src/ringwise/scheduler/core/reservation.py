@@ -111,7 +111,7 @@ class StarvationGuard(Component):
 
     # -- time ------------------------------------------------------------------------------
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.JobSettled: self._note, ie.JobGone: self._forget}
 
     def _note(self, event: ie.JobSettled, now: int) -> None:

@@ -60,7 +60,7 @@ class LimitedRun:
     queues: tuple[str, ...]
     warned: int | None = None
     #: When its end was last asked for.
-    asked: int | None = field(default=None, metadata=NOT_RECORDED)
+    end_requested: int | None = field(default=None, metadata=NOT_RECORDED)
 
 
 class RunTimeLimits(Component):
@@ -69,14 +69,14 @@ class RunTimeLimits(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._table = context.book.limits
-        add = context.record.add
+        add, usage = context.record.add, context.usage
         self._runs = add(RecordTable("run-times", LimitedRun))
         #: By uid: the queues for which pods count, and pods that a burst let in; the objects do not say it.
         self._bound_in = add(
-            RecordTable("pod-queues", str, subject=self._job_of, source=lambda: context.usage.bound_in)
+            RecordTable("pod-queues", str, subject=self._job_of, source=lambda: usage.bound_in)
         )
-        self._lent = add(
-            RecordTable("borrowing-pods", NoneType, subject=self._job_of, source=lambda: context.usage.lent)
+        self._borrowing = add(
+            RecordTable("borrowing-pods", NoneType, subject=self._job_of, source=lambda: usage.borrowing)
         )
         #: Since when admission names the users of jobs.
         self._users = add(RecordTable("users", int, subject=lambda key, since: "", source=self._users_since))
@@ -92,7 +92,7 @@ class RunTimeLimits(Component):
             self.ended_by,
         )
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound), self._job_seen),
             ie.JobGone: lambda event, now: self._forget(event.job.key),
@@ -142,11 +142,11 @@ class RunTimeLimits(Component):
                 # What it was told does not hold.
                 self._withdraw(run, job)
             run.uid, run.limited_by, run.limit, run.queues = uid, name, limit, queues
-            if is_moved and sooner and run.warned is not None and run.asked is None:
+            if is_moved and sooner and run.warned is not None and run.end_requested is None:
                 # A move alone causes no second warning, but the first warning announced a later time.
                 self._warn(job, run, now)
             self._runs.touch(job.key)
-        elif run.warned is not None and run.asked is None:
+        elif run.warned is not None and run.end_requested is None:
             self._annotate(run, [pod for pod in self._placed(job) if RUN_TIME_ENDS not in pod.annotations])
         self._due.put(job.key, self._next(run))
 
@@ -161,7 +161,7 @@ class RunTimeLimits(Component):
 
     def _withdraw(self, run: LimitedRun, job: Job) -> None:
         if run.warned is not None:
-            run.warned = run.asked = None
+            run.warned = run.end_requested = None
             self._commands += [
                 AnnotatePod(pod.uid, pod.namespace, pod.name, {}, (RUN_TIME_ENDS,))
                 for pod in self._placed(job)
@@ -188,7 +188,7 @@ class RunTimeLimits(Component):
     def _next(self, run: LimitedRun) -> int:
         if run.warned is None:
             return run.started + run.limit - self._warning
-        return self._end(run) if run.asked is None else run.asked + _AGAIN
+        return self._end(run) if run.end_requested is None else run.end_requested + _AGAIN
 
     def _end(self, run: LimitedRun) -> int:
         return max(run.started + run.limit, (run.warned or 0) + self._warning)
@@ -226,7 +226,7 @@ class RunTimeLimits(Component):
                 run.warned = now
                 self._warn(job, run, now)
             elif now >= self._end(run):
-                first, run.asked = run.asked is None, now
+                first, run.end_requested = run.end_requested is None, now
                 self._commands += self._end_job(job, run, placed, first)
             self._runs.touch(key)
             self._due.put(key, self._next(run))
@@ -292,9 +292,9 @@ class RunTimeLimits(Component):
         if since is not None and since <= now and (known is None or since < known):
             self._book.users_since = since
             self._book.read_users()
-        for uid in record.of(self._lent):
+        for uid in record.of(self._borrowing):
             if uid in self._state.pods and self._state.pods[uid].node >= 0:
-                self._usage.lent[uid] = None
+                self._usage.borrowing[uid] = None
         for key, run in record.of(self._runs).items():
             run.started = min(run.started, now)
             job = self._book.jobs.get(key)

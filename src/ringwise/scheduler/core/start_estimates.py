@@ -31,7 +31,7 @@ class StartEstimates(Component):
         self._starts = starts
         self._history = history
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ev.StartsEstimated: self._estimated,
             ie.JobSpecChanged: lambda event, now: self._starts.forget(event.key),

@@ -49,7 +49,7 @@ class StatusReporter(Component):
         self._ungated: set[str] = set()
         self.queues = QueueStatusReporter(context.book.queues, context.usage)
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.AdmissionEnded), self._job_changed),
             ie.JobSettled: lambda event, now: self._awaited.note(event.job, now),

@@ -47,7 +47,7 @@ class StorageWaits(Component):
         #: Where a job is in these.
         self._asked: dict[str, tuple[_Chips, set[tuple[str, int]]]] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.JobSettled: lambda event, now: self._settled(event.job),
             ie.JobGone: lambda event, now: self._forget(event.job.key),

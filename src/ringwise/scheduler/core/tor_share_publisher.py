@@ -24,7 +24,7 @@ class TorSharePublisher(Component):
         self._stale = True
         self._published: str | None = None
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         of_jobs = dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed), self._job_changed)
         return {**of_jobs, **dict.fromkeys((ie.ClusterChanged, ie.StateRebuilt), self._cluster_changed)}
 

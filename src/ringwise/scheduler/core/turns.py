@@ -69,7 +69,7 @@ class FairTurns(Component):
         self._served: set[str] = set()
         self._yields = False
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.JobGone: lambda event, now: self._alone.pop(event.job.key, None)}
 
     def deadline(self) -> int | None:

@@ -28,17 +28,17 @@ class UsageLimitEvents(CustomResources[UsageLimit]):
         #: When it was last decided.
         self._decided = 0
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
-            **super().hears(),
+            **super().handlers(),
             ev.UsageLimitSeen: lambda event, now: self.put(event.limit.name, event.limit),
             ev.UsageLimitGone: lambda event, now: self.drop(event.name),
             ev.ConfigurationSeen: self._configuration_seen,
             **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.JobGone), self._use_changed),
         }
 
-    def known(self) -> Iterator[ev.Event]:
-        yield from super().known()
+    def current_events(self) -> Iterator[ev.Event]:
+        yield from super().current_events()
         yield from map(ev.UsageLimitSeen, self._objects.values())
 
     def put(self, name: str, one: UsageLimit) -> None:

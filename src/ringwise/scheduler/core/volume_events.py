@@ -35,13 +35,13 @@ class VolumeEvents(ContextUser):
             ev.ClaimGone: self._claim_gone,
         }
 
-    def known(self) -> Iterator[ev.Event]:
+    def current_events(self) -> Iterator[ev.Event]:
         yield from map(ev.StorageClassSeen, self._table.classes.values())
         yield from map(ev.CsiNodeSeen, self._table.csi_nodes.values())
         yield from map(ev.CsiDriverSeen, self._table.drivers.values())
         yield from map(ev.StorageCapacitySeen, self._table.capacities.values())
         for volume in self._table.volumes.values():
-            claim = self._table.claims.get(self._table.taken.get(volume.name, ""))
+            claim = self._table.claims.get(self._table.holders.get(volume.name, ""))
             if claim is not None and volume.claim is None:
                 # It is given away, and nobody else may have it.
                 reference = ClaimReference(claim.namespace, claim.name, claim.uid)
@@ -86,7 +86,7 @@ class VolumeEvents(ContextUser):
     ) -> None:
         known = [volume for volume in (before, after) if volume is not None]
         claims = [volume.claim.key for volume in known if volume.claim is not None]
-        claims += [self._table.taken[volume.name] for volume in known if volume.name in self._table.taken]
+        claims += [self._table.holders[volume.name] for volume in known if volume.name in self._table.holders]
         for key in dict.fromkeys(claims):
             self._notify(ie.ClaimChanged(key), now)
 

@@ -98,7 +98,7 @@ class VolumeWaits(Component):
         #: What was chosen since the last report, by claim.
         self._commands: dict[str, SelectNode | BindVolume] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.ClaimChanged: lambda event, now: self._claim_changed(event.key),
             ev.ClaimFailed: self._claim_failed,

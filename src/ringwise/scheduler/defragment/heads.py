@@ -14,7 +14,7 @@ def waits_for_room(job: Job) -> bool:
     return waits and reason is not None and Trigger.CHIPS_FREED in reason.kind.resolved_by
 
 
-def asked_by_heads(view: SchedulerView) -> dict[str, list[int]]:
+def chips_of_heads(view: SchedulerView) -> dict[str, list[int]]:
     """By resource: the chips that the pods of the first waiting job of each queue still ask for.
 
     The first by priority and age: other orders of plugins need a session, which is too much for a metric.

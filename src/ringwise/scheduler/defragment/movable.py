@@ -177,7 +177,7 @@ def _rescheduled(view: SchedulerView, job: Job) -> Reason | None:
         or job.awaited_nodes
         or job.terminating
         or job.backups
-        or view.kept_for(key)[0]
+        or view.reserved_quota_of(key)[0]
         or view.reservation_of(key) is not None
     )
     return BEING_RESCHEDULED(job=name_of(job)) if busy else None

@@ -92,7 +92,7 @@ class Moves(Component):
         #: Evictions that were refused, with the reasons.
         self._refused: dict[str, str] = {}
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ev.EvictFailed: self._evict_failed,
             ie.PodLeaving: lambda event, now: self._leaves(event.pod.uid),

@@ -98,15 +98,15 @@ class PlanBudget:
     """How much may still be tried, for one job or for all jobs of a command."""
 
     def __init__(self, steps: int = PLAN_STEPS) -> None:
-        self.left = steps
+        self.remaining = steps
 
     @property
     def is_over(self) -> bool:
-        return self.left <= 0
+        return self.remaining <= 0
 
     def spend(self, steps: int) -> None:
-        self.left -= steps
-        if self.left <= 0:
+        self.remaining -= steps
+        if self.remaining <= 0:
             raise _OutOfSteps
 
 
@@ -181,7 +181,7 @@ def find_plans(
                     failed[shape] = found.reason
             else:
                 plans.append(found)
-                planner.suppose_found()
+                planner.suppose_relocation()
     return plans, without
 
 
@@ -210,7 +210,7 @@ class Planner:
         self._units = units
         self._budget = budget
         self._supposed = supposed
-        self._found: _Relocation | None = None
+        self._relocation: _Relocation | None = None
 
     def waiting(self, wanted: Callable[[Job], bool] = lambda job: True) -> list[Job]:
         """The jobs that wait, or those of them that are wanted, in the order of queues and jobs.
@@ -238,12 +238,12 @@ class Planner:
                 plan = search.find()
             except TooCostly as costly:
                 return NoPlan(costly.reason)
-        self._found = search.found
+        self._relocation = search.best
         return plan
 
-    def suppose_found(self) -> None:
+    def suppose_relocation(self) -> None:
         """From here on the plan that was found last counts as carried out."""
-        found, what_if = self._found, self._view.what_if
+        found, what_if = self._relocation, self._view.what_if
         if found is None:
             return
         for job in {id(one.job): one.job for one in found.room}.values():
@@ -303,7 +303,7 @@ class _Search:
         self._budget = budget
         self._session = self._what_if.open_session(now, [job])
         #: What the plan was made of.
-        self.found: _Relocation | None = None
+        self.best: _Relocation | None = None
         self._eligible: dict[NodeSelection, dict[int, bool]] = {}
         self._fitting: dict[tuple[NodeSelection, int, int, int], bool] = {}
 
@@ -364,7 +364,7 @@ class _Search:
         denied = self._denied(pods[:missing])
         if denied is not None:
             return denied
-        self._budget.left -= len(pods)
+        self._budget.remaining -= len(pods)
         with trial(session) as statement:
             starts = place_gang(session, job, statement) is None
         return STARTS_WITHOUT_MOVES(job=name_of(job)) if starts else None
@@ -410,8 +410,8 @@ class _Search:
             why = self._greedy()
             self._compare_all()
         except _OutOfSteps:
-            return self.found, None, True
-        return self.found, why, False
+            return self.best, None, True
+        return self.best, why, False
 
     def _greedy(self) -> Reason | None:
         """A plan of cheap moves; why there is none. Units that find no place stay, and it is tried again."""
@@ -423,9 +423,9 @@ class _Search:
             starts: Iterable[Callable[[_Trial], list[_Item]]] = [_Trial.of_pods] * _ATTEMPTS
             for start in self._cleared_regions(staying) if whole else starts:
                 try:
-                    with _Trial(self, staying, None if self.found is None else self.found.cost) as trial:
+                    with _Trial(self, staying, None if self.best is None else self.best.cost) as trial:
                         trial.settle(start(trial))
-                        found = trial.found()
+                        found = trial.relocation()
                         self.check_places(found.units, found.targets)
                 except _DoesNotFit as failure:
                     if failure.unit is not None:
@@ -442,11 +442,11 @@ class _Search:
                 if verified is None:
                     staying.add(id(max(found.units, key=lambda unit: (unit.cost, unit.order))))
                     continue
-                if self.found is None or verified.cost < self.found.cost:
-                    self.found = self._needed(verified)
+                if self.best is None or verified.cost < self.best.cost:
+                    self.best = self._needed(verified)
                 if not whole:
                     return None
-            if self.found is not None or len(staying) == known:
+            if self.best is not None or len(staying) == known:
                 break
         return why
 
@@ -590,7 +590,7 @@ class _Search:
         job, what_if = self._job, self._what_if
         units = [unit for unit in found.units if self._moves(unit, found.targets)]
         uids = [uid for unit in units for uid in unit.uids]
-        self._budget.left -= 2 * len(uids) + len(job.pods)
+        self._budget.remaining -= 2 * len(uids) + len(job.pods)
         if not self._keep_their_places(units, found):
             return None
         with what_if.restarted(self._session, uids):
@@ -683,12 +683,12 @@ class _Search:
                 return
         units.sort(key=lambda unit: (unit.cost, unit.order))
         for chosen in _by_cost(units):
-            if self.found is not None and _sum(chosen) >= self.found.cost:
+            if self.best is not None and _sum(chosen) >= self.best.cost:
                 return
             if self._within_budgets(chosen):
                 found = self._exactly(chosen)
                 if found is not None:
-                    self.found = found
+                    self.best = found
                     return
 
     def _within_budgets(self, units: Sequence[Unit]) -> bool:
@@ -902,7 +902,7 @@ class _Trial:
     def __exit__(self, *problem: object) -> None:
         self._undone.close()
 
-    def found(self) -> _Relocation:
+    def relocation(self) -> _Relocation:
         return _Relocation(list(self._moved.values()), dict(self._targets), list(self._room))
 
     # -- where it begins

@@ -215,7 +215,7 @@ def _held(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
 
 def _share(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     """F6."""
-    kept, until = view.kept_for(job.key)
+    kept, until = view.reserved_quota_of(job.key)
     if not kept:
         return
     amounts = ", ".join(f"{amount_text(name, amount)} of {name}" for name, amount in sorted(kept.items()))

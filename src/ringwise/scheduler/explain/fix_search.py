@@ -52,7 +52,7 @@ class SearchBudget:
     def __init__(
         self, units: int = BUDGET, share: int = BUDGET, disruption_budgets: BudgetReader = no_budgets
     ) -> None:
-        self.left = units
+        self.remaining = units
         #: For moves; read only where some are looked for.
         self.disruption_budgets = disruption_budgets
         #: What was not looked at, as sentences.
@@ -95,7 +95,7 @@ class FixSearch:
         self._all_ahead = len(ahead)
         self._budget = budget
         #: No job uses up what is meant for several.
-        self._reserve = max(0, budget.left - budget.share)
+        self._reserve = max(0, budget.remaining - budget.share)
         # A session is opened for every attempt: plugins read all jobs, then the pods.
         self._cost = 20 + len(view.jobs) // 20 + len(job.in_order)
         if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
@@ -120,7 +120,7 @@ class FixSearch:
     @property
     def is_over(self) -> bool:
         """Whether nothing more may be tried."""
-        return self._budget.left <= self._reserve
+        return self._budget.remaining <= self._reserve
 
     def ended(self, uids: Iterable[str]) -> Suppose:
         """Suppose that these pods have ended."""
@@ -132,7 +132,7 @@ class FixSearch:
         if self.is_over:
             self.cut_short = True
             return -1
-        self._budget.left -= self._cost + extra
+        self._budget.remaining -= self._cost + extra
         with suppose():
             reason = self.view.what_if.verdict(self.job, self.now)
         if reason is None:
@@ -145,7 +145,7 @@ class FixSearch:
         if self.is_over:
             self.cut_short = True
             return False
-        self._budget.left -= steps
+        self._budget.remaining -= steps
         return True
 
     def holds(self, suppose: Suppose, extra: int = 0) -> bool:
@@ -155,7 +155,7 @@ class FixSearch:
         """The fix works; find out whether it still does when the jobs ahead are served first."""
         if not self._ahead:
             return Fix(kind, text)
-        self._budget.left -= self._cost + self._cost_ahead
+        self._budget.remaining -= self._cost + self._cost_ahead
         with suppose():
             reason = self.view.what_if.verdict(self.job, self.now, self._ahead)
         return Fix(kind, text, self._all_ahead if reason is not None else 0)

@@ -369,7 +369,7 @@ class _Group:
     need: tuple[str, int, int] | None
     #: Why the first one lacked room when it was tried last, and how many nodes had been freed before.
     lack: Reason | None = None
-    seen: int = 0
+    freed_count: int = 0
 
     @property
     def namespace(self) -> str:
@@ -543,7 +543,7 @@ class _Play:
                     self._leave_out(group.namespace, time)
                     continue
                 reason = self._try_to_start(job, time, before)
-                group.seen = len(self._freed_nodes)
+                group.freed_count = len(self._freed_nodes)
                 group.lack = reason if _is_of_nodes(reason) else None
                 held_out = held_out or (reason is not None and reason.code == WAITING_LIMIT_REACHED.code)
                 if reason is None:
@@ -562,7 +562,7 @@ class _Play:
         if group.lack is None or group.need is None or not job.in_order:
             # A job whose pods do not exist yet selects no nodes by itself.
             return False
-        freed, group.seen = self._freed_nodes[group.seen :], len(self._freed_nodes)
+        freed, group.freed_count = self._freed_nodes[group.freed_count :], len(self._freed_nodes)
         selection = self._session.node_selection(job, job.in_order[0])
         if any(map(selection.selects, freed)):
             group.lack = None

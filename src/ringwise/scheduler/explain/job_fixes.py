@@ -338,14 +338,14 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     queue = view.queues.get(job.queue)
     if queue is not None:
-        used, kept = view.used_by_queue(queue.name), view.kept_against(job)
+        used, kept = view.used_by_queue(queue.name), view.reserved_against(job)
         if reason.code == QUEUE_SHARE_KEPT.code:
             until = view.reserved_quota_until(queue.name)
             latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"
             text = f"if the quota reserved for {reason.details['jobs']} were released{latest}"
             yield from search.attempt("wait", text, view.what_if.shares_given_up)
         needed = {
-            name: max(limit, ceil(used.get(name, 0) + kept.get(name, 0) + job.min_asked().get(name, 0)))
+            name: max(limit, ceil(used.get(name, 0) + kept.get(name, 0) + job.min_requested().get(name, 0)))
             for name, limit in queue.capability.items()
         }
         raised = [name for name in needed if needed[name] > queue.capability[name]]

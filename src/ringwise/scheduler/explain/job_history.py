@@ -158,7 +158,7 @@ class _Turn:
     """What one turn tells about one job: pods of a kind are one entry."""
 
     bound: list[PodStep] = field(default_factory=list)
-    found: list[PodStep] = field(default_factory=list)
+    prior: list[PodStep] = field(default_factory=list)
     deleted: dict[str, list[PodStep]] = field(default_factory=dict)
     gone: int = 0
 
@@ -332,7 +332,7 @@ class HistoryBook:
                 del history.pods[uid]
             state = history.pods[pod.uid] = _PodState(pod.name, rank)
             if pod.node is not None and pod.live:
-                turn.found.append(PodStep(pod.name, rank, None, pod.node, pod.named_chips))
+                turn.prior.append(PodStep(pod.name, rank, None, pod.node, pod.named_chips))
                 history.last_nodes[pod.name] = pod.node
                 state.node, state.phase = pod.node, pod.phase
                 history.runs = True
@@ -431,9 +431,9 @@ class HistoryBook:
     # -- the end of a turn ---------------------------------------------------------------------------
 
     def _close(self, history: JobHistory, turn: _Turn, now: int) -> None:
-        if turn.found:
-            where = _nodes(step.after for step in turn.found)
-            history.add(now, FOUND, f"{_pods(turn.found)} on {where} when the journal began", pods=turn.found)
+        if turn.prior:
+            where = _nodes(step.after for step in turn.prior)
+            history.add(now, FOUND, f"{_pods(turn.prior)} on {where} when the journal began", pods=turn.prior)
             history.waiting_since = None
         for why, steps in turn.deleted.items():
             history.add(

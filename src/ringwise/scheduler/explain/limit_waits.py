@@ -17,7 +17,7 @@ from ringwise.framework.amounts import Amount
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.holdings import Scope, namespace_of
 from ringwise.framework.job import Job
-from ringwise.framework.limits import LimitTable, at_run_time_end, raised, scope_of, takes_back
+from ringwise.framework.limits import LimitTable, at_run_time_end, may_reclaim, raised, scope_of
 from ringwise.framework.reasons import (
     CHIP_LIMIT_REACHED,
     RUNNING_LIMIT_REACHED,
@@ -162,7 +162,7 @@ class LimitNote(NamedTuple):
 
 def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:
     table, actions = view.limits, view.configuration.actions
-    if table.lends() and not takes_back(actions):
+    if table.lends() and not may_reclaim(actions):
         yield LimitNote(
             "borrowingLimit",
             "nothing is lent: the action reclaim, which would take it back, is not configured",

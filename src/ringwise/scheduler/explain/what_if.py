@@ -111,7 +111,7 @@ class WhatIf:
         self._usage = usage
         self._sessions = sessions
         #: All objects as events.
-        self.known = known
+        self.current_events = known
         #: When jobs are expected to start, as it was found last.
         self.starts = starts
 
@@ -515,7 +515,7 @@ class WhatIf:
 
     def shares_given_up(self) -> AbstractContextManager[None]:
         """Inside, nothing is kept for jobs that are being rescheduled (F6)."""
-        return self._usage.kept.ignored()
+        return self._usage.reserved.ignored()
 
     @contextmanager
     def queue_is(self, queue: Queue) -> Iterator[None]:

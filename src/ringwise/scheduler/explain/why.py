@@ -129,7 +129,7 @@ class Explanation:
     #: When it starts, of a job that waits and is not refused.
     start: ExpectedStart | None = None
     #: Chips that are reserved for it.
-    kept: int = 0
+    reserved_chips: int = 0
     fixes: list[Fix] = field(default_factory=list)
     locations: list[PodLocation] = field(default_factory=list)
     #: Why the job, while it does not run, has the board that it has.
@@ -329,7 +329,7 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, fixes: bo
                 found.of[job.key] = job.reason
                 continue
             with view.what_if.with_pods(job):
-                if fixes and budget.left > 0:
+                if fixes and budget.remaining > 0:
                     found.of[job.key] = _present(view, job, now, budget).reason
                 else:
                     found.not_searched += 1
@@ -416,7 +416,7 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         answer.start = _start(view, job, now, reason)
         reservation = view.reservation_of(job.key)
-        answer.kept = reservation.chip_count if reservation is not None else 0
+        answer.reserved_chips = reservation.chip_count if reservation is not None else 0
     answer.fixes = present.fixes
     answer.omitted += budget.omitted
     if present.cut_short:
@@ -545,7 +545,7 @@ def _try_to_place(
             if pod is None or (stopped is None and reason is None):
                 return stopped, None
             # The session reads all jobs, the refusals all nodes.
-            budget.left -= len(view.jobs) // 20 + len(job.pods) + view.cluster.node_count // 4
+            budget.remaining -= len(view.jobs) // 20 + len(job.pods) + view.cluster.node_count // 4
             return stopped or reason, refusals_of(view, session, job, pod)
     finally:
         statement.discard()

@@ -64,7 +64,7 @@ class PodCheck:
     """The fault of a pod, and when it has to be looked at again because time alone changes the answer."""
 
     fault: PodFault | None = None
-    again: int | None = None
+    due: int | None = None
 
 
 HEALTHY = PodCheck()
@@ -204,7 +204,7 @@ class FaultDetector:
             return HEALTHY
         record = self._state.pods.get(pod.uid)
         number = self._state.node_id.get(pod.node)
-        again: int | None = None
+        due: int | None = None
         chips = (record.chips or record.part_chips) if record is not None else 0
         if number is not None and (pod.live or self._may_explain(pod, now)):
             if not pod.live:
@@ -214,7 +214,7 @@ class FaultDetector:
             examined = self._hardware(pod, number, chips, policy, now)
             if examined.fault is not None:
                 return examined
-            again = examined.again
+            due = examined.due
         made_again = is_made_again(pod) and not self.is_rejected_for_good(pod)
         if policy.retries and not made_again and _has_failed(pod):
             code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
@@ -225,7 +225,7 @@ class FaultDetector:
                 PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
             )
         examined = self._sub_health(pod, number, chips, policy, said, now)
-        return PodCheck(examined.fault, earliest(again, examined.again))
+        return PodCheck(examined.fault, earliest(due, examined.due))
 
     def _fleet(self, pod: Pod) -> Fleet | None:
         return self._state.fleets.get(self._state.reported_resource(pod) or "")
@@ -245,25 +245,25 @@ class FaultDetector:
             because = unhealthy_because(self._state.node_reports(name))
             return PodCheck(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy{because}"))
         fleet = self._fleet(pod)
-        again: int | None = None
+        due: int | None = None
         if fleet is not None and chips:
             bad = chips & fleet.unhealthy[number]
             if bad and policy.masks:
-                bad, again = self._without_masked(name, fleet.resource, bad, policy, now)
+                bad, due = self._without_masked(name, fleet.resource, bad, policy, now)
             if bad:
                 named = chip_names(fleet.resource, chips_of(bad))
-                return PodCheck(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), again)
+                return PodCheck(PodFault(FaultType.CHIP, f"{named} of {name} is unhealthy", chips=bad), due)
             # Only a node that lists its chips can show that one is missing.
             vanished = chips & ~fleet.listed[number] if node.devices and node.ready else 0
             if vanished:
                 named = chip_names(fleet.resource, chips_of(vanished))
                 return PodCheck(
                     PodFault(FaultType.CHIP, f"{name} no longer lists {named}", chips=vanished),
-                    again,
+                    due,
                 )
         if not node.ready:
             return PodCheck(PodFault(FaultType.NODE, f"node {name} is not Ready", unreachable=True))
-        return PodCheck(None, again)
+        return PodCheck(None, due)
 
     def _missing(self, name: str, now: int) -> PodCheck:
         if name not in self._gone:
@@ -292,13 +292,13 @@ class FaultDetector:
         self, node: str, faults: Iterable[ReportedFault], bad: int, policy: FaultPolicy, now: int
     ) -> tuple[int, int | None]:
         counted = bad
-        again: int | None = None
+        due: int | None = None
         for one in self._windows(node, faults, bad, policy, now):
             counted &= ~(1 << one.fault.chip)
             if node not in self._tolerated and node in self._first_seen:
                 self._tolerated[node] = self._first_seen[node]
-            again = earliest(again, one.end)
-        return counted, again
+            due = earliest(due, one.end)
+        return counted, due
 
     def _windows(
         self, node: str, faults: Iterable[ReportedFault], bad: int, policy: FaultPolicy, now: int
@@ -333,13 +333,13 @@ class FaultDetector:
             why = "ClusterD replaced the pod by a backup (hot switch)"
             return PodCheck(PodFault(FaultType.SUB_HEALTH, why, hot_switch=True))
         weak = self._weak(name, pod.cls.resource or "", chips)
-        bad, again = mask_of(fault.chip for fault in weak), None
+        bad, due = mask_of(fault.chip for fault in weak), None
         if bad and policy.masks:
-            bad, again = self._after_windows(name, weak, bad, policy, now)
+            bad, due = self._after_windows(name, weak, bad, policy, now)
         why = self._why_sub_healthy(pod, number, bad, said)
         if not why:
-            return PodCheck(None, again)
-        return PodCheck(PodFault(FaultType.SUB_HEALTH, why, chips=bad), again)
+            return PodCheck(None, due)
+        return PodCheck(PodFault(FaultType.SUB_HEALTH, why, chips=bad), due)
 
     def _why_sub_healthy(self, pod: Pod, number: int, bad: int, said: str | None) -> str:
         name = self._state.names[number]

@@ -25,7 +25,7 @@ class FailedVnpus(Component):
         )
         context.state.failed_vnpus = self._failed
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.PodEnding: self._pod_ending}
 
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:

@@ -25,7 +25,7 @@ class FaultNodes(Component):
         #: Whether the document has to be written again.
         self.changed = False
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.NodeChanged: self._node_changed}
 
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:

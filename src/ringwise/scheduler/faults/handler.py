@@ -118,7 +118,7 @@ class FaultHandler(Component):
         #: What this review has to say about jobs.
         self._events: list[RecordJobEvent] = []
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ev.NodeSeen: lambda event, now: self.detector.node_seen(event.node.name),
             ev.NodeGone: lambda event, now: self.detector.node_gone(event.name),
@@ -247,16 +247,16 @@ class FaultHandler(Component):
             return
         handled = self.jobs.get(job.key)
         deletion = None if handled is None else handled.deletions.get(uid)
-        again = now + DELETE_AGAIN_AFTER * SECOND
+        due = now + DELETE_AGAIN_AFTER * SECOND
         if handled is not None and handled.refused_on == uid:
             handled.refused_on = ""
-            self._wake_at(job.key, (self._due.of(job.key), again))
+            self._wake_at(job.key, (self._due.of(job.key), due))
         if deletion is None:
-            self._unmarked.refused(uid, again)
-            self.rejected.refused(uid, again)
+            self._unmarked.refused(uid, due)
+            self.rejected.refused(uid, due)
         else:
             deletion.sent = deletion.forced = False
-            deletion.not_before = again
+            deletion.not_before = due
             self._dirty[job.key] = None
             if handled is not None and why and handled.held_back != why:
                 handled.held_back = why
@@ -345,7 +345,7 @@ class FaultHandler(Component):
             return [] if job is None or over else self._review(key, now)
         policy = self._policy(job, now)
         commands: list[Command] = []
-        again: int | None = None
+        due: int | None = None
         looks = handled is not None or (policy.mode is not Mode.OFF and self.jobs.would_handle(job))
         if not looks:
             self.restarts.forget(key)
@@ -355,14 +355,14 @@ class FaultHandler(Component):
             commands += self._unknown_modes.report(job, policy, faults)
         elif looks:
             handled = handled or FaultJob(key, owner_of(job), now)
-            again = self._look_for_faults(handled, job, policy, now)
+            due = self._look_for_faults(handled, job, policy, now)
             commands += self._act(handled, job, policy, now)
         active = handled is not None and handled.state is not State.HEALTHY and handled.state not in ENDED
         commands += self._run_clock(handled if active else None, job, policy, now)
         if handled is not None and handled.state in ENDED:
             self._end(handled)
         times = self._times(handled, job, now) if handled is not None and active else []
-        self._wake_at(key, [again, self.clocks.due(job, now), *times])
+        self._wake_at(key, [due, self.clocks.due(job, now), *times])
         return commands
 
     def _policy(self, job: Job, now: int) -> FaultPolicy:
@@ -376,10 +376,10 @@ class FaultHandler(Component):
         handled.account(job, partial(is_placed, self._state))
         handled.give_up(lambda uid: self.clocks.is_given_up(job, uid, now))
         self._find_late_hardware(handled, job, policy, now)
-        again = self._find_faults(handled, job, policy, now)
+        due = self._find_faults(handled, job, policy, now)
         if handled.state is not State.HEALTHY:
             self.jobs[handled.key] = handled
-        return again
+        return due
 
     def _act(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         commands: list[Command] = []
@@ -414,7 +414,7 @@ class FaultHandler(Component):
 
     def _find_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
         """Add the pods that became faulty; healed ones are dropped while nothing was done about them."""
-        again: int | None = None
+        due: int | None = None
         found: dict[str, FaultyPod] = {}
         too_soon: list[str] = []
         where = None
@@ -433,12 +433,12 @@ class FaultHandler(Component):
             if pod.deleting and not (examined.fault is not None and examined.fault.unreachable):
                 # It terminates by itself. On a node that is lost it never would.
                 continue
-            again = earliest(again, examined.again)
+            due = earliest(due, examined.due)
             if examined.fault is not None and uid not in handled.faulty:
                 until = self.restarts.not_before(handled.owner, pod, now)
                 if until is not None:
                     too_soon.append(pod.name)
-                    again = earliest(again, until)
+                    due = earliest(due, until)
                     continue
             if examined.fault is not None:
                 where = where or positions(job, self._forest)
@@ -465,7 +465,7 @@ class FaultHandler(Component):
             for uid in handled.faulty.keys() - found.keys():
                 self._runs_on(job, job.pods[uid])
             handled.faulty = found
-        return again
+        return due
 
     def _find_late_hardware(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:
         """Pods that go already: a report that comes after the crash shows that hardware was the reason."""

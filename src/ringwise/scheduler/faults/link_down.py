@@ -26,7 +26,7 @@ class LinkDownNodes(Component):
         #: Node to the end of its time, in nanoseconds.
         self._until = context.deadlines.table()
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.RelationFault: self._relation_fault,
             ReportSeen: lambda event, now: self._report_seen(event.report.node),

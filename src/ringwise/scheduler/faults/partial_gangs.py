@@ -53,7 +53,7 @@ class PartialGangs(Component):
         #: Gangs that had all their pods at once.
         self._complete: set[str] = set()
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.JobSettled: self._job_settled, ie.JobGone: self._job_gone}
 
     def _job_settled(self, event: ie.JobSettled, now: int) -> None:

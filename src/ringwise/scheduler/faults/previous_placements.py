@@ -132,7 +132,7 @@ class PreviousPlacements(Component):
         """Of how many owners the previous nodes are kept without a reservation."""
         return len(self._preferred)
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.PodEnding: self._pod_ending,
             ie.StateRebuilt: self._state_rebuilt,

@@ -32,7 +32,7 @@ class FaultRecordsPublisher(Component):
         #: The changes of the retries that were written last.
         self._retries = 0
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {LeaderRecordRead: self._read}
 
     def _read(self, event: LeaderRecordRead, now: int) -> None:

@@ -67,14 +67,14 @@ class ShareRecords(Component):
         self._given_up: set[str] = set()
         #: Owners of jobs that changed since the last review.
         self._touched: dict[str, None] = {}
-        context.usage.kept.held_ranks = self._held_ranks
+        context.usage.reserved.held_ranks = self._held_ranks
 
     def __len__(self) -> int:
         return len(self._shares)
 
     # -- pods are lost -----------------------------------------------------------------------
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {
             ie.PodEnding: self._pod_ending,
             ie.StateRebuilt: self._state_rebuilt,
@@ -161,7 +161,7 @@ class ShareRecords(Component):
         # A pod that kubelet rejected never ran, and is made again (F5).
         if share is None and not rejected and not self._is_lost(job, placement, failed):
             return None
-        queue, lent = self._usage.queue_of(uid, job.queue), uid in self._usage.lent
+        queue, lent = self._usage.queue_of(uid, job.queue), uid in self._usage.borrowing
         return EndingPod(job, pod, self._rank(share, job, pod), queue, lent)
 
     def _is_lost(self, job: Job, placement: PodRecord, failed: bool) -> bool:
@@ -227,7 +227,7 @@ class ShareRecords(Component):
             alone = owner_of_pod(pod) if pod.group is None else ""
             share = ReservedQuota(job.key, ending.queue, {ending.rank: amounts}, pods_owner=alone)
             self._shares[owner] = share
-            self._usage.kept.put(share)
+            self._usage.reserved.put(share)
             self._add_others(share, job, pod.uid)
             share.most = len({*share.ranks, *self._held_ranks(share)})
         share.lent = share.lent or ending.lent
@@ -236,7 +236,7 @@ class ShareRecords(Component):
         if len(share.ranks) > share.most:
             del share.ranks[next(iter(share.ranks))]
         self._shares.touch(owner)
-        self._usage.kept.touch(share.job)
+        self._usage.reserved.touch(share.job)
         return share
 
     def _add_others(self, share: ReservedQuota, job: Job, lost: str) -> None:
@@ -306,14 +306,14 @@ class ShareRecords(Component):
             return
         self._touched[owner] = None
         self._hand_over(share, job)
-        self._usage.kept.touch(job.key)
+        self._usage.reserved.touch(job.key)
 
     def _hand_over(self, share: ReservedQuota, job: Job) -> None:
         """The record is that of this job from now on."""
         if share.job != job.key:
-            self._usage.kept.drop(share.job)
+            self._usage.reserved.drop(share.job)
             share.job = job.key
-            self._usage.kept.put(share)
+            self._usage.reserved.put(share)
         owner = owner_key(job, next(iter(job.pods.values()), None))
         self._touched[owner] = None
         self._shares.touch(owner)
@@ -325,9 +325,9 @@ class ShareRecords(Component):
         if share is None:
             return
         self._successors.forget(share.pods_owner, owner)
-        if self._usage.kept.of(share.job):
+        if self._usage.reserved.of(share.job):
             self._triggers.add(Trigger.CLAIM_FELL)
-        self._usage.kept.drop(share.job)
+        self._usage.reserved.drop(share.job)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -352,11 +352,11 @@ class ShareRecords(Component):
                 if share.job not in self._book.jobs:
                     self._forget(owner)
                     continue
-                if self._usage.kept.of(share.job):
+                if self._usage.reserved.of(share.job):
                     self._triggers.add(Trigger.CLAIM_FELL)
                 share.counts = False
                 self._shares.touch(owner)
-                self._usage.kept.touch(share.job)
+                self._usage.reserved.touch(share.job)
 
     def _is_complete(self, owner: str, share: ReservedQuota, job: Job) -> bool:
         """F2; a binding that is not confirmed may still fail."""
@@ -400,9 +400,9 @@ class ShareRecords(Component):
                 share.counts = share.counts or known.counts
                 share.most = max(share.most, known.most)
                 share.lent = share.lent or known.lent
-                self._usage.kept.drop(known.job)
+                self._usage.reserved.drop(known.job)
             self._shares[owner] = share
-            self._usage.kept.put(share)
+            self._usage.reserved.put(share)
             self._touched[owner] = None
             if share.pods_owner and share.job not in self._book.jobs:
                 self._successors.leave(share.pods_owner, owner)

@@ -14,7 +14,7 @@ class FaultTimes(Component):
         #: When the first fault was told: how old those are that were there before is not known.
         self._began: int | None = None
 
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         return {ie.NodeChanged: self._node_changed}
 
     def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
