@@ -114,9 +114,9 @@ def _decoding(rounds: int) -> list[Figure]:
 
 def _check(reader: Reader, page: bytes) -> None:
     for received in reader.page(page).items or ():
-        found = Findings("")
-        if reader.read(received, found) is None or found.errors:
-            raise RuntimeError(f"every object must be read: {found.errors}")
+        issues = Findings("")
+        if reader.read(received, issues) is None or issues.errors:
+            raise RuntimeError(f"every object must be read: {issues.errors}")
 
 
 def _best(works: Sequence[Callable[[], None]], rounds: int) -> list[float]:

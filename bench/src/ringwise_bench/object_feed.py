@@ -126,10 +126,10 @@ class ObjectFeed:
         """What a new version of an object tells the scheduler."""
         meta = body["metadata"]
         key = f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
-        found = Findings(key)
-        objects = self.readers[kind].read(msgspec.Raw(msgspec.json.encode(body)), found)
-        if objects is None or found.errors:
-            raise Unreadable(str(found.errors[0] if found.errors else key))
+        issues = Findings(key)
+        objects = self.readers[kind].read(msgspec.Raw(msgspec.json.encode(body)), issues)
+        if objects is None or issues.errors:
+            raise Unreadable(str(issues.errors[0] if issues.errors else key))
         before = self.objects.get((kind, key), ())
         self.objects[kind, key] = objects
         return list(change_events(before, objects))

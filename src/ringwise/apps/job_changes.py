@@ -202,14 +202,14 @@ class JobChanges:
     # -- vcjobs ----------------------------------------------------------------------------------
 
     def _read(self, given: Object) -> VcJob:
-        found = Findings(f"vcjob {self._key}")
+        issues = Findings(f"vcjob {self._key}")
         read = JobReader(PodClassCache(), TemplateStore()).read(
-            msgspec.Raw(msgspec.json.encode(given)), found
+            msgspec.Raw(msgspec.json.encode(given)), issues
         )
         for _, job in read or ():
             if isinstance(job, VcJob):
                 return job
-        raise NotPossibleError(f"vcjob {self._key} cannot be read: {'; '.join(map(str, found.errors[:1]))}")
+        raise NotPossibleError(f"vcjob {self._key} cannot be read: {'; '.join(map(str, issues.errors[:1]))}")
 
     async def _vcjob(self, job: VcJob, request: JobChangeRequest, message: str) -> PlannedChange:
         change = change_of(job, request)

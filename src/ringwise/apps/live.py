@@ -184,13 +184,13 @@ def add_object(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: Live
     meta = name_of(raw)
     namespace, name = (meta.namespace or "", meta.name or "") if meta is not None else ("", UNNAMED)
     key = f"{namespace}/{name}" if namespace else name
-    found = Findings(f"{target.resource.kind} {key}")
-    objects = read_object(reader, raw, found)
+    issues = Findings(f"{target.resource.kind} {key}")
+    objects = read_object(reader, raw, issues)
     if not (isinstance(reader, DataReader) and objects):
         # What is wrong in such data is the reason of the jobs that need it.
-        live.bundle.errors.extend(found.errors)
+        live.bundle.errors.extend(issues.errors)
     if objects is None:
-        objects = stand_in_for(reader, raw, (), found.origin)
+        objects = stand_in_for(reader, raw, (), issues.origin)
     for _, value in objects:
         _add_object(value, live)
 

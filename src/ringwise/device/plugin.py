@@ -582,8 +582,8 @@ class NodePlugin:
         data = {
             key: value or "" for key, value in ((stored.data if stored is not None else None) or {}).items()
         }
-        found = Findings(f"ConfigMap {KUBE_SYSTEM}/{FAULT_CONFIG_MAP}")
-        self.monitor.configure(read_configuration(data, found))
-        for problem in found.errors:
+        issues = Findings(f"ConfigMap {KUBE_SYSTEM}/{FAULT_CONFIG_MAP}")
+        self.monitor.configure(read_configuration(data, issues))
+        for problem in issues.errors:
             _LOG.error("invalid fault configuration; the default is used for this part", why=str(problem))
         self._refresh()

@@ -139,11 +139,11 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
             self._on_change()
 
     def _read(self, wire: IsolationWire) -> Isolation | None:
-        found = Findings(ISOLATIONS.kind)
-        one = isolation_from_wire(wire, found)
-        if not found.errors:
+        issues = Findings(ISOLATIONS.kind)
+        one = isolation_from_wire(wire, issues)
+        if not issues.errors:
             return one
-        _LOG.warning("isolation is invalid; its last valid version stays in use", why=str(found.errors[0]))
+        _LOG.warning("isolation is invalid; its last valid version stays in use", why=str(issues.errors[0]))
         return self.isolations.get(one.name)
 
     async def _take(self, lines: list[bytes]) -> None:

@@ -460,9 +460,9 @@ class EmbeddedCluster:
             resource = None if pod is None else pod.cls.resource
             if pod is None or resource is None:
                 continue
-            found = Findings(f"pod {pod.key}")
-            holds = chips_in(written.get(resource, ""), resource, resource, found)
-            mounted = chips_in(written.get(ASCEND_REAL, ""), resource, ASCEND_REAL, found)
+            issues = Findings(f"pod {pod.key}")
+            holds = chips_in(written.get(resource, ""), resource, resource, issues)
+            mounted = chips_in(written.get(ASCEND_REAL, ""), resource, ASCEND_REAL, issues)
             if pod.live and holds != pod.holds:
                 self.nodes.reassign(pod, holds)
             self._store(replace(pod, annotations=written, holds=holds, mounted=mounted))

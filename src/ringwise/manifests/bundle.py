@@ -337,37 +337,37 @@ class _BundleReader:
         self.bundle.errors.append(ManifestError("input", "", message))
 
     def _take(self, document: ManifestDocument) -> None:
-        found = Findings(document.origin)
+        issues = Findings(document.origin)
         self._misfits = []
         named = document.api_version.rpartition("/")[0], document.kind
         kind = READABLE.get(named)
         if kind is not None:
-            self._take_object(kind, document, found)
+            self._take_object(kind, document, issues)
         elif named in REPLICATED_KINDS or named in OPERATOR_KINDS:
-            self._take_workload(named, document, found)
+            self._take_workload(named, document, issues)
         elif named == ("", "ConfigMap"):
-            if (config_map := self._wire(document, ConfigMapWire, found)) is not None:
-                self._take_config_map(config_map, found)
+            if (config_map := self._wire(document, ConfigMapWire, issues)) is not None:
+                self._take_config_map(config_map, issues)
         elif named == (wellknown.BUS_GROUP, "Command"):
-            if (command := self._wire(document, CommandWire, found)) is not None:
-                self._keep(self.bundle.commands, command_from_wire(command, found), None, found)
+            if (command := self._wire(document, CommandWire, issues)) is not None:
+                self._keep(self.bundle.commands, command_from_wire(command, issues), None, issues)
         elif named == ("policy", "PodDisruptionBudget"):
-            if (budget := self._wire(document, BudgetWire, found)) is not None:
+            if (budget := self._wire(document, BudgetWire, issues)) is not None:
                 # Only for its errors: what it allows depends on all pods.
-                budget_from_wire(budget, found)
-                self._keep(self.bundle.disruption_budgets, budget, budget.metadata, found)
+                budget_from_wire(budget, issues)
+                self._keep(self.bundle.disruption_budgets, budget, budget.metadata, issues)
         elif not document.kind.endswith("List"):
             self.bundle.ignored[document.kind] += 1
         count = len(self._misfits)
-        for number, error in enumerate(found.errors):
+        for number, error in enumerate(issues.errors):
             if number < count or not any(follows_from(error.field, misfit) for misfit in self._misfits):
                 self._add_error(error)
 
-    def _wire(self, document: ManifestDocument, kind: type[Wire], found: Findings) -> Wire | None:
+    def _wire(self, document: ManifestDocument, kind: type[Wire], issues: Findings) -> Wire | None:
         decoded = document.decode(kind)
         self._kind = document.kind
         if isinstance(decoded, list):
-            found.errors.extend(decoded)
+            issues.errors.extend(decoded)
             self._misfits = [error.field for error in decoded]
             # Errors of these do not always matter, and what was left out would say so.
             return None if kind in _OTHERS_MAY_USE else document.decode_rest(kind)
@@ -380,21 +380,21 @@ class _BundleReader:
             self.bundle.remarks += manifest_notes(document.origin, document.kind, document.plain())
         return decoded
 
-    def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, found: Findings) -> None:
+    def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, issues: Findings) -> None:
         """Add an object without errors and with a new name, and update the newest timestamp."""
         if meta is not None and (name := given_name(meta)):
             kind = STORED.get(type(thing))
             namespace = "" if kind and not kind.resource.namespaced else meta.namespace or "default"
-            self._check_name(self._kind, namespace, name, found)
+            self._check_name(self._kind, namespace, name, issues)
             self._update_newest(meta.creation_timestamp)
-        if not found.errors:
+        if not issues.errors:
             where.append(thing)
 
-    def _check_name(self, kind: str, namespace: str, name: str, found: Findings) -> None:
-        first = self._origins.setdefault((kind, namespace, name), found.origin)
-        if first is not found.origin:
+    def _check_name(self, kind: str, namespace: str, name: str, issues: Findings) -> None:
+        first = self._origins.setdefault((kind, namespace, name), issues.origin)
+        if first is not issues.origin:
             full = f"{namespace}/{name}" if namespace else name
-            found.add_error("metadata.name", f"the {kind} {full} is already defined in {first}")
+            issues.add_error("metadata.name", f"the {kind} {full} is already defined in {first}")
 
     def _update_newest(self, text: str | None) -> None:
         if text is not None:
@@ -402,92 +402,92 @@ class _BundleReader:
             with suppress(NotReadableError):
                 self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, nanoseconds(text))
 
-    def _take_config_map(self, wire: ConfigMapWire, found: Findings) -> None:
+    def _take_config_map(self, wire: ConfigMapWire, issues: Findings) -> None:
         kind = IN_CONFIG_MAPS.get((wire.metadata or MetaWire()).name or "")
         if kind is not None and kind.read_data is not None:
             data = {key: value or "" for key, value in (wire.data or {}).items()}
-            identity(wire.metadata, "ConfigMap", found)
-            value = kind.read_data(data, found if kind.checks_data else Findings(found.origin))
-            self._keep(self.bundle.of(kind.value), value, wire.metadata, found)
+            identity(wire.metadata, "ConfigMap", issues)
+            value = kind.read_data(data, issues if kind.checks_data else Findings(issues.origin))
+            self._keep(self.bundle.of(kind.value), value, wire.metadata, issues)
             if isinstance(value, TopologyDiscovery):
-                self.bundle.remarks += [f"{found.origin}: {warning}" for warning in value.warnings]
+                self.bundle.remarks += [f"{issues.origin}: {warning}" for warning in value.warnings]
             return
-        read = config_map_from_wire(wire, found)
-        health = node_reports_of(wire, found)
+        read = config_map_from_wire(wire, issues)
+        health = node_reports_of(wire, issues)
         if read is None and health is None:
             # It is not used, so errors in it do not matter.
-            found.errors.clear()
+            issues.errors.clear()
             self.bundle.ignored["ConfigMap"] += 1
             return
         reports, passed_on = read if read is not None else ([], None)
         if passed_on is not None:
-            self._keep(self.bundle.config_maps, passed_on, wire.metadata, found)
+            self._keep(self.bundle.config_maps, passed_on, wire.metadata, issues)
             return
         kept: list[tuple[list[DeviceReport], list[NodeReport]]] = []
-        self._keep(kept, (reports, health or []), wire.metadata, found)
+        self._keep(kept, (reports, health or []), wire.metadata, issues)
         for report in (report for group, _ in kept for report in group):
             self.bundle.reports.append(report)
             self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, report.update_time)
         self.bundle.of(NodeReport).extend(report for _, group in kept for report in group)
 
-    def _take_object(self, kind: Kind[Any], document: ManifestDocument, found: Findings) -> None:
+    def _take_object(self, kind: Kind[Any], document: ManifestDocument, issues: Findings) -> None:
         assert kind.reader is not None
         struct, read = kind.reader
-        wire: Any = self._wire(document, struct, found)
+        wire: Any = self._wire(document, struct, issues)
         if wire is None:
             return
-        value = read(wire, self._classes, found)
+        value = read(wire, self._classes, issues)
         if kind.check_new is not None and _is_new(wire.metadata):
-            kind.check_new(wire, value, found)
+            kind.check_new(wire, value, issues)
         if isinstance(value, Pod) and value.ephemeral_claims and value.node is None:
-            self._ephemeral.append((value, ephemeral_volumes(wire.spec, "spec", found)))
+            self._ephemeral.append((value, ephemeral_volumes(wire.spec, "spec", issues)))
         if isinstance(value, VcJob) and not value.problems:
-            self._count_pods(value.replicas, "spec.tasks", found)
-        self._keep(self.bundle.of(kind.value), value, wire.metadata, found)
-        if found.errors and isinstance(value, Pod):
-            self._keep_chips_of(document.plain() if self._misfits else wire, found)
+            self._count_pods(value.replicas, "spec.tasks", issues)
+        self._keep(self.bundle.of(kind.value), value, wire.metadata, issues)
+        if issues.errors and isinstance(value, Pod):
+            self._keep_chips_of(document.plain() if self._misfits else wire, issues)
 
-    def _keep_chips_of(self, received: object, found: Findings) -> None:
+    def _keep_chips_of(self, received: object, issues: Findings) -> None:
         """Add what stands for a bound pod with errors: with `keep_going` its chips are not free (N7)."""
-        pod = stand_in_for_pod(received, self._classes, found.origin)
+        pod = stand_in_for_pod(received, self._classes, issues.origin)
         if pod is not None:
-            first = self._origins.setdefault((self._kind, pod.namespace, pod.name), found.origin)
-            if first is found.origin:
+            first = self._origins.setdefault((self._kind, pod.namespace, pod.name), issues.origin)
+            if first is issues.origin:
                 self.bundle.pods.append(pod)
 
-    def _count_pods(self, count: int, path: str, found: Findings) -> None:
+    def _count_pods(self, count: int, path: str, issues: Findings) -> None:
         self._job_pods += count
         if self._job_pods > MAX_JOB_PODS:
-            found.add_error(path, f"the jobs of this input have more than {MAX_JOB_PODS} pods in total")
+            issues.add_error(path, f"the jobs of this input have more than {MAX_JOB_PODS} pods in total")
 
-    def _take_workload(self, owner: tuple[str, str], document: ManifestDocument, found: Findings) -> None:
+    def _take_workload(self, owner: tuple[str, str], document: ManifestDocument, issues: Findings) -> None:
         """An owner of pods. One with an owner of its own, such as a Deployment's ReplicaSet, is left out."""
         notes: list[str] = []
         workload: Workload | None = None
         meta: MetaWire | None = None
         form = OPERATOR_KINDS.get(owner)
         if form is None:
-            if (replicated := self._wire(document, ReplicatedWire, found)) is not None:
+            if (replicated := self._wire(document, ReplicatedWire, issues)) is not None:
                 meta = replicated.metadata
-                workload = replicated_from_wire(replicated, document.kind, self._classes, found, notes)
-        elif (job := self._wire(document, OperatorJobWire, found)) is not None:
+                workload = replicated_from_wire(replicated, document.kind, self._classes, issues, notes)
+        elif (job := self._wire(document, OperatorJobWire, issues)) is not None:
             meta = job.metadata
-            workload = operator_job_from_wire(job, document.kind, form, self._classes, found, notes)
+            workload = operator_job_from_wire(job, document.kind, form, self._classes, issues, notes)
         if workload is None:
             return
         if meta is not None and meta.owner_references:
-            found.errors.clear()
+            issues.errors.clear()
             self.bundle.of_owners[document.kind] += 1
             return
         theirs = workload.roles and not set(workload.schedulers) & set(wellknown.SCHEDULER_NAMES)
         if theirs and not workload.asks_for_chips:
-            found.errors.clear()
+            issues.errors.clear()
             self.bundle.of_others[document.kind] += 1
             return
         # A vcjob and a Kubernetes Job of one name are two objects.
         self._kind = f"{document.kind}.{owner[0]}" if owner[0] else document.kind
-        self._count_pods(workload.replicas, "spec", found)
-        self._keep(self._workloads, workload, meta, found)
+        self._count_pods(workload.replicas, "spec", issues)
+        self._keep(self._workloads, workload, meta, issues)
         if len(self.bundle.remarks) < MAX_ERRORS:
             self.bundle.remarks += notes
 

@@ -203,9 +203,9 @@ def _reader(
     return wire, lambda received, classes, found: read(received, found)
 
 
-def _check_new_pod(wire: PodWire, pod: Pod, found: Findings) -> None:
+def _check_new_pod(wire: PodWire, pod: Pod, issues: Findings) -> None:
     if pod.scheduler in SCHEDULER_NAMES:
-        check_new_pod(wire, found)
+        check_new_pod(wire, issues)
 
 
 def report_key(node: str, what: str, aggregated: bool = False) -> str:

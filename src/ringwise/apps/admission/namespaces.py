@@ -20,7 +20,7 @@ class NamespaceReader(ObjectReader[_NamespaceWire]):
         super().__init__(_NamespaceWire)
         self._queues = queues
 
-    def objects(self, wire: _NamespaceWire, found: Findings) -> KeyedObjects | None:
+    def objects(self, wire: _NamespaceWire, issues: Findings) -> KeyedObjects | None:
         meta = wire.metadata or MetaWire()
         queue = (meta.annotations or {}).get(SCHEDULING_QUEUE_NAME)
         if queue:

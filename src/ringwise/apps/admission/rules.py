@@ -177,10 +177,10 @@ def judge_sizes(
     An object that exceeds one already must be scaled, labeled and freed of its finalizers as before, or its
     chips would stay held.
     """
-    found = Findings(kind[1])
-    if not _is_ours(kind, raw, cluster, found) or not found.oversized:
+    issues = Findings(kind[1])
+    if not _is_ours(kind, raw, cluster, issues) or not issues.oversized:
         return ALLOWED
-    errors = found.oversized
+    errors = issues.oversized
     if old is not None:
         before, after = msgspec.json.decode(old), msgspec.json.decode(raw)
         paths = {error.field: _COMPARED.get(error.field, error.field) for error in errors}
@@ -188,24 +188,24 @@ def judge_sizes(
     return Review(_malformed(errors))
 
 
-def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, found: Findings) -> bool:
+def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: ClusterFacts, issues: Findings) -> bool:
     """Reads an object, and says whether our scheduler places its pods."""
     if kind in OPERATOR_KINDS:
-        names = _operator_job(raw, kind, found).schedulers
+        names = _operator_job(raw, kind, issues).schedulers
     elif kind in REPLICATED_KINDS:
-        wire, workload = _replicated(raw, kind[1], found)
+        wire, workload = _replicated(raw, kind[1], issues)
         if wire.metadata is not None and wire.metadata.owner_references:
             return False
         names = workload.schedulers
     elif kind == ("", "Pod"):
-        names = (_pod(raw, found)[1].scheduler,)
+        names = (_pod(raw, issues)[1].scheduler,)
     elif kind == (BATCH_GROUP, "Job"):
-        names = _vcjob(raw, found).schedulers
+        names = _vcjob(raw, issues).schedulers
     elif kind == (SCHEDULING_GROUP, "PodGroup"):
-        _pod_group(raw, found)
+        _pod_group(raw, issues)
         return True
     elif kind == (HYPER_NODES.group, HYPER_NODES.kind):
-        _hyper_node(raw, found)
+        _hyper_node(raw, issues)
         return True
     else:
         return False
@@ -225,22 +225,22 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
-def _vcjob(raw: msgspec.Raw | bytes, found: Findings) -> VcJob:
+def _vcjob(raw: msgspec.Raw | bytes, issues: Findings) -> VcJob:
     wire = msgspec.json.decode(raw, type=JobWire)
     _complete(wire.metadata)
-    return vcjob_from_wire(wire, PodClassCache(), found)
+    return vcjob_from_wire(wire, PodClassCache(), issues)
 
 
 def judge_vcjob(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
-    found = Findings("job")
-    job = _vcjob(raw, found)
+    issues = Findings("job")
+    job = _vcjob(raw, issues)
     if not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0])
-    if found.oversized:
+    if issues.oversized:
         # What else is wrong with it may follow from what was not read.
-        return Review(_malformed(found.oversized))
-    if found.errors or job.problems:
-        errors = _malformed(map(_with_volcano_words, found.errors))
+        return Review(_malformed(issues.oversized))
+    if issues.errors or job.problems:
+        errors = _malformed(map(_with_volcano_words, issues.errors))
         return Review(errors + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
     verdict = _judged(cluster, events)
@@ -336,11 +336,11 @@ def refusal_text(reason: Reason, kind: str) -> str:
 
 def judge_pod_group(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
     """Its pods come later, so little more than its queue can be checked."""
-    found = Findings("podgroup")
-    wire, group = _pod_group(raw, found)
-    check_new_pod_group(wire, found)
-    if found.errors:
-        return Review(_malformed(found.errors))
+    issues = Findings("podgroup")
+    wire, group = _pod_group(raw, issues)
+    check_new_pod_group(wire, issues)
+    if issues.errors:
+        return Review(_malformed(issues.errors))
     view = _scheduler(cluster, [ev.PodGroupSeen(group)]).view
     job = view.jobs[group.key]
     return _verdict(_before_plugins(view, job, cluster), job)
@@ -348,8 +348,8 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
 
 def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Review:
     """Return a warning if the queue of a PodGroup changes while its pods have nodes."""
-    found = Findings("podgroup")
-    (_, before), (_, after) = _pod_group(old, found), _pod_group(raw, found)
+    issues = Findings("podgroup")
+    (_, before), (_, after) = _pod_group(old, issues), _pod_group(raw, issues)
     if before.queue == after.queue or before.phase in _NOT_STARTED:
         return ALLOWED
     text = (
@@ -365,25 +365,25 @@ def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Review:
 _NOT_STARTED = ("", "Pending", "Inqueue", "Completed")
 
 
-def _pod_group(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodGroupWire, PodGroup]:
+def _pod_group(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[PodGroupWire, PodGroup]:
     wire = msgspec.json.decode(raw, type=PodGroupWire)
     _complete(wire.metadata)
-    return wire, pod_group_from_wire(wire, found)
+    return wire, pod_group_from_wire(wire, issues)
 
 
 def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: str) -> Review:
     """A Deployment and the like: its pods are admitted one by one, so one of them is checked."""
-    found = Findings(kind)
-    wire, workload = _replicated(raw, kind, found)
+    issues = Findings(kind)
+    wire, workload = _replicated(raw, kind, issues)
     pod = next(workload_pods(workload), None)
     if pod is None or (wire.metadata is not None and wire.metadata.owner_references):
         # A Deployment was checked before its ReplicaSet.
         return ALLOWED
     if pod.scheduler not in cluster.scheduler_names:
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
-    if found.errors:
+    if issues.errors:
         # Each of its pods would be refused.
-        return Review(_malformed(found.oversized), _malformed(found.errors))
+        return Review(_malformed(issues.oversized), _malformed(issues.errors))
     group = workload_group(workload)
     inherited = group.annotations if group is not None else {}
     alone = replace(pod, group=None, annotations={**inherited, **pod.annotations})
@@ -393,63 +393,63 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: str)
     return judge(cluster, alone)
 
 
-def _replicated(raw: msgspec.Raw | bytes, kind: str, found: Findings) -> tuple[ReplicatedWire, Workload]:
+def _replicated(raw: msgspec.Raw | bytes, kind: str, issues: Findings) -> tuple[ReplicatedWire, Workload]:
     wire = msgspec.json.decode(raw, type=ReplicatedWire)
     _complete(wire.metadata)
-    return wire, replicated_from_wire(wire, kind, PodClassCache(), found, [])
+    return wire, replicated_from_wire(wire, kind, PodClassCache(), issues, [])
 
 
 def judge_operator_job(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: tuple[str, str]) -> Review:
     """An AscendJob or a job of Kubeflow. What cannot be read is its operator's to refuse, and only told."""
-    found = Findings(kind[1])
-    job = _operator_job(raw, kind, found)
+    issues = Findings(kind[1])
+    job = _operator_job(raw, kind, issues)
     if job.roles and not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0]) if job.asks_for_chips else ALLOWED
-    if found.errors:
-        return Review(_malformed(found.oversized), _malformed(found.errors))
+    if issues.errors:
+        return Review(_malformed(issues.oversized), _malformed(issues.errors))
     group = workload_group(job)
     if group is None or not job.replicas:
         return ALLOWED
     return _judged(cluster, [ev.PodGroupSeen(group), *map(ev.PodSeen, workload_pods(job))])
 
 
-def _operator_job(raw: msgspec.Raw | bytes, kind: tuple[str, str], found: Findings) -> Workload:
+def _operator_job(raw: msgspec.Raw | bytes, kind: tuple[str, str], issues: Findings) -> Workload:
     wire = msgspec.json.decode(raw, type=OperatorJobWire)
     _complete(wire.metadata)
-    return operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], PodClassCache(), found, [])
+    return operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], PodClassCache(), issues, [])
 
 
 def judge_queue(raw: msgspec.Raw | bytes, cluster: ClusterFacts, old: msgspec.Raw | None = None) -> Review:
     """A new queue, or the change of one."""
-    found = Findings("queue")
-    queue = _queue(raw, found)
+    issues = Findings("queue")
+    queue = _queue(raw, issues)
     before = _queue(old, Findings("queue")) if old is not None else None
-    problems = [f"{error.field}: {error.message}" for error in found.errors]
+    problems = [f"{error.field}: {error.message}" for error in issues.errors]
     if not problems and cluster.queues is not None:
         pods = {name: observed.pods for name, observed in cluster.observed.items()}
         problems += queue_problems(queue, cluster.queues, pods, before)
     return Review(tuple(MALFORMED_QUEUE(queue=queue.name, problem=problem) for problem in problems))
 
 
-def _queue(raw: msgspec.Raw | bytes, found: Findings) -> Queue:
+def _queue(raw: msgspec.Raw | bytes, issues: Findings) -> Queue:
     wire = msgspec.json.decode(raw, type=QueueWire)
     _complete(wire.metadata)
-    return queue_from_wire(wire, found)
+    return queue_from_wire(wire, issues)
 
 
 def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: ClusterFacts) -> Review:
     """What is wrong with it by itself. What depends on others, such as two parents, is told of the object."""
-    found = Findings("hypernode")
-    wire, name = _hyper_node(raw, found)
-    check_new_hyper_node(wire, found)
-    problems = (f"{error.field}: {error.message}" for error in found.errors)
+    issues = Findings("hypernode")
+    wire, name = _hyper_node(raw, issues)
+    check_new_hyper_node(wire, issues)
+    problems = (f"{error.field}: {error.message}" for error in issues.errors)
     return Review(tuple(MALFORMED_HYPER_NODE(hyper_node=name, problem=problem) for problem in problems))
 
 
-def _hyper_node(raw: msgspec.Raw | bytes, found: Findings) -> tuple[HyperNodeWire, str]:
+def _hyper_node(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[HyperNodeWire, str]:
     wire = msgspec.json.decode(raw, type=HyperNodeWire)
     _complete(wire.metadata)
-    return wire, hyper_node_from_wire(wire, found).name
+    return wire, hyper_node_from_wire(wire, issues).name
 
 
 def judge_queue_deletion(name: str, cluster: ClusterFacts, old: msgspec.Raw) -> Review:
@@ -484,14 +484,14 @@ class _DeletedQueue(WireStruct):
 
 
 def judge_pod(raw: msgspec.Raw | bytes, cluster: ClusterFacts) -> Review:
-    found = Findings("pod")
-    wire, pod = _pod(raw, found)
+    issues = Findings("pod")
+    wire, pod = _pod(raw, issues)
     if pod.scheduler not in cluster.scheduler_names:
         # Pods without chips are nothing that another scheduler could do wrong.
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
-    check_new_pod(wire, found)
-    if found.errors:
-        return Review(_malformed(found.errors))
+    check_new_pod(wire, issues)
+    if issues.errors:
+        return Review(_malformed(issues.errors))
     # Whoever names the node himself places the pod, and may choose no more than others.
     pod = replace(pod, node=None)
     if pod.group is None and pod.owner is None:
@@ -515,10 +515,10 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: ClusterF
     return _verdict(refused_choice(visible_devices(added, "spec", spec), name, setting))
 
 
-def _pod(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodWire, Pod]:
+def _pod(raw: msgspec.Raw | bytes, issues: Findings) -> tuple[PodWire, Pod]:
     wire = msgspec.json.decode(raw, type=PodWire)
     _complete(wire.metadata)
-    return wire, pod_from_wire(wire, PodClassCache(), found)
+    return wire, pod_from_wire(wire, PodClassCache(), issues)
 
 
 def _judged_on_some_board(cluster: ClusterFacts, pod: Pod) -> Review:

@@ -291,19 +291,19 @@ def read_document(path: Path) -> tuple[Any, Findings]:
     return documents[0].value, Findings(str(path), documents[0].line_of)
 
 
-def _step(value: object, place: str, found: Findings) -> DrillStep | None:
-    step = checked(value, _Step, place, found, _value)
+def _step(value: object, place: str, issues: Findings) -> DrillStep | None:
+    step = checked(value, _Step, place, issues, _value)
     if not isinstance(value, dict):
         return None
     for name, problem in _CONTRADICTIONS.items():
         if isinstance(inner := value.get(name), dict) and (text := problem(inner)):
-            found.add_error(f"{place}.{name}", text)
+            issues.add_error(f"{place}.{name}", text)
     if step is None:
         return None
     actions = _Step.__struct_fields__
     given = [DrillStep(name, what) for name in actions if (what := getattr(step, name)) is not None]
     if len(given) != 1:
-        found.add_error(place, f"must be one step, one of {', '.join(actions)}, got {len(given)}")
+        issues.add_error(place, f"must be one step, one of {', '.join(actions)}, got {len(given)}")
         return None
     return given[0]
 

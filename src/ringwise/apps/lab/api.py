@@ -407,10 +407,10 @@ class LabServer:
 
     def _move(self, _action: str, request: MoveRequest) -> Any:
         """M1: have a plan of moves carried out."""
-        found = Findings("MovePlan")
-        plan = move_plan_from_wire(msgspec.convert(request.plan, MovePlanWire), found)
-        if found.errors:
-            raise ObjectRefusedError(str(found.errors[0]))
+        issues = Findings("MovePlan")
+        plan = move_plan_from_wire(msgspec.convert(request.plan, MovePlanWire), issues)
+        if issues.errors:
+            raise ObjectRefusedError(str(issues.errors[0]))
         self.live.move(plan)
         return {"now": self.live.now}
 

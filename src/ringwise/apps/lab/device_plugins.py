@@ -257,12 +257,12 @@ class _RunningNode:
         await self.plugin.report()
         stored = self.api.get("configmaps", KUBE_SYSTEM, DEVICE_INFO_PREFIX + self._name)
         assert stored is not None, "the plugin wrote its report to this very API"
-        found = Findings(f"ConfigMap {DEVICE_INFO_PREFIX}{self._name}")
+        issues = Findings(f"ConfigMap {DEVICE_INFO_PREFIX}{self._name}")
         wire = ConfigMapWire(
             metadata=MetaWire(name=DEVICE_INFO_PREFIX + self._name, namespace=KUBE_SYSTEM),
             data=stored["data"],
         )
-        read = config_map_from_wire(wire, found)
+        read = config_map_from_wire(wire, issues)
         reports = read[0] if read is not None else []
         return next(report for report in reports if report.resource == self.resource)
 

@@ -184,10 +184,10 @@ def _write(
     index = -1 if report.server_index is None else report.server_index
     text = device_info_cfg(lists, cluster.now // SECOND, superpod, index, report.rack)
     wire = _config_map(KUBE_SYSTEM, DEVICE_INFO_PREFIX + report.node, {DEVICE_INFO_KEY: text})
-    found = Findings("lab")
-    read = config_map_from_wire(wire, found)
-    if read is None or found.errors:
-        raise ObjectRefusedError("; ".join(map(str, found.errors)) or "the report cannot be read")
+    issues = Findings("lab")
+    read = config_map_from_wire(wire, issues)
+    if read is None or issues.errors:
+        raise ObjectRefusedError("; ".join(map(str, issues.errors)) or "the report cannot be read")
     for one in read[0]:
         if one.resource == report.resource:
             cluster.nodes.put_report(one, cluster.now)
@@ -257,13 +257,13 @@ def put_report(cluster: EmbeddedCluster, name: str, kind: str, text: str) -> lis
         wire = _config_map(KUBE_SYSTEM, DEVICE_INFO_PREFIX + name, {DEVICE_INFO_KEY: text})
     else:
         wire = _config_map(MINDX_DL, NODE_INFO_PREFIX + name, {NODE_INFO_KEY: text})
-    found = Findings(f"ConfigMap {wire.metadata.name if wire.metadata else ''}")
-    devices = config_map_from_wire(wire, found)
-    health = node_reports_of(wire, found)
-    if found.errors:
-        return [str(error) for error in found.errors]
+    issues = Findings(f"ConfigMap {wire.metadata.name if wire.metadata else ''}")
+    devices = config_map_from_wire(wire, issues)
+    health = node_reports_of(wire, issues)
+    if issues.errors:
+        return [str(error) for error in issues.errors]
     if cluster.get(Node, name) is None:
-        return [f'{found.origin}: node "{name}" not found']
+        return [f'{issues.origin}: node "{name}" not found']
     for report in devices[0] if devices is not None else ():
         cluster.nodes.put_report(report, cluster.now)
     for node_report in health or ():
@@ -276,11 +276,11 @@ def _config_map(namespace: str, name: str, data: dict[str, str]) -> ConfigMapWir
 
 
 def _report(cluster: EmbeddedCluster, wire: ConfigMapWire) -> None:
-    found = Findings("lab")
-    for report in node_reports_of(wire, found) or ():
+    issues = Findings("lab")
+    for report in node_reports_of(wire, issues) or ():
         cluster.submit(report)
-    if found.errors:
-        raise ObjectRefusedError("; ".join(map(str, found.errors)))
+    if issues.errors:
+        raise ObjectRefusedError("; ".join(map(str, issues.errors)))
 
 
 def _drop(cluster: EmbeddedCluster, name: str, source: str) -> None:

@@ -185,11 +185,11 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
     return plan
 
 
-def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, found: Findings) -> Plan:
+def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, issues: Findings) -> Plan:
     try:
         trace = read_trace(folder / part.file, part.format, part.columns, part.only)
     except TraceError as error:
-        found.errors.append(ManifestError(str(error), "", ""))
+        issues.errors.append(ManifestError(str(error), "", ""))
         return plan
     return replace(plan, trace=tuple(trace.jobs[:most]), omitted=dict(trace.omitted))
 
@@ -212,11 +212,11 @@ def rate_from_text(text: str) -> tuple[Hardware, FaultRates]:
     return kinds[name], FaultRates(between, repair)
 
 
-def _variant(base: Configuration, part: ComparePart, place: str, found: Findings) -> list[Variant]:
+def _variant(base: Configuration, part: ComparePart, place: str, issues: Findings) -> list[Variant]:
     if part.policy is None and not part.settings:
-        found.add_error(place, "must have settings or a policy")
+        issues.add_error(place, "must have settings or a policy")
         return []
-    configuration = _changed(base, part.settings, f"{place}.settings", found)
+    configuration = _changed(base, part.settings, f"{place}.settings", issues)
     texts = {name: printed(value) for name, value in part.settings.items()}
     return [Variant(part.name or _name(part.policy, texts), configuration, part.policy, texts)]
 
@@ -228,13 +228,13 @@ def _name(policy: str | None, settings: Mapping[str, str]) -> str:
 
 
 def _changed(
-    configuration: Configuration, settings: Mapping[str, str | int | bool], place: str, found: Findings
+    configuration: Configuration, settings: Mapping[str, str | int | bool], place: str, issues: Findings
 ) -> Configuration:
     try:
         texts = {name: printed(value) for name, value in settings.items()}
         return replace(configuration, settings=with_settings(configuration.settings, texts))
     except InvalidArgument as error:
-        found.add_error(place, str(error))
+        issues.add_error(place, str(error))
         return configuration
 
 

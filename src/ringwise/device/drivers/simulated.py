@@ -333,10 +333,10 @@ def _checked(value: object, kind: type[Kind]) -> Kind:
     # Tried first: a lab describes thousands of nodes, and the checker that names all errors is slower.
     with contextlib.suppress(msgspec.ValidationError):
         return msgspec.convert(value, kind, dec_hook=_value, str_keys=True)
-    found = Findings("")
-    read = checked(value, kind, "", found, _value)
+    issues = Findings("")
+    read = checked(value, kind, "", issues, _value)
     if read is None:
-        raise DriverError("; ".join(map(str, found.errors)))
+        raise DriverError("; ".join(map(str, issues.errors)))
     return read
 
 

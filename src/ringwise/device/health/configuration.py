@@ -176,11 +176,11 @@ def shipped_configuration() -> FaultConfiguration:
     return FaultConfiguration(builder.levels, builder.spelling, switch, rules.frequency, rules.duration)
 
 
-def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfiguration:
+def read_configuration(data: Mapping[str, str], issues: Findings) -> FaultConfiguration:
     """The shipped configuration with the parts that the ConfigMap has; a part that is wrong is left out."""
     base = shipped_configuration()
     levels, spelling = base.levels, base.spelling
-    codes = _part(data, CODES_KEY, _CodeLists, found)
+    codes = _part(data, CODES_KEY, _CodeLists, issues)
     if codes is not None:
         builder = _Builder()
         for level, lists in _LISTS.items():
@@ -188,7 +188,7 @@ def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfigu
                 builder.add(level, getattr(codes, name))
         levels, spelling = builder.levels, {**base.spelling, **builder.spelling}
     switch_levels = base.switch_levels
-    switches = _part(data, SWITCH_CODES_KEY, _SwitchCodeLists, found)
+    switches = _part(data, SWITCH_CODES_KEY, _SwitchCodeLists, issues)
     if switches is not None:
         # The worst level of a code comes first.
         first: dict[str, str] = {}
@@ -196,34 +196,34 @@ def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfigu
             for code in getattr(switches, _SWITCH_LISTS[level]):
                 first.setdefault(code, level)
         switch_levels = first
-    rules = _part(data, RULES_KEY, FaultRules, found)
-    if rules is None or not _agree(rules, RULES_KEY, found):
+    rules = _part(data, RULES_KEY, FaultRules, issues)
+    if rules is None or not _agree(rules, RULES_KEY, issues):
         rules = FaultRules(base.frequency, base.duration)
     poll = data.get(POLL_KEY, "").strip()
     interval = whole_number(poll, 30, 3600) if poll else base.poll_interval
     if interval is None:
-        found.invalid(POLL_KEY, poll, "must be a whole number of seconds, 30 to 3600")
+        issues.invalid(POLL_KEY, poll, "must be a whole number of seconds, 30 to 3600")
         interval = base.poll_interval
     return FaultConfiguration(levels, spelling, switch_levels, rules.frequency, rules.duration, interval)
 
 
-def _part(data: Mapping[str, str], key: str, kind: type[Part], found: Findings) -> Part | None:
+def _part(data: Mapping[str, str], key: str, kind: type[Part], issues: Findings) -> Part | None:
     """None: it is not there, or wrong."""
-    return decoded(data[key], kind, key, found, _value) if data.get(key, "").strip() else None
+    return decoded(data[key], kind, key, issues, _value) if data.get(key, "").strip() else None
 
 
-def _agree(rules: FaultRules, path: str, found: Findings) -> bool:
+def _agree(rules: FaultRules, path: str, issues: Findings) -> bool:
     """Whether the fields of each rule go together."""
-    before = len(found.errors)
+    before = len(issues.errors)
     for at, frequent in enumerate(rules.frequency):
         if frequent.release is None and frequent.level != MANUALLY_SEPARATE:
             field = f"{path}.FaultFrequency[{at}].ReleaseTimeWindow"
-            found.add_error(field, f"Required value: must be a whole number of 60 to {2**32}")
+            issues.add_error(field, f"Required value: must be a whole number of 60 to {2**32}")
     for at, lasting in enumerate(rules.duration):
         if lasting.level == MANUALLY_SEPARATE:
             field = f"{path}.FaultDuration[{at}].FaultHandling"
-            found.invalid(field, MANUALLY_SEPARATE, "is allowed in FaultFrequency only")
-    return len(found.errors) == before
+            issues.invalid(field, MANUALLY_SEPARATE, "is allowed in FaultFrequency only")
+    return len(issues.errors) == before
 
 
 def _value(kind: type, value: object) -> object:

@@ -10,7 +10,7 @@ import msgspec
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports
 from ringwise.kube.watch.readers import DataReader, ObjectReader
-from ringwise.manifests.config_maps.device_info import CachedEntries, aggregated_nodes, config_map_from_wire
+from ringwise.manifests.config_maps.device_info import EntryCache, aggregated_nodes, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.text.errors import DocumentError, Findings
@@ -23,11 +23,11 @@ from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 class ReportReader(ObjectReader[ConfigMapWire]):
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
-        self._entries: CachedEntries = {}
+        self._entries: EntryCache = {}
 
-    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
-        readable = self._readable(wire, found)
-        return None if found.errors else readable
+    def objects(self, wire: ConfigMapWire, issues: Findings) -> KeyedObjects | None:
+        readable = self._readable(wire, issues)
+        return None if issues.errors else readable
 
     def stand_in(self, received: Any, before: KeyedObjects, origin: str) -> KeyedObjects:
         """Of an aggregate, an entry that cannot be read keeps its node's last good report, and no other's."""
@@ -45,13 +45,13 @@ class ReportReader(ObjectReader[ConfigMapWire]):
     def forget(self, key: str) -> None:
         self._entries.pop(key.rpartition("/")[2], None)
 
-    def _readable(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects:
+    def _readable(self, wire: ConfigMapWire, issues: Findings) -> KeyedObjects:
         """What can be read of it; the rest is in `found`."""
-        read = config_map_from_wire(wire, found, self._entries)
-        health = node_reports_of(wire, found)
+        read = config_map_from_wire(wire, issues, self._entries)
+        health = node_reports_of(wire, issues)
         if read is None and health is None:
             # It carries the label but is not a report.
-            found.errors.clear()
+            issues.errors.clear()
             return ()
         nodes: dict[str, list[Any]] = {}
         for report in read[0] if read is not None else ():
@@ -74,18 +74,18 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
         self._warn = warn
         self._text = ""
 
-    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+    def objects(self, wire: ConfigMapWire, issues: Findings) -> KeyedObjects | None:
         text = (wire.data or {}).get(SCHEDULER_CONFIG_KEY)
         if text is None:
-            found.add_error(f"data.{SCHEDULER_CONFIG_KEY}", "Required value")
+            issues.add_error(f"data.{SCHEDULER_CONFIG_KEY}", "Required value")
             return None
         # Imported here: a cluster may have no such ConfigMap, and then needs no YAML.
         from ringwise.manifests.settings.configuration import read_configuration
 
         try:
-            configuration = read_configuration(text, found.origin, self._registry)
+            configuration = read_configuration(text, issues.origin, self._registry)
         except DocumentError as error:
-            found.errors += error.errors
+            issues.errors += error.errors
             return None
         if text != self._text:
             self._text = text
@@ -102,11 +102,11 @@ class DiscoveryReader(DataReader):
         self._warn = warn
         self._logged: tuple[str, ...] = ()
 
-    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
-        objects = super().objects(wire, found)
+    def objects(self, wire: ConfigMapWire, issues: Findings) -> KeyedObjects | None:
+        objects = super().objects(wire, issues)
         for _, discovery in objects or ():
             if isinstance(discovery, TopologyDiscovery) and discovery.warnings != self._logged:
                 self._logged = discovery.warnings
                 for warning in discovery.warnings:
-                    self._warn(f"{found.origin}: {warning}")
+                    self._warn(f"{issues.origin}: {warning}")
         return objects

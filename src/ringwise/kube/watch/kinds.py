@@ -104,7 +104,7 @@ class Reader(Protocol):
     def watch_event(self, line: bytes) -> WatchEvent[Any]:
         """A line of a watch; its object is a decoded struct, or raw bytes. Raises UnreachableError."""
 
-    def read(self, received: object, found: Findings) -> KeyedObjects | None:
+    def read(self, received: object, issues: Findings) -> KeyedObjects | None:
         """The objects in a received one; errors are in `found`.
 
         None: unreadable, what was known before stays.
@@ -117,13 +117,13 @@ class Reader(Protocol):
         """The object was deleted."""
 
 
-def read_object(reader: Reader, received: object, found: Findings) -> KeyedObjects | None:
+def read_object(reader: Reader, received: object, issues: Findings) -> KeyedObjects | None:
     """Readers report what is wrong with an object. One that raises must cost that object only."""
     try:
-        return reader.read(received, found)
+        return reader.read(received, issues)
     except Exception as error:
-        _LOG.error("reader failed", object=found.origin, error=error)
-        found.add_error("", f"cannot be read: {type(error).__name__}: {shown(str(error))}")
+        _LOG.error("reader failed", object=issues.origin, error=error)
+        issues.add_error("", f"cannot be read: {type(error).__name__}: {shown(str(error))}")
         return None
 
 

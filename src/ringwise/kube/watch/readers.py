@@ -68,18 +68,18 @@ class ObjectReader(ABC, Generic[Wire]):
     def watch_event(self, line: bytes) -> WatchEvent[Any]:
         return raw_watch_event(line)
 
-    def read(self, received: object, found: Findings) -> KeyedObjects | None:
+    def read(self, received: object, issues: Findings) -> KeyedObjects | None:
         if not isinstance(received, msgspec.Raw):
-            return self.objects(cast(Wire, received), found)
+            return self.objects(cast(Wire, received), issues)
         try:
             wire: Wire = decode_nested(self._decoder, received)
         except UNREADABLE as problem:
-            found.add_error("", str(problem).replace("`", ""))
+            issues.add_error("", str(problem).replace("`", ""))
             return None
-        return self.objects(wire, found)
+        return self.objects(wire, issues)
 
     @abstractmethod
-    def objects(self, wire: Wire, found: Findings) -> KeyedObjects | None: ...
+    def objects(self, wire: Wire, issues: Findings) -> KeyedObjects | None: ...
 
     def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
         """The last good version, or nothing: what could never be read is as if it were not there."""
@@ -116,8 +116,8 @@ class BatchObjectReader(ObjectReader[Wire]):
 ObservedConditions = dict[tuple[str, str], tuple[Mapping[str, Any], ...]]
 
 
-def _single(key: str, value: object, found: Findings) -> KeyedObjects | None:
-    return None if found.errors else ((key, value),)
+def _single(key: str, value: object, issues: Findings) -> KeyedObjects | None:
+    return None if issues.errors else ((key, value),)
 
 
 class PlainReader(BatchObjectReader[Any]):
@@ -136,13 +136,13 @@ class PlainReader(BatchObjectReader[Any]):
         self._classes = classes or PodClassCache()
         self._conditions = conditions if kind.resource.group == OPERATOR_GROUP else None
 
-    def objects(self, wire: Any, found: Findings) -> KeyedObjects | None:
-        value = self._read(wire, self._classes, found)
+    def objects(self, wire: Any, issues: Findings) -> KeyedObjects | None:
+        value = self._read(wire, self._classes, issues)
         key = self._kind.key_of(value)
         if self._conditions is not None:
             status = msgspec.to_builtins(wire.status) if wire.status is not None else {}
             self._conditions[self._kind.resource.kind, key] = tuple(status.get("conditions") or ())
-        return _single(key, value, found)
+        return _single(key, value, issues)
 
     def forget(self, key: str) -> None:
         if self._conditions is not None:
@@ -159,11 +159,11 @@ class DataReader(ObjectReader[ConfigMapWire]):
         super().__init__(ConfigMapWire)
         self._kind = kind
 
-    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+    def objects(self, wire: ConfigMapWire, issues: Findings) -> KeyedObjects | None:
         assert self._kind.read_data is not None
         data = {key: value or "" for key, value in (wire.data or {}).items()}
-        value = self._kind.read_data(data, found)
-        return None if self._kind.checks_data and found.errors else ((self._kind.name, value),)
+        value = self._kind.read_data(data, issues)
+        return None if self._kind.checks_data and issues.errors else ((self._kind.name, value),)
 
 
 # -- pods
@@ -199,13 +199,13 @@ class PodReader(BatchObjectReader[WatchedPod]):
         super().__init__(WatchedPod)
         self._classes = classes
 
-    def objects(self, wire: WatchedPod, found: Findings) -> KeyedObjects | None:
-        pod = pod_from_wire(wire, self._classes, found)
-        if found.errors:
-            refused = self._without_excess(wire, found)
+    def objects(self, wire: WatchedPod, issues: Findings) -> KeyedObjects | None:
+        pod = pod_from_wire(wire, self._classes, issues)
+        if issues.errors:
+            refused = self._without_excess(wire, issues)
             return None if refused is None else ((refused.uid, refused),)
         if wire.status is not None and wire.status.container_statuses:
-            _add_exit_codes(pod, wire.status.container_statuses, found)
+            _add_exit_codes(pod, wire.status.container_statuses, issues)
         elif wire.status is not None and pod.phase == "Failed" and pod.node is not None:
             pod.rejected = rejection(wire.status.reason, wire.status.message)
             if pod.rejected and pod.cls.resource == NPU_CORE:
@@ -224,18 +224,18 @@ class PodReader(BatchObjectReader[WatchedPod]):
         stand_in = stand_in_for_pod(received, self._classes, origin)
         return () if stand_in is None else ((stand_in.uid, stand_in),)
 
-    def _without_excess(self, wire: WatchedPod, found: Findings) -> Pod | None:
+    def _without_excess(self, wire: WatchedPod, issues: Findings) -> Pod | None:
         """A pod without what exceeds a limit: it is never placed, and says why.
 
         None: it has a node, or something else is wrong with it.
         """
-        if not found.excess or wire.spec is None or wire.spec.node_name:
+        if not issues.excess or wire.spec is None or wire.spec.node_name:
             return None
         drop_oversized(wire.spec)
         if wire.metadata is not None:
             drop_labels(wire.metadata)
-        pod = pod_from_wire(wire, self._classes, Findings(found.origin))
-        pod.problem = found.excess
+        pod = pod_from_wire(wire, self._classes, Findings(issues.origin))
+        pod.problem = issues.excess
         return pod
 
 
@@ -246,12 +246,12 @@ def _plain(received: msgspec.Raw) -> object:
         return None
 
 
-def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:
+def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], issues: Findings) -> None:
     # A count beyond its range is a mistake of the status, and nothing is decided by it.
     pod.restarts = min(sum(max(status.restart_count or 0, 0) for status in statuses), INT32)
     ended = [one.state.terminated for one in statuses if one.state is not None and one.state.terminated]
     if ended:
-        quiet = Findings(found.origin)
+        quiet = Findings(issues.origin)
         pod.ended = max(
             time_of(one.finished_at, "status.containerStatuses.finishedAt", quiet) for one in ended
         )
@@ -294,11 +294,11 @@ class GroupReader(ObjectReader[WatchedGroup]):
         super().__init__(WatchedGroup)
         self._observed = observed
 
-    def objects(self, wire: WatchedGroup, found: Findings) -> KeyedObjects | None:
-        group = pod_group_from_wire(wire, found)
-        if found.excess:
-            group.problem, group.labels = found.excess, EMPTY
-        elif found.errors:
+    def objects(self, wire: WatchedGroup, issues: Findings) -> KeyedObjects | None:
+        group = pod_group_from_wire(wire, issues)
+        if issues.excess:
+            group.problem, group.labels = issues.excess, EMPTY
+        elif issues.errors:
             return None
         self._observed[group.key] = ObservedGroup(group.uid, group.owner, wire.status or GroupStatus())
         return ((group.key, group),)
@@ -322,14 +322,14 @@ class QueueReader(ObjectReader[QueueWire]):
         super().__init__(QueueWire)
         self._observed = observed
 
-    def objects(self, wire: QueueWire, found: Findings) -> KeyedObjects | None:
-        queue = queue_from_wire(wire, found)
-        if not found.errors:
+    def objects(self, wire: QueueWire, issues: Findings) -> KeyedObjects | None:
+        queue = queue_from_wire(wire, issues)
+        if not issues.errors:
             status = wire.status or QueueStatusWire()
             listed = status.allocated if isinstance(status.allocated, dict) else {}
             self._observed[queue.name] = ObservedQueue(frozenset(listed), pods_in(listed))
             queue.missing = _missing(wire)
-        return _single(queue.name, queue, found)
+        return _single(queue.name, queue, issues)
 
     def forget(self, key: str) -> None:
         self._observed.pop(key, None)
@@ -358,9 +358,9 @@ class HyperNodeReader(ObjectReader[HyperNodeWire]):
         super().__init__(HyperNodeWire)
         self._observed = observed
 
-    def objects(self, wire: HyperNodeWire, found: Findings) -> KeyedObjects | None:
-        hyper_node = hyper_node_from_wire(wire, found)
-        if not found.errors:
+    def objects(self, wire: HyperNodeWire, issues: Findings) -> KeyedObjects | None:
+        hyper_node = hyper_node_from_wire(wire, issues)
+        if not issues.errors:
             status = wire.status or HyperNodeStatusWire()
             conditions = [one for one in status.conditions or () if isinstance(one, dict)]
             self._observed[hyper_node.name] = ObservedHyperNode(
@@ -368,7 +368,7 @@ class HyperNodeReader(ObjectReader[HyperNodeWire]):
                 status.node_count,
                 tuple(conditions[:_MAX_HYPER_NODE_CONDITIONS]),
             )
-        return _single(hyper_node.name, hyper_node, found)
+        return _single(hyper_node.name, hyper_node, issues)
 
     def forget(self, key: str) -> None:
         self._observed.pop(key, None)
@@ -436,14 +436,14 @@ class JobReader(ObjectReader[_WatchedJob]):
         self._classes = classes
         self._templates = templates
 
-    def read(self, received: object, found: Findings) -> KeyedObjects | None:
-        objects = super().read(received, found)
-        if objects is not None and not found.errors and isinstance(received, msgspec.Raw):
+    def read(self, received: object, issues: Findings) -> KeyedObjects | None:
+        objects = super().read(received, issues)
+        if objects is not None and not issues.errors and isinstance(received, msgspec.Raw):
             self._templates.put(objects[0][0], JobTemplates.of(received))
         return objects
 
-    def objects(self, wire: _WatchedJob, found: Findings) -> KeyedObjects | None:
-        job = vcjob_from_wire(wire, self._classes, found)
+    def objects(self, wire: _WatchedJob, issues: Findings) -> KeyedObjects | None:
+        job = vcjob_from_wire(wire, self._classes, issues)
         status = wire.status
         if status is not None:
             counts: dict[str, Any] = {
@@ -456,7 +456,7 @@ class JobReader(ObjectReader[_WatchedJob]):
             }
             job.counts = {phase: min(count, INT32) for phase, count in counts.items() if count and count > 0}
             job.conditions = tuple(
-                (one.status, time_of(one.last_transition_time, "status.conditions", Findings(found.origin)))
+                (one.status, time_of(one.last_transition_time, "status.conditions", Findings(issues.origin)))
                 for one in (status.conditions or ())[-_MAX_CONDITIONS:]
                 if one.status
             )
@@ -465,12 +465,12 @@ class JobReader(ObjectReader[_WatchedJob]):
             if state is not None:
                 job.reason, job.message = state.reason or "", state.message or ""
                 job.since = time_of(
-                    state.last_transition_time, "status.state.lastTransitionTime", Findings(found.origin)
+                    state.last_transition_time, "status.state.lastTransitionTime", Findings(issues.origin)
                 )
-        if found.excess and job.phase in _NOT_STARTED:
-            job.problems, job.tasks, job.labels = (found.excess,), (), EMPTY
+        if issues.excess and job.phase in _NOT_STARTED:
+            job.problems, job.tasks, job.labels = (issues.excess,), (), EMPTY
             return ((job.key, job),)
-        return _single(job.key, job, found)
+        return _single(job.key, job, issues)
 
     def forget(self, key: str) -> None:
         self._templates.drop(key)

@@ -31,8 +31,8 @@ class ReasonGroupReader(GroupReader):
         super().__init__(observed)
         self._written = written
 
-    def objects(self, wire: WatchedGroup, found: Findings) -> KeyedObjects | None:
-        objects = super().objects(wire, found)
+    def objects(self, wire: WatchedGroup, issues: Findings) -> KeyedObjects | None:
+        objects = super().objects(wire, issues)
         if objects is not None:
             key = objects[0][0]
             conditions = (wire.status.conditions if wire.status is not None else None) or []
@@ -52,8 +52,8 @@ class ReasonPodReader(PodReader):
         super().__init__(classes)
         self._written = written
 
-    def objects(self, wire: WatchedPod, found: Findings) -> KeyedObjects | None:
-        objects = super().objects(wire, found)
+    def objects(self, wire: WatchedPod, issues: Findings) -> KeyedObjects | None:
+        objects = super().objects(wire, issues)
         if objects is not None and wire.status is not None:
             pod = objects[0][1]
             assert isinstance(pod, Pod)

@@ -244,16 +244,16 @@ class Reflector(ListWatch):
         if known is not None and known.version == version != "":
             return key
         kind = self.target.resource.kind
-        found = Findings(f"{kind} {key}")
+        issues = Findings(f"{kind} {key}")
         uid = meta.uid or ""
-        objects = read_object(self._reader, received, found)
-        if found.errors:
+        objects = read_object(self._reader, received, issues)
+        if issues.errors:
             problems = tuple(
                 f"{error.field}: {error.message}" if error.field else error.message
-                for error in found.errors[:MAX_PROBLEMS]
+                for error in issues.errors[:MAX_PROBLEMS]
             )
-            if len(found.errors) > MAX_PROBLEMS:
-                problems += (f"and {counted(len(found.errors) - MAX_PROBLEMS, 'more problem')}",)
+            if len(issues.errors) > MAX_PROBLEMS:
+                problems += (f"and {counted(len(issues.errors) - MAX_PROBLEMS, 'more problem')}",)
             self._malformed.put(kind, key, problems, uid)
         elif self._malformed:
             self._malformed.remove(kind, key)
@@ -268,7 +268,7 @@ class Reflector(ListWatch):
             )
             is_stand_in = not was_readable
             last_good = before if was_readable else ()
-            objects = stand_in_for(self._reader, received, last_good, found.origin)
+            objects = stand_in_for(self._reader, received, last_good, issues.origin)
         self._known[key] = _CachedObject(version, objects, uid, is_stand_in)
         if self.target.parts_move:
             before = tuple(pair for pair in before if self._holder.get(pair[0]) == key)

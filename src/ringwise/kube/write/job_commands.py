@@ -74,7 +74,7 @@ class JobCommands(ObjectReader[_Command]):
         self._waiting: dict[str, _Command] = {}
         self._work = OrderedWork(4)
 
-    def objects(self, wire: _Command, found: Findings) -> KeyedObjects | None:
+    def objects(self, wire: _Command, issues: Findings) -> KeyedObjects | None:
         if wire.target is not None and wire.target.kind in (VCJOBS.kind, QUEUES.kind):
             self._waiting[f"{wire.metadata.namespace}/{wire.metadata.name}"] = wire
             self._start_waiting()

@@ -108,11 +108,11 @@ class _ShareEntry(WireStruct, rename=None):
 
 
 #: What the entries of aggregates said last: name of the ConfigMap -> entry -> its text, and its reports.
-CachedEntries = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
+EntryCache = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
 
 
 def config_map_from_wire(
-    wire: ConfigMapWire, found: Findings, known: CachedEntries | None = None
+    wire: ConfigMapWire, issues: Findings, known: EntryCache | None = None
 ) -> tuple[list[DeviceReport], RawConfigMap | None] | None:
     """Its device reports, or the ConfigMap itself for other readers; None when it is not used.
 
@@ -120,36 +120,36 @@ def config_map_from_wire(
     taken from `known`, which is kept up to date.
     """
     given = wire.metadata.namespace if wire.metadata else None
-    who = identity(wire.metadata, "ConfigMap", found)
+    who = identity(wire.metadata, "ConfigMap", issues)
     data = {key: value or "" for key, value in (wire.data or {}).items()}
     if who.name == SCHEDULER_CONFIG_MAP:
-        return [], RawConfigMap(who.namespace, who.name, data, found.origin)
+        return [], RawConfigMap(who.namespace, who.name, data, issues.origin)
     if who.name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
-        return _of_node(who.name, data, found), None
+        return _of_node(who.name, data, issues), None
     if who.name.startswith(CLUSTER_INFO_PREFIX) and given in (None, "", MINDX_DL):
-        return _of_cluster(who.name, data, found, {} if known is None else known), None
+        return _of_cluster(who.name, data, issues, {} if known is None else known), None
     return None
 
 
-def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
+def _of_node(name: str, data: dict[str, str], issues: Findings) -> list[DeviceReport]:
     path = keyed("data", DEVICE_INFO_KEY)
     if DEVICE_INFO_KEY not in data:
-        found.add_error(path, "Required value")
+        issues.add_error(path, "Required value")
         return []
-    info = decoded(data[DEVICE_INFO_KEY], _Info, path, found)
+    info = decoded(data[DEVICE_INFO_KEY], _Info, path, issues)
     if info is None:
         return []
-    reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
-    mounted = _chips_of_pods(data, MOUNTED_CHIPS_KEY, found)
-    doubtful = _chips_of_pods(data, DOUBTFUL_CHIPS_KEY, found)
-    shares = _shares_of_pods(data, found)
+    reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, issues))
+    mounted = _chips_of_pods(data, MOUNTED_CHIPS_KEY, issues)
+    doubtful = _chips_of_pods(data, DOUBTFUL_CHIPS_KEY, issues)
+    shares = _shares_of_pods(data, issues)
     if mounted or doubtful or shares:
         reports = [
             replace(
                 report,
-                mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, found),
-                mounted_shares=_shares_of_resource(shares, report.resource, found),
-                doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, found),
+                mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, issues),
+                mounted_shares=_shares_of_resource(shares, report.resource, issues),
+                doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, issues),
             )
             for report in reports
         ]
@@ -182,30 +182,30 @@ def _utilization(text: str, resource: str) -> tuple[tuple[int, float, int], ...]
     )
 
 
-def _chips_of_pods(data: Mapping[str, str], key: str, found: Findings) -> Mapping[str, str]:
+def _chips_of_pods(data: Mapping[str, str], key: str, issues: Findings) -> Mapping[str, str]:
     written = data.get(key)
-    return decoded(written, dict[str, str], keyed("data", key), found) or {} if written else {}
+    return decoded(written, dict[str, str], keyed("data", key), issues) or {} if written else {}
 
 
-def _of_resource(written: Mapping[str, str], resource: str, key: str, found: Findings) -> Mapping[str, int]:
+def _of_resource(written: Mapping[str, str], resource: str, key: str, issues: Findings) -> Mapping[str, int]:
     """N8: pod uid to its chips of this resource, as our device plugin reports them."""
     prefix = chip_prefix(resource)
     path = keyed("data", key)
     return {
-        uid: mask_of(chips_in(names, resource, keyed(path, uid), found))
+        uid: mask_of(chips_in(names, resource, keyed(path, uid), issues))
         for uid, names in written.items()
         if names.strip().startswith(prefix)
     }
 
 
-def _shares_of_pods(data: Mapping[str, str], found: Findings) -> Mapping[str, _ShareEntry]:
+def _shares_of_pods(data: Mapping[str, str], issues: Findings) -> Mapping[str, _ShareEntry]:
     written = data.get(MOUNTED_SHARES_KEY)
     path = keyed("data", MOUNTED_SHARES_KEY)
-    return decoded(written, dict[str, _ShareEntry], path, found) or {} if written else {}
+    return decoded(written, dict[str, _ShareEntry], path, issues) or {} if written else {}
 
 
 def _shares_of_resource(
-    entries: Mapping[str, _ShareEntry], resource: str, found: Findings
+    entries: Mapping[str, _ShareEntry], resource: str, issues: Findings
 ) -> dict[str, MountedShare]:
     prefix = chip_prefix(resource)
     shares: dict[str, MountedShare] = {}
@@ -213,11 +213,11 @@ def _shares_of_resource(
         if not entry.chip.startswith(prefix):
             continue
         path = keyed(keyed("data", MOUNTED_SHARES_KEY), uid)
-        chips = chips_in(entry.chip, resource, f"{path}.chip", found)
-        percent = found.count(f"{path}.percent", entry.percent, 0, 1, WHOLE_CHIP)
-        mb = found.count(f"{path}.mb", entry.mb, 0, 1, MAX_SHARE_MB)
+        chips = chips_in(entry.chip, resource, f"{path}.chip", issues)
+        percent = issues.count(f"{path}.percent", entry.percent, 0, 1, WHOLE_CHIP)
+        mb = issues.count(f"{path}.mb", entry.mb, 0, 1, MAX_SHARE_MB)
         if len(chips) > 1:
-            found.add_error(f"{path}.chip", f"must name one chip, got {len(chips)}")
+            issues.add_error(f"{path}.chip", f"must name one chip, got {len(chips)}")
         elif chips:
             shares[uid] = MountedShare(chips[0], percent, mb, entry.policy)
     return shares
@@ -232,13 +232,13 @@ def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
     return {pod: mask_of(one for one in found if one is not None) for pod, found in ids.items()}
 
 
-def _of_cluster(name: str, data: dict[str, str], found: Findings, known: CachedEntries) -> list[DeviceReport]:
+def _of_cluster(name: str, data: dict[str, str], issues: Findings, known: EntryCache) -> list[DeviceReport]:
     path = keyed("data", name)
     before, entries = known.pop(name, {}), known.setdefault(name, {})
     # Chunks of the aggregate that are no longer used are empty.
     if not data.get(name, "").strip():
         return []
-    raws = decoded(data[name], dict[str, msgspec.Raw], path, found) or {}
+    raws = decoded(data[name], dict[str, msgspec.Raw], path, issues) or {}
     texts = {key: bytes(raw) for key, raw in raws.items()}
     reports: list[DeviceReport] = []
     changed: dict[str, msgspec.Raw] = {}
@@ -248,13 +248,13 @@ def _of_cluster(name: str, data: dict[str, str], found: Findings, known: CachedE
             reports += before[key][1]
         else:
             changed[key] = raws[key]
-    for key, info in read_entries(changed, _Info, path, found).items():
+    for key, info in read_entries(changed, _Info, path, issues).items():
         if not key.startswith(DEVICE_INFO_PREFIX) or key == DEVICE_INFO_PREFIX:
-            found.add_error(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
+            issues.add_error(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
             continue
-        wrong = len(found.errors)
-        read = list(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), found))
-        if len(found.errors) == wrong:
+        wrong = len(issues.errors)
+        read = list(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), issues))
+        if len(issues.errors) == wrong:
             reports += read
             entries[key] = texts[key], read
     return reports
@@ -272,9 +272,9 @@ def aggregated_nodes(wire: ConfigMapWire) -> frozenset[str] | None:
     return frozenset(key.removeprefix(prefix) for key in keys for prefix in _NODE_PREFIXES)
 
 
-def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Findings) -> Iterator[DeviceReport]:
+def _reports(node: str, info: _Info, aggregated: bool, path: str, issues: Findings) -> Iterator[DeviceReport]:
     def number(name: str, value: int | None) -> int | None:
-        return None if value is None else found.count(f"{top}.{name}", value, -1, -INT32, INT32)
+        return None if value is None else issues.count(f"{top}.{name}", value, -1, -INT32, INT32)
 
     top, listed = path, info.DeviceInfo
     given = info.DeviceList
@@ -283,7 +283,7 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
         path += ".DeviceInfo"
         given, updated = listed.DeviceList, listed.UpdateTime
     if given is None:
-        found.add_error(f"{path}.DeviceList", "Required value")
+        issues.add_error(f"{path}.DeviceList", "Required value")
         return
     lists = {key: value or "" for key, value in given.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
     server_index = info.ServerIndex
@@ -295,11 +295,11 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
     resources = _resources(lists)
     if len(resources) > MAX_RESOURCES:
         allowed = f"must list the chips of at most {MAX_RESOURCES} resources"
-        found.add_error(f"{path}.DeviceList", f"{allowed}, got {len(resources)}")
+        issues.add_error(f"{path}.DeviceList", f"{allowed}, got {len(resources)}")
         return
 
     def chips(key: str, resource: str) -> int:
-        return mask_of(chips_in(lists.get(key, ""), resource, keyed(f"{path}.DeviceList", key), found))
+        return mask_of(chips_in(lists.get(key, ""), resource, keyed(f"{path}.DeviceList", key), issues))
 
     for resource in resources:
         network = f"{resource}{NETWORK_UNHEALTHY_SUFFIX}"
@@ -312,9 +312,9 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
             recovering=chips(f"{resource}{RECOVERING_SUFFIX}", resource),
             superpod=superpod,
             server_index=server_index,
-            update_time=found.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
+            update_time=issues.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
             aggregated=aggregated,
-            origin=found.origin,
+            origin=issues.origin,
             rack=rack,
             faults=_chip_faults(lists.get(f"{resource}{FAULT_SUFFIX}", ""), resource),
         )

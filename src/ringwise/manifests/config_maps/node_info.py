@@ -48,56 +48,56 @@ class _NodeInfo(WireStruct, rename=None):
     FaultDevList: Any = None
 
 
-def node_reports_of(wire: ConfigMapWire, found: Findings) -> list[NodeReport] | None:
+def node_reports_of(wire: ConfigMapWire, issues: Findings) -> list[NodeReport] | None:
     """The health of the nodes that it reports on; None when it reports on none."""
     given = wire.metadata.namespace if wire.metadata else None
-    name = identity(wire.metadata, "ConfigMap", found).name
+    name = identity(wire.metadata, "ConfigMap", issues).name
     data = {key: value or "" for key, value in (wire.data or {}).items()}
     if name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
-        return _of_own_switches(name.removeprefix(DEVICE_INFO_PREFIX), data, found)
+        return _of_own_switches(name.removeprefix(DEVICE_INFO_PREFIX), data, issues)
     if given not in (None, "", MINDX_DL):
         return None
     if name.startswith(NODE_INFO_PREFIX):
-        return _of_node(name.removeprefix(NODE_INFO_PREFIX), data, found)
+        return _of_node(name.removeprefix(NODE_INFO_PREFIX), data, issues)
     if name == CLUSTER_NODE_INFO:
-        return _of_cluster(name, data, NODE_INFO_PREFIX, NODE, found)
+        return _of_cluster(name, data, NODE_INFO_PREFIX, NODE, issues)
     if name.startswith(CLUSTER_SWITCH_INFO_PREFIX):
-        return _of_cluster(name, data, SWITCH_INFO_PREFIX, SWITCH, found)
+        return _of_cluster(name, data, SWITCH_INFO_PREFIX, SWITCH, issues)
     return None
 
 
-def _of_own_switches(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:
+def _of_own_switches(node: str, data: dict[str, str], issues: Findings) -> list[NodeReport]:
     """One that cannot be read is as none: it must not cost the chips that the same ConfigMap reports."""
     text = data.get(SWITCH_INFO_KEY, "")
     if not text.strip():
         return []
     info = readable(text, _Status, None)
-    return [] if info is None else [NodeReport(node, SWITCH, info.NodeStatus or "", origin=found.origin)]
+    return [] if info is None else [NodeReport(node, SWITCH, info.NodeStatus or "", origin=issues.origin)]
 
 
-def _of_node(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:
+def _of_node(node: str, data: dict[str, str], issues: Findings) -> list[NodeReport]:
     path = keyed("data", NODE_INFO_KEY)
     if NODE_INFO_KEY not in data:
-        found.add_error(path, "Required value")
+        issues.add_error(path, "Required value")
         return []
-    info = decoded(data[NODE_INFO_KEY], _NodeInfo, path, found)
-    return [] if info is None else [NodeReport(node, NODE, _status(info), origin=found.origin)]
+    info = decoded(data[NODE_INFO_KEY], _NodeInfo, path, issues)
+    return [] if info is None else [NodeReport(node, NODE, _status(info), origin=issues.origin)]
 
 
 def _of_cluster(
-    name: str, data: dict[str, str], prefix: str, source: str, found: Findings
+    name: str, data: dict[str, str], prefix: str, source: str, issues: Findings
 ) -> list[NodeReport]:
     path = keyed("data", name)
     if not data.get(name, "").strip():
         return []
-    infos = decoded_entries(data[name], _NodeInfo, path, found)
+    infos = decoded_entries(data[name], _NodeInfo, path, issues)
     reports: list[NodeReport] = []
     for key, info in infos.items():
         node = key.removeprefix(prefix)
         if node == key or not node:
-            found.add_error(keyed(path, key), f"must be {prefix}<node>")
+            issues.add_error(keyed(path, key), f"must be {prefix}<node>")
             continue
-        reports.append(NodeReport(node, source, _status(info), aggregated=True, origin=found.origin))
+        reports.append(NodeReport(node, source, _status(info), aggregated=True, origin=issues.origin))
     return reports
 
 

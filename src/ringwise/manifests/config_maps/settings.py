@@ -12,22 +12,22 @@ from ringwise.wellknown import CONTROLLER_CONFIG_KEY
 Value = TypeVar("Value")
 
 
-def discovery_from_data(data: Mapping[str, str], found: Findings) -> TopologyDiscovery:
+def discovery_from_data(data: Mapping[str, str], issues: Findings) -> TopologyDiscovery:
     """`networkTopologyDiscovery` in the ConfigMap of the controller."""
     from ringwise.manifests.settings.discovery import read_discovery
 
-    return _read(data, CONTROLLER_CONFIG_KEY, read_discovery, found) or NO_DISCOVERY
+    return _read(data, CONTROLLER_CONFIG_KEY, read_discovery, issues) or NO_DISCOVERY
 
 
 def _read(
-    data: Mapping[str, str], key: str, read: Callable[[str, str], Value], found: Findings
+    data: Mapping[str, str], key: str, read: Callable[[str, str], Value], issues: Findings
 ) -> Value | None:
     """What is under a key; None, with all errors, where it cannot be read."""
     try:
         if key in data:
             return read(data[key], "")
-        found.add_error(f"data.{key}", "Required value")
+        issues.add_error(f"data.{key}", "Required value")
     except DocumentError as error:
         for problem in error.errors:
-            found.add_error(f"data.{key}", str(problem))
+            issues.add_error(f"data.{key}", str(problem))
     return None

@@ -36,10 +36,10 @@ class _TopologyWire(msgspec.Struct):
 
 def read_topology(tor_info: str | bytes, tor_level: str | None, origin: str) -> SwitchTopology:
     """The topology of `tor_info`. Raises ManifestError; doubtful entries are in its `problems`."""
-    found = Findings(origin)
-    wire = decoded(tor_info, _TopologyWire, f"data.{TOR_INFO_KEY}", found)
+    issues = Findings(origin)
+    wire = decoded(tor_info, _TopologyWire, f"data.{TOR_INFO_KEY}", issues)
     if wire is None:
-        raise found.errors[0]
+        raise issues.errors[0]
     switches = [
         (
             switch.tor_ip,
@@ -69,11 +69,11 @@ def topology_of_config_map(data: Mapping[str, str], origin: str) -> SwitchTopolo
         return SwitchTopology((), 0, problems=(TOPOLOGY_UNREADABLE(problem=str(error)),), origin=origin)
 
 
-def topology_from_data(data: Mapping[str, str], found: Findings) -> SwitchTopology:
-    topology = topology_of_config_map(data, found.origin)
+def topology_from_data(data: Mapping[str, str], issues: Findings) -> SwitchTopology:
+    topology = topology_of_config_map(data, issues.origin)
     if topology.unusable is not None:
         # Sent all the same: it is the reason of jobs that need switches.
-        found.add_error("data", topology.unusable.message)
+        issues.add_error("data", topology.unusable.message)
     return topology
 
 

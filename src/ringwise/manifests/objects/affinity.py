@@ -29,25 +29,25 @@ _NOTHING = Requirement("metadata.name", "In", ())
 
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _POD_OPERATORS = _NODE_OPERATORS[:4]
-_DO_NOT_SCHEDULE = "DoNotSchedule"
+_NO_SCHEDULE = "DoNotSchedule"
 _HONOR, _IGNORE = "Honor", "Ignore"
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def requirement(
-    wire: ExpressionWire, path: str, found: Findings, operators: Sequence[str] = _NODE_OPERATORS
+    wire: ExpressionWire, path: str, issues: Findings, operators: Sequence[str] = _NODE_OPERATORS
 ) -> Requirement:
     values = tuple(shared(value) for value in wire.values or ())
     if not wire.key:
-        found.add_error(f"{path}.key", "Required value")
+        issues.add_error(f"{path}.key", "Required value")
     if wire.operator not in operators:
-        unsupported(f"{path}.operator", wire.operator, operators, found)
+        unsupported(f"{path}.operator", wire.operator, operators, issues)
     elif wire.operator in ("In", "NotIn") and not values:
-        found.add_error(f"{path}.values", f"must not be empty for {wire.operator}")
+        issues.add_error(f"{path}.values", f"must not be empty for {wire.operator}")
     elif wire.operator in ("Exists", "DoesNotExist") and values:
-        found.add_error(f"{path}.values", f"must be empty for {wire.operator}")
+        issues.add_error(f"{path}.values", f"must be empty for {wire.operator}")
     elif wire.operator in ("Gt", "Lt") and not (len(values) == 1 and _is_integer(values[0])):
-        found.add_error(f"{path}.values", f"must be one whole number for {wire.operator}")
+        issues.add_error(f"{path}.values", f"must be one whole number for {wire.operator}")
     return Requirement(shared(wire.key), shared(wire.operator), values)
 
 
@@ -57,7 +57,7 @@ def _is_integer(text: str) -> bool:
 
 
 def node_rules(
-    affinity: NodeAffinityWire, path: str, found: Findings
+    affinity: NodeAffinityWire, path: str, issues: Findings
 ) -> tuple[tuple[NodeTerm, ...], tuple[tuple[int, NodeTerm], ...]]:
     """The required terms (any of them must hold) and the preferred ones with their weights."""
     required: tuple[NodeTerm, ...] = ()
@@ -65,33 +65,33 @@ def node_rules(
         where = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
         terms = affinity.required.node_selector_terms or ()
         if not terms:
-            found.add_error(where, "must have at least one term")
+            issues.add_error(where, "must have at least one term")
         required = tuple(
-            node_term(term, f"{where}[{position}]", found) for position, term in enumerate(terms)
+            node_term(term, f"{where}[{position}]", issues) for position, term in enumerate(terms)
         )
     preferred = []
     for position, wire in enumerate(affinity.preferred or ()):
         where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
-        weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
+        weight = issues.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
         if wire.preference is None:
-            found.add_error(f"{where}.preference", "Required value")
+            issues.add_error(f"{where}.preference", "Required value")
         elif wire.preference.match_expressions or wire.preference.match_fields:
-            preferred.append((weight, node_term(wire.preference, f"{where}.preference", found)))
+            preferred.append((weight, node_term(wire.preference, f"{where}.preference", issues)))
     return required, tuple(preferred)
 
 
-def node_term(wire: NodeSelectorTermWire, path: str, found: Findings) -> NodeTerm:
+def node_term(wire: NodeSelectorTermWire, path: str, issues: Findings) -> NodeTerm:
     labels = tuple(
-        requirement(one, f"{path}.matchExpressions[{position}]", found)
+        requirement(one, f"{path}.matchExpressions[{position}]", issues)
         for position, one in enumerate(wire.match_expressions or ())
     )
     fields = tuple(
-        requirement(one, f"{path}.matchFields[{position}]", found, ("In", "NotIn"))
+        requirement(one, f"{path}.matchFields[{position}]", issues, ("In", "NotIn"))
         for position, one in enumerate(wire.match_fields or ())
     )
     for position, one in enumerate(fields):
         if one.key != "metadata.name":
-            found.invalid(f"{path}.matchFields[{position}].key", one.key, "must be metadata.name")
+            issues.invalid(f"{path}.matchFields[{position}].key", one.key, "must be metadata.name")
     return NodeTerm(labels, fields) if labels or fields else NodeTerm(fields=(_NOTHING,))
 
 
@@ -114,42 +114,42 @@ def _affinity_terms(*affinities: PodAffinityWire | None) -> Iterator[PodAffinity
 
 
 def pod_rules(
-    affinity: PodAffinityWire, labels: Mapping[str, str], path: str, found: Findings
+    affinity: PodAffinityWire, labels: Mapping[str, str], path: str, issues: Findings
 ) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]]:
     """The required terms (all must hold) and the preferred ones, which carry their weights."""
     required = tuple(
         _pod_term(
-            term, 0, labels, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{position}]", found
+            term, 0, labels, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{position}]", issues
         )
         for position, term in enumerate(affinity.required or ())
     )
     preferred = []
     for position, wire in enumerate(affinity.preferred or ()):
         where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
-        weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
+        weight = issues.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
         if wire.pod_affinity_term is None:
-            found.add_error(f"{where}.podAffinityTerm", "Required value")
+            issues.add_error(f"{where}.podAffinityTerm", "Required value")
         else:
             where = f"{where}.podAffinityTerm"
-            preferred.append(_pod_term(wire.pod_affinity_term, weight, labels, where, found))
+            preferred.append(_pod_term(wire.pod_affinity_term, weight, labels, where, issues))
     return required, tuple(preferred)
 
 
 def _pod_term(
-    wire: PodAffinityTermWire, weight: int, labels: Mapping[str, str], path: str, found: Findings
+    wire: PodAffinityTermWire, weight: int, labels: Mapping[str, str], path: str, issues: Findings
 ) -> PodTerm:
     if not wire.topology_key:
-        found.add_error(f"{path}.topologyKey", "Required value")
+        issues.add_error(f"{path}.topologyKey", "Required value")
     selector: tuple[Requirement, ...] = (_NOTHING,)
     if wire.label_selector is not None:
-        selector = label_selector(wire.label_selector, f"{path}.labelSelector", found)
+        selector = label_selector(wire.label_selector, f"{path}.labelSelector", issues)
     same, other = wire.match_label_keys or (), wire.mismatch_label_keys or ()
-    _check_label_keys(wire.label_selector, same, other, path, found)
+    _check_label_keys(wire.label_selector, same, other, path, issues)
     selector = _with_own_values(_with_own_values(selector, "In", same, labels), "NotIn", other, labels)
     namespaces = set(wire.namespaces or ())
     selected: tuple[Requirement, ...] | None = None
     if wire.namespace_selector is not None:
-        selected = label_selector(wire.namespace_selector, f"{path}.namespaceSelector", found)
+        selected = label_selector(wire.namespace_selector, f"{path}.namespaceSelector", issues)
         named = _namespaces(selected)
         if named is not None:
             namespaces.update(named)
@@ -162,13 +162,13 @@ def _check_label_keys(
     same: Sequence[str],
     other: Sequence[str],
     path: str,
-    found: Findings,
+    issues: Findings,
 ) -> None:
     for name, keys in (("matchLabelKeys", same), ("mismatchLabelKeys", other)):
         if keys and selector is None:
-            found.add_error(f"{path}.{name}", "must not be set without labelSelector")
+            issues.add_error(f"{path}.{name}", "must not be set without labelSelector")
     for key in sorted(set(same).intersection(other)):
-        found.add_error(
+        issues.add_error(
             f"{path}.matchLabelKeys", f"contains {shown(key)}, which is also in mismatchLabelKeys"
         )
 
@@ -182,52 +182,52 @@ def _with_own_values(
 
 
 def spread_rules(
-    wires: Sequence[TopologySpreadWire] | None, labels: Mapping[str, str], path: str, found: Findings
+    wires: Sequence[TopologySpreadWire] | None, labels: Mapping[str, str], path: str, issues: Findings
 ) -> tuple[TopologySpread, ...]:
     known: set[tuple[str, str]] = set()
     rules = []
     for position, wire in enumerate(wires or ()):
         where = f"{path}[{position}]"
         if (wire.topology_key, wire.when_unsatisfiable) in known:
-            found.add_error(where, f"{wire.topology_key} with {wire.when_unsatisfiable} is duplicated")
+            issues.add_error(where, f"{wire.topology_key} with {wire.when_unsatisfiable} is duplicated")
         known.add((wire.topology_key, wire.when_unsatisfiable))
-        rules.append(_spread_rule(wire, labels, where, found))
+        rules.append(_spread_rule(wire, labels, where, issues))
     return tuple(rules)
 
 
 def _spread_rule(
-    wire: TopologySpreadWire, labels: Mapping[str, str], path: str, found: Findings
+    wire: TopologySpreadWire, labels: Mapping[str, str], path: str, issues: Findings
 ) -> TopologySpread:
     if not wire.topology_key:
-        found.add_error(f"{path}.topologyKey", "Required value")
-    _one_of(wire.when_unsatisfiable, (_DO_NOT_SCHEDULE, "ScheduleAnyway"), f"{path}.whenUnsatisfiable", found)
-    required = wire.when_unsatisfiable == _DO_NOT_SCHEDULE
+        issues.add_error(f"{path}.topologyKey", "Required value")
+    _one_of(wire.when_unsatisfiable, (_NO_SCHEDULE, "ScheduleAnyway"), f"{path}.whenUnsatisfiable", issues)
+    required = wire.when_unsatisfiable == _NO_SCHEDULE
     if wire.max_skew is None:
-        found.add_error(f"{path}.maxSkew", "Required value")
+        issues.add_error(f"{path}.maxSkew", "Required value")
     if wire.min_domains is not None and not required:
-        found.add_error(f"{path}.minDomains", f"is allowed only with whenUnsatisfiable: {_DO_NOT_SCHEDULE}")
+        issues.add_error(f"{path}.minDomains", f"is allowed only with whenUnsatisfiable: {_NO_SCHEDULE}")
     policies = (wire.node_affinity_policy or _HONOR, wire.node_taints_policy or _IGNORE)
     for name, policy in zip(("nodeAffinityPolicy", "nodeTaintsPolicy"), policies, strict=True):
-        _one_of(policy, (_HONOR, _IGNORE), f"{path}.{name}", found)
+        _one_of(policy, (_HONOR, _IGNORE), f"{path}.{name}", issues)
     selector: tuple[Requirement, ...] = (_NOTHING,)
     if wire.label_selector is not None:
-        selector = label_selector(wire.label_selector, f"{path}.labelSelector", found)
-    _check_label_keys(wire.label_selector, wire.match_label_keys or (), (), path, found)
+        selector = label_selector(wire.label_selector, f"{path}.labelSelector", issues)
+    _check_label_keys(wire.label_selector, wire.match_label_keys or (), (), path, issues)
     return TopologySpread(
         PodTerm(
             shared(wire.topology_key), _with_own_values(selector, "In", wire.match_label_keys or (), labels)
         ),
-        found.count(f"{path}.maxSkew", wire.max_skew, 1, least=1),
+        issues.count(f"{path}.maxSkew", wire.max_skew, 1, least=1),
         required,
-        found.count(f"{path}.minDomains", wire.min_domains, 1, least=1),
+        issues.count(f"{path}.minDomains", wire.min_domains, 1, least=1),
         policies[0] == _HONOR,
         policies[1] == _HONOR,
     )
 
 
-def _one_of(value: str, allowed: Sequence[str], path: str, found: Findings) -> None:
+def _one_of(value: str, allowed: Sequence[str], path: str, issues: Findings) -> None:
     if value not in allowed:
-        unsupported(path, value, allowed, found)
+        unsupported(path, value, allowed, issues)
 
 
 def _namespaces(selector: tuple[Requirement, ...]) -> tuple[str, ...] | None:
@@ -239,32 +239,32 @@ def _namespaces(selector: tuple[Requirement, ...]) -> tuple[str, ...] | None:
     return None
 
 
-def label_selector(wire: LabelSelectorWire, path: str, found: Findings) -> tuple[Requirement, ...]:
+def label_selector(wire: LabelSelectorWire, path: str, issues: Findings) -> tuple[Requirement, ...]:
     """All requirements must hold; an empty selector matches every pod."""
     matches = [
         Requirement(shared(key), "In", (shared(value or ""),))
         for key, value in sorted((wire.match_labels or {}).items())
     ]
     matches += [
-        requirement(one, f"{path}.matchExpressions[{position}]", found, _POD_OPERATORS)
+        requirement(one, f"{path}.matchExpressions[{position}]", issues, _POD_OPERATORS)
         for position, one in enumerate(wire.match_expressions or ())
     ]
     return tuple(matches)
 
 
-def tolerations(wires: Sequence[TolerationWire] | None, path: str, found: Findings) -> tuple[Toleration, ...]:
-    return tuple(_toleration(wire, f"{path}[{position}]", found) for position, wire in enumerate(wires or ()))
+def tolerations(read: Sequence[TolerationWire] | None, path: str, issues: Findings) -> tuple[Toleration, ...]:
+    return tuple(_toleration(wire, f"{path}[{index}]", issues) for index, wire in enumerate(read or ()))
 
 
-def _toleration(wire: TolerationWire, path: str, found: Findings) -> Toleration:
+def _toleration(wire: TolerationWire, path: str, issues: Findings) -> Toleration:
     operator = wire.operator or "Equal"
     if operator not in ("Equal", "Exists"):
-        found.invalid(f"{path}.operator", wire.operator, "must be Equal or Exists")
+        issues.invalid(f"{path}.operator", wire.operator, "must be Equal or Exists")
     if not wire.key and operator != "Exists":
-        found.add_error(f"{path}.operator", "must be Exists when key is empty")
+        issues.add_error(f"{path}.operator", "must be Exists when key is empty")
     if (wire.effect or "") not in _EFFECTS:
         allowed = ", ".join(_EFFECTS[1:])
-        found.invalid(f"{path}.effect", wire.effect, f"must be one of {allowed}, or empty")
+        issues.invalid(f"{path}.effect", wire.effect, f"must be one of {allowed}, or empty")
     return Toleration(
         shared(wire.key or ""),
         shared(operator),

@@ -27,15 +27,15 @@ def chip_of(name: str, resource: str | None = None) -> int | None:
     return chip if chip < MAX_NODE_CHIPS else None
 
 
-def chips_in(text: str, resource: str, field: str, found: Findings) -> tuple[int, ...]:
+def chips_in(text: str, resource: str, field: str, issues: Findings) -> tuple[int, ...]:
     """The chips of a list in its order; an error and no chips when one is invalid or repeated."""
     if len(text) > MAX_LIST_CHARACTERS:
-        found.add_error(field, f"must have at most {MAX_LIST_CHARACTERS} characters, got {len(text)}")
+        issues.add_error(field, f"must have at most {MAX_LIST_CHARACTERS} characters, got {len(text)}")
         return ()
     try:
         return _listed(text, resource)
     except NotReadableError as problem:
-        found.add_error(field, str(problem))
+        issues.add_error(field, str(problem))
         return ()
 
 

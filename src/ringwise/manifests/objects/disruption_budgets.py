@@ -31,7 +31,7 @@ class BudgetWire(WireStruct):
     status: BudgetStatusWire | None = None
 
 
-def budget_from_wire(wire: BudgetWire, found: Findings, pods: Iterable[Pod] = ()) -> DisruptionBudget | None:
+def budget_from_wire(wire: BudgetWire, issues: Findings, pods: Iterable[Pod] = ()) -> DisruptionBudget | None:
     """The budget; None: it selects no pod.
 
     Without a status it allows what its controller would compute for these pods.
@@ -42,8 +42,8 @@ def budget_from_wire(wire: BudgetWire, found: Findings, pods: Iterable[Pod] = ()
         return None
     for name, given in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
         if isinstance(given, str) and not _PERCENTAGE.fullmatch(given):
-            found.invalid(f"spec.{name}", given, "must be a whole number or a percentage")
-    requirements = tuple(label_selector(spec.selector, "spec.selector", found))
+            issues.invalid(f"spec.{name}", given, "must be a whole number or a percentage")
+    requirements = tuple(label_selector(spec.selector, "spec.selector", issues))
     budget = DisruptionBudget(about.namespace or "default", about.name or "", requirements, 0)
     allowed = wire.status.disruptions_allowed if wire.status is not None else None
     if allowed is None:

@@ -54,17 +54,17 @@ _CLASS_SCOPE = "PriorityClass"
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
-    who = identity(wire.metadata, "PodGroup", found)
+def pod_group_from_wire(wire: PodGroupWire, issues: Findings) -> PodGroup:
+    who = identity(wire.metadata, "PodGroup", issues)
     spec = wire.spec or PodGroupSpecWire()
     phase = (wire.status or PhaseStatusWire()).phase or ""
     if phase not in _GROUP_PHASES:
-        unsupported("status.phase", phase, _GROUP_PHASES[1:], found)
+        unsupported("status.phase", phase, _GROUP_PHASES[1:], issues)
     tasks = spec.min_task_member or {}
-    if not check(TASKS, tasks, "spec.minTaskMember", found):
+    if not check(TASKS, tasks, "spec.minTaskMember", issues):
         tasks = {}
     least = spec.min_resources
-    if not check(MIN_RESOURCES, least, "spec.minResources", found):
+    if not check(MIN_RESOURCES, least, "spec.minResources", issues):
         least = None
     ordinary = who.owner is not None and who.name == ordinary_group_name(who.owner.uid)
     # Written by the controller; what cannot be read announces nothing.
@@ -75,47 +75,47 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
         uid=who.uid,
         ordinary=ordinary,
         replicas=replicas or 0,
-        min_member=found.count("spec.minMember", spec.min_member, 1),
+        min_member=issues.count("spec.minMember", spec.min_member, 1),
         min_task_member={
-            shared(task): found.count(keyed("spec.minTaskMember", task), count, 0)
+            shared(task): issues.count(keyed("spec.minTaskMember", task), count, 0)
             for task, count in tasks.items()
         },
-        queue=reference(spec.queue, "spec.queue", found, DEFAULT_QUEUE),
-        priority_class=reference(spec.priority_class_name, "spec.priorityClassName", found),
-        min_resources=amounts(least, "spec.minResources", found),
+        queue=reference(spec.queue, "spec.queue", issues, DEFAULT_QUEUE),
+        priority_class=reference(spec.priority_class_name, "spec.priorityClassName", issues),
+        min_resources=amounts(least, "spec.minResources", issues),
         phase=shared(phase),
         created=who.created,
         labels=who.labels,
         annotations=who.annotations,
         owner=who.owner,
-        origin=found.origin,
-        topology=network_topology(spec.network_topology, "spec.networkTopology", found),
-        sub_groups=sub_group_policies(spec.sub_group_policy, "spec.subGroupPolicy", found),
+        origin=issues.origin,
+        topology=network_topology(spec.network_topology, "spec.networkTopology", issues),
+        sub_groups=sub_group_policies(spec.sub_group_policy, "spec.subGroupPolicy", issues),
     )
 
 
-def queue_from_wire(wire: QueueWire, found: Findings) -> Queue:
-    who = identity(wire.metadata, "Queue", found, namespaced=False)
+def queue_from_wire(wire: QueueWire, issues: Findings) -> Queue:
+    who = identity(wire.metadata, "Queue", issues, namespaced=False)
     spec = wire.spec or QueueSpecWire()
     state = (wire.status or QueueStatusWire()).state or "Open"
     if state not in _QUEUE_STATES:
-        unsupported("status.state", state, _QUEUE_STATES, found)
+        unsupported("status.state", state, _QUEUE_STATES, issues)
     guarantee = spec.guarantee.resource if spec.guarantee else None
     limits, problem = _node_group_limits(who.annotations.get(NODE_GROUP_LIMITS))
     return Queue(
         name=who.name,
-        weight=found.count("spec.weight", spec.weight, 1, least=1, most=65535),
-        capability=amounts(spec.capability, "spec.capability", found),
-        guarantee=amounts(guarantee, "spec.guarantee.resource", found),
+        weight=issues.count("spec.weight", spec.weight, 1, least=1, most=65535),
+        capability=amounts(spec.capability, "spec.capability", issues),
+        guarantee=amounts(guarantee, "spec.guarantee.resource", issues),
         reclaimable=spec.reclaimable is not False,
         state=state,
-        priority=found.count("spec.priority", spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
+        priority=issues.count("spec.priority", spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
         parent=spec.parent or ("" if who.name == ROOT_QUEUE else ROOT_QUEUE),
         created=who.created,
         uid=who.uid,
         annotations=who.annotations,
-        origin=found.origin,
-        deserved=amounts(spec.deserved, "spec.deserved", found),
+        origin=issues.origin,
+        deserved=amounts(spec.deserved, "spec.deserved", issues),
         node_groups=_node_groups(spec.affinity),
         node_group_limits=limits,
         node_group_problem=problem,
@@ -144,24 +144,24 @@ def _node_group_limits(text: str | None) -> tuple[Mapping[str, Mapping[str, int]
     """
     if text is None:
         return {}, ""
-    found = Findings("")
+    issues = Findings("")
     limits = {
-        group: amounts(resources, keyed("", group), found)
-        for group, resources in (decoded(text, dict[str, Quantities], "", found) or {}).items()
+        group: amounts(resources, keyed("", group), issues)
+        for group, resources in (decoded(text, dict[str, Quantities], "", issues) or {}).items()
     }
-    return ({}, str(found.errors[0])) if found.errors else (limits, "")
+    return ({}, str(issues.errors[0])) if issues.errors else (limits, "")
 
 
-def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueCommand:
+def command_from_wire(wire: CommandWire, issues: Findings) -> JobCommand | QueueCommand:
     """A Command object. It exists until it is carried out."""
     target = wire.target or CommandTargetWire()
     name, action = target.name or "", wire.action or ""
     if target.kind not in ("Job", "Queue"):
-        found.invalid("target.kind", target.kind, "must be Job or Queue")
+        issues.invalid("target.kind", target.kind, "must be Job or Queue")
     if not name:
-        found.add_error("target.name", "Required value")
+        issues.add_error("target.name", "Required value")
     if not action:
-        found.add_error("action", "Required value")
+        issues.add_error("action", "Required value")
     meta = wire.metadata or MetaWire()
     namespace = meta.namespace or DEFAULT_NAMESPACE
     if target.kind == "Queue":
@@ -169,23 +169,23 @@ def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueC
     return JobCommand(f"{namespace}/{name}", action, wire.message or "")
 
 
-def resource_quota_from_wire(wire: ResourceQuotaWire, found: Findings) -> ResourceQuota:
-    who = identity(wire.metadata, "ResourceQuota", found)
+def resource_quota_from_wire(wire: ResourceQuotaWire, issues: Findings) -> ResourceQuota:
+    who = identity(wire.metadata, "ResourceQuota", issues)
     spec = wire.spec or ResourceQuotaSpecWire()
     status = wire.status or ResourceQuotaStatusWire()
-    class_scopes, other_scopes = _scopes(spec, found)
+    class_scopes, other_scopes = _scopes(spec, issues)
     return ResourceQuota(
         namespace=who.namespace,
         name=who.name,
-        hard=amounts(spec.hard, "spec.hard", found),
-        used=amounts(status.used, "status.used", found),
-        origin=found.origin,
+        hard=amounts(spec.hard, "spec.hard", issues),
+        used=amounts(status.used, "status.used", issues),
+        origin=issues.origin,
         class_scopes=class_scopes,
         other_scopes=other_scopes,
     )
 
 
-def _scopes(spec: ResourceQuotaSpecWire, found: Findings) -> tuple[tuple[ClassScope, ...], bool]:
+def _scopes(spec: ResourceQuotaSpecWire, issues: Findings) -> tuple[tuple[ClassScope, ...], bool]:
     """What a quota says about priority classes, and whether it has other scopes.
 
     A scope in the short list means that the pod has it: any priority class, for one.
@@ -201,17 +201,17 @@ def _scopes(spec: ResourceQuotaSpecWire, found: Findings) -> tuple[tuple[ClassSc
             continue
         if wire.operator not in _OPERATORS:
             path = f"spec.scopeSelector.matchExpressions[{position - len(spec.scopes or ())}].operator"
-            unsupported(path, wire.operator, _OPERATORS, found)
+            unsupported(path, wire.operator, _OPERATORS, issues)
         classes.append(ClassScope(shared(wire.operator or ""), tuple(map(shared, wire.values or ()))))
     return tuple(classes), len(classes) < len(wires)
 
 
-def priority_class_from_wire(wire: PriorityClassWire, found: Findings) -> PriorityClass:
-    who = identity(wire.metadata, "PriorityClass", found, namespaced=False)
+def priority_class_from_wire(wire: PriorityClassWire, issues: Findings) -> PriorityClass:
+    who = identity(wire.metadata, "PriorityClass", issues, namespaced=False)
     return PriorityClass(
         name=who.name,
-        value=found.count("value", wire.value, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
+        value=issues.count("value", wire.value, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
         default=bool(wire.global_default),
-        never_preempts=bool(never_preempts(wire.preemption_policy, "preemptionPolicy", found)),
-        origin=found.origin,
+        never_preempts=bool(never_preempts(wire.preemption_policy, "preemptionPolicy", issues)),
+        origin=issues.origin,
     )

@@ -65,7 +65,7 @@ def stand_in_for_pod(received: object, classes: PodClassCache, origin: str) -> P
     return unreadable_pod(uid, namespace, meta.name, bound.spec.node_name)
 
 
-def _without_annotations(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod | None:
+def _without_annotations(wire: PodWire, classes: PodClassCache, issues: Findings) -> Pod | None:
     """The pod without annotations, labels and variables. None: it has no node, or it is still wrong."""
     spec = wire.spec
     if spec is None or not spec.node_name or wire.metadata is None:
@@ -76,8 +76,8 @@ def _without_annotations(wire: PodWire, classes: PodClassCache, found: Findings)
     wire.metadata = msgspec.structs.replace(
         meta, generate_name=None, labels=None, annotations=None, owner_references=None
     )
-    pod = pod_from_wire(wire, classes, found)
-    return None if found.errors else pod
+    pod = pod_from_wire(wire, classes, issues)
+    return None if issues.errors else pod
 
 
 def last_good(before: Pod, received: object) -> Pod | None:

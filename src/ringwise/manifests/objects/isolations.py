@@ -39,11 +39,11 @@ class IsolationWire(WireStruct):
     status: ConditionListWire | None = None
 
 
-def isolation_from_wire(wire: IsolationWire, found: Findings) -> Isolation:
+def isolation_from_wire(wire: IsolationWire, issues: Findings) -> Isolation:
     """A field of a newer version is ignored: what is isolated stays isolated after a rollback."""
-    who = identity(wire.metadata, ISOLATIONS.kind, found, namespaced=False)
+    who = identity(wire.metadata, ISOLATIONS.kind, issues, namespaced=False)
     plain = wire.spec or {}
-    spec = checked(plain, IsolationSpec, "spec", found, no_hook)
+    spec = checked(plain, IsolationSpec, "spec", issues, no_hook)
     if spec is None:
         return Isolation(name=who.name)
     one = Isolation(
@@ -51,7 +51,7 @@ def isolation_from_wire(wire: IsolationWire, found: Findings) -> Isolation:
         tuple(spec.chips or ()),
         spec.leaf_switch or "",
         spec.super_pod,
-        None if spec.start_time is None else time_of(spec.start_time, "spec.startTime", found),
+        None if spec.start_time is None else time_of(spec.start_time, "spec.startTime", issues),
         spec.reason or "",
         who.annotations.get(USER, ""),
         who.name,
@@ -60,7 +60,7 @@ def isolation_from_wire(wire: IsolationWire, found: Findings) -> Isolation:
         tuple(sorted(plain.keys() - set(IsolationSpec.__struct_encode_fields__))),
     )
     for field, problem in _problems_of(one, spec):
-        found.add_error(field, problem)
+        issues.add_error(field, problem)
     return one
 
 

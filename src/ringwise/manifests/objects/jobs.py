@@ -54,105 +54,103 @@ from ringwise.wellknown import RANK_INDEX, VOLCANO_SCHEDULER
 DEFAULT_RETRIES = 3
 
 
-def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> VcJob:
+def vcjob_from_wire(wire: JobWire, classes: PodClassCache, issues: Findings) -> VcJob:
     """The job with Volcano's defaults. What makes a readable job impossible to run is in its `problems`."""
-    who = identity(wire.metadata, "Job", found)
+    who = identity(wire.metadata, "Job", issues)
     spec = wire.spec or JobSpecWire()
     status = wire.status or JobStatusWire()
     # Of a job with too many tasks nothing else is looked at.
-    read = (spec.tasks or ()) if _are_few(spec.tasks or (), found) else ()
+    read = (spec.tasks or ()) if _are_few(spec.tasks or (), issues) else ()
     tasks = tuple(
-        _task(task, position, f"spec.tasks[{position}]", classes, found) for position, task in enumerate(read)
+        _task(task, index, f"spec.tasks[{index}]", classes, issues) for index, task in enumerate(read)
     )
     asked = {name for task in tasks for name, _ in task.template.cls.extended}
-    check(RESOURCES, asked, "spec.tasks", found)
-    volumes = (spec.volumes or ()) if check(JOB_VOLUMES, spec.volumes, "spec.volumes", found) else ()
-    wanted = found.count("spec.minAvailable", spec.min_available, 0)
+    check(RESOURCES, asked, "spec.tasks", issues)
+    volumes = (spec.volumes or ()) if check(JOB_VOLUMES, spec.volumes, "spec.volumes", issues) else ()
+    wanted, success = issues.count("spec.minAvailable", spec.min_available, 0), spec.min_success
     job = VcJob(
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
         tasks=tasks,
         min_available=wanted or sum(task.min_available for task in tasks),
-        min_success=(
-            None if spec.min_success is None else found.count("spec.minSuccess", spec.min_success, 1, least=1)
-        ),
-        queue=reference(spec.queue, "spec.queue", found, DEFAULT_QUEUE),
-        priority_class=reference(spec.priority_class_name, "spec.priorityClassName", found),
-        scheduler=reference(spec.scheduler_name, "spec.schedulerName", found, VOLCANO_SCHEDULER),
-        max_retry=found.count("spec.maxRetry", spec.max_retry, 0) or DEFAULT_RETRIES,
+        min_success=None if success is None else issues.count("spec.minSuccess", success, 1, least=1),
+        queue=reference(spec.queue, "spec.queue", issues, DEFAULT_QUEUE),
+        priority_class=reference(spec.priority_class_name, "spec.priorityClassName", issues),
+        scheduler=reference(spec.scheduler_name, "spec.schedulerName", issues, VOLCANO_SCHEDULER),
+        max_retry=issues.count("spec.maxRetry", spec.max_retry, 0) or DEFAULT_RETRIES,
         ttl_seconds=(
             None
             if spec.ttl_seconds_after_finished is None
-            else found.count("spec.ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, 0)
+            else issues.count("spec.ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, 0)
         ),
-        running_estimate=_duration(spec.running_estimate, "spec.runningEstimate", found),
-        policies=_policies(spec.policies, "spec.policies", found),
-        plugins=_plugins(spec.plugins or {}, found),
+        running_estimate=_duration(spec.running_estimate, "spec.runningEstimate", issues),
+        policies=_policies(spec.policies, "spec.policies", issues),
+        plugins=_plugins(spec.plugins or {}, issues),
         labels=who.labels,
         annotations=who.annotations,
         created=who.created,
         deleting=who.deleting,
         phase=(status.state or PhaseStatusWire()).phase or "",
-        retry_count=found.count("status.retryCount", status.retry_count, 0),
-        version=found.count("status.version", status.version, 0),
-        origin=found.origin,
+        retry_count=issues.count("status.retryCount", status.retry_count, 0),
+        version=issues.count("status.version", status.version, 0),
+        origin=issues.origin,
         volumes=tuple(
-            _volume(one, f"spec.volumes[{position}]", found) for position, one in enumerate(volumes)
+            _volume(one, f"spec.volumes[{position}]", issues) for position, one in enumerate(volumes)
         ),
         tier_conflicts=tuple(_tier_conflicts(spec)),
-        topology=network_topology(spec.network_topology, "spec.networkTopology", found),
+        topology=network_topology(spec.network_topology, "spec.networkTopology", issues),
     )
     job.problems = problems_of(job)
     return job
 
 
-def _volume(wire: VolumeWire, path: str, found: Findings) -> Volume:
+def _volume(wire: VolumeWire, path: str, issues: Findings) -> Volume:
     claim = wire.volume_claim
     return Volume(
         wire.mount_path or "",
         wire.volume_claim_name or "",
         claim is not None,
-        None if claim is None else claim_of_spec(claim, f"{path}.volumeClaim", found),
+        None if claim is None else claim_of_spec(claim, f"{path}.volumeClaim", issues),
     )
 
 
-def _are_few(tasks: Sequence[TaskWire], found: Findings) -> bool:
+def _are_few(tasks: Sequence[TaskWire], issues: Findings) -> bool:
     """Whether tasks, and the tasks that they depend on, are within the limits."""
     named = sum(len(task.depends_on.name or ()) for task in tasks if task.depends_on is not None)
-    return check(TASKS, tasks, "spec.tasks", found) and check(
-        DEPENDENCIES, named, "spec.tasks.dependsOn", found
+    return check(TASKS, tasks, "spec.tasks", issues) and check(
+        DEPENDENCIES, named, "spec.tasks.dependsOn", issues
     )
 
 
-def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, found: Findings) -> Task:
+def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, issues: Findings) -> Task:
     # Programs leave a 0 out, as Volcano's type does.
-    replicas = found.count(f"{path}.replicas", wire.replicas, 0)
+    replicas = issues.count(f"{path}.replicas", wire.replicas, 0)
     depends = wire.depends_on or DependsOnWire()
     return Task(
         name=shared(wire.name or default_task_name(position)),
         replicas=replicas,
-        min_available=found.count(
+        min_available=issues.count(
             f"{path}.minAvailable", wire.min_available, default_min_available(wire, replicas)
         ),
-        template=template_from_wire(wire.template or TemplateWire(), f"{path}.template", classes, found),
-        policies=_policies(wire.policies, f"{path}.policies", found),
-        max_retry=found.count(f"{path}.maxRetry", wire.max_retry, 0, least=-1) or DEFAULT_RETRIES,
+        template=template_from_wire(wire.template or TemplateWire(), f"{path}.template", classes, issues),
+        policies=_policies(wire.policies, f"{path}.policies", issues),
+        max_retry=issues.count(f"{path}.maxRetry", wire.max_retry, 0, least=-1) or DEFAULT_RETRIES,
         depends_on=tuple(depends.name or ()),
         depends_on_any=depends.iteration == "any",
-        partitions=_partitions(wire.partition_policy, f"{path}.partitionPolicy", found),
+        partitions=_partitions(wire.partition_policy, f"{path}.partitionPolicy", issues),
         topology_policy=wire.topology_policy or "",
     )
 
 
-def _partitions(wire: PartitionPolicyWire | None, path: str, found: Findings) -> Partitions | None:
+def _partitions(wire: PartitionPolicyWire | None, path: str, issues: Findings) -> Partitions | None:
     if wire is None:
         return None
     return Partitions(
-        found.count(f"{path}.totalPartitions", wire.total_partitions, 0),
-        found.count(f"{path}.partitionSize", wire.partition_size, 0),
-        found.count(f"{path}.minPartitions", wire.min_partitions, 0),
-        network_topology(wire.network_topology, f"{path}.networkTopology", found),
+        issues.count(f"{path}.totalPartitions", wire.total_partitions, 0),
+        issues.count(f"{path}.partitionSize", wire.partition_size, 0),
+        issues.count(f"{path}.minPartitions", wire.min_partitions, 0),
+        network_topology(wire.network_topology, f"{path}.networkTopology", issues),
     )
 
 
@@ -181,74 +179,74 @@ def default_task_name(position: int) -> str:
     return f"default{position}"
 
 
-def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, found: Findings) -> PodTemplate:
+def template_from_wire(wire: TemplateWire, path: str, cache: PodClassCache, issues: Findings) -> PodTemplate:
     meta = wire.metadata or MetaWire()
     spec = wire.spec or PodSpecWire()
     if not spec.containers:
-        found.add_error(f"{path}.spec.containers", "must have at least one container")
-    check(LABELS, meta.labels, f"{path}.metadata.labels", found)
+        issues.add_error(f"{path}.spec.containers", "must have at least one container")
+    check(LABELS, meta.labels, f"{path}.metadata.labels", issues)
     labels = texts(meta.labels)
-    annotations = kept_annotations(meta.annotations, f"{path}.metadata.annotations", found)
-    cls, chip_containers = classes.of(spec, labels, f"{path}.spec", found)
-    rank = rank_variable(spec, f"{path}.spec", found)
+    annotations = kept_annotations(meta.annotations, f"{path}.metadata.annotations", issues)
+    cls, chip_containers = cache.of(spec, labels, f"{path}.spec", issues)
+    rank = rank_variable(spec, f"{path}.spec", issues)
     if annotations.get(RANK_INDEX):
         rank = number_in(
-            annotations[RANK_INDEX], keyed(f"{path}.metadata.annotations", RANK_INDEX), found, least=0
+            annotations[RANK_INDEX], keyed(f"{path}.metadata.annotations", RANK_INDEX), issues, least=0
         )
     return PodTemplate(
         cls=cls,
         labels=labels,
         annotations=annotations,
         scheduler=shared(spec.scheduler_name or ""),
-        priority=priority_of(spec, f"{path}.spec.priority", found),
+        priority=priority_of(spec, f"{path}.spec.priority", issues),
         priority_class=shared(spec.priority_class_name or ""),
-        preemptable=preemptable(annotations, labels, f"{path}.metadata", found),
-        never_preempts=never_preempts(spec.preemption_policy, f"{path}.spec.preemptionPolicy", found),
+        preemptable=preemptable(annotations, labels, f"{path}.metadata", issues),
+        never_preempts=never_preempts(spec.preemption_policy, f"{path}.spec.preemptionPolicy", issues),
         gated=bool(spec.scheduling_gates),
         chip_containers=chip_containers,
         rank=rank,
         hostname=spec.hostname or "",
         subdomain=spec.subdomain or "",
         sharing_cpus=tuple(containers_sharing_cpus(spec.containers or ())),
-        limits=tuple(pod_limits(spec, f"{path}.spec", found).items()),
+        limits=tuple(pod_limits(spec, f"{path}.spec", issues).items()),
         visible_devices=visible_devices(spec, f"{path}.spec"),
-        claims=named_claims(spec, f"{path}.spec", found),
-        ephemeral_volumes=ephemeral_volumes(spec, f"{path}.spec", found),
+        claims=named_claims(spec, f"{path}.spec", issues),
+        ephemeral_volumes=ephemeral_volumes(spec, f"{path}.spec", issues),
     )
 
 
-def _policies(wires: list[PolicyWire] | None, path: str, found: Findings) -> tuple[Policy, ...]:
-    if not check(POLICIES, wires, path, found):
+def _policies(wires: list[PolicyWire] | None, path: str, issues: Findings) -> tuple[Policy, ...]:
+    if not check(POLICIES, wires, path, issues):
         return ()
     return tuple(
         Policy(
             action=wire.action or "",
-            events=_events(wire, f"{path}[{position}].events", found),
+            events=_events(wire, f"{path}[{position}].events", issues),
             exit_code=wire.exit_code,
-            timeout=_duration(wire.timeout, f"{path}[{position}].timeout", found),
+            timeout=_duration(wire.timeout, f"{path}[{position}].timeout", issues),
         )
         for position, wire in enumerate(wires or ())
     )
 
 
-def _events(wire: PolicyWire, path: str, found: Findings) -> tuple[str, ...]:
-    named = (wire.events or []) if check(EVENTS, wire.events, path, found) else []
+def _events(wire: PolicyWire, path: str, issues: Findings) -> tuple[str, ...]:
+    named = (wire.events or []) if check(EVENTS, wire.events, path, issues) else []
     return tuple(dict.fromkeys(([wire.event] if wire.event else []) + named))
 
 
-def _plugins(wire: Mapping[str, Sequence[str] | None], found: Findings) -> dict[str, tuple[str, ...]]:
+def _plugins(wire: Mapping[str, Sequence[str] | None], issues: Findings) -> dict[str, tuple[str, ...]]:
     """Each argument that a plugin does not know is compared with those that it does."""
     count = sum(1 + len(arguments or ()) for arguments in wire.values())
-    if not check(PLUGINS, count, "spec.plugins", found):
+    if not check(PLUGINS, count, "spec.plugins", issues):
         return {}
     return {name: tuple(arguments or ()) for name, arguments in wire.items()}
 
 
-def _duration(text: str | None, path: str, found: Findings) -> int | None:
+def _duration(text: str | None, path: str, issues: Findings) -> int | None:
     if text is None:
         return None
     try:
         return duration(text)
     except NotReadableError as problem:
-        found.invalid(path, text, str(problem))
+        issues.invalid(path, text, str(problem))
         return None

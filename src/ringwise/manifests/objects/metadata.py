@@ -111,25 +111,25 @@ class Identity:
 _NO_META = MetaWire()
 
 
-def identity(meta: MetaWire | None, kind: str, found: Findings, *, namespaced: bool = True) -> Identity:
+def identity(meta: MetaWire | None, kind: str, issues: Findings, *, namespaced: bool = True) -> Identity:
     """Checked metadata. A missing namespace is `default`, a missing uid is derived from kind and name."""
     meta = meta or _NO_META
-    name = name_of(given_name(meta), "metadata.name", found)
+    name = name_of(given_name(meta), "metadata.name", issues)
     namespace = ""
     if namespaced:
-        namespace = name_of(meta.namespace or "default", "metadata.namespace", found)
-    time_of(meta.deletion_timestamp, "metadata.deletionTimestamp", found)
+        namespace = name_of(meta.namespace or "default", "metadata.namespace", issues)
+    time_of(meta.deletion_timestamp, "metadata.deletionTimestamp", issues)
     if namespaced:
         # Nodes and Queues are the operator's.
-        check(LABELS, meta.labels, "metadata.labels", found)
+        check(LABELS, meta.labels, "metadata.labels", issues)
     return Identity(
         namespace=namespace,
         name=name,
         uid=meta.uid or derived_uid(kind, namespace, name),
-        created=time_of(meta.creation_timestamp, "metadata.creationTimestamp", found),
+        created=time_of(meta.creation_timestamp, "metadata.creationTimestamp", issues),
         deleting=meta.deletion_timestamp is not None,
         labels=texts(meta.labels),
-        annotations=kept_annotations(meta.annotations, "metadata.annotations", found),
+        annotations=kept_annotations(meta.annotations, "metadata.annotations", issues),
         owner=owner_of(meta.owner_references),
     )
 
@@ -144,30 +144,30 @@ def derived_uid(kind: str, namespace: str, name: str) -> str:
     return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
 
 
-def name_of(name: str | None, field: str, found: Findings) -> str:
+def name_of(name: str | None, field: str, issues: Findings) -> str:
     if not name:
-        found.add_error(field, "Required value")
+        issues.add_error(field, "Required value")
         return ""
     if len(name) > NAME.most or "/" in name or " " in name or not name.isprintable():
-        found.invalid(field, name, f"must be a name of at most {NAME.most} letters, digits, '-' and '.'")
+        issues.invalid(field, name, f"must be a name of at most {NAME.most} letters, digits, '-' and '.'")
     return shared(name)
 
 
-def reference(name: str | None, field: str, found: Findings, default: str = "") -> str:
+def reference(name: str | None, field: str, issues: Findings, default: str = "") -> str:
     """The name of another object, which may be missing."""
     if name and len(name) > NAME.most:
-        found.too_large(field, invalid(name, f"must be a name of at most {NAME.most} characters"))
+        issues.too_large(field, invalid(name, f"must be a name of at most {NAME.most} characters"))
         return default
     return shared(name or default)
 
 
-def time_of(text: str | None, field: str, found: Findings) -> int:
+def time_of(text: str | None, field: str, issues: Findings) -> int:
     if text is None:
         return 0
     try:
         return nanoseconds(text)
     except NotReadableError as problem:
-        found.invalid(field, text, str(problem))
+        issues.invalid(field, text, str(problem))
         return 0
 
 
@@ -178,7 +178,7 @@ def texts(given: Texts | None) -> Mapping[str, str]:
     return {shared(key): shared(value or "") for key, value in given.items()}
 
 
-def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mapping[str, str]:
+def kept_annotations(given: Texts | None, field: str, issues: Findings) -> Mapping[str, str]:
     if not given:
         return EMPTY
     size = 0
@@ -190,7 +190,7 @@ def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mappin
             kept[shared(key)] = value
     if size > MAX_ANNOTATION_CHARACTERS:
         longest = max(given, key=lambda key: len(given[key] or ""))
-        found.add_error(
+        issues.add_error(
             keyed(field, longest),
             f"annotations of one object may have {MAX_ANNOTATION_CHARACTERS} characters, got {size}",
         )
@@ -212,25 +212,25 @@ def owner_of(references: list[OwnerReferenceWire] | None) -> Owner | None:
     )
 
 
-def boolean_in(text: str, field: str, found: Findings) -> bool:
+def boolean_in(text: str, field: str, issues: Findings) -> bool:
     """A boolean as text, in the spellings that Volcano accepts."""
     if text in ("1", "t", "T", "true", "True", "TRUE"):
         return True
     if text not in ("", "0", "f", "F", "false", "False", "FALSE"):
-        found.invalid(field, text, 'must be "true" or "false"')
+        issues.invalid(field, text, 'must be "true" or "false"')
     return False
 
 
-def number_in(text: str, field: str, found: Findings, *, least: int | None = None) -> int | None:
+def number_in(text: str, field: str, issues: Findings, *, least: int | None = None) -> int | None:
     """A whole number as text in a label or annotation."""
     stripped = text.strip()
     digits = stripped.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
         allowed = "a whole number" if least is None else f"a whole number of {least} or more"
-        found.invalid(field, text, f"must be {allowed}")
+        issues.invalid(field, text, f"must be {allowed}")
         return None
     number = int(stripped)
     if least is not None and number < least:
-        found.invalid(field, text, f"must be a whole number of {least} or more")
+        issues.invalid(field, text, f"must be a whole number of {least} or more")
         return None
     return number

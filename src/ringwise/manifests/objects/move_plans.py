@@ -79,19 +79,19 @@ class MovePlanWire(WireStruct):
     status: ConditionListWire | None = None
 
 
-def move_plan_from_wire(wire: MovePlanWire, found: Findings) -> MovePlan:
-    who = identity(wire.metadata, MOVE_PLANS.kind, found, namespaced=False)
-    spec = checked(wire.spec or {}, MovePlanSpec, "spec", found, no_hook)
+def move_plan_from_wire(wire: MovePlanWire, issues: Findings) -> MovePlan:
+    who = identity(wire.metadata, MOVE_PLANS.kind, issues, namespaced=False)
+    spec = checked(wire.spec or {}, MovePlanSpec, "spec", issues, no_hook)
     if spec is None:
         return MovePlan(who.name, "", (), ())
     if not 0 < len(spec.moves) <= MAX_MOVES:
-        found.add_error("spec.moves", f"must have 1 to {MAX_MOVES} entries")
+        issues.add_error("spec.moves", f"must have 1 to {MAX_MOVES} entries")
     reserved = spec.reservation or []
     if max(len(reserved), *(len(move.pods) for move in spec.moves), 0) > MAX_PODS:
-        found.add_error("spec", f"must have at most {MAX_PODS} pods of a job")
+        issues.add_error("spec", f"must have at most {MAX_PODS} pods of a job")
     ttl = spec.ttl_seconds_after_finished
     if not 0 <= (ttl or 0) <= MAX_TTL:
-        found.add_error("spec.ttlSecondsAfterFinished", f"must be 0 to {MAX_TTL}")
+        issues.add_error("spec.ttlSecondsAfterFinished", f"must be 0 to {MAX_TTL}")
     moves = tuple(_move(move) for move in spec.moves)
     target = spec.target_ref
     plan = MovePlan(
@@ -111,7 +111,7 @@ def move_plan_from_wire(wire: MovePlanWire, found: Findings) -> MovePlan:
         (wire.metadata.generation if wire.metadata is not None else None) or 0,
     )
     if not is_bounded(plan):
-        found.add_error(
+        issues.add_error(
             "spec",
             f"must have numbers of chips from 0 to {MAX_NODE_CHIPS - 1}, each once in a place, names of "
             f"at most {MAX_NAME} characters, and costs of 0 or more",

@@ -9,8 +9,8 @@ from ringwise.state.model import Namespace
 from ringwise.wellknown import NAMESPACE_LIMITS
 
 
-def namespace_from_wire(wire: NamespaceWire, found: Findings) -> Namespace:
-    who = identity(wire.metadata, "Namespace", found, namespaced=False)
+def namespace_from_wire(wire: NamespaceWire, issues: Findings) -> Namespace:
+    who = identity(wire.metadata, "Namespace", issues, namespaced=False)
     status = wire.status or NamespaceStatusWire()
     limits = (one.message or "" for one in status.conditions or () if one.type == NAMESPACE_LIMITS)
-    return Namespace(who.name, who.labels, next(limits, ""), found.origin)
+    return Namespace(who.name, who.labels, next(limits, ""), issues.origin)

@@ -32,16 +32,16 @@ _MODES = ("hard", "soft")
 _TYPES = ("Node", "HyperNode")
 
 
-def network_topology(wire: NetworkTopologyWire | None, path: str, found: Findings) -> NetworkTopology | None:
+def network_topology(wire: NetworkTopologyWire | None, path: str, issues: Findings) -> NetworkTopology | None:
     if wire is None:
         return None
     mode = wire.mode or _MODES[0]
     if mode not in _MODES:
-        unsupported(f"{path}.mode", mode, _MODES, found)
+        unsupported(f"{path}.mode", mode, _MODES, issues)
     tier = wire.highest_tier_allowed
     return NetworkTopology(
         soft=mode == "soft",
-        highest_tier=None if tier is None else found.count(f"{path}.highestTierAllowed", tier, 0),
+        highest_tier=None if tier is None else issues.count(f"{path}.highestTierAllowed", tier, 0),
         highest_tier_name=shared(wire.highest_tier_name or ""),
     )
 
@@ -61,24 +61,24 @@ def network_topology_body(topology: NetworkTopology) -> dict[str, Any]:
 
 
 def sub_group_policies(
-    wires: Sequence[SubGroupPolicyWire] | None, path: str, found: Findings
+    wires: Sequence[SubGroupPolicyWire] | None, path: str, issues: Findings
 ) -> tuple[SubGroupPolicy, ...]:
-    if not check(SUB_GROUPS, wires or (), path, found):
+    if not check(SUB_GROUPS, wires or (), path, issues):
         return ()
-    policies = [_sub_group(wire, f"{path}[{position}]", found) for position, wire in enumerate(wires or ())]
+    policies = [_sub_group(wire, f"{path}[{position}]", issues) for position, wire in enumerate(wires or ())]
     labels = {key for policy in policies for key in policy.labels}
-    return tuple(policies) if check(SUB_GROUP_LABELS, labels, path, found) else ()
+    return tuple(policies) if check(SUB_GROUP_LABELS, labels, path, issues) else ()
 
 
-def _sub_group(wire: SubGroupPolicyWire, path: str, found: Findings) -> SubGroupPolicy:
+def _sub_group(wire: SubGroupPolicyWire, path: str, issues: Findings) -> SubGroupPolicy:
     selector = wire.label_selector
     return SubGroupPolicy(
         name=shared(wire.name or ""),
-        selector=None if selector is None else label_selector(selector, f"{path}.labelSelector", found),
+        selector=None if selector is None else label_selector(selector, f"{path}.labelSelector", issues),
         match_label_keys=tuple(map(shared, wire.match_label_keys or ())),
-        size=found.count(f"{path}.subGroupSize", wire.sub_group_size, 1, least=1),
-        min_groups=found.count(f"{path}.minSubGroups", wire.min_sub_groups, 0),
-        topology=network_topology(wire.network_topology, f"{path}.networkTopology", found),
+        size=issues.count(f"{path}.subGroupSize", wire.sub_group_size, 1, least=1),
+        min_groups=issues.count(f"{path}.minSubGroups", wire.min_sub_groups, 0),
+        topology=network_topology(wire.network_topology, f"{path}.networkTopology", issues),
     )
 
 
@@ -107,31 +107,31 @@ def _written_selector(requirements: Iterable[Requirement]) -> dict[str, Any]:
     return {"matchLabels": labels, "matchExpressions": expressions}
 
 
-def hyper_node_from_wire(wire: HyperNodeWire, found: Findings) -> HyperNode:
-    who = identity(wire.metadata, "HyperNode", found, namespaced=False)
+def hyper_node_from_wire(wire: HyperNodeWire, issues: Findings) -> HyperNode:
+    who = identity(wire.metadata, "HyperNode", issues, namespaced=False)
     spec = wire.spec or HyperNodeSpecWire()
     members: Iterable[HyperNodeMemberWire] = spec.members or ()
     expressions = [one for one in members if one.selector is not None and one.selector.regex_match]
-    if not check(MEMBERS, spec.members or (), "spec.members", found) or not check(
-        PATTERNS, expressions, "spec.members", found
+    if not check(MEMBERS, spec.members or (), "spec.members", issues) or not check(
+        PATTERNS, expressions, "spec.members", issues
     ):
         members = ()
     return HyperNode(
         name=who.name,
-        tier=found.count("spec.tier", spec.tier, 0),
+        tier=issues.count("spec.tier", spec.tier, 0),
         members=tuple(
-            _member(member, f"spec.members[{position}]", found) for position, member in enumerate(members)
+            _member(member, f"spec.members[{position}]", issues) for position, member in enumerate(members)
         ),
         tier_name=shared(spec.tier_name or ""),
         labels=who.labels,
         node_count=(wire.status or HyperNodeStatusWire()).node_count or 0,
-        origin=found.origin,
+        origin=issues.origin,
     )
 
 
-def _member(wire: HyperNodeMemberWire, path: str, found: Findings) -> HyperNodeMember:
+def _member(wire: HyperNodeMemberWire, path: str, issues: Findings) -> HyperNodeMember:
     if wire.type not in _TYPES:
-        unsupported(f"{path}.type", wire.type, _TYPES, found)
+        unsupported(f"{path}.type", wire.type, _TYPES, issues)
     selector, path = wire.selector or MemberSelectorWire(), f"{path}.selector"
     kinds = {
         "exactMatch": selector.exact_match,
@@ -140,23 +140,23 @@ def _member(wire: HyperNodeMemberWire, path: str, found: Findings) -> HyperNodeM
     }
     given = [kind for kind, one in kinds.items() if one]
     if not given:
-        found.add_error(
+        issues.add_error(
             path, "member selector must have one of exactMatch, regexMatch, or labelMatch, has none"
         )
     elif len(given) > 1:
-        found.add_error(path, f"cannot specify more than one selector type, has {' and '.join(given)}")
+        issues.add_error(path, f"cannot specify more than one selector type, has {' and '.join(given)}")
     name = selector.exact_match.name if selector.exact_match else None
     pattern = selector.regex_match.pattern if selector.regex_match else None
     if selector.exact_match and not name:
-        found.add_error(f"{path}.exactMatch.name", "member exactMatch name is required")
+        issues.add_error(f"{path}.exactMatch.name", "member exactMatch name is required")
     if selector.regex_match and not pattern:
-        found.add_error(f"{path}.regexMatch.pattern", "member regexMatch pattern is required")
+        issues.add_error(f"{path}.regexMatch.pattern", "member regexMatch pattern is required")
     # Whether it is an expression is told of the HyperNode, which is ignored by itself.
-    check(PATTERN, pattern or "", f"{path}.regexMatch.pattern", found)
+    check(PATTERN, pattern or "", f"{path}.regexMatch.pattern", issues)
     labels = selector.label_match
     return HyperNodeMember(
         hyper_node=wire.type == _TYPES[1],
         name=shared(name or ""),
         pattern=pattern or "",
-        selector=None if labels is None else label_selector(labels, f"{path}.labelMatch", found),
+        selector=None if labels is None else label_selector(labels, f"{path}.labelMatch", issues),
     )

@@ -29,37 +29,37 @@ _PART = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(?:\.{_PART})*", re.ASCII)
 
 
-def check_new_pod_group(wire: PodGroupWire, found: Findings) -> None:
+def check_new_pod_group(wire: PodGroupWire, issues: Findings) -> None:
     spec = wire.spec or PodGroupSpecWire()
-    _check_tiers(spec.network_topology, "spec.networkTopology", found)
+    _check_tiers(spec.network_topology, "spec.networkTopology", issues)
     for position, policy in enumerate(spec.sub_group_policy or ()):
-        _check_tiers(policy.network_topology, f"spec.subGroupPolicy[{position}].networkTopology", found)
+        _check_tiers(policy.network_topology, f"spec.subGroupPolicy[{position}].networkTopology", issues)
 
 
-def check_new_pod(wire: PodWire, found: Findings) -> None:
+def check_new_pod(wire: PodWire, issues: Findings) -> None:
     annotations = (wire.metadata.annotations if wire.metadata is not None else None) or {}
     given = [name for name in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE) if annotations.get(name) is not None]
     for name in given:
         text = annotations[name] or ""
         if not _BUDGET.fullmatch(text):
-            found.invalid(
+            issues.invalid(
                 f"metadata.annotations.{name}",
                 text,
                 "must be a positive integer or a valid percentage which between 1% ~ 99%",
             )
     if len(given) > 1:
-        found.add_error(
+        issues.add_error(
             f"metadata.annotations.{given[0]}",
             f"not allow configure multiple annotations: only one of {' and '.join(given)} is allowed",
         )
 
 
-def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
+def check_new_hyper_node(wire: HyperNodeWire, issues: Findings) -> None:
     """Of one that exists, or is in a file or lab, an invalid expression is reported and ignored by itself."""
     members = (wire.spec or HyperNodeSpecWire()).members or []
     if not members:
-        found.add_error("spec.members", "member must have at least one member, has none")
-    if found.oversized:
+        issues.add_error("spec.members", "member must have at least one member, has none")
+    if issues.oversized:
         # Expressions that are too long, or too many, are not even looked at.
         return
     for position, member in enumerate(members):
@@ -69,12 +69,12 @@ def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
         if name and not _DNS_SUBDOMAIN.fullmatch(name):
             allowed = "at most 253 lower-case letters, digits, - and ., not - at the ends of parts"
             message = f"member exactMatch validate failed: invalid name {shown(name)}: must be {allowed}"
-            found.add_error(f"{path}.exactMatch.name", message)
+            issues.add_error(f"{path}.exactMatch.name", message)
         if pattern and (error := expression_error(pattern)):
             message = f"member regexMatch pattern is invalid: {shown(pattern)}: {error}"
-            found.add_error(f"{path}.regexMatch.pattern", message)
+            issues.add_error(f"{path}.regexMatch.pattern", message)
 
 
-def _check_tiers(topology: NetworkTopologyWire | None, path: str, found: Findings) -> None:
+def _check_tiers(topology: NetworkTopologyWire | None, path: str, issues: Findings) -> None:
     if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
-        found.add_error(path, f"{TWO_TIERS}: it has both; only one is allowed")
+        issues.add_error(path, f"{TWO_TIERS}: it has both; only one is allowed")

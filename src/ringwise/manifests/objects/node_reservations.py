@@ -59,17 +59,17 @@ class NodeReservationWire(WireStruct):
     status: ConditionListWire | None = None
 
 
-def node_reservation_from_wire(wire: NodeReservationWire, found: Findings) -> NodeReservation:
-    who = identity(wire.metadata, NODE_RESERVATIONS.kind, found, namespaced=False)
+def node_reservation_from_wire(wire: NodeReservationWire, issues: Findings) -> NodeReservation:
+    who = identity(wire.metadata, NODE_RESERVATIONS.kind, issues, namespaced=False)
     generation = (wire.metadata.generation if wire.metadata is not None else None) or 0
-    spec = checked(wire.spec or {}, NodeReservationSpec, "spec", found, no_hook)
+    spec = checked(wire.spec or {}, NodeReservationSpec, "spec", issues, no_hook)
     if spec is None:
         return NodeReservation(who.name, (), 0, 0)
     one = NodeReservation(
         who.name,
         tuple(spec.node_names or ()),
-        who.created if spec.start_time is None else time_of(spec.start_time, "spec.startTime", found),
-        time_of(spec.end_time, "spec.endTime", found),
+        who.created if spec.start_time is None else time_of(spec.start_time, "spec.startTime", issues),
+        time_of(spec.end_time, "spec.endTime", issues),
         spec.holder.queue or "",
         spec.holder.namespace or "",
         who.annotations.get(USER, ""),
@@ -87,7 +87,7 @@ def node_reservation_from_wire(wire: NodeReservationWire, found: Findings) -> No
     given = (spec.node_names, spec.node_selector, spec.leaf_switch, spec.super_pod)
     targets = [name for name, value in zip(_TARGETS, given, strict=True) if value is not None]
     for field, problem in problems_of(one, targets):
-        found.add_error(field, problem)
+        issues.add_error(field, problem)
     return one
 
 

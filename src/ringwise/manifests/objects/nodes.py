@@ -38,29 +38,29 @@ _NO_SPEC = NodeSpecWire()
 _NO_STATUS = NodeStatusWire()
 
 
-def node_from_wire(wire: NodeWire, found: Findings) -> Node:
+def node_from_wire(wire: NodeWire, issues: Findings) -> Node:
     """The node. It must not be used when there are errors in `found`."""
-    who = identity(wire.metadata, "Node", found, namespaced=False)
+    who = identity(wire.metadata, "Node", issues, namespaced=False)
     spec, status = wire.spec or _NO_SPEC, wire.status or _NO_STATUS
-    capacity = amounts(status.capacity, "status.capacity", found, MAX_NODE_CHIPS)
+    capacity = amounts(status.capacity, "status.capacity", issues, MAX_NODE_CHIPS)
     # The API server copies the capacity when a kubelet reports nothing allocatable.
     allocatable = (
         capacity
         if status.allocatable is None
-        else amounts(status.allocatable, "status.allocatable", found, MAX_NODE_CHIPS)
+        else amounts(status.allocatable, "status.allocatable", issues, MAX_NODE_CHIPS)
     )
     devices = None
     raw = wire.metadata.annotations if wire.metadata else None
     if raw and BASE_DEVICE_INFOS in raw:
         devices = _devices(
-            raw[BASE_DEVICE_INFOS] or "", keyed("metadata.annotations", BASE_DEVICE_INFOS), found
+            raw[BASE_DEVICE_INFOS] or "", keyed("metadata.annotations", BASE_DEVICE_INFOS), issues
         )
     ready = next((one.status for one in status.conditions or () if one.type == "Ready"), "True")
     return Node(
         name=who.name,
         labels=who.labels,
         annotations=who.annotations,
-        taints=tuple(_taint(one, f"spec.taints[{at}]", found) for at, one in enumerate(spec.taints or ())),
+        taints=tuple(_taint(one, f"spec.taints[{at}]", issues) for at, one in enumerate(spec.taints or ())),
         unschedulable=bool(spec.unschedulable),
         ready=ready == "True",
         internal_ip=next((one.address for one in status.addresses or () if one.type == "InternalIP"), ""),
@@ -71,10 +71,10 @@ def node_from_wire(wire: NodeWire, found: Findings) -> Node:
         chips_allocatable=_chips(allocatable),
         chips_capacity={**_chips(allocatable), **_chips(capacity)},
         devices=devices,
-        superpod=_superpod(who.annotations, who.labels, found),
+        superpod=_superpod(who.annotations, who.labels, issues),
         rack=_rack(who.annotations, who.labels),
         server_index=who.annotations.get(SERVER_INDEX, ""),
-        origin=found.origin,
+        origin=issues.origin,
         created=who.created,
     )
 
@@ -93,25 +93,25 @@ def _extended(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _taint(wire: TaintWire, path: str, found: Findings) -> Taint:
+def _taint(wire: TaintWire, path: str, issues: Findings) -> Taint:
     if not wire.key:
-        found.add_error(f"{path}.key", "Required value")
+        issues.add_error(f"{path}.key", "Required value")
     if wire.effect not in _EFFECTS:
-        unsupported(f"{path}.effect", wire.effect, _EFFECTS, found)
+        unsupported(f"{path}.effect", wire.effect, _EFFECTS, issues)
     return Taint(shared(wire.key), shared(wire.value or ""), shared(wire.effect))
 
 
-def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], found: Findings) -> int | None:
+def _superpod(annotations: Mapping[str, str], labels: Mapping[str, str], issues: Findings) -> int | None:
     """The SuperPoD id of the node.
 
     A negative one (unknown to the driver) is kept; jobs with blocks reject it.
     """
     if annotations.get(SUPERPOD_ANNOTATION):
         return number_in(
-            annotations[SUPERPOD_ANNOTATION], keyed("metadata.annotations", SUPERPOD_ANNOTATION), found
+            annotations[SUPERPOD_ANNOTATION], keyed("metadata.annotations", SUPERPOD_ANNOTATION), issues
         )
     if labels.get(SUPERPOD_LABEL):
-        return number_in(labels[SUPERPOD_LABEL], keyed("metadata.labels", SUPERPOD_LABEL), found)
+        return number_in(labels[SUPERPOD_LABEL], keyed("metadata.labels", SUPERPOD_LABEL), issues)
     return None
 
 
@@ -124,11 +124,11 @@ def _rack(annotations: Mapping[str, str], labels: Mapping[str, str]) -> int | No
     return int(text) if text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 11 else None
 
 
-def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
+def _devices(text: str, path: str, issues: Findings) -> tuple[Device, ...]:
     """The chips in the annotation of the device plugin, ascending. Names with two dashes are vNPUs."""
     if len(text) > MAX_ANNOTATION_CHARACTERS:
         return ()
-    named = decoded(text, dict[str, _DeviceWire], path, found)
+    named = decoded(text, dict[str, _DeviceWire], path, issues)
     devices: dict[int, Device] = {}
     for name, wire in (named or {}).items():
         if name.count("-") > 1:
@@ -136,10 +136,10 @@ def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
         chip = chip_of(name)
         if chip is None:
             allowed = f"must name chips like Ascend910-0, with numbers 0 to {MAX_NODE_CHIPS - 1}"
-            found.invalid(path, name, allowed)
+            issues.invalid(path, name, allowed)
             return ()
         if chip in devices:
-            found.add_error(path, f"contains the chip {chip} twice")
+            issues.add_error(path, f"contains the chip {chip} twice")
             return ()
         number = wire.SuperDeviceID
         devices[chip] = Device(chip, wire.IP or "", "" if number is None else str(number))

@@ -93,7 +93,7 @@ class PodClassCache:
         return len(self._checked)
 
     def of(
-        self, spec: PodSpecWire, labels: Mapping[str, str], path: str, found: Findings
+        self, spec: PodSpecWire, labels: Mapping[str, str], path: str, issues: Findings
     ) -> tuple[PodClass, int]:
         """The class of a pod spec, and the number of containers that request chips (D4).
 
@@ -120,28 +120,28 @@ class PodClassCache:
             )
         except OverflowError:
             # A number beyond 64 bits: the check reports its field, and there is no key to find it by.
-            return self._check(spec, labels, path, found)
+            return self._check(spec, labels, path, issues)
         entry = self._checked.get(seen)
         known = entry() if entry is not None else None
         if entry is not None and known is not None:
             return known, entry.chip_containers
-        before = len(found.errors)
-        known, chip_containers = self._check(spec, labels, path, found)
-        if len(found.errors) == before:
+        before = len(issues.errors)
+        known, chip_containers = self._check(spec, labels, path, issues)
+        if len(issues.errors) == before:
             entry = _CachedClass(known, self._forget)
             entry.key, entry.chip_containers = seen, chip_containers
             self._checked[seen] = entry
         return known, chip_containers
 
     def _check(
-        self, spec: PodSpecWire, labels: Mapping[str, str], path: str, found: Findings
+        self, spec: PodSpecWire, labels: Mapping[str, str], path: str, issues: Findings
     ) -> tuple[PodClass, int]:
-        requests = pod_requests(spec, path, found)
+        requests = pod_requests(spec, path, issues)
         chips = requests.chips
         too_large = list(oversized(spec))
         if too_large:
             for field, limit, count in too_large:
-                check(limit, count, f"{path}.{field}", found)
+                check(limit, count, f"{path}.{field}", issues)
             return PodClass(), requests.chip_containers
         node_terms: tuple[NodeTerm, ...] = ()
         preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
@@ -151,13 +151,13 @@ class PodClassCache:
             where = f"{path}.affinity"
             if spec.affinity.node_affinity is not None:
                 node_terms, preferred_nodes = node_rules(
-                    spec.affinity.node_affinity, f"{where}.nodeAffinity", found
+                    spec.affinity.node_affinity, f"{where}.nodeAffinity", issues
                 )
             if spec.affinity.pod_affinity is not None:
-                together = pod_rules(spec.affinity.pod_affinity, labels, f"{where}.podAffinity", found)
+                together = pod_rules(spec.affinity.pod_affinity, labels, f"{where}.podAffinity", issues)
             if spec.affinity.pod_anti_affinity is not None:
                 anti_affinity = f"{where}.podAntiAffinity"
-                apart = pod_rules(spec.affinity.pod_anti_affinity, labels, anti_affinity, found)
+                apart = pod_rules(spec.affinity.pod_anti_affinity, labels, anti_affinity, issues)
         meaning = (
             # Two chip resources in one pod are valid input but cannot be placed: no board has the joined
             # name.
@@ -175,14 +175,14 @@ class PodClassCache:
             tuple(sorted(texts(spec.node_selector).items())),
             node_terms,
             preferred_nodes,
-            tolerations(spec.tolerations, f"{path}.tolerations", found),
+            tolerations(spec.tolerations, f"{path}.tolerations", issues),
             together[0],
             apart[0],
             together[1],
             apart[1],
-            _host_ports(spec, path, found),
+            _host_ports(spec, path, issues),
             requests.chips_before_start,
-            spread_rules(spec.topology_spread_constraints, labels, f"{path}.{SPREAD_FIELD}", found),
+            spread_rules(spec.topology_spread_constraints, labels, f"{path}.{SPREAD_FIELD}", issues),
             len(spec.resource_claims or ()),
         )
         known = self._known.get(meaning)
@@ -191,7 +191,7 @@ class PodClassCache:
         return known, requests.chip_containers
 
 
-def _host_ports(spec: PodSpecWire, path: str, found: Findings) -> tuple[tuple[str, str, int], ...]:
+def _host_ports(spec: PodSpecWire, path: str, issues: Findings) -> tuple[tuple[str, str, int], ...]:
     """(address, protocol, port) of containers and sidecars; other init containers end before they start.
 
     With hostNetwork every port of a container is a port of the host.
@@ -206,7 +206,7 @@ def _host_ports(spec: PodSpecWire, path: str, found: Findings) -> tuple[tuple[st
             number = port.host_port or (port.container_port if spec.host_network else 0)
             if number:
                 where = f"{path}.{name}.ports[{index}].hostPort"
-                number = found.count(where, number, 0, least=1, most=65535)
+                number = issues.count(where, number, 0, least=1, most=65535)
                 ports.add((port.host_ip or "0.0.0.0", port.protocol or "TCP", number))
     return tuple(sorted(ports))
 
@@ -215,27 +215,27 @@ _NO_SPEC = PodSpecWire()
 _NO_STATUS = PodStatusWire()
 
 
-def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod:
+def pod_from_wire(wire: PodWire, classes: PodClassCache, issues: Findings) -> Pod:
     """The pod. It must not be used when there are errors in `found`."""
     if wire.metadata is not None and wire.spec is not None and wire.spec.node_name:
         drop_labels(wire.metadata)
-    who = identity(wire.metadata, "Pod", found)
+    who = identity(wire.metadata, "Pod", issues)
     spec = wire.spec or _NO_SPEC
     if spec.node_name:
         drop_oversized(spec)
     if not spec.containers:
-        found.add_error("spec.containers", "must have at least one container")
-    cls, chip_containers = classes.of(spec, who.labels, "spec", found)
+        issues.add_error("spec.containers", "must have at least one container")
+    cls, chip_containers = classes.of(spec, who.labels, "spec", issues)
     phase = (wire.status or _NO_STATUS).phase or "Pending"
     if phase not in _PHASES:
-        unsupported("status.phase", phase, _PHASES, found)
-    node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
+        unsupported("status.phase", phase, _PHASES, issues)
+    node = name_of(spec.node_name, "spec.nodeName", issues) if spec.node_name else None
     nominated = (wire.status or _NO_STATUS).nominated_node_name
     annotations = who.annotations
     named: tuple[str, ...] = ()
     ephemeral: tuple[str, ...] = ()
     if spec.volumes:
-        named, ephemeral = named_claims(spec, "spec", found), ephemeral_claims(spec, who.name)
+        named, ephemeral = named_claims(spec, "spec", issues), ephemeral_claims(spec, who.name)
     return Pod(
         uid=who.uid,
         namespace=who.namespace,
@@ -249,19 +249,19 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         annotations=annotations,
         group=group_of(annotations),
         task=annotations.get(TASK_SPEC) or who.labels.get(TASK_SPEC, ""),
-        rank=_rank(who, spec, phase, found),
+        rank=_rank(who, spec, phase, issues),
         owner=who.owner,
         scheduler=shared(spec.scheduler_name or DEFAULT_SCHEDULER),
-        priority=priority_of(spec, "spec.priority", found),
+        priority=priority_of(spec, "spec.priority", issues),
         priority_class=shared(spec.priority_class_name or ""),
-        preemptable=preemptable(annotations, who.labels, "metadata", found),
+        preemptable=preemptable(annotations, who.labels, "metadata", issues),
         gated=bool(spec.scheduling_gates),
         chip_containers=chip_containers,
-        holds=_named(cls, annotations, cls.resource, phase, found) if node else (),
-        mounted=_named(cls, annotations, ASCEND_REAL, phase, found) if node else (),
-        origin=found.origin,
-        never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", found),
-        nominated=name_of(nominated, "status.nominatedNodeName", found) if nominated and not node else "",
+        holds=_named(cls, annotations, cls.resource, phase, issues) if node else (),
+        mounted=_named(cls, annotations, ASCEND_REAL, phase, issues) if node else (),
+        origin=issues.origin,
+        never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", issues),
+        nominated=name_of(nominated, "status.nominatedNodeName", issues) if nominated and not node else "",
         queue_gated=_is_queue_gated(spec, annotations),
         visible_devices=visible_devices(spec, "spec"),
         grace=_grace(spec),
@@ -298,49 +298,49 @@ def group_of(annotations: Mapping[str, str]) -> str | None:
     return None
 
 
-def priority_of(spec: PodSpecWire, path: str, found: Findings) -> int:
+def priority_of(spec: PodSpecWire, path: str, issues: Findings) -> int:
     """The pod's own, which the API server checks. Volcano's task annotation only orders the pods of a job."""
-    return found.count(path, spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1)
+    return issues.count(path, spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1)
 
 
-def never_preempts(policy: str | None, path: str, found: Findings) -> bool | None:
+def never_preempts(policy: str | None, path: str, issues: Findings) -> bool | None:
     """None where no policy is given."""
     if policy and policy not in _PREEMPTION_POLICIES:
-        unsupported(path, policy, _PREEMPTION_POLICIES, found)
+        unsupported(path, policy, _PREEMPTION_POLICIES, issues)
     return policy == _NEVER if policy else None
 
 
 def preemptable(
-    annotations: Mapping[str, str], labels: Mapping[str, str], path: str, found: Findings
+    annotations: Mapping[str, str], labels: Mapping[str, str], path: str, issues: Findings
 ) -> bool:
     if PREEMPTABLE in annotations:
-        return boolean_in(annotations[PREEMPTABLE], keyed(f"{path}.annotations", PREEMPTABLE), found)
+        return boolean_in(annotations[PREEMPTABLE], keyed(f"{path}.annotations", PREEMPTABLE), issues)
     if PREEMPTABLE in labels:
-        return boolean_in(labels[PREEMPTABLE], keyed(f"{path}.labels", PREEMPTABLE), found)
+        return boolean_in(labels[PREEMPTABLE], keyed(f"{path}.labels", PREEMPTABLE), issues)
     return False
 
 
-def _rank(who: Identity, spec: PodSpecWire, phase: str, found: Findings) -> int | None:
+def _rank(who: Identity, spec: PodSpecWire, phase: str, issues: Findings) -> int | None:
     """The rank annotation (not of failed pods), else the number that the owner gives, else the task index.
 
     StatefulSets number by name, Indexed Jobs of Kubernetes by label.
     """
     written = who.annotations.get(RANK_INDEX)
     if written and phase != "Failed":
-        return number_in(written, keyed("metadata.annotations", RANK_INDEX), found, least=0)
+        return number_in(written, keyed("metadata.annotations", RANK_INDEX), issues, least=0)
     ordinal = who.labels.get(JOB_COMPLETION_INDEX)
     if ordinal is None and who.owner is not None and who.owner.kind == "StatefulSet":
         ordinal = who.name.rpartition("-")[2]
     if ordinal is not None and ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 9:
         return int(ordinal)
-    return rank_variable(spec, "spec", found)
+    return rank_variable(spec, "spec", issues)
 
 
-def rank_variable(spec: PodSpecWire, path: str, found: Findings) -> int | None:
+def rank_variable(spec: PodSpecWire, path: str, issues: Findings) -> int | None:
     for position, container in enumerate(spec.containers or ()):
         value, index = _variable(container)
         if value:
-            return number_in(value, f"{path}.containers[{position}].env[{index}].value", found, least=0)
+            return number_in(value, f"{path}.containers[{position}].env[{index}].value", issues, least=0)
     return None
 
 
@@ -352,7 +352,7 @@ def _variable(container: ContainerWire) -> tuple[str, int]:
 
 
 def _named(
-    cls: PodClass, annotations: Mapping[str, str], key: str | None, phase: str, found: Findings
+    cls: PodClass, annotations: Mapping[str, str], key: str | None, phase: str, issues: Findings
 ) -> tuple[int, ...]:
     """N8: the chips that one list of a bound pod names, up to the pod's limit. No limit: none.
 
@@ -360,11 +360,11 @@ def _named(
     """
     if phase in ENDED:
         # It no longer holds chips, so errors in the list do not matter.
-        found = Findings(found.origin)
+        issues = Findings(issues.origin)
     if not cls.chips or cls.resource is None or key is None or "+" in cls.resource:
         return ()
     written = annotations.get(key)
     if not written or "-" in cls.resource:
         # A resource with a dash is a vNPU; its names are not those of physical chips.
         return ()
-    return chips_in(written, cls.resource, keyed("metadata.annotations", key), found)[: cls.chips]
+    return chips_in(written, cls.resource, keyed("metadata.annotations", key), issues)[: cls.chips]

@@ -55,7 +55,7 @@ class Requests:
 
 
 def amount(
-    name: str, value: str | int | float, path: str, found: Findings, most_chips: int = _LARGEST
+    name: str, value: str | int | float, path: str, issues: Findings, most_chips: int = _LARGEST
 ) -> int:
     """An amount in the unit of its resource: milli for cpu, bytes for sizes, whole numbers for all else.
 
@@ -78,22 +78,22 @@ def amount(
     except NotReadableError as problem:
         if is_chips:
             allowed = "0 or more" if most_chips == _LARGEST else f"0 to {most_chips}"
-            found.invalid(keyed(path, name), value, f"must be a whole number of {allowed}")
+            issues.invalid(keyed(path, name), value, f"must be a whole number of {allowed}")
         else:
-            found.invalid(keyed(path, name), value, str(problem))
+            issues.invalid(keyed(path, name), value, str(problem))
         return 0
 
 
 def amounts(
-    given: Quantities | None, path: str, found: Findings, most_chips: int = _LARGEST
+    given: Quantities | None, path: str, issues: Findings, most_chips: int = _LARGEST
 ) -> dict[str, int]:
     """All amounts. `most_chips` is the range of chips of one node or container; a queue has no such limit."""
     if not given:
         return {}
-    return {shared(name): amount(name, value, path, found, most_chips) for name, value in given.items()}
+    return {shared(name): amount(name, value, path, issues, most_chips) for name, value in given.items()}
 
 
-def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
+def pod_requests(spec: PodSpecWire, path: str, issues: Findings) -> Requests:
     """The rule of Kubernetes for the requests of a pod.
 
     The sum of containers and sidecars, or the largest init container with the sidecars started before it,
@@ -101,14 +101,14 @@ def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
     added.
     """
     requested = [
-        _container_requests(one.resources, f"{path}.containers[{position}].resources", found)
+        _container_requests(one.resources, f"{path}.containers[{position}].resources", issues)
         for position, one in enumerate(spec.containers or ())
         if one.resources is not None
     ]
     of_init = [
         (
             is_sidecar(one),
-            _container_requests(one.resources, f"{path}.initContainers[{position}].resources", found),
+            _container_requests(one.resources, f"{path}.initContainers[{position}].resources", issues),
         )
         for position, one in enumerate(spec.init_containers or ())
         if one.resources is not None
@@ -117,21 +117,21 @@ def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
     ending = sum(_requests_chips(amounts) for stays, amounts in of_init if not stays)
     total = _of_whole_pod(requested, of_init)
     if spec.resources is not None:
-        total |= _requested_for_pod(spec.resources, total, f"{path}.resources", found)
+        total |= _requested_for_pod(spec.resources, total, f"{path}.resources", issues)
     if spec.overhead:
-        _add(total, amounts(spec.overhead, f"{path}.overhead", found, MAX_NODE_CHIPS))
+        _add(total, amounts(spec.overhead, f"{path}.overhead", issues, MAX_NODE_CHIPS))
     for name, count in total.items():
         if count > _LARGEST:
-            found.add_error(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in total")
+            issues.add_error(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in total")
     return Requests(total, staying + ending, bool(ending and not staying))
 
 
-def pod_limits(spec: PodSpecWire, path: str, found: Findings) -> dict[str, int]:
+def pod_limits(spec: PodSpecWire, path: str, issues: Findings) -> dict[str, int]:
     """The limits of a whole pod on cpu, memory and local storage; the overhead is added to a limit.
 
     Only what a quota counts as `limits.*`. Errors are those of the requests and are not reported again.
     """
-    silent = Findings(found.origin)
+    silent = Findings(issues.origin)
 
     def limits(one: ContainerWire) -> dict[str, int]:
         given = one.resources.limits if one.resources is not None else None
@@ -183,16 +183,16 @@ def _of_whole_pod(
 
 
 def _requested_for_pod(
-    resources: ResourcesWire, of_containers: Mapping[str, int], path: str, found: Findings
+    resources: ResourcesWire, of_containers: Mapping[str, int], path: str, issues: Findings
 ) -> dict[str, int]:
     """What a pod requests as a whole; a limit counts where neither it nor a container requests anything."""
     given: dict[str, int] = {}
     for field_name, quantities in (("requests", resources.requests), ("limits", resources.limits)):
         where = f"{path}.{field_name}"
-        for name, count in amounts(quantities, where, found).items():
+        for name, count in amounts(quantities, where, issues).items():
             if name not in (CPU, MEMORY) and not name.startswith(_HUGE_PAGES):
-                allowed = "cpu, memory and hugepages-<size>"
-                found.add_error(keyed(where, name), f"must be one of {allowed}; others belong to a container")
+                names = "cpu, memory and hugepages-<size>"
+                issues.add_error(keyed(where, name), f"must be one of {names}; others belong to a container")
             elif field_name == "requests" or name not in of_containers:
                 given.setdefault(name, count)
     return given
@@ -202,19 +202,19 @@ def _requests_chips(requested: Mapping[str, int]) -> bool:
     return any(count and name.startswith(CHIP_RESOURCE_PREFIX) for name, count in requested.items())
 
 
-def _container_requests(resources: ResourcesWire, path: str, found: Findings) -> dict[str, int]:
+def _container_requests(resources: ResourcesWire, path: str, issues: Findings) -> dict[str, int]:
     """The requests; where there are none, the limits. Chips need limits, and requests must equal them."""
-    requested = amounts(resources.requests, f"{path}.requests", found, MAX_NODE_CHIPS)
-    limits = amounts(resources.limits, f"{path}.limits", found, MAX_NODE_CHIPS)
+    requested = amounts(resources.requests, f"{path}.requests", issues, MAX_NODE_CHIPS)
+    limits = amounts(resources.limits, f"{path}.limits", issues, MAX_NODE_CHIPS)
     for name, count in requested.items():
         if not name.startswith(CHIP_RESOURCE_PREFIX):
             continue
         where = keyed(f"{path}.requests", name)
         if name not in limits:
             if count:
-                found.add_error(where, f"requires an equal limit, got a request of {count} and no limit")
+                issues.add_error(where, f"requires an equal limit, got a request of {count} and no limit")
         elif limits[name] != count:
-            found.add_error(where, f"must equal the limit {limits[name]}, got {count}")
+            issues.add_error(where, f"must equal the limit {limits[name]}, got {count}")
     for name, count in limits.items():
         requested.setdefault(name, count)
     return requested

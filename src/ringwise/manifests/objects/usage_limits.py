@@ -50,44 +50,44 @@ class UsageLimitWire(WireStruct):
     status: ConditionListWire | None = None
 
 
-def usage_limit_from_wire(wire: UsageLimitWire, found: Findings) -> UsageLimit:
-    who = identity(wire.metadata, USAGE_LIMITS.kind, found, namespaced=False)
+def usage_limit_from_wire(wire: UsageLimitWire, issues: Findings) -> UsageLimit:
+    who = identity(wire.metadata, USAGE_LIMITS.kind, issues, namespaced=False)
     generation = (wire.metadata.generation if wire.metadata is not None else None) or 0
-    spec = checked(wire.spec or {}, UsageLimitSpec, "spec", found, no_hook)
+    spec = checked(wire.spec or {}, UsageLimitSpec, "spec", issues, no_hook)
     if spec is None:
         return UsageLimit(who.name)
     subject = {name: getattr(spec.subject, name) for name in _PARTS}
     if not any(subject.values()):
-        found.add_error("spec.subject", "must have at least one of namespace, queue, user")
+        issues.add_error("spec.subject", "must have at least one of namespace, queue, user")
     for name, value in subject.items():
         allowed = f"must have 1 to {_PARTS[name]} characters, or be '*'"
         if value is not None and not 0 < len(value) <= _PARTS[name]:
-            found.invalid(f"spec.subject.{name}", value, allowed)
+            issues.invalid(f"spec.subject.{name}", value, allowed)
     if subject["namespace"] and not _NAMESPACE.fullmatch(subject["namespace"]):
         allowed = "must be the name of a namespace, or '*'"
-        found.invalid("spec.subject.namespace", subject["namespace"], allowed)
+        issues.invalid("spec.subject.namespace", subject["namespace"], allowed)
     hard, borrowing = spec.hard or {}, spec.borrowing_limit or {}
     for field, amounts in (("spec.hard", hard), ("spec.borrowingLimit", borrowing)):
         if len(amounts) > MAX_HARD:
-            found.add_error(field, f"must have at most {MAX_HARD} entries")
+            issues.add_error(field, f"must have at most {MAX_HARD} entries")
     for name in borrowing:
         if name in JOB_COUNTS or name not in hard:
             allowed = "must be a resource with an entry in spec.hard"
-            found.add_error(keyed("spec.borrowingLimit", name), allowed)
+            issues.add_error(keyed("spec.borrowingLimit", name), allowed)
     length = None
     if spec.max_run_time is not None:
         length = go_duration(spec.max_run_time)
         if length is None or not 0 < length <= MAX_RUN_TIME:
-            found.invalid("spec.maxRunTime", spec.max_run_time, "must be a duration such as 90s, 30m or 12h")
+            issues.invalid("spec.maxRunTime", spec.max_run_time, "must be a duration such as 90s, 30m or 12h")
     elif spec.on_timeout is not None:
-        found.add_error("spec.onTimeout", "requires spec.maxRunTime")
+        issues.add_error("spec.onTimeout", "requires spec.maxRunTime")
     return UsageLimit(
         who.name,
         subject["namespace"] or "",
         subject["queue"] or "",
         subject["user"] or "",
-        _amounts(hard, "spec.hard", found),
-        _amounts(borrowing, "spec.borrowingLimit", found),
+        _amounts(hard, "spec.hard", issues),
+        _amounts(borrowing, "spec.borrowingLimit", issues),
         length,
         spec.on_timeout or TERMINATE,
         who.created,
@@ -119,19 +119,19 @@ def _quantities(amounts: Mapping[str, int]) -> dict[str, str] | None:
     return found or None
 
 
-def _amounts(given: Quantities, field: str, found: Findings) -> dict[str, int]:
+def _amounts(given: Quantities, field: str, issues: Findings) -> dict[str, int]:
     """By resource, without `requests.`."""
     amounts: dict[str, int] = {}
     for name, value in given.items():
         if name not in (*JOB_COUNTS, *_PLAIN) and not name.startswith(_REQUESTS):
             allowed = ", ".join((*JOB_COUNTS, *_PLAIN))
-            found.add_error(
+            issues.add_error(
                 keyed(field, name), f"must be one of {allowed}, or begin with {quoted(_REQUESTS)}"
             )
             continue
         resource = name.removeprefix(_REQUESTS)
-        most = amount(resource, value, field, found)
+        most = amount(resource, value, field, issues)
         if name in JOB_COUNTS and most > INT32:
-            found.invalid(keyed(field, name), value, f"must be a whole number of 0 to {INT32}")
+            issues.invalid(keyed(field, name), value, f"must be a whole number of 0 to {INT32}")
         amounts[resource] = min(most, amounts.get(resource, most))
     return amounts

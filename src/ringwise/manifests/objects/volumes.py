@@ -71,14 +71,14 @@ _STORAGE = "storage"
 _DELETE = "Delete"
 
 
-def claim_from_wire(wire: ClaimWire, found: Findings) -> PersistentVolumeClaim:
-    who = identity(wire.metadata, "PersistentVolumeClaim", found)
+def claim_from_wire(wire: ClaimWire, issues: Findings) -> PersistentVolumeClaim:
+    who = identity(wire.metadata, "PersistentVolumeClaim", issues)
     spec = wire.spec or ClaimSpecWire()
     annotations = _annotations(wire.metadata)
-    volume = reference(spec.volume_name, "spec.volumeName", found)
+    volume = reference(spec.volume_name, "spec.volumeName", issues)
     owner = who.owner
     return replace(
-        _claim(spec, annotations, "spec", found),
+        _claim(spec, annotations, "spec", issues),
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
@@ -86,88 +86,88 @@ def claim_from_wire(wire: ClaimWire, found: Findings) -> PersistentVolumeClaim:
         bound=bool(volume) and BIND_COMPLETED in annotations,
         phase=shared((wire.status or PhaseStatusWire()).phase or "Pending"),
         selected_node=reference(
-            annotations.get(SELECTED_NODE), keyed("metadata.annotations", SELECTED_NODE), found
+            annotations.get(SELECTED_NODE), keyed("metadata.annotations", SELECTED_NODE), issues
         ),
         deleting=who.deleting,
         owner=owner.uid if owner is not None and owner.kind == PODS.kind else "",
-        origin=found.origin,
+        origin=issues.origin,
     )
 
 
-def claim_template(wire: ClaimTemplateWire | None, path: str, found: Findings) -> PersistentVolumeClaim:
+def claim_template(wire: ClaimTemplateWire | None, path: str, issues: Findings) -> PersistentVolumeClaim:
     """A claim without namespace and name: each pod gets one."""
     wire = wire or ClaimTemplateWire()
-    return _claim(wire.spec or ClaimSpecWire(), _annotations(wire.metadata), f"{path}.spec", found)
+    return _claim(wire.spec or ClaimSpecWire(), _annotations(wire.metadata), f"{path}.spec", issues)
 
 
-def claim_of_spec(spec: ClaimSpecWire, path: str, found: Findings) -> PersistentVolumeClaim:
+def claim_of_spec(spec: ClaimSpecWire, path: str, issues: Findings) -> PersistentVolumeClaim:
     """The same for a spec alone: the job gets one."""
-    return _claim(spec, {}, path, found)
+    return _claim(spec, {}, path, issues)
 
 
-def _claim(spec: ClaimSpecWire, annotations: Texts, path: str, found: Findings) -> PersistentVolumeClaim:
+def _claim(spec: ClaimSpecWire, annotations: Texts, path: str, issues: Findings) -> PersistentVolumeClaim:
     named = annotations.get(STORAGE_CLASS) or spec.storage_class_name
     requests = (spec.resources or ResourcesWire()).requests
     return PersistentVolumeClaim(
         "",
         "",
-        storage_class=reference(named, f"{path}.storageClassName", found),
-        access_modes=_access_modes(spec.access_modes, f"{path}.accessModes", found),
-        requested=_size(requests, f"{path}.resources.requests", found),
-        selector=_selector(spec.selector, f"{path}.selector", found),
-        block=_is_block(spec.volume_mode, f"{path}.volumeMode", found),
+        storage_class=reference(named, f"{path}.storageClassName", issues),
+        access_modes=_access_modes(spec.access_modes, f"{path}.accessModes", issues),
+        requested=_size(requests, f"{path}.resources.requests", issues),
+        selector=_selector(spec.selector, f"{path}.selector", issues),
+        block=_is_block(spec.volume_mode, f"{path}.volumeMode", issues),
         takes_default_class=named is None,
     )
 
 
-def volume_from_wire(wire: PersistentVolumeWire, found: Findings) -> PersistentVolume:
-    who = identity(wire.metadata, "PersistentVolume", found, namespaced=False)
+def volume_from_wire(wire: PersistentVolumeWire, issues: Findings) -> PersistentVolume:
+    who = identity(wire.metadata, "PersistentVolume", issues, namespaced=False)
     spec = wire.spec or PersistentVolumeSpecWire()
     named = _annotations(wire.metadata).get(STORAGE_CLASS) or spec.storage_class_name
     driver, handle = _attached(spec)
     return PersistentVolume(
         who.name,
-        capacity=_size(spec.capacity, "spec.capacity", found),
-        storage_class=reference(named, "spec.storageClassName", found),
-        access_modes=_access_modes(spec.access_modes, "spec.accessModes", found),
-        node_terms=_node_terms(spec, found),
+        capacity=_size(spec.capacity, "spec.capacity", issues),
+        storage_class=reference(named, "spec.storageClassName", issues),
+        access_modes=_access_modes(spec.access_modes, "spec.accessModes", issues),
+        node_terms=_node_terms(spec, issues),
         labels=who.labels,
-        claim=_claim_reference(spec.claim_ref, found),
+        claim=_claim_reference(spec.claim_ref, issues),
         phase=shared((wire.status or PhaseStatusWire()).phase or "Available"),
-        block=_is_block(spec.volume_mode, "spec.volumeMode", found),
+        block=_is_block(spec.volume_mode, "spec.volumeMode", issues),
         driver=driver,
         handle=handle,
         deleted_with_claim=spec.persistent_volume_reclaim_policy == _DELETE,
         deleting=who.deleting,
-        origin=found.origin,
+        origin=issues.origin,
     )
 
 
-def _claim_reference(wire: ClaimReferenceWire | None, found: Findings) -> ClaimReference | None:
+def _claim_reference(wire: ClaimReferenceWire | None, issues: Findings) -> ClaimReference | None:
     if wire is None:
         return None
     return ClaimReference(
-        reference(wire.namespace, "spec.claimRef.namespace", found),
-        reference(wire.name, "spec.claimRef.name", found),
+        reference(wire.namespace, "spec.claimRef.namespace", issues),
+        reference(wire.name, "spec.claimRef.name", issues),
         wire.uid or "",
     )
 
 
-def _node_terms(spec: PersistentVolumeSpecWire, found: Findings) -> tuple[NodeTerm, ...]:
+def _node_terms(spec: PersistentVolumeSpecWire, issues: Findings) -> tuple[NodeTerm, ...]:
     required = spec.node_affinity.required if spec.node_affinity is not None else None
     if required is None:
         return ()
     path = "spec.nodeAffinity.required.nodeSelectorTerms"
     terms = required.node_selector_terms or ()
     if not terms:
-        found.add_error(path, "must have at least one term")
+        issues.add_error(path, "must have at least one term")
     expressions = (
         one for term in terms for one in (*(term.match_expressions or ()), *(term.match_fields or ()))
     )
     sizes = sum(1 + len(one.values or ()) for one in expressions)
-    if not check(VOLUME_TERMS, terms, path, found) or not check(VOLUME_VALUES, sizes, path, found):
+    if not check(VOLUME_TERMS, terms, path, issues) or not check(VOLUME_VALUES, sizes, path, issues):
         return ()
-    return tuple(node_term(term, f"{path}[{position}]", found) for position, term in enumerate(terms))
+    return tuple(node_term(term, f"{path}[{position}]", issues) for position, term in enumerate(terms))
 
 
 def _attached(spec: PersistentVolumeSpecWire) -> tuple[str, str]:
@@ -187,79 +187,79 @@ def _attached(spec: PersistentVolumeSpecWire) -> tuple[str, str]:
     return "", ""
 
 
-def storage_class_from_wire(wire: StorageClassWire, found: Findings) -> StorageClass:
-    who = identity(wire.metadata, "StorageClass", found, namespaced=False)
+def storage_class_from_wire(wire: StorageClassWire, issues: Findings) -> StorageClass:
+    who = identity(wire.metadata, "StorageClass", issues, namespaced=False)
     mode = wire.volume_binding_mode or _IMMEDIATE
     if mode not in (_IMMEDIATE, _WAITS):
-        found.invalid("volumeBindingMode", mode, f"must be {_IMMEDIATE} or {_WAITS}")
+        issues.invalid("volumeBindingMode", mode, f"must be {_IMMEDIATE} or {_WAITS}")
     if not wire.provisioner:
-        found.add_error("provisioner", "Required value")
+        issues.add_error("provisioner", "Required value")
     return StorageClass(
         who.name,
-        provisioner=reference(wire.provisioner, "provisioner", found, NO_PROVISIONER),
+        provisioner=reference(wire.provisioner, "provisioner", issues, NO_PROVISIONER),
         waits_for_pod=mode == _WAITS,
-        allowed_topologies=_topologies(wire.allowed_topologies or (), "allowedTopologies", found),
+        allowed_topologies=_topologies(wire.allowed_topologies or (), "allowedTopologies", issues),
         default=_annotations(wire.metadata).get(DEFAULT_STORAGE_CLASS) == "true",
-        origin=found.origin,
+        origin=issues.origin,
     )
 
 
-def _topologies(wires: Sequence[TopologyTermWire], path: str, found: Findings) -> tuple[NodeTerm, ...]:
+def _topologies(wires: Sequence[TopologyTermWire], path: str, issues: Findings) -> tuple[NodeTerm, ...]:
     sizes = sum(1 + len(one.values or ()) for term in wires for one in term.match_label_expressions or ())
-    if not check(VOLUME_TERMS, wires, path, found) or not check(VOLUME_VALUES, sizes, path, found):
+    if not check(VOLUME_TERMS, wires, path, issues) or not check(VOLUME_VALUES, sizes, path, issues):
         return ()
     terms = []
     for position, wire in enumerate(wires):
         asked = [ExpressionWire(one.key, "In", one.values) for one in wire.match_label_expressions or ()]
         # A term without expressions selects nothing.
-        terms.append(node_term(NodeSelectorTermWire(asked), f"{path}[{position}]", found))
+        terms.append(node_term(NodeSelectorTermWire(asked), f"{path}[{position}]", issues))
     return tuple(terms)
 
 
-def csi_node_from_wire(wire: CsiNodeWire, found: Findings) -> CsiNode:
-    who = identity(wire.metadata, "CSINode", found, namespaced=False)
+def csi_node_from_wire(wire: CsiNodeWire, issues: Findings) -> CsiNode:
+    who = identity(wire.metadata, "CSINode", issues, namespaced=False)
     drivers = (wire.spec or CsiNodeSpecWire()).drivers or ()
-    if not check(DRIVERS, sum(1 + len(one.topology_keys or ()) for one in drivers), "spec.drivers", found):
+    if not check(DRIVERS, sum(1 + len(one.topology_keys or ()) for one in drivers), "spec.drivers", issues):
         drivers = ()
     limits: dict[str, int] = {}
     for position, driver in enumerate(drivers):
         count = driver.allocatable.count if driver.allocatable is not None else None
         if count is not None:
             path = f"spec.drivers[{position}].allocatable.count"
-            limits[shared(driver.name)] = found.count(path, count, 0)
+            limits[shared(driver.name)] = issues.count(path, count, 0)
     return CsiNode(
         who.name,
         limits,
         {shared(one.name): tuple(map(shared, one.topology_keys or ())) for one in drivers},
-        found.origin,
+        issues.origin,
     )
 
 
-def csi_driver_from_wire(wire: CsiDriverWire, found: Findings) -> CsiDriver:
-    who = identity(wire.metadata, "CSIDriver", found, namespaced=False)
+def csi_driver_from_wire(wire: CsiDriverWire, issues: Findings) -> CsiDriver:
+    who = identity(wire.metadata, "CSIDriver", issues, namespaced=False)
     publishes = (wire.spec or CsiDriverSpecWire()).storage_capacity or False
-    return CsiDriver(who.name, publishes, found.origin)
+    return CsiDriver(who.name, publishes, issues.origin)
 
 
-def storage_capacity_from_wire(wire: StorageCapacityWire, found: Findings) -> StorageCapacity:
-    who = identity(wire.metadata, "CSIStorageCapacity", found)
+def storage_capacity_from_wire(wire: StorageCapacityWire, issues: Findings) -> StorageCapacity:
+    who = identity(wire.metadata, "CSIStorageCapacity", issues)
     # The largest volume, where the driver tells it, may be smaller than all that is free.
     sizes = (("maximumVolumeSize", wire.maximum_volume_size), ("capacity", wire.capacity))
-    largest = next((_bytes(given, path, found) for path, given in sizes if given is not None), 0)
+    largest = next((_bytes(given, path, issues) for path, given in sizes if given is not None), 0)
     return StorageCapacity(
         who.namespace,
         who.name,
-        storage_class=reference(wire.storage_class_name, "storageClassName", found),
-        nodes=_selector(wire.node_topology, "nodeTopology", found),
+        storage_class=reference(wire.storage_class_name, "storageClassName", issues),
+        nodes=_selector(wire.node_topology, "nodeTopology", issues),
         largest=largest,
-        origin=found.origin,
+        origin=issues.origin,
     )
 
 
 # -- of pods
 
 
-def named_claims(spec: PodSpecWire, path: str, found: Findings) -> tuple[str, ...]:
+def named_claims(spec: PodSpecWire, path: str, issues: Findings) -> tuple[str, ...]:
     """The claims that the volumes of a pod name."""
     names: dict[str, None] = {}
     for position, volume in _volumes(spec):
@@ -270,7 +270,7 @@ def named_claims(spec: PodSpecWire, path: str, found: Findings) -> tuple[str, ..
             # Longer than any name: kept so that the pod waits for what cannot be there.
             names[shared(source.claim_name[: NAME.most + 1])] = None
         elif not spec.node_name:
-            found.add_error(f"{path}.volumes[{position}].persistentVolumeClaim.claimName", "Required value")
+            issues.add_error(f"{path}.volumes[{position}].persistentVolumeClaim.claimName", "Required value")
     return tuple(names)
 
 
@@ -281,7 +281,7 @@ def ephemeral_claims(spec: PodSpecWire, pod: str) -> tuple[str, ...]:
     )
 
 
-def ephemeral_volumes(spec: PodSpecWire, path: str, found: Findings) -> ClaimTemplates:
+def ephemeral_volumes(spec: PodSpecWire, path: str, issues: Findings) -> ClaimTemplates:
     """The generic ephemeral volumes of a pod."""
     return tuple(
         (
@@ -289,7 +289,7 @@ def ephemeral_volumes(spec: PodSpecWire, path: str, found: Findings) -> ClaimTem
             claim_template(
                 volume.ephemeral.volume_claim_template,
                 f"{path}.volumes[{position}].ephemeral.volumeClaimTemplate",
-                found,
+                issues,
             ),
         )
         for position, volume in _volumes(spec)
@@ -309,12 +309,12 @@ def _annotations(meta: MetaWire | None) -> Texts:
     return (meta.annotations if meta is not None else None) or {}
 
 
-def _access_modes(given: Sequence[str] | None, path: str, found: Findings) -> tuple[str, ...]:
-    if not check(ACCESS_MODES, given or (), path, found):
+def _access_modes(given: Sequence[str] | None, path: str, issues: Findings) -> tuple[str, ...]:
+    if not check(ACCESS_MODES, given or (), path, issues):
         return ()
     for position, mode in enumerate(given or ()):
         if mode not in _MODES:
-            unsupported(f"{path}[{position}]", mode, _MODES, found)
+            unsupported(f"{path}[{position}]", mode, _MODES, issues)
     # Most objects have the same few.
     return _kept(tuple(given or ()))
 
@@ -324,28 +324,28 @@ def _kept(modes: tuple[str, ...]) -> tuple[str, ...]:
     return modes
 
 
-def _size(amounts: Quantities | None, path: str, found: Findings) -> int:
+def _size(amounts: Quantities | None, path: str, issues: Findings) -> int:
     given = (amounts or {}).get(_STORAGE)
-    return 0 if given is None else amount(_STORAGE, given, path, found)
+    return 0 if given is None else amount(_STORAGE, given, path, issues)
 
 
-def _bytes(given: Quantity, path: str, found: Findings) -> int:
+def _bytes(given: Quantity, path: str, issues: Findings) -> int:
     try:
         return quantity(given)
     except NotReadableError as problem:
-        found.invalid(path, given, str(problem))
+        issues.invalid(path, given, str(problem))
         return 0
 
 
-def _selector(wire: LabelSelectorWire | None, path: str, found: Findings) -> tuple[Requirement, ...] | None:
+def _selector(wire: LabelSelectorWire | None, path: str, issues: Findings) -> tuple[Requirement, ...] | None:
     if wire is None:
         return None
     expressions = wire.match_expressions or ()
     sizes = len(wire.match_labels or ()) + sum(1 + len(one.values or ()) for one in expressions)
-    return label_selector(wire, path, found) if check(VOLUME_VALUES, sizes, path, found) else ()
+    return label_selector(wire, path, issues) if check(VOLUME_VALUES, sizes, path, issues) else ()
 
 
-def _is_block(mode: str | None, path: str, found: Findings) -> bool:
+def _is_block(mode: str | None, path: str, issues: Findings) -> bool:
     if mode and mode not in (_FILESYSTEM, _BLOCK):
-        found.invalid(path, mode, f"must be {_FILESYSTEM} or {_BLOCK}")
+        issues.invalid(path, mode, f"must be {_FILESYSTEM} or {_BLOCK}")
     return mode == _BLOCK

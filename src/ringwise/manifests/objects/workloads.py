@@ -163,24 +163,24 @@ OPERATOR_KINDS: Mapping[tuple[str, str], OperatorKind] = {
 
 
 def replicated_from_wire(
-    wire: ReplicatedWire, kind: str, classes: PodClassCache, found: Findings, notes: list[str]
+    wire: ReplicatedWire, kind: str, classes: PodClassCache, issues: Findings, notes: list[str]
 ) -> Workload:
     """A Deployment, ReplicaSet, StatefulSet, ReplicationController or Job, with the PodGroup of its pods.
 
     `notes` gets what is read and yet has no effect.
     """
     # A vcjob is a Job, too, and a derived uid follows from kind and name.
-    who = identity(wire.metadata, f"{KUBERNETES_BATCH_GROUP}/{kind}" if kind == "Job" else kind, found)
+    who = identity(wire.metadata, f"{KUBERNETES_BATCH_GROUP}/{kind}" if kind == "Job" else kind, issues)
     spec = wire.spec or ReplicatedSpecWire()
-    template = template_from_wire(spec.template or TemplateWire(), "spec.template", classes, found)
+    template = template_from_wire(spec.template or TemplateWire(), "spec.template", classes, issues)
     template = replace(template, scheduler=template.scheduler or DEFAULT_SCHEDULER)
-    replicas = 0 if _has_ended(wire.status) else _replicas(kind, spec, found)
+    replicas = 0 if _has_ended(wire.status) else _replicas(kind, spec, issues)
     labels: dict[str, str] = {}
     if kind == "Job":
         labels = {SHORT_JOB_NAME: who.name, KUBERNETES_JOB_NAME: who.name}
     first = 0
     if kind == "StatefulSet":
-        first = found.count("spec.ordinals.start", (spec.ordinals or OrdinalsWire()).start, 0)
+        first = issues.count("spec.ordinals.start", (spec.ordinals or OrdinalsWire()).start, 0)
     indexed = kind == "Job" and spec.completion_mode == "Indexed"
     role = Role(
         "",
@@ -190,15 +190,15 @@ def replicated_from_wire(
         first if indexed or (kind == "StatefulSet" and template.rank is None) else None,
         labels=labels,
         index_labels=(JOB_COMPLETION_INDEX,) if indexed else (),
-        claim_templates=_claim_templates(spec, found),
+        claim_templates=_claim_templates(spec, issues),
     )
-    workload = _workload(kind, who, (role,), found)
+    workload = _workload(kind, who, (role,), issues)
     workload.random_names = kind != "StatefulSet"
     own = group_of(template.annotations)
     ours = template.scheduler in SCHEDULER_NAMES
     workload.group = own or (who.name if ours else None)
     workload.creates_group = own is None and ours
-    gang = _min_member(who, found) if kind != _CONTROLLER else 1
+    gang = _min_member(who, issues) if kind != _CONTROLLER else 1
     # The annotations of a Deployment reach its ReplicaSet: Kubernetes copies them.
     owner_kind = _REPLICA_SET if kind == "Deployment" else kind
     workload.owner = _pod_owner(owner_kind, who, replicas)
@@ -206,10 +206,10 @@ def replicated_from_wire(
     return workload
 
 
-def pod_owner_from_wire(kind: str, wire: PodOwnerWire, found: Findings) -> PodOwner:
+def pod_owner_from_wire(kind: str, wire: PodOwnerWire, issues: Findings) -> PodOwner:
     """What the PodGroup of the owner's pods follows."""
     spec = wire.spec or OwnerSpecWire()
-    owner = _pod_owner(shared(kind), identity(wire.metadata, kind, found), _replicas(kind, spec, found))
+    owner = _pod_owner(shared(kind), identity(wire.metadata, kind, issues), _replicas(kind, spec, issues))
     return replace(owner, suspended=True) if kind == "Job" and spec.suspend else owner
 
 
@@ -230,35 +230,35 @@ def _pod_owner(kind: str, who: Identity, replicas: int) -> PodOwner:
     )
 
 
-def _replicas(kind: str, spec: OwnerSpecWire, found: Findings) -> int:
+def _replicas(kind: str, spec: OwnerSpecWire, issues: Findings) -> int:
     """How many pods it has at once; 1 for a DaemonSet, which has no number."""
     if kind != "Job":
-        return found.count("spec.replicas", spec.replicas, 1)
-    at_once = found.count("spec.parallelism", spec.parallelism, 1)
-    wanted = found.count("spec.completions", spec.completions, at_once)
+        return issues.count("spec.replicas", spec.replicas, 1)
+    at_once = issues.count("spec.parallelism", spec.parallelism, 1)
+    wanted = issues.count("spec.completions", spec.completions, at_once)
     return 0 if spec.suspend else min(at_once, wanted)
 
 
-def _claim_templates(spec: ReplicatedSpecWire, found: Findings) -> ClaimTemplates:
+def _claim_templates(spec: ReplicatedSpecWire, issues: Findings) -> ClaimTemplates:
     path = "spec.volumeClaimTemplates"
-    if not check(POD_CLAIMS, spec.volume_claim_templates, path, found):
+    if not check(POD_CLAIMS, spec.volume_claim_templates, path, issues):
         return ()
     return tuple(
         (
-            name_of((one.metadata or MetaWire()).name, f"{path}[{position}].metadata.name", found),
-            claim_template(one, f"{path}[{position}]", found),
+            name_of((one.metadata or MetaWire()).name, f"{path}[{position}].metadata.name", issues),
+            claim_template(one, f"{path}[{position}]", issues),
         )
         for position, one in enumerate(spec.volume_claim_templates or ())
     )
 
 
-def _min_member(who: Identity, found: Findings) -> int:
+def _min_member(who: Identity, issues: Findings) -> int:
     text = who.annotations.get(GROUP_MIN_MEMBER)
     if text is None:
         return 1
     number = whole_number(text, 0, INT32)
     if number is None:
-        found.invalid(
+        issues.invalid(
             keyed("metadata.annotations", GROUP_MIN_MEMBER), text, f"must be a whole number from 0 to {INT32}"
         )
     return 1 if number is None else number
@@ -309,40 +309,40 @@ def operator_job_from_wire(
     kind: str,
     form: OperatorKind,
     classes: PodClassCache,
-    found: Findings,
+    issues: Findings,
     notes: list[str],
 ) -> Workload:
     """An AscendJob or a job of Kubeflow, with the PodGroup that its operator creates for Volcano.
 
     The operators are taken to run with gang scheduling: pods without a `schedulerName` get Volcano's.
     """
-    who = identity(wire.metadata, kind, found)
+    who = identity(wire.metadata, kind, issues)
     spec = wire.spec or OperatorJobSpecWire()
     run = spec.run_policy or RunPolicyWire()
     policy = run.scheduling_policy or SchedulingPolicyWire()
     path = f"spec.{form.field}"
-    given = _known_roles(getattr(spec, form.attribute), form, path, found)
+    given = _known_roles(getattr(spec, form.attribute), form, path, issues)
     over = bool(run.suspend) or _has_ended(wire.status)
     scheduler = shared(spec.scheduler_name or VOLCANO_SCHEDULER)
     roles: list[Role] = []
     for name in form.roles:
         if name in given:
             where, role = given[name]
-            roles.append(_role(name, role, where, form, who, scheduler, classes, found, notes))
+            roles.append(_role(name, role, where, form, who, scheduler, classes, issues, notes))
     if form.leaders:
         roles = _ranked(roles)
-        _check_leader(roles, given, who, form, found, notes)
+        _check_leader(roles, given, who, form, issues, notes)
     if over:
         roles = [replace(role, replicas=0) for role in roles]
-    workload = _workload(kind, who, tuple(roles), found)
+    workload = _workload(kind, who, tuple(roles), issues)
     workload.group = who.name
-    workload.min_member = found.count(
+    workload.min_member = issues.count(
         "spec.runPolicy.schedulingPolicy.minAvailable", policy.min_available, workload.replicas
     )
     workload.queue = shared(policy.queue or DEFAULT_QUEUE)
     workload.priority_class = shared(policy.priority_class or "")
     workload.min_resources = amounts(
-        policy.min_resources, "spec.runPolicy.schedulingPolicy.minResources", found
+        policy.min_resources, "spec.runPolicy.schedulingPolicy.minResources", issues
     )
     workload.group_annotations = who.annotations
     if form.leaders:
@@ -354,23 +354,23 @@ def operator_job_from_wire(
 
 
 def _known_roles(
-    given: Mapping[str, RoleWire | None] | None, form: OperatorKind, path: str, found: Findings
+    given: Mapping[str, RoleWire | None] | None, form: OperatorKind, path: str, issues: Findings
 ) -> dict[str, tuple[str, RoleWire]]:
     """Role -> its path and value. Operators accept the names in any case."""
     if not given:
-        found.add_error(path, f"must have at least one of {', '.join(form.roles)}")
+        issues.add_error(path, f"must have at least one of {', '.join(form.roles)}")
         return {}
     names = {name.lower(): name for name in form.roles}
     roles: dict[str, tuple[str, RoleWire]] = {}
     for key, role in given.items():
         name = names.get(key.lower())
         if name is None:
-            found.add_error(
+            issues.add_error(
                 keyed(path, key),
                 f"must be one of {', '.join(form.roles)}{did_you_mean(key, form.roles)}",
             )
         elif name in roles:
-            found.add_error(keyed(path, key), f"{name} is already defined in {roles[name][0]}")
+            issues.add_error(keyed(path, key), f"{name} is already defined in {roles[name][0]}")
         else:
             roles[name] = (keyed(path, key), role or RoleWire())
     return roles
@@ -384,21 +384,21 @@ def _role(
     who: Identity,
     scheduler: str,
     classes: PodClassCache,
-    found: Findings,
+    issues: Findings,
     notes: list[str],
 ) -> Role:
     written = wire.template or TemplateWire()
-    template = template_from_wire(written, f"{path}.template", classes, found)
+    template = template_from_wire(written, f"{path}.template", classes, issues)
     containers = (written.spec or PodSpecWire()).containers or ()
     if form.container and containers and all(one.name != form.container for one in containers):
         notes.append(
-            f"{found.origin}: {path}.template.spec.containers: the operator refuses the job: "
+            f"{issues.origin}: {path}.template.spec.containers: the operator refuses the job: "
             f'one container must be named "{form.container}"'
         )
     word = name.lower()
     return Role(
         name,
-        found.count(f"{path}.replicas", wire.replicas, 1),
+        issues.count(f"{path}.replicas", wire.replicas, 1),
         replace(template, scheduler=template.scheduler or scheduler),
         unnumbered=name == form.unnumbered,
         labels={
@@ -426,19 +426,19 @@ def _check_leader(
     given: Mapping[str, tuple[str, RoleWire]],
     who: Identity,
     form: OperatorKind,
-    found: Findings,
+    issues: Findings,
     notes: list[str],
 ) -> None:
     leaders = [role for role in roles if role.name != "Worker"]
     for role in leaders[1:]:
-        found.add_error(
+        issues.add_error(
             given[role.name][0], f"a job can have only one leader, and {leaders[0].name} already exists"
         )
     for role in leaders:
         if role.replicas != 1:
-            found.invalid(f"{given[role.name][0]}.replicas", role.replicas, "must be 1")
+            issues.invalid(f"{given[role.name][0]}.replicas", role.replicas, "must be 1")
     framework = who.labels.get(FRAMEWORK, "")
-    where = f"{found.origin}: {keyed('metadata.labels', FRAMEWORK)}"
+    where = f"{issues.origin}: {keyed('metadata.labels', FRAMEWORK)}"
     if framework not in form.leaders:
         allowed = must_be_one_of(framework, form.leaders)
         message = invalid(framework, allowed) if framework else f"Required value: {allowed}"
@@ -454,11 +454,11 @@ def _check_leader(
         )
 
 
-def _workload(kind: str, who: Identity, roles: tuple[Role, ...], found: Findings) -> Workload:
+def _workload(kind: str, who: Identity, roles: tuple[Role, ...], issues: Findings) -> Workload:
     total = sum(role.replicas for role in roles)
     if total > MAX_PODS:
-        found.add_error("spec", f"it has {counted(total, 'pod')}; the limit is {MAX_PODS}")
-    return Workload(kind, who.namespace, who.name, who.uid, roles, created=who.created, origin=found.origin)
+        issues.add_error("spec", f"it has {counted(total, 'pod')}; the limit is {MAX_PODS}")
+    return Workload(kind, who.namespace, who.name, who.uid, roles, created=who.created, origin=issues.origin)
 
 
 def _has_ended(status: ConditionsWire | None) -> bool:

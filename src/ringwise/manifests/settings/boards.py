@@ -98,10 +98,10 @@ def parse_board(text: str, file: str) -> Board:
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _error(file, f"is not valid TOML: {error}") from None
-    found = Findings(file)
-    board = _board(values, found)
-    if board is None or found.errors:
-        raise DocumentError(found.errors)
+    issues = Findings(file)
+    board = _board(values, issues)
+    if board is None or issues.errors:
+        raise DocumentError(issues.errors)
     return board
 
 
@@ -133,28 +133,28 @@ def shipped_catalog(files: Iterable[Path | str] = ()) -> BoardCatalog:
     return catalog
 
 
-def _board(values: object, found: Findings) -> Board | None:
-    profile = checked(values, _Profile, "", found, _value)
+def _board(values: object, issues: Findings) -> Board | None:
+    profile = checked(values, _Profile, "", issues, _value)
     if profile is None:
         return None
-    rings = _rings(profile, found)
+    rings = _rings(profile, issues)
     # Tables have as many columns as the largest ring has chips.
-    parameters = () if found.errors else _parameters(profile, rings, found)
+    parameters = () if issues.errors else _parameters(profile, rings, issues)
     requests = profile.requests
     if not requests.one_pod:
-        found.invalid("requests.one_pod", "", "must name at least one count")
+        issues.invalid("requests.one_pod", "", "must name at least one count")
     for field in ("one_pod", "multi_pod", "multi_pod_vendor"):
         counts: _Counts | None = getattr(requests, field)
         for count in sorted((counts or _Counts()) - set(range(1, profile.chips_per_node + 1)))[:1]:
-            found.invalid(f"requests.{field}", count, f"must be 1 to {profile.chips_per_node}")
+            issues.invalid(f"requests.{field}", count, f"must be 1 to {profile.chips_per_node}")
     multi_pod = requests.one_pod if requests.multi_pod is None else requests.multi_pod
     for number, resource in enumerate(profile.resources):
         if not all(resource.partition("/")) or resource.count("/") > 1:
             allowed = "must be the name of a resource, such as huawei.com/Ascend910"
-            found.invalid(f"resources[{number}]", resource, allowed)
+            issues.invalid(f"resources[{number}]", resource, allowed)
     racks = profile.rack_nodes, profile.domain_racks
     if any(racks) and not (all(racks) and profile.superpod):
-        found.add_error(
+        issues.add_error(
             "rack_nodes", "requires domain_racks and superpod = true, and each requires rack_nodes"
         )
     return Board(
@@ -185,38 +185,38 @@ def _board(values: object, found: Findings) -> Board | None:
     )
 
 
-def _rings(profile: _Profile, found: Findings) -> tuple[tuple[int, ...], ...]:
+def _rings(profile: _Profile, issues: Findings) -> tuple[tuple[int, ...], ...]:
     chips, size = profile.chips_per_node, profile.ring_size
     if size is not None:
         if profile.rings:
-            found.add_error("ring_size", "cannot be combined with rings")
+            issues.add_error("ring_size", "cannot be combined with rings")
         if chips % size:
-            found.invalid("ring_size", size, f"must divide chips_per_node, {chips}")
+            issues.invalid("ring_size", size, f"must divide chips_per_node, {chips}")
         return tuple(tuple(range(start, start + size)) for start in range(0, chips, size))
     owner: dict[int, int] = {}
     for number, ring in enumerate(profile.rings):
         for chip in ring:
             if chip >= chips:
-                found.invalid(f"rings[{number}]", chip, f"must be 0 to {chips - 1}")
+                issues.invalid(f"rings[{number}]", chip, f"must be 0 to {chips - 1}")
             elif chip in owner:
-                found.add_error(f"rings[{number}]", f"chip {chip} is already in rings[{owner[chip]}]")
+                issues.add_error(f"rings[{number}]", f"chip {chip} is already in rings[{owner[chip]}]")
             owner.setdefault(chip, number)
         if not ring:
-            found.add_error(f"rings[{number}]", "must have at least one chip")
+            issues.add_error(f"rings[{number}]", "must have at least one chip")
     return tuple(tuple(sorted(ring)) for ring in profile.rings)
 
 
 def _parameters(
-    profile: _Profile, rings: Sequence[Sequence[int]], found: Findings
+    profile: _Profile, rings: Sequence[Sequence[int]], issues: Findings
 ) -> tuple[tuple[str, RuleParameter], ...]:
     name = profile.rule.get("name")
     spec = RULE_SPECS.get(name) if isinstance(name, str) else None
     if spec is None:
-        found.invalid("rule.name", name, must_be_one_of(name, RULE_SPECS))
+        issues.invalid("rule.name", name, must_be_one_of(name, RULE_SPECS))
         return ()
     problem = _shape_problem(spec.rings, rings, profile.chips_per_node)
     if problem:
-        found.add_error("rings", f"the rule {spec.name} requires {spec.rings.value}, but {problem}")
+        issues.add_error("rings", f"the rule {spec.name} requires {spec.rings.value}, but {problem}")
         return ()
     required = [(key, one) for key, one in spec.parameters.items() if one.default is None]
     optional = [(key, one) for key, one in spec.parameters.items() if one.default is not None]
@@ -229,22 +229,22 @@ def _parameters(
         ],
         forbid_unknown_fields=True,
     )
-    rule = checked(profile.rule, kind, "rule", found, _value)
+    rule = checked(profile.rule, kind, "rule", issues, _value)
     if rule is None:
         return ()
     parameters: list[tuple[str, RuleParameter]] = []
     for key, one in spec.parameters.items():
         value = getattr(rule, key)
         if one.kind is ParameterKind.TABLE:
-            value = _table(value, f"rule.{key}", max(map(len, rings)), found)
+            value = _table(value, f"rule.{key}", max(map(len, rings)), issues)
         parameters.append((key, value))
     return tuple(parameters)
 
 
-def _table(rows: list[list[int]], field: str, largest: int, found: Findings) -> Table:
+def _table(rows: list[list[int]], field: str, largest: int, issues: Findings) -> Table:
     """The order of the free counts of a ring, for each request up to the largest ring."""
     if not 1 <= len(rows) <= largest:
-        found.add_error(field, f"must have 1 to {largest} rows, one for each request up to a ring")
+        issues.add_error(field, f"must have 1 to {largest} rows, one for each request up to a ring")
     for number, row in enumerate(rows):
         fitting = [cell for cell in row if cell < largest]
         if len(row) != largest or max(row) > largest:
@@ -255,7 +255,7 @@ def _table(rows: list[list[int]], field: str, largest: int, found: Findings) -> 
             message = "must not give two free counts the same place in the order"
         else:
             continue
-        found.add_error(f"{field}[{number}]", message)
+        issues.add_error(f"{field}[{number}]", message)
     return tuple(map(tuple, rows))
 
 

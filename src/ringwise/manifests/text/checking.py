@@ -44,7 +44,7 @@ def misfits(value: object, kind: object) -> Iterator[tuple[str, str]]:
     return _misfits(value, _shape_of(kind), "")
 
 
-def checked(value: object, kind: type[Kind], path: str, found: Findings, hook: Hook) -> Kind | None:
+def checked(value: object, kind: type[Kind], path: str, issues: Findings, hook: Hook) -> Kind | None:
     """A part of a file that people write, where a field that is null is as if it were not there.
 
     None, with all errors, if it does not fit; fields that are missing or unknown are errors, too.
@@ -52,10 +52,10 @@ def checked(value: object, kind: type[Kind], path: str, found: Findings, hook: H
     # To find out what is wrong takes longer than to convert what is not.
     with contextlib.suppress(msgspec.ValidationError):
         return msgspec.convert(value, kind, dec_hook=hook, str_keys=True)
-    before = len(found.errors)
+    before = len(issues.errors)
     for field, message in islice(_misfits(value, _shape_of(kind), path, hook), MAX_ERRORS):
-        found.add_error(field, message)
-    if len(found.errors) > before:
+        issues.add_error(field, message)
+    if len(issues.errors) > before:
         return None
     return msgspec.convert(without_misfits(value, kind), kind, dec_hook=hook, str_keys=True)
 
@@ -72,9 +72,9 @@ def must_be_one_of(value: object, allowed: Iterable[str]) -> str:
     return f"must be one of {', '.join(words)}{near}"
 
 
-def unsupported(field: str, value: object, allowed: Iterable[str], found: Findings) -> None:
+def unsupported(field: str, value: object, allowed: Iterable[str], issues: Findings) -> None:
     """Add the error of a value that is not one of a few words."""
-    found.invalid(field, value, must_be_one_of(value, allowed))
+    issues.invalid(field, value, must_be_one_of(value, allowed))
 
 
 def one_of(value: object, allowed: Sequence[str]) -> str:
@@ -235,7 +235,7 @@ def _type_name(shape: shapes.Type, value: object) -> str:
 
 
 def decoded(
-    text: str | bytes, kind: type[Kind], path: str, found: Findings, hook: Hook | None = None
+    text: str | bytes, kind: type[Kind], path: str, issues: Findings, hook: Hook | None = None
 ) -> Kind | None:
     """JSON in an annotation or ConfigMap as a value of that type; None, with errors, if it does not fit.
 
@@ -243,25 +243,25 @@ def decoded(
     """
     try:
         if hook is not None:
-            return checked(msgspec.json.decode(text), kind, path, found, hook)
+            return checked(msgspec.json.decode(text), kind, path, issues, hook)
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
-        _explain(text, kind, path, found, problem)
+        _explain(text, kind, path, issues, problem)
     return None
 
 
-def decoded_entries(text: str, kind: type[Kind], path: str, found: Findings) -> dict[str, Kind]:
+def decoded_entries(text: str, kind: type[Kind], path: str, issues: Findings) -> dict[str, Kind]:
     """A JSON object with many entries of one type. One that does not fit is an error and costs no other."""
     all_of_them: Any = GenericAlias(dict, (str, kind))
     try:
         fitting: dict[str, Kind] = msgspec.json.decode(text, type=all_of_them)
         return fitting
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return read_entries(decoded(text, dict[str, msgspec.Raw], path, found) or {}, kind, path, found)
+        return read_entries(decoded(text, dict[str, msgspec.Raw], path, issues) or {}, kind, path, issues)
 
 
 def read_entries(
-    raws: Mapping[str, msgspec.Raw], kind: type[Kind], path: str, found: Findings
+    raws: Mapping[str, msgspec.Raw], kind: type[Kind], path: str, issues: Findings
 ) -> dict[str, Kind]:
     """The same of entries that were told apart already."""
     fitting: dict[str, Kind] = {}
@@ -271,31 +271,31 @@ def read_entries(
             fitting[key] = msgspec.json.decode(raw, type=kind)
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:
             # To explain a wrong entry takes much longer than to read one.
-            if len(found.errors) < MAX_ERRORS:
-                _explain(bytes(raw).decode(), kind, keyed(path, key), found, problem)
+            if len(issues.errors) < MAX_ERRORS:
+                _explain(bytes(raw).decode(), kind, keyed(path, key), issues, problem)
             else:
                 unexplained += 1
     if unexplained:
-        found.add_error(
+        issues.add_error(
             path, f"has {unexplained} more {agrees(unexplained, 'entry', 'entries')} that cannot be read"
         )
     return fitting
 
 
-def _explain(text: str | bytes, kind: type[Kind], path: str, found: Findings, problem: Exception) -> None:
+def _explain(text: str | bytes, kind: type[Kind], path: str, issues: Findings, problem: Exception) -> None:
     try:
         # Broken syntax is reported before fields that do not fit, wherever it is in the text.
         plain = msgspec.json.decode(text)
     except RecursionError:
-        found.add_error(path, TOO_DEEP)
+        issues.add_error(path, TOO_DEEP)
         return
     except (msgspec.DecodeError, ValueError) as broken:
         reason = str(broken).removeprefix("JSON is malformed: ")
-        found.add_error(path, f"must be valid JSON; {reason[:1].lower()}{reason[1:]}")
+        issues.add_error(path, f"must be valid JSON; {reason[:1].lower()}{reason[1:]}")
         return
-    before = len(found.errors)
+    before = len(issues.errors)
     for field, message in misfits(plain, kind):
         separator = "" if field.startswith((".", "[")) or not field else "."
-        found.add_error(f"{path}{separator}{field}", message)
-    if len(found.errors) == before:
-        found.add_error(path, f"cannot be read: {problem}")
+        issues.add_error(f"{path}{separator}{field}", message)
+    if len(issues.errors) == before:
+        issues.add_error(path, f"cannot be read: {problem}")

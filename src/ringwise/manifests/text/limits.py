@@ -96,12 +96,12 @@ LIMITS = (
 )
 
 
-def check(limit: ObjectLimit, items: Sized | int | None, path: str, found: Findings) -> bool:
+def check(limit: ObjectLimit, items: Sized | int | None, path: str, issues: Findings) -> bool:
     """Whether there are at most so many; else an error says how many there are."""
     count = items if isinstance(items, int) else len(items or ())
     if count <= limit.most:
         return True
-    found.too_large(path, f"has {count:,} {limit.counted}; at most {limit.most:,} are allowed")
+    issues.too_large(path, f"has {count:,} {limit.counted}; at most {limit.most:,} are allowed")
     return False
 
 
