@@ -95,9 +95,9 @@ def _set_init(cls: Any, fields: list[Field[Any]], frozen: bool) -> None:
 
 def _fields(cls: type) -> dict[str, Field[Any]]:
     """The fields of the bases, then those of the class itself."""
-    found: dict[str, Field[Any]] = {}
+    result: dict[str, Field[Any]] = {}
     for base in cls.__mro__[-1:0:-1]:
-        found.update(getattr(base, _FIELDS, {}))
+        result.update(getattr(base, _FIELDS, {}))
     for name, annotation in inspect.get_annotations(cls).items():
         if annotation.startswith(("ClassVar", "InitVar", "KW_ONLY")):
             raise TypeError(f"{cls.__name__}.{name}: {annotation} is not supported")
@@ -106,16 +106,16 @@ def _fields(cls: type) -> dict[str, Field[Any]]:
         if field.default.__class__.__hash__ is None:
             raise ValueError(f"{cls.__name__}.{name}: use default_factory for a mutable default")
         field.name, field.type, field.kw_only, field._field_type = name, annotation, False, _ORDINARY_FIELD
-        found[name] = field
+        result[name] = field
     optional = False
-    for name, field in found.items():
+    for name, field in result.items():
         if not field.init:
             continue
         if field.default is not MISSING or field.default_factory is not MISSING:
             optional = True
         elif optional:
             raise TypeError(f"{cls.__name__}.{name}: a field without a default follows one with a default")
-    return found
+    return result
 
 
 def _compiled_init(cls: type, fields: list[Field[Any]], frozen: bool) -> Callable[..., None]:

@@ -24,13 +24,13 @@ def written_tables(commands: Iterable[Command]) -> dict[str, str]:
 
 def entries_of(tables: Mapping[str, str], name: str) -> dict[str, Any]:
     """The entries of one table, as JSON has them."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, text in tables.items():
         if table_of(key) == name:
             document = json.loads(text)
             assert document["version"] == LEADER_RECORD_VERSION
-            found |= document["entries"]
-    return found
+            result |= document["entries"]
+    return result
 
 
 def written_entries(commands: Iterable[Command], name: str) -> dict[str, Any]:

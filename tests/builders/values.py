@@ -206,10 +206,10 @@ def isolated(*entries: Isolation) -> list[Isolation]:
 
 def seen(*values: object) -> list[ev.Event]:
     """Events that report these values, in this order; events stay, and those of lists are taken out."""
-    found: list[ev.Event] = []
+    result: list[ev.Event] = []
     for value in values:
         if isinstance(value, list):
-            found += seen(*value)
+            result += seen(*value)
         else:
-            found.append(value if isinstance(value, ev.Event) else _EVENTS[type(value)](value))
-    return found
+            result.append(value if isinstance(value, ev.Event) else _EVENTS[type(value)](value))
+    return result

@@ -68,12 +68,12 @@ def scenarios(full: bool) -> tuple[tuple[Scenario, ...], ...]:
 
 
 def measure(chosen: Iterable[Sequence[Scenario]], *, beside: bool = False) -> list[Figure]:
-    found: list[Figure] = []
+    result: list[Figure] = []
     for group in chosen:
         plans = [(scenario, _sides(scenario, beside)) for scenario in group]
         for (scenario, who), rounds in zip(plans, compare_in_turn(plans), strict=True):
-            found += _measured(scenario, who, rounds)
-    return found
+            result += _measured(scenario, who, rounds)
+    return result
 
 
 def _sides(scenario: Scenario, beside: bool) -> list[str]:
@@ -88,20 +88,20 @@ def _sides(scenario: Scenario, beside: bool) -> list[str]:
 
 def _measured(scenario: Scenario, who: Sequence[str], rounds: Sequence[dict[str, Outcome]]) -> list[Figure]:
     rates = {one: median(scenario.pods / outcomes[one].seconds for outcomes in rounds) for one in who}
-    found = [shown(f"{scenario.name}, {one}", rate, "pods/s") for one, rate in rates.items()]
+    result = [shown(f"{scenario.name}, {one}", rate, "pods/s") for one, rate in rates.items()]
     for one, goal in ((SCHEDULER, scenario.goal), (ALONE, scenario.goal_alone)):
         if one in who:
             # Round by round: within a round the machine has the same speed for both.
             ratio = median(outcomes[LOOP].seconds / outcomes[one].seconds for outcomes in rounds)
             name = f"{scenario.name}, {one} beside {LOOP}"
-            found.append(at_least(name, ratio, "x", goal) if goal is not None else shown(name, ratio, "x"))
+            result.append(at_least(name, ratio, "x", goal) if goal is not None else shown(name, ratio, "x"))
     used, bare = rounds[0][SCHEDULER], rounds[0][LOOP]
     name = f"{scenario.name}, processor time in that of {LOOP}"
     ratio = used.cpu / bare.cpu
-    found.append(
+    result.append(
         at_most(name, ratio, "x", scenario.most_cpu)
         if scenario.most_cpu is not None
         else shown(name, ratio, "x")
     )
-    found.append(shown(f"{scenario.name}, writes in those of {LOOP}", used.writes / bare.writes, "x"))
-    return found
+    result.append(shown(f"{scenario.name}, writes in those of {LOOP}", used.writes / bare.writes, "x"))
+    return result

@@ -230,8 +230,8 @@ class Api:
         return self.request("GET", path)
 
     def items(self, path: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.get(path)["items"]
-        return found
+        result: list[dict[str, Any]] = self.get(path)["items"]
+        return result
 
     def create(self, path: str, body: Mapping[str, Any]) -> Any:
         return self.request("POST", path, body)

@@ -32,7 +32,7 @@ _KINDS = ((192_000, 1 << 40), (192_000, 1 << 39), (96_000, 1 << 39))
 
 
 def _nodes(count: int) -> list[ev.Event]:
-    found: list[ev.Event] = []
+    result: list[ev.Event] = []
     for number in range(count):
         cpu, memory = _KINDS[number % len(_KINDS)]
         node = Node(
@@ -43,8 +43,8 @@ def _nodes(count: int) -> list[ev.Event]:
             memory=memory,
             max_pods=110,
         )
-        found.append(ev.NodeSeen(node))
-    return found
+        result.append(ev.NodeSeen(node))
+    return result
 
 
 def _gang(name: str, pods: int, chips: int, created: int) -> list[ev.Event]:

@@ -252,7 +252,7 @@ def _just_repulsive(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
 
 def _reservations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
     """As many as a large cluster has, one after the other, each of up to 50 nodes."""
-    found: list[tuple[str, Plain]] = []
+    result: list[tuple[str, Plain]] = []
     for number in range(500):
         day = f"21{number // 300:02}-{number // 25 % 12 + 1:02}-{number % 25 + 1:02}"
         spec = {
@@ -261,8 +261,8 @@ def _reservations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
             "startTime": f"{day}T08:00:00Z",
             "endTime": f"{day}T18:00:00Z",
         }
-        found.append(("NodeReservation", {"metadata": {"name": f"{name}-{number}"}, "spec": spec}))
-    return found
+        result.append(("NodeReservation", {"metadata": {"name": f"{name}-{number}"}, "spec": spec}))
+    return result
 
 
 def _isolations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
@@ -281,15 +281,15 @@ def _isolations(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
 
 def _usage_limits(name: str, _: Sequence[str]) -> list[tuple[str, Plain]]:
     """Of queues, namespaces and users, and of what they have in common."""
-    found: list[tuple[str, Plain]] = []
+    result: list[tuple[str, Plain]] = []
     for number in range(500):
         parts = ("namespace", "queue", "user")
         chosen = [part for place, part in enumerate(parts) if (number % 7 + 1) >> place & 1]
         subject = {part: "*" if number < 7 else f"{part}-{number}" for part in chosen}
         hard = {"requests.huawei.com/Ascend910": 100_000, "cpu": "1M", "runningJobs": 100_000}
         spec = {"subject": subject, "hard": hard, "maxRunTime": "1000h"}
-        found.append(("UsageLimit", {"metadata": {"name": f"{name}-{number}"}, "spec": spec}))
-    return found
+        result.append(("UsageLimit", {"metadata": {"name": f"{name}-{number}"}, "spec": spec}))
+    return result
 
 
 def _move_plans(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:

@@ -92,7 +92,7 @@ def plans_for_heads(
     the first.
     """
     left, permit = chips_left(view, now), automatic_permit(view, now)
-    found: list[MovePlan] = []
+    result: list[MovePlan] = []
     with planning(view, now, permit, disruption_budgets=budgets) as planner:
         heads: dict[str, Job] = {}
         for job in planner.waiting(waits_for_room):
@@ -101,8 +101,8 @@ def plans_for_heads(
         for queue in (*sorted(heads)[first:], *sorted(heads)[:first]):
             plan = planner.find(heads[queue])
             if isinstance(plan, MovePlan) and 0 < plan.moved_chips <= left:
-                found.append(plan)
-    return found
+                result.append(plan)
+    return result
 
 
 # -- aside

@@ -213,10 +213,10 @@ class _Eviction:
 
     async def _there(self, nodes: Iterable[str]) -> set[str]:
         """The uids of all pods on these nodes."""
-        found: set[str] = set()
+        result: set[str] = set()
         for node in sorted(nodes):
             selector = {"fieldSelector": f"spec.nodeName={node}"}
             async for page in self._client.pages(PODS.path(), selector, PAGE_SIZE, raw_page):
                 names = (name_of(raw) for raw in page.items or ())
-                found.update(name.uid for name in names if name is not None and name.uid)
-        return found
+                result.update(name.uid for name in names if name is not None and name.uid)
+        return result

@@ -94,31 +94,31 @@ def _row(chip: Chip, seen: Poll, reading: Readings | None, faults: FaultConfigur
 
 
 def _chip_problems(rows: Sequence[CheckedChipFields]) -> list[str]:
-    found = []
+    result = []
     for row in rows:
         if not row["answers"]:
-            found.append(f"chip {row['id']}: the driver does not report its faults")
+            result.append(f"chip {row['id']}: the driver does not report its faults")
         for code, level in row["faults"].items():
             if not is_harmless(level):
-                found.append(f"chip {row['id']}: fault {code} ({level})")
+                result.append(f"chip {row['id']}: fault {code} ({level})")
         if row["network"] == "down":
-            found.append(f"chip {row['id']}: the network port is down")
+            result.append(f"chip {row['id']}: the network port is down")
     sizes = Counter((row["name"], row["memory_megabytes"], row["ai_cores"], row["sharing"]) for row in rows)
     if len(sizes) > 1:
-        found.append("the chips differ in model, memory, number of AI cores or sharing mode")
-    return found
+        result.append("the chips differ in model, memory, number of AI cores or sharing mode")
+    return result
 
 
 def _board_problems(
     boards: Sequence[Board], resource: str, chips: Sequence[Chip], incomplete: bool
 ) -> list[str]:
-    found = []
+    result = []
     if not boards:
-        found.append(f"no board profile matches {counted(len(chips), 'chip')} of {resource}")
+        result.append(f"no board profile matches {counted(len(chips), 'chip')} of {resource}")
     ids = [chip.physical for chip in chips]
     if not incomplete and ids != list(range(len(ids))):
-        found.append(f"ids of chips are {', '.join(map(str, ids))}; expected 0 to {len(ids) - 1}")
-    return found
+        result.append(f"ids of chips are {', '.join(map(str, ids))}; expected 0 to {len(ids) - 1}")
+    return result
 
 
 def linked_groups(driver: Driver, chips: Sequence[Chip]) -> list[list[int]] | None:

@@ -20,12 +20,12 @@ def read_accounts(access: Access, namespace: str) -> list[tuple[str, str]]:
 
 
 async def accounts_of(client: Client, namespace: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     for start in range(0, len(SLOTS), _TOGETHER):
         names = [f"{ACCOUNTING_CONFIG_MAPS}{slot}" for slot in SLOTS[start : start + _TOGETHER]]
         texts = await asyncio.gather(*(_text(client, namespace, name) for name in names))
-        found += [(name, text) for name, text in zip(names, texts, strict=True) if text is not None]
-    return found
+        result += [(name, text) for name, text in zip(names, texts, strict=True) if text is not None]
+    return result
 
 
 async def _text(client: Client, namespace: str, name: str) -> str | None:

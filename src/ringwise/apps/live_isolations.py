@@ -73,21 +73,21 @@ async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
 
 async def _isolations(client: Client) -> dict[str, tuple[Isolation, str]]:
     """Each with its version, by name. One that cannot be read is left alone."""
-    found: dict[str, tuple[Isolation, str]] = {}
+    result: dict[str, tuple[Isolation, str]] = {}
     try:
         async for page in client.pages(_RESOURCE.path(), {}, PAGE_SIZE, page_reader(IsolationWire)):
             for wire in page.items or ():
                 findings = Findings(ISOLATIONS.kind)
                 one = isolation_from_wire(wire, findings)
                 if not findings.errors and wire.metadata is not None:
-                    found[one.name] = one, wire.metadata.resource_version or ""
+                    result[one.name] = one, wire.metadata.resource_version or ""
     except ApiError as error:
         if error.status == 404:
             raise UnknownTargetError(
                 "the API server does not serve Isolations; install the Helm chart"
             ) from None
         raise
-    return found
+    return result
 
 
 def _without_nulls(body: dict[str, object]) -> dict[str, object]:

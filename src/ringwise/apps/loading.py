@@ -73,13 +73,13 @@ def _groups_in(bundle: Bundle) -> dict[str, PodGroup | None]:
             loose[group.key] = group
         elif group.owner.is_vcjob:
             owned[f"{group.namespace}/{group.owner.name}"] = group
-    found: dict[str, PodGroup | None] = {}
+    result: dict[str, PodGroup | None] = {}
     for vcjob in bundle.vcjobs:
         named = loose.get(f"{vcjob.namespace}/{group_name(vcjob)}") or loose.get(vcjob.key)
         if vcjob.key not in owned and named is not None:
             named.owner = Owner("Job", vcjob.name, vcjob.uid)
-        found[vcjob.key] = owned.get(vcjob.key, named)
-    return found
+        result[vcjob.key] = owned.get(vcjob.key, named)
+    return result
 
 
 def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:

@@ -85,15 +85,15 @@ class NodeApi:
             if self.get(plural, namespace, made["metadata"]["name"]) is not None:
                 raise ApiError(409, "AlreadyExists", f"{plural} {made['metadata']['name']} exists")
             return self._changed("ADDED", plural, self.put(plural, made))
-        found = self.get(plural, namespace, name)
-        if found is None:
+        result = self.get(plural, namespace, name)
+        if result is None:
             raise ApiError(404, "NotFound", f"{plural} {name} not found")
         if method == "PATCH":
-            return self._changed("MODIFIED", plural, self._patched(plural, found, body or b"{}"))
+            return self._changed("MODIFIED", plural, self._patched(plural, result, body or b"{}"))
         if method == "DELETE":
             self.remove(plural, namespace, name)
-            return self._changed("DELETED", plural, found)
-        return found
+            return self._changed("DELETED", plural, result)
+        return result
 
     def _listed(self, plural: str, namespace: str, selector: str) -> Object:
         items = [

@@ -101,13 +101,13 @@ def _completed(events: Iterable[ev.Event], known: Iterable[ev.Event]) -> list[ev
     """Claims that the cluster has are as they are there; new ones get its default class."""
     classes = [event.storage_class for event in known if isinstance(event, ev.StorageClassSeen)]
     there = {event.claim.key for event in known if isinstance(event, ev.ClaimSeen)}
-    found: list[ev.Event] = []
+    result: list[ev.Event] = []
     for event in events:
         if not isinstance(event, ev.ClaimSeen):
-            found.append(event)
+            result.append(event)
         elif event.claim.key not in there:
-            found.append(ev.ClaimSeen(with_default_class(event.claim, classes)))
-    return found
+            result.append(ev.ClaimSeen(with_default_class(event.claim, classes)))
+    return result
 
 
 #: What makes a job, and what else is asked about with it.

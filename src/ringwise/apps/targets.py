@@ -73,7 +73,7 @@ def moment(text: str, now: int) -> int:
     span = text.removeprefix("+")
     ahead = plain_duration(span) if span.endswith("d") else go_duration(span)
     try:
-        found = (
+        result = (
             now + ahead if ahead is not None else nanoseconds(text if ":" in text else f"{text}T00:00:00Z")
         )
     except NotReadableError:
@@ -82,10 +82,10 @@ def moment(text: str, now: int) -> int:
             "2026-01-31 or tomorrow, or a duration from now such as 90m, 1h30m, +2h or 7d"
         ) from None
     # Entries have whole seconds.
-    found -= found % SECOND
-    if found <= now:
+    result -= result % SECOND
+    if result <= now:
         raise ValueError(f"{quoted(text)} is in the past: it is {time_text(now)}")
-    return found
+    return result
 
 
 def find_target(view: SchedulerView, text: str) -> Target:

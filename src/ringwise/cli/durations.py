@@ -13,11 +13,11 @@ def duration_argument(text: str) -> int:
     from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 
     try:
-        found = seconds_or_duration(text)
+        result = seconds_or_duration(text)
     except NotSimulatableError:
         raise click.BadParameter(
             f"invalid duration {quoted(text)}: expected a number and a unit, such as 90s, 30m, 1h30m or 2d"
         ) from None
-    if found >= MAX_TIME:
+    if result >= MAX_TIME:
         raise click.BadParameter(f"{quoted(text)} is too long: at most 100 years")
-    return found
+    return result

@@ -117,13 +117,13 @@ class JobRecord:
         """Pods of the present attempt that are not terminating, in task order."""
         version = str(self.version)
         place = {task.name: position for position, task in enumerate(self.job.tasks)}
-        found = [
+        result = [
             pod
             for pod in self.own_pods()
             if not self.is_terminating(pod) and pod.annotations.get(JOB_VERSION, "0") == version
         ]
-        found.sort(key=lambda pod: (place.get(pod.task, len(place)), index_of(pod), pod.uid))
-        return found
+        result.sort(key=lambda pod: (place.get(pod.task, len(place)), index_of(pod), pod.uid))
+        return result
 
     def is_terminating(self, pod: Pod) -> bool:
         return pod.deleting or pod.uid in self.delete_requested
@@ -220,10 +220,10 @@ class JobRecord:
 
 def _controlled(job: VcJob) -> dict[str, str]:
     """What Volcano lists as made for the job: its plugins, and its volume claims."""
-    found = {f"plugin-{name}": name for name in with_needed(job.plugins) if name != "hcclrank"}
+    result = {f"plugin-{name}": name for name in with_needed(job.plugins) if name != "hcclrank"}
     for claim in claim_names(job):
-        found[f"volume-pvc-{claim}"] = claim
-    return found
+        result[f"volume-pvc-{claim}"] = claim
+    return result
 
 
 def same_counts(left: Mapping[str, int], right: Mapping[str, int]) -> bool:

@@ -66,7 +66,7 @@ def _policy_for(event: PolicyEvent, record: JobRecord) -> Policy | None:
 def due_actions(record: JobRecord, group: PodGroup | None, now: int) -> list[DueAction]:
     """The actions that are due, the first one first. For later ones the record gets a deadline."""
     job = record.job
-    found: list[DueAction] = []
+    result: list[DueAction] = []
     if job.policies or any(task.policies for task in job.tasks):
         for event in _events(record, group, now):
             policy = _policy_for(event, record)
@@ -75,14 +75,14 @@ def due_actions(record: JobRecord, group: PodGroup | None, now: int) -> list[Due
             if policy.timeout is None:
                 # Every pod is pending at first: without a timeout that event means nothing.
                 if event.event != POD_PENDING:
-                    found.append(DueAction(policy.action, event))
+                    result.append(DueAction(policy.action, event))
             elif event.since + policy.timeout <= now:
-                found.append(DueAction(policy.action, event))
+                result.append(DueAction(policy.action, event))
             else:
                 record.wake_at(event.since + policy.timeout)
-    if not found:
+    if not result:
         _forget(record)
-    return found
+    return result
 
 
 def targets(record: JobRecord, due: DueAction) -> Callable[[Pod], bool] | None:

@@ -21,13 +21,13 @@ class Timers:
 
     def take_due(self, now: int) -> list[str]:
         """Keys whose moment has come, each once."""
-        found: list[str] = []
+        result: list[str] = []
         while self._heap and self._heap[0][0] <= now:
             due, key = heappop(self._heap)
             if self._due_of.get(key) == due:
                 del self._due_of[key]
-                found.append(key)
-        return found
+                result.append(key)
+        return result
 
     def next_deadline(self) -> int | None:
         while self._heap and self._due_of.get(self._heap[0][1]) != self._heap[0][0]:

@@ -171,15 +171,15 @@ class Allocator:
         chips in its list than it asks for: somebody changed the list, and no call of that number is its call.
         """
         served, claims = self._mounted_pods().union(self._unrecorded), self.ledger.claims
-        found = [
+        result = [
             pod
             for uid, pod in self._asking.items()
             if uid in self._eligible and uid not in served and uid not in claims
         ]
         if claims:
             claimed = (self.as_claimed(self._asking[uid]) for uid in claims if uid in self._asking)
-            found += [pod for pod in claimed if pod.uid not in served and self._is_eligible(pod)]
-        return found
+            result += [pod for pod in claimed if pod.uid not in served and self._is_eligible(pod)]
+        return result
 
     def _is_eligible(self, pod: NodePod) -> bool:
         return (
@@ -576,7 +576,7 @@ class Allocator:
         """Annotations that disagree with what is mounted, or with the places after an exchange (D3)."""
         if not self.match_pods:
             return []
-        found = []
+        result = []
         # A pod may have a mount and be chosen for another whose answer was lost: what kubelet lists counts.
         mounts = {mount.pod: mount for mount in sorted(self._mounts(), key=lambda mount: bool(mount.owner))}
         for pod in self.pods.values():
@@ -590,8 +590,8 @@ class Allocator:
             elif mount is None and claim is not None:
                 changes = self._unserved(pod, claim)
             if changes:
-                found.append(Correction(pod, changes))
-        return found
+                result.append(Correction(pod, changes))
+        return result
 
     def corrected(self, correction: Correction, patched: NodePod | None = None) -> None:
         """The correction was written: the watch will show it later."""

@@ -109,15 +109,15 @@ def read_links(text: str) -> Links:
     """The ports towards the network in the driver's file of links; none where it cannot be read."""
     try:
         edges = json.loads(text)["edge_list"] if len(text) <= _MAX_FILE else []
-        found: dict[tuple[int, int], list[str]] = {}
+        result: dict[tuple[int, int], list[str]] = {}
         for edge in edges:
             if edge.get("link_type") == "PEER2NET":
                 key = (int(edge["net_layer"]), int(edge["local_a"]))
-                ports = [*found.get(key, ()), *map(str, edge["local_a_ports"])]
-                found[key] = list(dict.fromkeys(ports))
+                ports = [*result.get(key, ()), *map(str, edge["local_a_ports"])]
+                result[key] = list(dict.fromkeys(ports))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
-    return found
+    return result
 
 
 def level_lists(card: str, chips: Sequence[Chip], node_ip: str, links: Links) -> dict[int, Levels]:
@@ -125,7 +125,7 @@ def level_lists(card: str, chips: Sequence[Chip], node_ip: str, links: Links) ->
     if card != ASCEND910A5:
         return {}
     on_card = chips_per_standard_card(card, chips)
-    found: dict[int, Levels] = {}
+    result: dict[int, Levels] = {}
     for chip in chips:
         devices = _devices(chip)
         if on_card:
@@ -134,8 +134,8 @@ def level_lists(card: str, chips: Sequence[Chip], node_ip: str, links: Links) ->
             layers = _pod_layers(chip, devices, links)
         else:
             layers = _server_layers(chip, devices, node_ip, links)
-        found[chip.physical] = _written(layers)
-    return found
+        result[chip.physical] = _written(layers)
+    return result
 
 
 def _devices(chip: Chip) -> list[NetworkDevice]:
@@ -220,14 +220,14 @@ def _mesh(devices: list[NetworkDevice], other_die: int) -> list[dict[str, Any]]:
 
 def _uplinks(chip: Chip, devices: list[NetworkDevice], links: Links, function: int) -> list[dict[str, Any]]:
     """The ids of that function which stand for all ports of a die out of the node."""
-    found = []
+    result = []
     out = links.get((1, chip.physical % _CHIPS_OF_A_NODE), ())
     for device in devices:
         die = device.first.die
         ports = [port for port in out if port.startswith(f"{die}/")]
         if device.of_all_ports and ports and device.first.function == function:
-            found.append(_address("EID", device.of_all_ports, ports, str(die)))
-    return found
+            result.append(_address("EID", device.of_all_ports, ports, str(die)))
+    return result
 
 
 def _address(kind: str, address: str, ports: list[str], plane: str) -> dict[str, Any]:

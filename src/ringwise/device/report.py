@@ -96,14 +96,14 @@ def device_list(resource: str, chips: Sequence[ChipReport], used: Collection[str
 
 
 def _faults(chips: Sequence[ChipReport]) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for chip in chips:
         for kind, healthy, fault in (
             ("CardNetworkUnhealthy", chip.network_healthy, chip.network_fault),
             ("CardUnhealthy", chip.healthy, chip.fault),
         ):
             if fault.codes or not healthy:
-                found.append(
+                result.append(
                     {
                         "fault_type": kind,
                         "npu_name": chip.name,
@@ -117,7 +117,7 @@ def _faults(chips: Sequence[ChipReport]) -> list[dict[str, Any]]:
                         },
                     }
                 )
-    return found
+    return result
 
 
 def device_info_cfg(

@@ -256,7 +256,7 @@ def doubtful_in(stored: ConfigMapWire | None) -> dict[str, list[str]]:
 def reasons_in(stored: ConfigMapWire | None) -> dict[str, list[Escalation]]:
     """Why chips were separated, as written before a restart."""
     document = readable(_text_in(stored, UPGRADE_REASON_KEY), dict[str, list[dict[str, int | str]]], {})
-    found: dict[str, list[Escalation]] = {}
+    result: dict[str, list[Escalation]] = {}
     for chip, reasons in document.items():
         for one in reasons:
             kind = str(one.get("upgrade_type", BY_AUTOFILL))
@@ -269,10 +269,10 @@ def reasons_in(stored: ConfigMapWire | None) -> dict[str, list[Escalation]]:
             level = str(one.get("fault_level", ""))
             if level not in LEVELS:
                 continue
-            found.setdefault(chip, []).append(
+            result.setdefault(chip, []).append(
                 Escalation(number, level, kind, at if isinstance(at, int) else 0)
             )
-    return found
+    return result
 
 
 async def describe_node(

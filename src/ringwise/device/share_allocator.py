@@ -104,12 +104,12 @@ class ShareAllocator(Allocator):
     def _doubtful_pods(self) -> dict[str, list[NodePod]]:
         """Return the pods without a record by the chip that each may have (rule N8)."""
         mounted = self._mounted_pods()
-        found: dict[str, list[NodePod]] = {}
+        result: dict[str, list[NodePod]] = {}
         for pod in self._asking.values():
             if pod.uid not in mounted and self._is_doubtful(pod):
                 for chip in self._named(pod):
-                    found.setdefault(chip, []).append(pod)
-        return found
+                    result.setdefault(chip, []).append(pod)
+        return result
 
     def _named(self, pod: NodePod) -> Collection[str]:
         if not self._is_doubtful(pod):
@@ -128,14 +128,14 @@ class ShareAllocator(Allocator):
 
     def used(self) -> set[str]:
         """Return the chips that take no share: percent or memory is used up, or not known."""
-        found = set(self._doubtful_pods())
+        result = set(self._doubtful_pods())
         for chip in self.chips:
             shares = [mount.share for mount in self._on(chip)]
             known = [share for share in shares if share is not None]
             percent, memory = sum(one.percent for one in known), sum(one.memory for one in known)
             if len(known) < len(shares) or percent >= IDS or memory >= self.memory.get(chip, 0) > 0:
-                found.add(chip)
-        return found
+                result.add(chip)
+        return result
 
     def chips_of_pods(self) -> dict[str, tuple[str, ...]]:
         """Return the chips of pods that have all of them; shares are reported in a key of their own."""
@@ -143,15 +143,15 @@ class ShareAllocator(Allocator):
         return {uid: chips for uid, chips in super().chips_of_pods().items() if uid in whole}
 
     def shares_of_pods(self) -> dict[str, tuple[str, Share]]:
-        found: dict[str, tuple[str, Share]] = {}
+        result: dict[str, tuple[str, Share]] = {}
         mounts = {mount.pod: mount for mount in self._mounts()}
         for uid, chips in super().chips_of_pods().items():
             mount, pod = mounts.get(uid), self.pods.get(uid)
             # A pod that waits with the chip of another one after an exchange has no mount yet.
             share = mount.share if mount is not None else share_of(pod) if pod is not None else None
             if share is not None:
-                found[uid] = (chips[0], share)
-        return found
+                result[uid] = (chips[0], share)
+        return result
 
     def pod_of(self, chip: str) -> NodePod | None:
         """Return the pod that has the chip for itself: figures of a chip that several share are of none."""

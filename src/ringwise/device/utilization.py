@@ -46,9 +46,9 @@ class Utilization:
 
     def means(self) -> dict[str, tuple[float, int]]:
         """Mean in percent and the seconds that it is about, of chips that a pod has and that are measured."""
-        found = {}
+        result = {}
         for chip, (_, parts) in sorted(self._chips.items()):
             readings = sum(part.readings for part in parts)
             mean = sum(part.total for part in parts) / readings
-            found[chip] = round(mean, 1), round(self._now - parts[0].since)
-        return found
+            result[chip] = round(mean, 1), round(self._now - parts[0].since)
+        return result

@@ -61,9 +61,9 @@ class NotSimulatableError(ValueError):
 def seconds_or_duration(text: str) -> int:
     """`90`, `90s`, `1h30m`, `2d` in nanoseconds."""
     stripped = text.strip()
-    found = plain_duration(stripped)
-    if found is not None:
-        return found
+    result = plain_duration(stripped)
+    if result is not None:
+        return result
     if stripped.isascii() and stripped.isdigit() and len(stripped) <= 12:
         return int(stripped) * SECOND
     try:

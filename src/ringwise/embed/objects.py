@@ -75,13 +75,13 @@ class ObjectTable:
         if behind <= 0:
             return []
         # Versions have no gaps, so the newest `behind` entries are exactly those wanted.
-        found = []
+        result = []
         for change in reversed(self._history):
             if change.version <= version:
                 break
-            found.append(change)
-        found.reverse()
-        return found
+            result.append(change)
+        result.reverse()
+        return result
 
     # -- writing -----------------------------------------------------------------------
 

@@ -97,10 +97,10 @@ def lacking(
 
 def smaller(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> Amounts:
     """The smaller of two limits; a resource that is in one of them only has that limit."""
-    found = dict(one)
+    result = dict(one)
     for name, amount in other.items():
-        found[name] = min(found.get(name, amount), amount)
-    return found
+        result[name] = min(result.get(name, amount), amount)
+    return result
 
 
 def share(part: Mapping[str, Amount], whole: Mapping[str, Amount]) -> float:

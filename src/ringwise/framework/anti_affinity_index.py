@@ -163,17 +163,17 @@ class TermSets:
 
     def bit_of(self, owned: OwnedTerm) -> int:
         """The number of a term; a new one is added."""
-        found = self._bits.get(owned)
-        if found is None:
+        result = self._bits.get(owned)
+        if result is None:
             if self._unused:
-                found = self._unused.pop()
-                self.terms[found] = owned
+                result = self._unused.pop()
+                self.terms[result] = owned
             else:
-                found = len(self.terms)
+                result = len(self.terms)
                 self.terms.append(owned)
-            self._bits[owned] = found
-            self._flip(owned, found)
-        return found
+            self._bits[owned] = result
+            self._flip(owned, result)
+        return result
 
     def drop(self, owned: OwnedTerm) -> None:
         bit = self._bits.pop(owned)

@@ -472,17 +472,17 @@ class PluginOption:
     def value(self, argument: Argument[T]) -> T:
         """The value of a declared argument."""
         # The reader has checked it against the declaration, which the types of the map do not say.
-        found: Any = self.arguments.get(argument.name, argument.default)
-        return found  # type: ignore[no-any-return]
+        result: Any = self.arguments.get(argument.name, argument.default)
+        return result  # type: ignore[no-any-return]
 
     def values(self, family: ArgumentFamily[T]) -> dict[str, T]:
         """The values of a family of arguments, by what the user put at the end of their names."""
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             name.removeprefix(family.prefix): value
             for name, value in self.arguments.items()
             if family.has(name)
         }
-        return found
+        return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -412,7 +412,7 @@ def _sources(marked: Iterable[Pod], pods: Mapping[str, Pod]) -> dict[str, str]:
         for pod in pods.values()
         if pod.node is not None and pod.live and not pod.deleting and BACKUP_SOURCE_POD not in pod.annotations
     }
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     served: set[str] = set()
     for pod in sorted(marked, key=pod_order):
         source = running.get(pod.annotations[BACKUP_SOURCE_POD])
@@ -422,10 +422,10 @@ def _sources(marked: Iterable[Pod], pods: Mapping[str, Pod]) -> dict[str, str]:
         ends = pod.deleting or not pod.live
         # A second backup of the same pod would be a further pod of the job.
         if ends or source.uid not in served:
-            found[pod.uid] = source.uid
+            result[pod.uid] = source.uid
         if not ends:
             served.add(source.uid)
-    return found
+    return result
 
 
 def task_minimums_count(job: Job) -> bool:

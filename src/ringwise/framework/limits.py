@@ -163,15 +163,15 @@ class LimitTable:
         kept = self._kept_in().get(scope, _NOTHING) if len(self._usage.reserved) else _NOTHING
         if not kept and (but is None or not holdings.runs_in(but.key, scope)):
             return used
-        found = dict(used)
-        add(found, kept)
+        result = dict(used)
+        add(result, kept)
         if but is not None:
-            add(found, {RUNNING_JOBS: -holdings.runs_in(but.key, scope)})
+            add(result, {RUNNING_JOBS: -holdings.runs_in(but.key, scope)})
             own = self._usage.reserved.by_job().get(but.key)
             if own is not None and scope.queue in ("", own[0]):
-                add(found, own[1], -1)
-                add(found, {RUNNING_JOBS: -(not holdings.runs(but.key))})
-        return found
+                add(result, own[1], -1)
+                add(result, {RUNNING_JOBS: -(not holdings.runs(but.key))})
+        return result
 
     def _kept_in(self) -> dict[Scope, Amounts]:
         """F6, by scope. Counted again when what is kept changes."""

@@ -126,12 +126,12 @@ class NodeSelection:
 
     def narrowed(self, nodes: int) -> NodeSelection:
         """The same for some of the nodes. What is known of shapes is shared; the others are not counted."""
-        found = copy(self)
-        found._refusals = None
-        found._allowed = nodes & (self._state.labels.existing if self._allowed is None else self._allowed)
-        found._members = RankedNodes(found, members_of(found._allowed))
-        found._excluded = frozenset()
-        return found
+        result = copy(self)
+        result._refusals = None
+        result._allowed = nodes & (self._state.labels.existing if self._allowed is None else self._allowed)
+        result._members = RankedNodes(result, members_of(result._allowed))
+        result._excluded = frozenset()
+        return result
 
     def _resolve_sets(self) -> None:
         known = self._state.labels.existing
@@ -366,11 +366,11 @@ class NodeSelection:
             self.budget.spend(1)
             if self.admits(group.shape):
                 by_count.setdefault(min(most, self._copies(group)), []).append(group)
-        found = NodeWeights(self._state.labels.existing)
+        result = NodeWeights(self._state.labels.existing)
         for count, groups in by_count.items():
             nodes = self.view.nodes_of(groups)
-            found.add(count, nodes if self._allowed is None else nodes & self._allowed)
-        return found
+            result.add(count, nodes if self._allowed is None else nodes & self._allowed)
+        return result
 
     def _copies(self, group: Group) -> int:
         """How often the request fits on a node of this group; 0 is not a limit (`predicates`)."""
@@ -484,16 +484,16 @@ class NodeSelection:
             elsewhere = state.node_count - fleet.size
             if elsewhere > 0:
                 counts[RESOURCE_NOT_OFFERED.code] += elsewhere
-        found = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        result = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         if not hidden:
-            self._refusals = (version, found)
-        return found
+            self._refusals = (version, result)
+        return result
 
     def _outside_by_group(self, counts: Counter[str]) -> dict[int, int]:
         """Count the nodes of the view that are not in all sets by the reason; and how many each group has."""
-        found: Counter[int] = Counter()
+        result: Counter[int] = Counter()
         if self._allowed is None:
-            return found
+            return result
         left = self._state.labels.existing
         for part in self._sets:
             refused = left & ~part.nodes
@@ -501,7 +501,7 @@ class NodeSelection:
             for node in members_of(refused):
                 group = self.view.group_of(node)
                 if group is not None:
-                    found[id(group)] += 1
+                    result[id(group)] += 1
                     counts[part.kind.code] += 1
         for kept in self._withheld:
             code = NODE_RESERVED.code if kept.is_reservation else NODE_DRAINS.code
@@ -510,9 +510,9 @@ class NodeSelection:
                 # The reason of a filter: only nodes count that would do otherwise.
                 if group is None or not self.admits(group.shape) or self._board_score(group) is None:
                     continue
-                found[id(group)] += 1
+                result[id(group)] += 1
                 counts[code] += 1
-        return found
+        return result
 
     def _lack(self, group: Group) -> Reason:
         if self.policy is None:

@@ -51,10 +51,10 @@ class NodeSets:
         if self._valid != valid:
             self._valid = valid
             self._of.clear()
-        found = self._of.get(pod_class)
-        if found is None:
-            found = self._of[pod_class] = _compile(state, pod_class, required, preferred)
-        return found
+        result = self._of.get(pod_class)
+        if result is None:
+            result = self._of[pod_class] = _compile(state, pod_class, required, preferred)
+        return result
 
     def selected(self, state: ClusterState, pod_class: PodClass) -> int:
         """All nodes that a class of pods selects."""
@@ -63,15 +63,15 @@ class NodeSets:
         if self._labels_version != state.labels.version:
             self._labels_version = state.labels.version
             self._selected.clear()
-        found = self._selected.get(pod_class)
-        if found is None:
+        result = self._selected.get(pod_class)
+        if result is None:
             compiled = _compile(state, pod_class, required=False, preferred=True)
-            found = state.labels.existing
+            result = state.labels.existing
             for nodes in (compiled.by_selector, compiled.by_terms):
                 if nodes is not None:
-                    found &= nodes
-            self._selected[pod_class] = found
-        return found
+                    result &= nodes
+            self._selected[pod_class] = result
+        return result
 
 
 def _by_class(keys: frozenset[str] | None, watched: frozenset[str]) -> bool:

@@ -49,22 +49,22 @@ class PlacedLabels:
 
     def candidates(self, terms: Iterable[PodTerm], namespace: str) -> Collection[str]:
         """All pods that one of the terms can match, and few others."""
-        found: _Uids = {}
+        result: _Uids = {}
         left = len(self._pods)
         added: set[int] = set()
         for term in terms:
             for uids in self._of_term(term, namespace):
                 if isinstance(uids, str):
-                    found[uids] = None
+                    result[uids] = None
                     left -= 1
                 elif id(uids) not in added:
                     added.add(id(uids))
                     left -= len(uids)
                     if left > 0:
-                        found.update(uids)
+                        result.update(uids)
                 if left <= 0:
                     return self._pods
-        return found
+        return result
 
     def _of_term(self, term: PodTerm, namespace: str) -> Iterator[str | _Uids]:
         """By namespace, or by a label that leaves fewer."""

@@ -205,12 +205,12 @@ def waiting_in_line(session: Session, line: Line) -> list[Job]:
 
 def lines_to_test(session: Session) -> dict[Line, None]:
     """The lines with jobs of which it is not known whether they fit into the empty cluster."""
-    found: dict[Line, None] = {}
+    result: dict[Line, None] = {}
     for key in session.heads.to_test:
         job = session.jobs.get(key)
         if job is not None and _waits_for_room(session, job) and _is_unplaced(session, job):
-            found[line_of(session, job)] = None
-    return found
+            result[line_of(session, job)] = None
+    return result
 
 
 def fits_empty_cluster(session: Session, job: Job) -> bool:

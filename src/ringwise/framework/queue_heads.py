@@ -150,12 +150,12 @@ class QueueHeads:
             return []
         batch = self.moved[line]
         self.moved[line] = min(2 * batch, MAX_BATCH)
-        found: list[str] = []
-        while len(found) < batch and self.first_behind(line) is not None:
+        result: list[str] = []
+        while len(result) < batch and self.first_behind(line) is not None:
             key = heappop(self._behind[line])[1]
             del self._places[key]
-            found.append(key)
-        return found
+            result.append(key)
+        return result
 
     # -- jobs that are too large ------------------------------------------------------------
 

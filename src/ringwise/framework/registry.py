@@ -90,9 +90,9 @@ class Registry:
 
     def plugin_named(self, written: str) -> PluginSpec | None:
         """The plugin that a name in the configuration means."""
-        found = self.plugins.get(written)
-        if found is not None:
-            return found
+        result = self.plugins.get(written)
+        if result is not None:
+            return result
         for spec in self.plugins.values():
             if spec.alias_prefix and written.startswith(spec.alias_prefix):
                 return spec
@@ -130,9 +130,9 @@ class Registry:
 
 
 def _by_name(kind: str, specs: Iterable[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for spec in specs:
-        if spec.name in found:
+        if spec.name in result:
             raise ValueError(f"{kind} name is already taken: {spec.name}")
-        found[spec.name] = spec
-    return found
+        result[spec.name] = spec
+    return result

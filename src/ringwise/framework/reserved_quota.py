@@ -116,17 +116,17 @@ class ReservedQuotas:
         if self._ignored:
             return []
         self._count_stale()
-        found = self._jobs_in.get((queue, resource))
-        if found is None:
+        result = self._jobs_in.get((queue, resource))
+        if result is None:
             # Kept, because many jobs that wait ask the same.
-            found = self._jobs_in[queue, resource] = [
+            result = self._jobs_in[queue, resource] = [
                 job
                 for job in self._shares
                 if job in self._counted
                 and self._counted[job][0] == queue
                 and (not resource or resource in self._counted[job][1])
             ]
-        return found
+        return result
 
     @property
     def is_ignored(self) -> bool:

@@ -74,20 +74,20 @@ def domain_of(state: ClusterState, node: int, key: str) -> str | None:
 def nodes_in(state: ClusterState, key: str, domains: Collection[str]) -> int:
     """The nodes in these domains (`domain_of`), as a set."""
     labels = state.labels
-    found = labels.with_any(key, domains)
+    result = labels.with_any(key, domains)
     if key == HOSTNAME and (unlabeled := labels.existing & ~labels.with_label(HOSTNAME)):
         ids = (state.node_id.get(name) for name in domains)
-        found |= node_set(number for number in ids if number is not None) & unlabeled
-    return found
+        result |= node_set(number for number in ids if number is not None) & unlabeled
+    return result
 
 
 def nodes_with_all(state: ClusterState, keys: Iterable[str]) -> int:
     """The nodes that have a domain for each of these topology keys, as a set."""
-    found = state.labels.existing
+    result = state.labels.existing
     for key in keys:
         if key != HOSTNAME:
-            found &= state.labels.with_label(key)
-    return found
+            result &= state.labels.with_label(key)
+    return result
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

@@ -243,10 +243,10 @@ class Session:
 
     def shared(self, make: Callable[[Session], T]) -> T:
         """A cache that several plugins use: made for the first that asks, and returned to the others."""
-        found: T | None = self._shared.get(make)
-        if found is None:
-            found = self._shared[make] = make(self)
-        return found
+        result: T | None = self._shared.get(make)
+        if result is None:
+            result = self._shared[make] = make(self)
+        return result
 
     def registered(self, point: ExtensionPoint[F]) -> list[F]:
         return self._functions[point]
@@ -371,13 +371,13 @@ class Session:
         again = self.settings.preempt_again_after * SECOND
         if job.preempted is None or job.preempted + again <= self.now:
             return {}
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for uid in candidates:
             owner = self.job_of(self.state.pods[uid].pod)
             given = None if owner is None else owner.room_made_at
             if given is not None and given + again > self.now:
-                found[uid] = min(given, job.preempted) + again
-        return found
+                result[uid] = min(given, job.preempted) + again
+        return result
 
     @contextmanager
     def in_bundles(self) -> Iterator[None]:
@@ -524,14 +524,14 @@ class Session:
         else:
             board = policy.board.name
             key = (cls, board, policy.multi_pod, policy.withholds_network, withheld, volumes, within)
-        found = self._selections.get(key)
-        if found is None and within is not None:
-            found = self._selections[key] = self._selection_of_all(job, pod).narrowed(within)
-        elif found is None:
+        result = self._selections.get(key)
+        if result is None and within is not None:
+            result = self._selections[key] = self._selection_of_all(job, pod).narrowed(within)
+        elif result is None:
             make: Callable[..., NodeSelection] = NodeSelection
             if cls.part is not None:
                 make = partial(PartSelection, request=cls.part, job=job, now=self.now)
-            found = self._selections[key] = make(
+            result = self._selections[key] = make(
                 self.state,
                 pod_class=cls,
                 policy=policy,
@@ -542,7 +542,7 @@ class Session:
                 budget=self.budget,
                 sum_scores=self.settings.score_combination == "sum",
             )
-        return found
+        return result
 
     def _selection_of_all(self, job: Job, pod: Pod) -> NodeSelection:
         within, self._within = self._within, None
@@ -585,12 +585,12 @@ class Session:
             self._withheld_at = self.now
             self._withheld_nodes.clear()
         key = job.queue, job.namespace, self.end_of(job)
-        found = self._withheld_nodes.get(key)
-        if found is None:
+        result = self._withheld_nodes.get(key)
+        if result is None:
             queue, namespace, ends = key
-            found = self.state.window_sets.withheld(queue, namespace, self.now, ends)
-            self._withheld_nodes[key] = found
-        return found
+            result = self.state.window_sets.withheld(queue, namespace, self.now, ends)
+            self._withheld_nodes[key] = result
+        return result
 
     def prepare(self, job: Job) -> None:
         """Compute what does not change before the job is served. An error is reported when it is served."""

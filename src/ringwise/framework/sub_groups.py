@@ -113,10 +113,10 @@ class _Finder:
 
     def find(self, labels: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:
         signature = tuple(labels.get(key) for key in self._keys)
-        found = self._known.get(signature)
-        if found is None:
-            found = self._known[signature] = self._first_match(labels)
-        return found
+        result = self._known.get(signature)
+        if result is None:
+            result = self._known[signature] = self._first_match(labels)
+        return result
 
     def _first_match(self, labels: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:
         positions = list(self._others)

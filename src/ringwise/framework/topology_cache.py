@@ -101,14 +101,14 @@ class TopologyCache:
 
     def superpods(self, state: ClusterState, size: int) -> SuperPods:
         """The SuperPoDs according to reports, annotations and labels."""
-        found = self._superpods.get(size)
-        if found is None:
-            found = self._superpods[size] = build_superpods(
+        result = self._superpods.get(size)
+        if result is None:
+            result = self._superpods[size] = build_superpods(
                 ((member.node, member.superpod, member.server_index) for member in _members(state)),
                 size,
                 lambda node: state.names[int(node)],
             )
-        return found
+        return result
 
     def racks(self, state: ClusterState, size: int) -> Racks:
         """The racks of the SuperPoDs according to reports, annotations and labels."""
@@ -133,12 +133,12 @@ class _Member(NamedTuple):
 
 def _addresses(state: ClusterState) -> dict[str, str]:
     """Node names by address; for a node without an address its name is used."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for number in state.known_nodes():
         node = state.nodes[number]
         if node is not None and state.addresses.holds(node):
-            found.setdefault(node.internal_ip or node.name, node.name)
-    return found
+            result.setdefault(node.internal_ip or node.name, node.name)
+    return result
 
 
 def _members(state: ClusterState) -> Iterator[_Member]:

@@ -58,10 +58,10 @@ class ResourceUsage:
         self.borrowing.pop(uid, None)
 
     def amounts(self, pod_class: PodClass) -> Amounts:
-        found = self._amounts.get(pod_class)
-        if found is None:
-            found = self._amounts[pod_class] = amounts_of(pod_class)
-        return found
+        result = self._amounts.get(pod_class)
+        if result is None:
+            result = self._amounts[pod_class] = amounts_of(pod_class)
+        return result
 
     def add_pod(self, job: str, queue: str, pod_class: PodClass, times: int = 1) -> None:
         asked = self.amounts(pod_class)

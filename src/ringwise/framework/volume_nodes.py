@@ -66,13 +66,13 @@ class VolumeNodes:
         if not terms:
             return state.labels.existing
         self._refresh(state)
-        found = self._of_terms.get(terms)
-        if found is None:
-            found = 0
+        result = self._of_terms.get(terms)
+        if result is None:
+            result = 0
             for term in terms:
-                found |= nodes_of(state, term)
-            self._of_terms[terms] = found
-        return found
+                result |= nodes_of(state, term)
+            self._of_terms[terms] = result
+        return result
 
     def of_places(self, state: ClusterState, volume: PersistentVolume) -> int:
         """The nodes in the zone and region of a volume: those that say where they are must be there."""
@@ -80,10 +80,10 @@ class VolumeNodes:
         if not places:
             return state.labels.existing
         self._refresh(state)
-        found = self._of_places.get(places)
-        if found is None:
-            found = self._of_places[places] = _in_places(state, places)
-        return found
+        result = self._of_places.get(places)
+        if result is None:
+            result = self._of_places[places] = _in_places(state, places)
+        return result
 
     def fitting(
         self, state: ClusterState, claim: PersistentVolumeClaim, budget: StepBudget
@@ -91,10 +91,10 @@ class VolumeNodes:
         """The volumes that match the claim except for its size and that were free before this cycle."""
         self._refresh(state)
         wanted = claim.storage_class, claim.access_modes, claim.selector, claim.block
-        found = self._fitting.get(wanted)
-        if found is None:
-            found = self._fitting[wanted] = self._find(state, claim, budget)
-        return found
+        result = self._fitting.get(wanted)
+        if result is None:
+            result = self._fitting[wanted] = self._find(state, claim, budget)
+        return result
 
     def with_room(
         self, state: ClusterState, claim: PersistentVolumeClaim, found: StorageClass, budget: StepBudget

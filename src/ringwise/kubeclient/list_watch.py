@@ -107,8 +107,8 @@ def raw_watch_event(line: bytes) -> WatchEvent[Any]:
 def name_of(received: object) -> Named | None:
     """Name and version of an object, decoded or raw; None when they cannot be read."""
     if not isinstance(received, msgspec.Raw):
-        found: Named | None = getattr(received, "metadata", None)
-        return found
+        result: Named | None = getattr(received, "metadata", None)
+        return result
     try:
         named: NamedObject = decode_nested(_METADATA, received)
     except UNREADABLE:

@@ -158,7 +158,7 @@ def _annotations(pod: Pod, from_owner: Mapping[str, str]) -> dict[str, str]:
 
     A pod's own Huawei annotations count without the PodGroup.
     """
-    found = {
+    result = {
         key: value
         for key, value in from_owner.items()
         if key.startswith(VOLCANO_PREFIX) or (key in REPLICA_SET_ANNOTATIONS and key not in pod.annotations)
@@ -166,9 +166,9 @@ def _annotations(pod: Pod, from_owner: Mapping[str, str]) -> dict[str, str]:
     budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in pod.annotations else JDB_MAX_UNAVAILABLE
     for key in (*_OF_THE_POD, budget):
         if key in pod.annotations:
-            found[key] = pod.annotations[key]
+            result[key] = pod.annotations[key]
     # The owner's: anybody who may create pods can create one that names this owner.
     user = from_owner.get(USER) if has_siblings(pod) else pod.annotations.get(USER)
     if user:
-        found[USER] = user
-    return found
+        result[USER] = user
+    return result

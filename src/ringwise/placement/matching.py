@@ -166,38 +166,38 @@ class Matching:
         used: Counter[int] = Counter()
         for masks in self._held.values():
             used.update(masks)
-        found = {mask for mask, count in nodes.items() if count > used[mask]}
-        if not found:
+        result = {mask for mask, count in nodes.items() if count > used[mask]}
+        if not result:
             return set(nodes)
         # A pod may have a node that is left over instead of its own, which is left over then.
-        waiting = reached = union_of(found)
+        waiting = reached = union_of(result)
         steps = len(nodes)
         while waiting:
             cls = first_class(waiting)
             waiting &= waiting - 1
             for mask in self._held.get(cls, ()):
                 steps += 1
-                found.add(mask)
+                result.add(mask)
                 waiting |= mask & ~reached
                 reached |= mask
         self._spend(steps)
-        return found
+        return result
 
 
 def class_set(classes: Iterable[int]) -> int:
     """A set of classes as a bit mask."""
-    found = 0
+    result = 0
     for cls in classes:
-        found |= 1 << cls
-    return found
+        result |= 1 << cls
+    return result
 
 
 def union_of(masks: Iterable[int]) -> int:
     """The classes of all these masks."""
-    found = 0
+    result = 0
     for mask in masks:
-        found |= mask
-    return found
+        result |= mask
+    return result
 
 
 def first_class(classes: int) -> int:

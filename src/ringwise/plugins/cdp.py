@@ -44,10 +44,10 @@ class Cdp:
     def _started(self, job: Job, pod: Pod) -> int:
         if job.has_independent_pods:
             return pod_started(job, pod, self._session.now)
-        found = self._gangs.get(job.key)
-        if found is None:
-            found = self._gangs[job.key] = gang_started(job, self._session.now)
-        return found
+        result = self._gangs.get(job.key)
+        if result is None:
+            result = self._gangs[job.key] = gang_started(job, self._session.now)
+        return result
 
 
 SPEC = PluginSpec("cdp", "protects jobs from eviction after their start (`volcano.sh/cooldown-time`)", Cdp)

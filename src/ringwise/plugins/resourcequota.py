@@ -67,13 +67,13 @@ class ResourceQuotas:
             add(promised, quota_names(job))
 
     def _promises(self, namespace: str) -> Amounts:
-        found = self._promised.get(namespace)
-        if found is None:
-            found = self._promised[namespace] = {}
+        result = self._promised.get(namespace)
+        if result is None:
+            result = self._promised[namespace] = {}
             for job in self._session.jobs.values():
                 if job.namespace == namespace and is_awaiting_pods(job):
-                    add(found, quota_names(job))
-        return found
+                    add(result, quota_names(job))
+        return result
 
 
 def _class_of_pods(job: Job) -> str:

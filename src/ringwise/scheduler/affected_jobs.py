@@ -35,10 +35,10 @@ class AffectedJobs:
         self._of: dict[int, tuple[NodeFault, ...]] = {}
 
     def of_node(self, number: int) -> tuple[NodeFault, ...]:
-        found = self._of.get(number)
-        if found is None:
-            found = self._of[number] = node_faults(self._cluster, number)
-        return found
+        result = self._of.get(number)
+        if result is None:
+            result = self._of[number] = node_faults(self._cluster, number)
+        return result
 
     def of_pods(self, uids: Iterable[str]) -> list[JobFault]:
         """What hurts the job of these pods, each fault once; nodes in natural order."""

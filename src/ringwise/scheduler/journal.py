@@ -44,13 +44,13 @@ class Batch:
     @property
     def reasons(self) -> dict[str, Reason]:
         """Why jobs and pods are pending, where this turn reported it: by group key or pod uid."""
-        found: dict[str, Reason] = {}
+        result: dict[str, Reason] = {}
         for command in self.commands:
             if isinstance(command, SetGroupStatus) and command.reason is not None:
-                found[command.key] = command.reason
+                result[command.key] = command.reason
             elif isinstance(command, SetPodCondition):
-                found[command.uid] = command.reason
-        return found
+                result[command.uid] = command.reason
+        return result
 
 
 class Journal:

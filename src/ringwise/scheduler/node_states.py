@@ -244,11 +244,11 @@ def before_drain_counts(
 
     `within`: only those of these nodes, as bits by node id.
     """
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for one in before_drains(cluster, settings, now):
         if within is None or within >> one.node & 1:
-            found[one.resource] = found.get(one.resource, 0) + one.chips
-    return found
+            result[one.resource] = result.get(one.resource, 0) + one.chips
+    return result
 
 
 def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNode | None:
@@ -268,16 +268,16 @@ def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNod
 
 def chip_counts(cluster: ClusterReader, now: int, within: int | None = None) -> dict[str, dict[str, int]]:
     """Resource -> state -> how many chips of the cluster, or of these nodes, are in it; `chips` are all."""
-    found: dict[str, dict[str, int]] = {}
+    result: dict[str, dict[str, int]] = {}
     for number in cluster.known_nodes() if within is None else members_of(within):
         states = node_states(cluster, number, now)
         for resource, fleet in offered(cluster, number):
-            counts = found.setdefault(resource, dict.fromkeys(("chips", *CHIP_STATES), 0))
+            counts = result.setdefault(resource, dict.fromkeys(("chips", *CHIP_STATES), 0))
             chips = chip_states(cluster, number, fleet, states)
             counts["chips"] += chips.listed.bit_count()
             for name, count in chips.counts():
                 counts[name] += count
-    return found
+    return result
 
 
 def stale_reports(cluster: ClusterReader, now: int) -> Iterator[tuple[Node, DeviceReport]]:
@@ -492,7 +492,7 @@ class NodeChips:
         """
         if not self.states.used:
             return {}
-        found: dict[int, tuple[Pod, bool]] = {}
+        result: dict[int, tuple[Pod, bool]] = {}
         pods_here = [self._cluster.pods[uid] for uid in self._cluster.pods_on[self._number]]
         own = sorted(
             (one for one in pods_here if one.part_chips or one.pod.cls.resource == self.resource),
@@ -500,11 +500,11 @@ class NodeChips:
         )
         for placement in own:
             for chip in chips_of(placement.chips or placement.part_chips):
-                found.setdefault(chip, (placement.pod, False))
+                result.setdefault(chip, (placement.pod, False))
         for placement in own:
             for chip in chips_of(placement.doubtful):
-                found.setdefault(chip, (placement.pod, True))
-        return found
+                result.setdefault(chip, (placement.pod, True))
+        return result
 
 
 def chips_of_node(cluster: ClusterReader, number: int, states: Sequence[StateOfNode]) -> Iterator[NodeChips]:

@@ -245,14 +245,14 @@ class SchedulerView:
 
     def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""
-        found: list[ev.Event] = [ev.VcJobSeen(vcjob) for vcjob in self._book.vcjobs.values()]
-        found += [ev.PodGroupSeen(group) for group in self._book.groups.values()]
+        result: list[ev.Event] = [ev.VcJobSeen(vcjob) for vcjob in self._book.vcjobs.values()]
+        result += [ev.PodGroupSeen(group) for group in self._book.groups.values()]
         placements = self._state.pods
         for job in self._book.jobs.values():
             for uid, pod in job.pods.items():
                 placement = placements.get(uid)
-                found.append(ev.PodSeen(pod if placement is None else as_bound(placement, self._state)))
-        return found
+                result.append(ev.PodSeen(pod if placement is None else as_bound(placement, self._state)))
+        return result
 
     # -- nodes and chips --------------------------------------------------------------------
 

@@ -655,12 +655,12 @@ class ClusterState:
 
     def _reports_of(self, node: Node) -> dict[str, DeviceReport]:
         """The device reports of a node by resource."""
-        found = {}
+        result = {}
         for resource in self.fleets:
             report = self.report_of(node.name, resource)
             if report is not None:
-                found[resource] = report
-        return found
+                result[resource] = report
+        return result
 
     def _hold_again(self, number: int) -> None:
         """What pods hold depends on the allocation mode of their node, which is another one now."""
@@ -698,15 +698,15 @@ class ClusterState:
 
     def amounts(self, number: int) -> ChipAmounts:
         """What pods hold on the chips of a node with soft shares or dynamic vNPUs."""
-        found = self._amounts.get(number)
-        if found is None:
+        result = self._amounts.get(number)
+        if result is None:
             node = self.nodes[number]
             reports = {} if node is None else self._reports_of(node)
             records = [self.pods[uid] for uid in self.pods_on[number]]
-            found = self._amounts[number] = amounts_on(
+            result = self._amounts[number] = amounts_on(
                 self.modes.get(number, NO_CHIPS), iter(records), reports, self.guarded_annotations
             )
-        return found
+        return result
 
     def available_chips(self, number: int, resource: str) -> int:
         """The published chips of a node that are neither faulty, isolated nor doubtful, as a mask."""
@@ -1330,7 +1330,7 @@ def _reorder(table: dict[Any, Any], keys: tuple[Any, ...]) -> None:
 
 def double_claims(state: ClusterState) -> list[tuple[str, str, int, tuple[str, ...]]]:
     """Chips that two live pods name: (node, resource, chip, pods). Empty in a consistent cluster (N6)."""
-    found = []
+    result = []
     for resource, fleet in state.fleets.items():
         for number, chip in sorted(fleet.extra_claims):
             bit = 1 << chip
@@ -1339,5 +1339,5 @@ def double_claims(state: ClusterState) -> list[tuple[str, str, int, tuple[str, .
                 for uid in sorted(state.pods_on[number])
                 if state.pods[uid].chips & bit and state.pods[uid].pod.cls.resource == resource
             )
-            found.append((state.names[number], resource, chip, pods))
-    return found
+            result.append((state.names[number], resource, chip, pods))
+    return result

@@ -404,7 +404,7 @@ class _Builder:
 
     def _overlapping(self, skipped: set[str]) -> set[str]:
         """Those that share nodes with one before them in natural order, neither above nor below them."""
-        found: set[str] = set()
+        result: set[str] = set()
         taken = 0
         #: By node: the lowest of those that have it. All others that have it are above that one.
         lowest: dict[int, str] = {}
@@ -414,14 +414,14 @@ class _Builder:
             own = self._own[name]
             other = self._first_unrelated(name, own & taken, lowest)
             if other:
-                found.add(name)
+                result.add(name)
                 shared = (own & self._own[other]).bit_count()
                 self._add_problem(name, ProblemKind.OVERLAP, f"shares {counted(shared, 'node')} with {other}")
                 continue
             free_or_above = {"", *self._above(name)}
             lowest |= {node: name for node in members_of(own) if lowest.get(node, "") in free_or_above}
             taken |= own
-        return found
+        return result
 
     def _first_unrelated(self, name: str, nodes: int, lowest: Mapping[int, str]) -> str:
         """The first of those that have the nodes which is neither above nor below; empty if there is none."""

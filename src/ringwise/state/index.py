@@ -350,9 +350,9 @@ class View:
             level = low.bit_length() - 1
             score = order.scores[level]
             groups = [(score, group) for bucket in order.levels[level] for group in bucket.groups.values()]
-            found = self._best_of(groups, admits, rate, extras, most, 0, within)
-            if found is not None:
-                return found
+            result = self._best_of(groups, admits, rate, extras, most, 0, within)
+            if result is not None:
+                return result
             occupied ^= low
         return None
 

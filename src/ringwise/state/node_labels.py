@@ -40,22 +40,22 @@ class Members:
             self._set &= ~(1 << number)
 
     def as_set(self) -> int:
-        found = self._set
-        if found is None:
-            found = node_set(self.ids)
+        result = self._set
+        if result is None:
+            result = node_set(self.ids)
             if len(self.ids) >= _KEPT_FROM:
-                self._set = found
-        return found
+                self._set = result
+        return result
 
 
 def node_set(ids: Iterable[int]) -> int:
     """The set with these members."""
     numbers = list(ids)
     if len(numbers) < 8:
-        found = 0
+        result = 0
         for number in numbers:
-            found |= 1 << number
-        return found
+            result |= 1 << number
+        return result
     bits = bytearray(max(numbers) // 8 + 1)
     for number in numbers:
         bits[number >> 3] |= 1 << (number & 7)
@@ -64,18 +64,18 @@ def node_set(ids: Iterable[int]) -> int:
 
 def members_of(nodes: int) -> list[int]:
     """The members of a set, ascending."""
-    found = []
+    result = []
     if nodes.bit_count() <= _FEW:
         while nodes:
-            found.append((nodes & -nodes).bit_length() - 1)
+            result.append((nodes & -nodes).bit_length() - 1)
             nodes &= nodes - 1
-        return found
+        return result
     for base, byte in enumerate(nodes.to_bytes((nodes.bit_length() + 7) // 8, "little")):
         while byte:
             low = byte & -byte
-            found.append(base * 8 + low.bit_length() - 1)
+            result.append(base * 8 + low.bit_length() - 1)
             byte ^= low
-    return found
+    return result
 
 
 class NodeLabels:
@@ -192,12 +192,12 @@ class NodeLabels:
         return 0
 
     def _index(self, key: str) -> dict[str, Members]:
-        found = self._by_key.get(key)
-        if found is None:
-            found = {}
+        result = self._by_key.get(key)
+        if result is None:
+            result = {}
             if key in self._keys:
                 for number, node in enumerate(self._nodes):
                     if node is not None and (value := node.labels.get(key)) is not None:
-                        found.setdefault(value, Members()).add(number)
-                self._by_key[key] = found
-        return found
+                        result.setdefault(value, Members()).add(number)
+                self._by_key[key] = result
+        return result

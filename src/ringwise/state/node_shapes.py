@@ -123,9 +123,9 @@ class ShapeTable:
             node.max_pods,
             extended,
         )
-        found = self._classes.get(key)
-        if found is None:
-            found = NodeClass(
+        result = self._classes.get(key)
+        if result is None:
+            result = NodeClass(
                 next(self._numbers),
                 dict(labels),
                 node.taints,
@@ -137,8 +137,8 @@ class ShapeTable:
                 {name: least for name, least, _ in extended},
                 {name: most for name, _, most in extended},
             )
-            self._classes[key] = found
-        return found
+            self._classes[key] = result
+        return result
 
     def shape(
         self,
@@ -149,12 +149,12 @@ class ShapeTable:
         extended_used: tuple[tuple[str, int], ...],
     ) -> NodeShape:
         key = (node_class.number, cpu_used, memory_used, pods, extended_used)
-        found = self._shapes.get(key)
-        if found is None:
-            found = NodeShape(next(self._numbers), node_class, cpu_used, memory_used, pods, extended_used)
-            self._shapes[key] = found
-            self._note(found)
-        return found
+        result = self._shapes.get(key)
+        if result is None:
+            result = NodeShape(next(self._numbers), node_class, cpu_used, memory_used, pods, extended_used)
+            self._shapes[key] = result
+            self._note(result)
+        return result
 
     def _note(self, shape: NodeShape) -> None:
         """Note the requests that more than the least amount of its nodes is needed for."""

@@ -130,14 +130,14 @@ def requested(cls: PodClass) -> tuple[str | None, int]:
 
 def _class(cls: PodClass, resource: str | None, count: int, part: PartRequest | None) -> PodClass:
     key = (cls, part)
-    found = _classes.get(key)
-    if found is None:
+    result = _classes.get(key)
+    if result is None:
         if part is None:
-            found = replace(cls, resource=resource, chips=count, part=None)
+            result = replace(cls, resource=resource, chips=count, part=None)
         else:
-            found = replace(cls, resource=None, chips=0, part=part)
-        _classes[key] = found
-    return found
+            result = replace(cls, resource=None, chips=0, part=part)
+        _classes[key] = result
+    return result
 
 
 def folder_of(pod: Pod) -> str:

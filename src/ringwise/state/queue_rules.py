@@ -110,23 +110,23 @@ def deletion_problem(name: str, queues: Mapping[str, Queue], jobs: int = 0, pods
 def _problems(queue: Queue, queues: Mapping[str, Queue], pods: Mapping[str, int]) -> dict[str, str]:
     """Each problem by the rule that it breaks."""
     table = QueueTable(queues, queue)
-    found = {**_own_problems(queue), **_path_problems(queue, queues)}
+    result = {**_own_problems(queue), **_path_problems(queue, queues)}
     place = _place_problems(table, pods)
-    found |= place
+    result |= place
     if not place and queue.name != ROOT_QUEUE:
-        found |= _tree_problems(table)
-    return found
+        result |= _tree_problems(table)
+    return result
 
 
 # -- a queue alone
 
 
 def _own_problems(queue: Queue) -> dict[str, str]:
-    found = {}
+    result = {}
     for name, amount in queue.guarantee.items():
         deserved = queue.deserved.get(name, 0)
         if amount > deserved:
-            found[f"guarantee {name}"] = (
+            result[f"guarantee {name}"] = (
                 f"deserved[{name}] must be >= guarantee[{name}]: it is guaranteed {_of(name, amount)} and "
                 f"deserves {amount_text(name, deserved)}"
             )
@@ -134,11 +134,11 @@ def _own_problems(queue: Queue) -> dict[str, str]:
     for field, path in _SHARED.items():
         for name, amount in _amounts(queue, field).items():
             if name in limits and amount > limits[name]:
-                found[f"{field} capability {name}"] = (
+                result[f"{field} capability {name}"] = (
                     f"{field}[{name}] must be <= capability[{name}]: {path} is {_of(name, amount)} and its "
                     f"capability {amount_text(name, limits[name])}"
                 )
-    return found
+    return result
 
 
 def _path_problems(queue: Queue, queues: Mapping[str, Queue]) -> dict[str, str]:
@@ -234,13 +234,13 @@ def _levels_below(table: QueueTable) -> int:
 def _tree_problems(table: QueueTable) -> dict[str, str]:
     """Limits of queues above and below each other."""
     queue = table.wanted
-    found = {}
+    result = {}
     limits = queue.limits
     above = list(table.above(queue))
     for name, amount in limits.items():
         upper = next((one for one in above if name in one.limits), None)
         if upper is not None and amount > upper.limits[name]:
-            found[f"capability above {name}"] = (
+            result[f"capability above {name}"] = (
                 f"capability[{name}] exceeds its ancestor's capability: its capability is "
                 f"{_of(name, amount)} and that of queue {upper.name} above it "
                 f"{amount_text(name, upper.limits[name])}"
@@ -252,16 +252,16 @@ def _tree_problems(table: QueueTable) -> dict[str, str]:
                 largest[name] = lower
     for name, lower in largest.items():
         if name in limits and limits[name] < lower.limits[name]:
-            found[f"capability below {name}"] = (
+            result[f"capability below {name}"] = (
                 f"capability[{name}] is smaller than its descendants' max capability: its capability is "
                 f"{_of(name, limits[name])} and that of queue {lower.name} below it "
                 f"{amount_text(name, lower.limits[name])}"
             )
     for field, path in _SHARED.items():
         if above:
-            found |= _sum_problems(table, above[0], field, path, _amounts(queue, field))
-        found |= _sum_problems(table, queue, field, path)
-    return found
+            result |= _sum_problems(table, above[0], field, path, _amounts(queue, field))
+        result |= _sum_problems(table, queue, field, path)
+    return result
 
 
 def _sum_problems(

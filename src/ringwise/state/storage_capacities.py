@@ -95,38 +95,38 @@ class ClassCapacities:
             self._labels_version = labels.version
             self._nodes.clear()
             self._sizes.clear()
-        found = self._nodes.get(size)
-        if found is None:
-            found = self._nodes[size] = self._find(labels, size)
+        result = self._nodes.get(size)
+        if result is None:
+            result = self._nodes[size] = self._find(labels, size)
             insort(self._sizes, size)
-        return found
+        return result
 
     def _find(self, labels: NodeLabels, size: int) -> int:
-        found = 0
+        result = 0
         for keys, by_value in self._by_value.items():
             enough = [values for values, given in by_value.items() if max(given.values()) >= size]
             if len(keys) == 1:
-                found |= labels.with_any(keys[0], (value for (value,) in enough))
+                result |= labels.with_any(keys[0], (value for (value,) in enough))
                 continue
             for values in enough:
                 asked = (Requirement(key, "In", (value,)) for key, value in zip(keys, values, strict=True))
-                found |= selected_nodes(labels, tuple(asked))
+                result |= selected_nodes(labels, tuple(asked))
         for one in self._others.values():
             if one.largest >= size:
-                found |= selected_nodes(labels, one.nodes or ())
-        return found
+                result |= selected_nodes(labels, one.nodes or ())
+        return result
 
     def largest_for(self, labels: NodeLabels, node: int, has: Mapping[str, str]) -> int:
         """Bytes of the largest volume that can be made for a node with these labels."""
-        found = 0
+        result = 0
         for keys, by_value in self._by_value.items():
             values = tuple(has.get(key, "") for key in keys)
             if all(key in has for key in keys) and values in by_value:
-                found = max(found, *by_value[values].values())
+                result = max(result, *by_value[values].values())
         for one in self._others.values():
-            if one.largest > found and selected_nodes(labels, one.nodes or ()) >> node & 1:
-                found = one.largest
-        return found
+            if one.largest > result and selected_nodes(labels, one.nodes or ()) >> node & 1:
+                result = one.largest
+        return result
 
     @property
     def largest(self) -> int:
@@ -137,10 +137,10 @@ class ClassCapacities:
 
 def selected_nodes(labels: NodeLabels, asked: tuple[Requirement, ...]) -> int:
     """The nodes for whose labels all of these hold."""
-    found = labels.existing
+    result = labels.existing
     for requirement in asked:
-        found &= labels.holding(requirement)
-    return found
+        result &= labels.holding(requirement)
+    return result
 
 
 def _values(asked: tuple[Requirement, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def chip_documents(view: SchedulerView, now: int, nodes: Container[str] | None = None) -> list[ChipFields]:
     """The chips of some nodes, or of all, in natural order."""
     state = view.cluster
-    found: list[ChipFields] = []
+    result: list[ChipFields] = []
     for number in sorted(state.known_nodes(), key=lambda one: natural_key(state.names[one])):
         if nodes is None or state.names[number] in nodes:
             states = node_states(state, number, now)
             for chips in sorted(chips_of_node(state, number, states), key=lambda one: one.resource):
-                found += _of_resource(view, number, chips, states, now)
-    return found
+                result += _of_resource(view, number, chips, states, now)
+    return result
 
 
 def _of_resource(
@@ -44,7 +44,7 @@ def _of_resource(
     if kept is not None:
         notes.setdefault(None, kept.removeprefix(f"{state.names[number]} is "))
     holders = chips.holders()
-    found: list[ChipFields] = []
+    result: list[ChipFields] = []
     for chip in chips_of(states.listed):
         pod, doubtful = holders.get(chip, (None, False))
         fields: ChipFields = {
@@ -60,8 +60,8 @@ def _of_resource(
             fields["use"] = use
         if is_shared(view, number) and (shares := shares_on(view, number, chip)):
             fields["shares"] = shares
-        found.append(fields)
-    return found
+        result.append(fields)
+    return result
 
 
 def _of_isolation(one: Isolation, now: int) -> str:

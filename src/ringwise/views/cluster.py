@@ -287,12 +287,12 @@ def with_starts(
     views: Iterable[JobView], starts: Mapping[str, ExpectedStart], now: int | None
 ) -> list[JobView]:
     """The same jobs; those that wait say when they are expected to start."""
-    found = list(views)
-    for view in found:
+    result = list(views)
+    for view in result:
         start = None if view.job is None else starts.get(view.job.key)
         if start is not None and view.outcome == "pending":
             view.start, view.now = start, now
-    return found
+    return result
 
 
 def reason_message(reason: Reason) -> str:
@@ -318,20 +318,20 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
             alone.append(pod)
         else:
             by_group.setdefault(f"{pod.namespace}/{pod.group}", []).append(pod)
-    found = list(_of_vcjobs(objects, by_group))
-    found += _of_groups(objects, by_group)
-    found += _of_missing_groups(objects, by_group)
+    result = list(_of_vcjobs(objects, by_group))
+    result += _of_groups(objects, by_group)
+    result += _of_missing_groups(objects, by_group)
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
     known = objects.view.job_of
-    found += [pods_view(objects.view, "Pod", [pod], known(pod.uid) or others.get(pod.uid)) for pod in alone]
+    result += [pods_view(objects.view, "Pod", [pod], known(pod.uid) or others.get(pod.uid)) for pod in alone]
     faults = AffectedJobs(objects.view)
-    for view in found:
+    for view in result:
         view.faults = faults.of_pods(pod.uid for pod in view.pods)
         view.requires_change = _requires_change(objects, view)
         view.would_be_nodes = would_be_nodes(objects.view, view.pods)
         _name_user_and_end(objects.view, view)
-    found.sort(key=lambda view: view.created)
-    return found
+    result.sort(key=lambda view: view.created)
+    return result
 
 
 def views_of_pods(objects: ClusterObjects, pods: Iterable[Pod]) -> list[JobView]:
@@ -364,14 +364,14 @@ def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, fixes: bo
 
     `fixes`: with those that were tried, which takes as long as many placements; for jobs that were asked for.
     """
-    found = list(views)
-    waiting = [(view, view.job) for view in found if view.job and view.reason is view.job.reason is not None]
+    result = list(views)
+    waiting = [(view, view.job) for view in result if view.job and view.reason is view.job.reason is not None]
     reasons, not_tried = _present_reasons(objects, [job for _, job in waiting], fixes=fixes)
     for view, job in waiting:
         view.reason, view.not_tried = reasons[job.key], job.key in not_tried
         view.requires_change = _requires_change(objects, view)
         _name_board(objects, view)
-    return found
+    return result
 
 
 def _present_reasons(
@@ -498,19 +498,19 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
     pods = list(job.pods.values())
     vcjob = view.vcjob_of(job) or _vcjob_of_pods(view, job, pods)
     if vcjob is not None:
-        found = vcjob_view(view, vcjob, job, pods)
+        result = vcjob_view(view, vcjob, job, pods)
     elif job.group is not None:
-        found = group_view(view, job.group, job, pods)
+        result = group_view(view, job.group, job, pods)
     elif pods:
         alone = pods[0].group is None
-        found = pods_view(view, "Pod", pods[:1], job) if alone else pods_view(view, "PodGroup", pods, job)
+        result = pods_view(view, "Pod", pods[:1], job) if alone else pods_view(view, "PodGroup", pods, job)
     else:
         # An invalid vcjob that is gone: the job goes with the same turn.
         return None
-    found.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
-    found.would_be_nodes = would_be_nodes(view, pods)
-    _name_user_and_end(view, found)
-    return found
+    result.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
+    result.would_be_nodes = would_be_nodes(view, pods)
+    _name_user_and_end(view, result)
+    return result
 
 
 def _name_user_and_end(view: SchedulerView, found: JobView) -> None:
@@ -676,7 +676,7 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
     for pod in objects.pods:
         if pod.node is not None and pod.live:
             pods[pod.node] = pods.get(pod.node, 0) + 1
-    found: list[NodeFields] = []
+    result: list[NodeFields] = []
     for node in sorted(objects.nodes if some is None else some, key=lambda node: natural_key(node.name)):
         row, _, chips = node_row(objects.view, node, objects.now, switches)
         label = node.labels.get(ACCELERATOR_TYPE, "")
@@ -697,8 +697,8 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
         }
         if not fields["allocation_mode"]:
             del fields["allocation_mode"]
-        found.append(fields)
-    return found
+        result.append(fields)
+    return result
 
 
 def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
@@ -715,10 +715,10 @@ def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
 def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[QueueFields]:
     jobs = list(job_views(objects) if views is None else views)
     shares = QueueShares(objects.view.queues.values(), listed_chips(objects.view.cluster))
-    found: list[QueueFields] = []
+    result: list[QueueFields] = []
     for queue in sorted(objects.queues, key=lambda queue: natural_key(queue.name)):
         own = [view for view in jobs if view.queue == queue.name]
-        found.append(
+        result.append(
             {
                 "name": queue.name,
                 "state": queue.state,
@@ -735,7 +735,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "pending": sum(1 for view in own if view.outcome == "pending"),
             }
         )
-    return found
+    return result
 
 
 # -- pods ---------------------------------------------------------------------------------------
@@ -756,7 +756,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
     present, not_tried = _present_reasons(objects, list(asked.values()), fixes=fixes)
     # Once for all pods of a job.
     reasons = {key: None if reason is None else reason.as_json() for key, reason in present.items()}
-    found: list[PodFields] = []
+    result: list[PodFields] = []
     for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
         job = view.job_of(pod.uid)
         record = placements.get(pod.uid)
@@ -782,8 +782,8 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
             fields["would_be_scheduled_on"] = nodes[0]
         if not_tried and pod.uid in waiting and waiting[pod.uid].key in not_tried:
             fields["reason_from_last_attempt"] = True
-        found.append(fields)
-    return found
+        result.append(fields)
+    return result
 
 
 # -- the whole cluster ---------------------------------------------------------------------------

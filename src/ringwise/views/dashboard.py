@@ -99,10 +99,10 @@ class DashboardRows:
         return self._queues
 
     def totals(self) -> DashboardTotals:
-        found = totals(self._totals, self._outcomes)
+        result = totals(self._totals, self._outcomes)
         if throttled := self._view.throttled_namespaces:
-            found["throttled"] = {name: round(used / 1e9, 1) for name, used in throttled.items()}
-        return found
+            result["throttled"] = {name: round(used / 1e9, 1) for name, used in throttled.items()}
+        return result
 
     def node_row(self, name: str) -> DashboardNode | None:
         number = self._view.cluster.node_id.get(name)
@@ -271,11 +271,11 @@ class DashboardRows:
     # -- jobs ----------------------------------------------------------------------------------
 
     def _id(self, key: str) -> int:
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = self._next_id
+        result = self._ids.get(key)
+        if result is None:
+            result = self._ids[key] = self._next_id
             self._next_id += 1
-        return found
+        return result
 
     def _read_job(self, key: str) -> None:
         job = self._view.jobs.get(key)

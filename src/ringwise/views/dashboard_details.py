@@ -190,7 +190,7 @@ def _chips(
     view: SchedulerView, number: int, states: Sequence[StateOfNode], health: str
 ) -> list[DashboardChip]:
     letters = iter(health)
-    found: list[DashboardChip] = []
+    result: list[DashboardChip] = []
     for chips in sorted(chips_of_node(view.cluster, number, states), key=lambda one: one.resource):
         holders, faults, reserved = chips.holders(), chips.faults, chips.reserved
         for chip in chips_of(chips.states.listed):
@@ -208,20 +208,20 @@ def _chips(
             if is_shared(view, number):
                 fields["shares"] = shares_on(view, number, chip)
                 fields["note"] = "; ".join(filter(None, (use_of_chip(view, number, chip), *notes)))
-            found.append(fields)
-    return found
+            result.append(fields)
+    return result
 
 
 def _reasons(states: Sequence[StateOfNode], node: Node) -> list[DashboardReason]:
     """Its states, unless it is ready, and the taints that pods have to tolerate."""
-    found: list[DashboardReason] = [
+    result: list[DashboardReason] = [
         {"code": one.state.value, "message": one.why} for one in states if one.why
     ]
     for taint in node.taints:
         text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
         message = f"pods need a toleration of the taint {text}"[:MAX_TEXT]
-        found.append({"code": f"taint {taint.key}"[:MAX_TEXT], "message": message})
-    return found
+        result.append({"code": f"taint {taint.key}"[:MAX_TEXT], "message": message})
+    return result
 
 
 def _texts(texts: Mapping[str, str]) -> dict[str, str]:

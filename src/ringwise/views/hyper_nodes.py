@@ -52,13 +52,13 @@ def _selector_text(selector: Iterable[Requirement]) -> str:
 def jobs_inside(view: SchedulerView, jobs: Iterable[JobView], nodes: int) -> list[HyperNodeJobFields]:
     """The jobs with pods on these nodes."""
     placements = view.cluster.pods
-    found: list[HyperNodeJobFields] = []
+    result: list[HyperNodeJobFields] = []
     for job in jobs:
         places = (placements[pod.uid].node for pod in job.pods if pod.live and pod.uid in placements)
         inside = sum(node >= 0 and nodes >> node & 1 for node in places)
         if inside:
-            found.append({**job.document(), "pods_inside": inside})
-    return found
+            result.append({**job.document(), "pods_inside": inside})
+    return result
 
 
 def _fields(forest: Forest, one: HyperNode) -> HyperNodeFields:

@@ -73,8 +73,8 @@ class ShownKind:
         return self._type(f"{self.title}Document")
 
     def _type(self, name: str) -> type:
-        found: type = getattr(import_module(f"ringwise.views.documents.{self.module}"), name)
-        return found
+        result: type = getattr(import_module(f"ringwise.views.documents.{self.module}"), name)
+        return result
 
 
 @cache

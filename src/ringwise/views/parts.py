@@ -93,11 +93,11 @@ def is_shared(view: SchedulerView, number: int) -> bool:
 def shares_on(view: SchedulerView, number: int, chip: int) -> list[ShareFields]:
     """What pods have of a chip of a soft or dynamic node, by their names."""
     mode, node = view.cluster.modes.get(number, NO_CHIPS), view.cluster.nodes[number]
-    found: list[ShareFields] = []
+    result: list[ShareFields] = []
     for pod in sorted(_pods_on(view, number, chip), key=lambda pod: natural_key(pod.key)):
         job, part = view.job_of(pod.uid), part_of_pod(view, pod)
         is_whole = part is None or (part["mode"] == DYNAMIC and part["template"] is None)
-        found.append(
+        result.append(
             {
                 "pod": pod.key,
                 "job": pod.key if job is None else f"{job.namespace}/{job.name}",
@@ -105,7 +105,7 @@ def shares_on(view: SchedulerView, number: int, chip: int) -> list[ShareFields]:
                 "percent": 100 if is_whole else min(100, int(100 * chips_used(pod.cls, node, mode))),
             }
         )
-    return found
+    return result
 
 
 def jobs_on(view: SchedulerView, number: int) -> dict[int, list[Pod]]:

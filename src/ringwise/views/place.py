@@ -211,13 +211,13 @@ def _number(text: str | None) -> int | None:
 
 def given_chips(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:
     """(node, resource) -> the chips that these bindings give away."""
-    found: dict[tuple[str, str], int] = {}
+    result: dict[tuple[str, str], int] = {}
     for bind in binds:
         resource = view.cluster.pods[bind.uid].pod.cls.resource
         if resource is not None and bind.chips:
             key = bind.node, resource
-            found[key] = found.get(key, 0) | mask_of(bind.chips)
-    return found
+            result[key] = result.get(key, 0) | mask_of(bind.chips)
+    return result
 
 
 def placed_switches(view: SchedulerView) -> list[PlacedSwitchFields] | None:
@@ -330,15 +330,15 @@ def sub_group_fields(job: Job) -> list[SubGroupFields]:
 def pods_of_job(view: SchedulerView, job: Job | None, pods: Iterable[PodFields]) -> list[JobPodFields]:
     """The pods of a job, with what `place` says of each."""
     known = {} if job is None else {pod.name: pod for pod in job.pods.values()}
-    found: list[JobPodFields] = []
+    result: list[JobPodFields] = []
     for fields in pods:
         pod = known.get(fields["name"])
         placed = PodAnswer(fields["name"], 0, None, None)
         if job is not None and pod is not None and fields["node"] is not None:
             placed = _pod(view, job, pod, 0, None, False)
         annotations = {} if pod is None else dict(pod.annotations)
-        found.append({**fields, **_placement(placed), "annotations": annotations})
-    return found
+        result.append({**fields, **_placement(placed), "annotations": annotations})
+    return result
 
 
 def _placement(pod: PodAnswer) -> PlacementFields:

@@ -79,13 +79,13 @@ def _moment(text: str, now: int) -> int:
     days = _DAYS.fullmatch(text)
     span = int(days[1]) * _DAY * SECOND if days else go_duration(text)
     try:
-        found = now - span if span is not None else nanoseconds(_DATE.sub(r"\g<0>T00:00:00Z", text))
+        result = now - span if span is not None else nanoseconds(_DATE.sub(r"\g<0>T00:00:00Z", text))
     except NotReadableError:
-        found = -1
-    if found < 0:
+        result = -1
+    if result < 0:
         allowed = "write a span before now like 12h or 30d, or a day like 2026-01-31"
         raise ValueError(f"invalid time {quoted(text)}: {allowed}")
-    return found
+    return result
 
 
 def days_between(first: str, last: str) -> list[str]:

@@ -108,13 +108,13 @@ def superpod_pictures(view: SchedulerView, now: int) -> list[SuperPodPicture]:
 def topology_problems(view: SchedulerView) -> list[Reason]:
     """What is wrong with switches, and with SuperPoDs where there are any."""
     resolved = view.switches()
-    found = [*(resolved.problems if resolved is not None else ())]
-    if view.topology_problem is not None and view.topology_problem not in found:
-        found.insert(0, view.topology_problem)
+    result = [*(resolved.problems if resolved is not None else ())]
+    if view.topology_problem is not None and view.topology_problem not in result:
+        result.insert(0, view.topology_problem)
     superpods = view.superpods()
     if not superpods.nodes_of:
-        return found
-    return [*found, *superpod_problems(view).values(), *superpods.superpod_problems.values()]
+        return result
+    return [*result, *superpod_problems(view).values(), *superpods.superpod_problems.values()]
 
 
 def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> None:

@@ -45,8 +45,8 @@ Decisions = Mapping[str, Mapping[str, str]]
 
 
 def read_decided() -> Decisions:
-    found: Decisions = tomllib.loads(DECIDED.read_text(encoding="utf-8"))
-    return found
+    result: Decisions = tomllib.loads(DECIDED.read_text(encoding="utf-8"))
+    return result
 
 
 def public_names(decided: Decisions) -> dict[str, Names]:

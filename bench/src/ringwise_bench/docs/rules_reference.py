@@ -20,7 +20,7 @@ _RULE = re.compile(r"\b(?:[NSPRDFMV]\d{1,2}a?|K)\b")
 @cache
 def rule_files() -> dict[str, list[str]]:
     """Return the source files whose docstrings name each rule, from `src/ringwise`."""
-    found: dict[str, list[str]] = {rule: [] for rule in RULES}
+    result: dict[str, list[str]] = {rule: [] for rule in RULES}
     package = ROOT / "src" / "ringwise"
     for path in sorted(package.rglob("*.py")):
         if path.name.endswith("_pb2.py"):
@@ -30,8 +30,8 @@ def rule_files() -> dict[str, list[str]]:
             ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, _DOCUMENTED)
         )
         for rule in set(_named(text)) & set(RULES):
-            found[rule].append(str(path.relative_to(package)))
-    return found
+            result[rule].append(str(path.relative_to(package)))
+    return result
 
 
 def _named(text: str) -> Iterator[str]:
@@ -44,13 +44,13 @@ def _named(text: str) -> Iterator[str]:
 @cache
 def rule_tests() -> dict[str, list[str]]:
     """Return the test files with a test whose name has the rule."""
-    found: dict[str, list[str]] = {rule: [] for rule in RULES}
+    result: dict[str, list[str]] = {rule: [] for rule in RULES}
     tests = ROOT / "tests"
     for path in sorted(tests.rglob("test_*.py")):
         names = re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
         for rule in {part for name in names for part in name.split("_")} & set(RULES):
-            found[rule].append(str(path.relative_to(ROOT)))
-    return found
+            result[rule].append(str(path.relative_to(ROOT)))
+    return result
 
 
 def rules_table() -> str:

@@ -92,14 +92,14 @@ class QueueLister:
             return None
 
     async def _list(self) -> _Queues:
-        found = _Queues({}, {})
-        reader = QueueReader(found.observed)
+        result = _Queues({}, {})
+        reader = QueueReader(result.observed)
         async for page in self._client.pages(QUEUES.path(), {}, PAGE_SIZE, reader.page):
             for item in page.items or ():
                 named = name_of(item)
                 name = (named.name if named is not None else None) or ""
-                found.by_name[name] = None
+                result.by_name[name] = None
                 for key, queue in read_object(reader, item, Findings(f"queue {name}")) or ():
                     assert isinstance(queue, Queue)
-                    found.by_name[key] = queue
-        return found
+                    result.by_name[key] = queue
+        return result

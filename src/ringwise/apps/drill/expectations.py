@@ -48,12 +48,12 @@ class Before:
 
 def ranks_of(view: JobView) -> dict[int, PlacedRank]:
     """The pods of a job by rank; pods without one by the order of their names."""
-    found: dict[int, PlacedRank] = {}
+    result: dict[int, PlacedRank] = {}
     for position, pod in enumerate(sorted(view.pods, key=lambda pod: natural_key(pod.name))):
-        found[_rank(pod, position)] = PlacedRank(
+        result[_rank(pod, position)] = PlacedRank(
             pod.uid, pod.name, (pod.node or "") if pod.live else "", pod.named_chips, pod.deleting
         )
-    return found
+    return result
 
 
 def _rank(pod: Pod, position: int) -> int:

@@ -297,10 +297,10 @@ class _Run:
         """Where the pod is; the place before the last fault, if it has none now."""
         key = job_named(self._live, target.job).key
         now = places_of(self._live, target.job).get(target.rank)
-        found = now if now is not None and now.node else self._before.places.get(key, {}).get(target.rank)
-        if found is None or not found.node:
+        result = now if now is not None and now.node else self._before.places.get(key, {}).get(target.rank)
+        if result is None or not result.node:
             raise LookupError(f"rank {target.rank} of {target.job} has no node")
-        return found
+        return result
 
     def _remember(self) -> None:
         """What the next expectations compare with: where every pod is now, and how far the histories are."""
@@ -315,20 +315,20 @@ class _Run:
         def problems() -> list[str]:
             return list(problems_of(live, step, self._before, self._book))
 
-        found = problems()
+        result = problems()
         if step.throughout is not None:
             end = live.now + step.throughout
             for _ in self._moments(end):
-                if found:
+                if result:
                     break
-                found = problems()
-        elif step.within is not None and found:
+                result = problems()
+        elif step.within is not None and result:
             limit = live.now + step.within
             for _ in self._moments(limit):
-                found = problems()
-                if not found:
+                result = problems()
+                if not result:
                     break
-        return found
+        return result
 
 
 def _entry(at: int, kind: str, text: str) -> TimelineEntry:

@@ -144,16 +144,16 @@ def _reports_of(cluster: EmbeddedCluster, name: str, chips: Sequence[int]) -> li
 
 def _faults_of(report: DeviceReport, network: bool) -> dict[int, dict[str, str]]:
     """Chip -> code -> level. A chip that is unhealthy without a code has one of no name."""
-    found: dict[int, dict[str, str]] = {}
+    result: dict[int, dict[str, str]] = {}
     bad = (report.network_unhealthy or 0) if network else report.unhealthy
     for fault in report.faults:
         # An isolated chip is listed without a code, and is not broken.
         if _is_network_code(fault.code) is network and (fault.code or bad >> fault.chip & 1):
-            found.setdefault(fault.chip, {})[fault.code] = fault.level
+            result.setdefault(fault.chip, {})[fault.code] = fault.level
     for chip in range(bad.bit_length()):
-        if bad >> chip & 1 and chip not in found:
-            found[chip] = {"": SEPARATE}
-    return found
+        if bad >> chip & 1 and chip not in result:
+            result[chip] = {"": SEPARATE}
+    return result
 
 
 def _is_network_code(code: str) -> bool:

@@ -128,20 +128,20 @@ class LabAnswers(ClusterAnswers):
         return drain_document(live.objects, target, left)
 
     def additions(self, pod: Pod) -> dict[str, Any] | None:
-        found: dict[str, Any] = plain(self.live.cluster.additions(pod.uid))
-        return found
+        result: dict[str, Any] = plain(self.live.cluster.additions(pod.uid))
+        return result
 
     def container(self, pod: Pod) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = plain(self.live.cluster.container(pod.uid))
-        return found
+        result: dict[str, Any] | None = plain(self.live.cluster.container(pod.uid))
+        return result
 
     def environment(self, pod: Pod) -> Mapping[str, str]:
         cluster = self.live.cluster
         additions = cluster.additions(pod.uid)
-        found = {**dict(additions.env), **dict(additions.container_env)}
+        result = {**dict(additions.env), **dict(additions.container_env)}
         for name, source in additions.env_from:
-            found[name] = cluster.published(pod.namespace, source, name)
-        return found
+            result[name] = cluster.published(pod.namespace, source, name)
+        return result
 
 
 def status_document(live: LiveLab) -> StatusFields:

@@ -52,8 +52,8 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     dry_run: bool = False
 
     def of(self, kind: type[StoredKind]) -> list[StoredKind]:
-        found: list[StoredKind] = getattr(self.stored, kind.__name__)
-        return found
+        result: list[StoredKind] = getattr(self.stored, kind.__name__)
+        return result
 
     def objects(self) -> Iterator[object]:
         """In the order in which they are stored: what others need comes first."""
@@ -90,7 +90,7 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
 
 def refusals(cluster: EmbeddedCluster, objects: Iterable[object]) -> list[str]:
     """What the cluster would refuse. Checked before anything is stored, so that all is stored or nothing."""
-    found = []
+    result = []
     objects = list(objects)
     queues = {queue.name: queue for queue in cluster.all(Queue)}
     # Queues of one submission count for each other, whatever their order.
@@ -99,22 +99,22 @@ def refusals(cluster: EmbeddedCluster, objects: Iterable[object]) -> list[str]:
     for value in objects:
         problem = out_of_range(value)
         if problem is not None:
-            found.append(problem)
+            result.append(problem)
             continue
         if isinstance(value, VcJob):
             # What is sent is not believed: a job with a thousand million pods would be expanded.
             value.problems = problems_of(value)
         if isinstance(value, Queue):
             before = queues.get(value.name)
-            found += [
+            result += [
                 f"queue {value.name}: {problem}" for problem in queue_problems(value, together, pods, before)
             ]
         name = key_of(value)
         try:
             merged(cluster.table.get(name.kind, name.key), value, cluster.now, "")
         except ObjectRefusedError as error:
-            found.append(str(error))
-    return found
+            result.append(str(error))
+    return result
 
 
 def without_target(cluster: EmbeddedCluster, submission: Submission) -> list[str]:

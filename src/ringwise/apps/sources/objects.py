@@ -71,9 +71,9 @@ class ObjectAnswers(ClusterAnswers):
         return self._known(decide=True)
 
     def _known(self, *, decide: bool) -> LoadedCluster:
-        found = from_bundle(self.bundle, self.configuration, self.catalog, now=self.now, decide=decide)
-        self._check(found.errors)
-        return found
+        result = from_bundle(self.bundle, self.configuration, self.catalog, now=self.now, decide=decide)
+        self._check(result.errors)
+        return result
 
     def _check(self, errors: list[ManifestError]) -> None:
         """Raises BadObjectsError, unless such pods are left out: then each is reported once."""

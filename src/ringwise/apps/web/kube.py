@@ -117,9 +117,9 @@ class KubeAnswers:
             return answer if asker.forwarded else {**answer, "omitted": [*answer.get("omitted", ()), MEMORY]}
         if self._replicas is not None and await self._objects_suffice(namespace, name):
             path = f"{API}/jobs/{quote(namespace, safe='')}/{quote(name, safe='')}/why"
-            found = await self._replicas.ask(asker, "GET", path)
-            if found is not None and not _may_start(found):
-                return found
+            result = await self._replicas.ask(asker, "GET", path)
+            if result is not None and not _may_start(result):
+                return result
         return await self._own.why(asker, namespace, name)
 
     async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
@@ -132,9 +132,9 @@ class KubeAnswers:
         """It is answered from the objects alone, by whomever."""
         self._check(asker)
         if self._core.leads and self._replicas is not None:
-            found = await self._replicas.ask(asker, "POST", f"{API}/what-if", text)
-            if found is not None:
-                return found
+            result = await self._replicas.ask(asker, "POST", f"{API}/what-if", text)
+            if result is not None:
+                return result
         return await self._own.what_if(asker, text)
 
     async def report(self, asker: Asker, by: GroupBy, days: int) -> Mapping[str, Any]:

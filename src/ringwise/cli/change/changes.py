@@ -225,30 +225,30 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
 
     bundle = load_bundle(files, keep_going=False, may_skip=False)
     vcjobs = {(job.namespace, job.name) for job in bundle.vcjobs}
-    found = [("job", job.key) for job in bundle.vcjobs]
-    found += [
+    result = [("job", job.key) for job in bundle.vcjobs]
+    result += [
         ("job", group.key)
         for group in bundle.pod_groups
         if group.owner is None or (group.namespace, group.owner.name) not in vcjobs
     ]
-    groups = {key for _, key in found}
+    groups = {key for _, key in result}
     for pod in bundle.pods:
         owned = pod.owner is not None and (pod.namespace, pod.owner.name) in vcjobs
         if not owned and f"{pod.namespace}/{pod.group}" not in groups:
-            found.append(("pod", pod.key))
-    found += [("queue", queue.name) for queue in bundle.queues if queue.name != "default"]
-    found += [("node", node.name) for node in bundle.nodes]
-    found += [("reservation", one.name) for one in bundle.of(NodeReservation)]
-    found += [("isolation", one.name) for one in bundle.of(Isolation)]
-    found += [("usagelimit", limit.name) for limit in bundle.of(UsageLimit)]
-    found += [("moveplan", plan.id) for plan in bundle.of(MovePlan)]
+            result.append(("pod", pod.key))
+    result += [("queue", queue.name) for queue in bundle.queues if queue.name != "default"]
+    result += [("node", node.name) for node in bundle.nodes]
+    result += [("reservation", one.name) for one in bundle.of(NodeReservation)]
+    result += [("isolation", one.name) for one in bundle.of(Isolation)]
+    result += [("usagelimit", limit.name) for limit in bundle.of(UsageLimit)]
+    result += [("moveplan", plan.id) for plan in bundle.of(MovePlan)]
     stored: tuple[type, ...] = (PriorityClass, SwitchTopology)
     staying = len(bundle.config_maps) + sum(len(bundle.of(kind)) for kind in stored)
     if staying:
         complain(f"note: ConfigMaps and PriorityClasses stay in the lab: {staying}")
-    if not found:
+    if not result:
         raise stop("ringwise: the files do not contain an object that can be deleted")
-    return found
+    return result
 
 
 # -- nodes ---------------------------------------------------------------------------------------

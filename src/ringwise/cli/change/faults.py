@@ -128,10 +128,10 @@ def _numbers(chips: tuple[str, ...]) -> list[int]:
 
 
 def chips_argument(text: str) -> list[int]:
-    found: list[int] = []
+    result: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 9:
             raise stop(f"ringwise: invalid chip list {quoted(text)}: expected 3, 0-3 or 0,2,5")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        result += range(int(first), int(last or first) + 1)
+    return result

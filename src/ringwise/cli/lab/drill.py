@@ -60,16 +60,16 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
 def _found(files: tuple[Path, ...]) -> list[Path]:
     from ringwise.topology.natural import natural_key
 
-    found: list[Path] = []
+    result: list[Path] = []
     for path in files:
         if path.is_dir():
             inside = [one for one in path.iterdir() if one.suffix in (".yaml", ".yml")]
             if not inside:
                 raise stop(f"{path}: the directory does not contain .yaml or .yml files")
-            found += sorted(inside, key=lambda one: natural_key(one.name))
+            result += sorted(inside, key=lambda one: natural_key(one.name))
         else:
-            found.append(path)
-    return found
+            result.append(path)
+    return result
 
 
 def _document(results: list[DrillResult], passed: bool) -> DrillDocument:

@@ -230,13 +230,13 @@ def _rates(texts: tuple[str, ...]) -> dict[Hardware, FaultRates]:
 
 
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    result = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise stop(f"ringwise: {option}: invalid value {quoted(text)}: expected NAME=VALUE")
-        found[name.strip()] = value.strip()
-    return found
+        result[name.strip()] = value.strip()
+    return result
 
 
 def _configuration(path: Path | None) -> Configuration:

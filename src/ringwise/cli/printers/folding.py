@@ -45,23 +45,23 @@ def words(text: str) -> list[str]:
 
 
 def _pieces(plain: str, width: int) -> list[_Piece]:
-    found: list[_Piece] = []
+    result: list[_Piece] = []
     for word in _WORD.finditer(plain):
         # Blanks before the first word belong to its line.
-        begin, end = word.start() if found else 0, word.start() + len(word[0].rstrip())
+        begin, end = word.start() if result else 0, word.start() + len(word[0].rstrip())
         blank = plain.find(" ", word.start(), end)
         if blank >= 0 and end - begin > width:
             # There is no room for both.
-            found.append((begin, blank, True))
+            result.append((begin, blank, True))
             begin, blank = blank + 1, -1
         whole = end - begin <= width and blank < 0
         while end - begin > width:
             parts = [part.end() for part in _PART.finditer(plain, begin, begin + width)]
             cut = parts[-1] if parts and parts[-1] - begin > width // 3 else begin + width
-            found.append((begin, cut, False))
+            result.append((begin, cut, False))
             begin = cut
-        found.append((begin, end, whole))
-    return found
+        result.append((begin, end, whole))
+    return result
 
 
 def _is_alone(pieces: list[_Piece], first: int, end: int) -> bool:

@@ -427,16 +427,16 @@ class Dcmi:
 
     def events(self) -> list[FaultEvent]:
         """Events that came since the last call. When there were too many, polling finds what they left."""
-        found = []
+        result = []
         while True:
             try:
-                found.append(self._events.get_nowait())
+                result.append(self._events.get_nowait())
             except queue.Empty:
                 break
         if self._lost.is_set():
             self._lost.clear()
             _LOG.warning("fault events lost; the next poll reads all codes")
-        return found
+        return result
 
     def switch_faults(self) -> Sequence[SwitchFault]:
         return self._switches.faults()

@@ -102,11 +102,11 @@ class HealthMonitor:
 
     def reports(self, used: Collection[str], now: int) -> list[ChipReport]:
         """The state of every chip, in the order of discovery."""
-        found = []
+        result = []
         for name in self._names.values():
             fault = self._fault(name, now)
             network = self.tracker.network_fault(name, now)
-            found.append(
+            result.append(
                 ChipReport(
                     name,
                     healthy=chip_is_healthy(fault.level, name in used) and network.level != MANUALLY_SEPARATE,
@@ -116,7 +116,7 @@ class HealthMonitor:
                     isolated=name in self.isolated,
                 )
             )
-        return found
+        return result
 
     def why_not(self, chip: str, now: int) -> str | None:
         """Why a chip must not be mounted; None for a healthy one. A pod waits for it, so it is in use."""

@@ -100,17 +100,17 @@ class NearbyPods:
     def matching(self, pod: Pod) -> int:
         """The terms that match a pod."""
         self._session.budget.spend(self._terms.steps(pod))
-        found = self._terms.matching(pod, self._session.state.namespaces)
-        if not found or not self._together:
-            return found
-        known = self._completed.get(found)
+        result = self._terms.matching(pod, self._session.state.namespaces)
+        if not result or not self._together:
+            return result
+        known = self._completed.get(result)
         if known is None:
-            known = found
+            known = result
             self._session.budget.spend(len(self._together) // 16)
             for mask, bit in self._together.values():
-                if found & mask == mask:
+                if result & mask == mask:
                     known |= bit
-            self._completed[found] = known
+            self._completed[result] = known
         return known
 
     def anywhere(self) -> int:
@@ -128,13 +128,13 @@ class NearbyPods:
         if unions is None:
             self._index(key)
             unions = self._unions[key]
-        found = unions.get(domain)
-        if found is None:
-            found = 0
+        result = unions.get(domain)
+        if result is None:
+            result = 0
             for terms in self._domains[key].get(domain, ()):
-                found |= terms
-            unions[domain] = found
-        return found
+                result |= terms
+            unions[domain] = result
+        return result
 
     def count(self, key: str, domain: str, bit: int) -> int:
         """How many pods a term matches in this domain."""
@@ -157,19 +157,19 @@ class NearbyPods:
 
     def numbers(self, key: str) -> Mapping[int, NodeWeights]:
         """How many pods there are in the domain of each node, by the set of terms that match them."""
-        found = self._numbers.get(key)
-        if found is None:
+        result = self._numbers.get(key)
+        if result is None:
             together: dict[tuple[int, int], list[str]] = {}
             domains = self._by_domain(key)
             self._session.budget.spend(len(domains))
             for domain, counts in domains.items():
                 for same in counts.items():
                     together.setdefault(same, []).append(domain)
-            found = self._numbers[key] = {}
+            result = self._numbers[key] = {}
             state = self._session.state
             for (terms, pods), where in together.items():
-                _numbers_of(found, terms, state.labels.existing).add(pods, nodes_in(state, key, where))
-        return found
+                _numbers_of(result, terms, state.labels.existing).add(pods, nodes_in(state, key, where))
+        return result
 
     def _by_domain(self, key: str) -> dict[str, _Counts]:
         if key not in self._domains:
@@ -385,8 +385,8 @@ class PodAffinityIndex:
 
     def nearby(self, job: Job, pod: Pod) -> NearbyPods:
         """For the terms of this pod. Those of all pods of its job are counted together."""
-        found = self._nearby.get((pod.cls, pod.namespace))
-        if found is None:
+        result = self._nearby.get((pod.cls, pod.namespace))
+        if result is None:
             others = (one.cls for one in (*job.pods.values(), pod) if one.namespace == pod.namespace)
             classes = [
                 cls
@@ -395,23 +395,23 @@ class PodAffinityIndex:
             ]
             key = tuple(dict.fromkeys(map(_terms_of, classes))), pod.namespace
             known = self._compiled.get(key)
-            found = self._compiled[key] = known or self._count(classes, pod.namespace)
+            result = self._compiled[key] = known or self._count(classes, pod.namespace)
             for cls in (*classes, pod.cls):
-                self._nearby[cls, pod.namespace] = found
-        found.follow(self._changes)
-        return found
+                self._nearby[cls, pod.namespace] = result
+        result.follow(self._changes)
+        return result
 
     def preferred(self, job: Job, pod: Pod) -> PreferredDomains:
         """For the preferences of this pod."""
         cls = pod.cls
-        found = self._preferred.get((cls, pod.namespace))
-        if found is None:
+        result = self._preferred.get((cls, pod.namespace))
+        if result is None:
             attracted = ((term, term.weight) for term in cls.preferred_pod_affinity)
             repelled = ((term, -term.weight) for term in cls.preferred_pod_anti_affinity)
-            found = self._of_terms(job, pod, (*attracted, *repelled))
-            self._preferred[cls, pod.namespace] = found
-        found.follow(self._changes)
-        return found
+            result = self._of_terms(job, pod, (*attracted, *repelled))
+            self._preferred[cls, pod.namespace] = result
+        result.follow(self._changes)
+        return result
 
     def even(self, job: Job, pod: Pod) -> EvenDomains:
         """For the spread constraints that this pod prefers.
@@ -419,8 +419,8 @@ class PodAffinityIndex:
         Fewer pods are better, and more so where there are many domains, as in kube-scheduler.
         """
         cls, session = pod.cls, self._session
-        found = self._even.get((cls, pod.namespace))
-        if found is None:
+        result = self._even.get((cls, pod.namespace))
+        if result is None:
             preferred = [constraint for constraint in cls.spread if not constraint.required]
             counted = []
             for constraint, nodes in zip(preferred, counted_nodes(session, cls, preferred), strict=True):
@@ -432,17 +432,17 @@ class PodAffinityIndex:
                 nearby = self.nearby(job, pod)
                 known = EvenDomains(session, nearby, counted, len(self._changes))
                 self._spread_out[key] = known
-            found = self._even[cls, pod.namespace] = known
-        found.follow(self._changes)
-        return found
+            result = self._even[cls, pod.namespace] = known
+        result.follow(self._changes)
+        return result
 
     def _of_terms(self, job: Job, pod: Pod, weighted: tuple[tuple[PodTerm, int], ...]) -> PreferredDomains:
-        found = self._weighted.get((weighted, pod.namespace))
-        if found is None:
+        result = self._weighted.get((weighted, pod.namespace))
+        if result is None:
             nearby = self.nearby(job, pod)
-            found = PreferredDomains(self._session, nearby, weighted, len(self._changes))
-            self._weighted[weighted, pod.namespace] = found
-        return found
+            result = PreferredDomains(self._session, nearby, weighted, len(self._changes))
+            self._weighted[weighted, pod.namespace] = result
+        return result
 
     @property
     def version(self) -> int:
@@ -451,12 +451,12 @@ class PodAffinityIndex:
 
     def spread(self, job: Job, pod: Pod) -> list[SpreadCounts]:
         """For the required spread constraints of this pod."""
-        found = self._spread.get((pod.cls, pod.namespace))
-        if found is None:
+        result = self._spread.get((pod.cls, pod.namespace))
+        if result is None:
             nearby, cls = self.nearby(job, pod), pod.cls
             required = [constraint for constraint in cls.spread if constraint.required]
             counted = counted_nodes(self._session, cls, required)
-            found = self._spread[cls, pod.namespace] = []
+            result = self._spread[cls, pod.namespace] = []
             for constraint, nodes in zip(required, counted, strict=True):
                 key = constraint, nodes, pod.namespace
                 counts = self._spread_counts.get(key)
@@ -464,23 +464,23 @@ class PodAffinityIndex:
                     bit = nearby.bit_of(constraint.term)
                     counts = SpreadCounts(self._session, constraint, bit, nodes, nearby, len(self._changes))
                     self._spread_counts[key] = counts
-                found.append(counts)
-        for counts in found:
+                result.append(counts)
+        for counts in result:
             counts.follow(self._changes)
-        return found
+        return result
 
     def _count(self, classes: Sequence[PodClass], namespace: str) -> NearbyPods:
         session = self._session
-        found = NearbyPods(session, classes, namespace)
-        found.begin_at(len(self._changes))
+        result = NearbyPods(session, classes, namespace)
+        result.begin_at(len(self._changes))
         labels = session.topology.placed_labels
         keys = dict.fromkeys(
-            next((one.key for one in term.selector if one.operator == "In"), None) for term in found.terms
+            next((one.key for one in term.selector if one.operator == "In"), None) for term in result.terms
         )
         wanted = [key for key in keys if key is not None][:_MAX_KEYS]
         session.budget.spend(labels.index(session.state, wanted))
-        found.count_all(list(labels.candidates(found.terms, namespace)))
-        return found
+        result.count_all(list(labels.candidates(result.terms, namespace)))
+        return result
 
     def _placed(self, job: Job, pod: Pod, node: int) -> None:
         if self._nearby:
@@ -530,10 +530,10 @@ def _single_terms(cls: PodClass) -> Iterator[PodTerm]:
 
 
 def _numbers_of(table: dict[int, NodeWeights], terms: int, nodes: int) -> NodeWeights:
-    found = table.get(terms)
-    if found is None:
-        found = table[terms] = NodeWeights(nodes)
-    return found
+    result = table.get(terms)
+    if result is None:
+        result = table[terms] = NodeWeights(nodes)
+    return result
 
 
 def _add(table: dict[Place, _Counts], place: Place, terms: int, by: int) -> None:

@@ -67,12 +67,12 @@ class DomainLoads:
 
     def chain(self, forest: Forest, node: int) -> tuple[Domain, ...]:
         """The domains that a node is in, the lowest first."""
-        found = self._chains.get(node)
-        if found is None:
+        result = self._chains.get(node)
+        if result is None:
             leaf = forest.leaf_of(node)
-            found = () if leaf is None else (leaf, *forest.ancestors(leaf.name))
-            self._chains[node] = found
-        return found
+            result = () if leaf is None else (leaf, *forest.ancestors(leaf.name))
+            self._chains[node] = result
+        return result
 
     def _row(self, state: ClusterState, node: int) -> tuple[int, ...]:
         shape = state.shape_of(node)
@@ -112,7 +112,7 @@ class DomainLoads:
 
 
 def _all_nodes(forest: Forest) -> int:
-    found = 0
+    result = 0
     for top in forest.tops:
-        found |= top.nodes
-    return found
+        result |= top.nodes
+    return result

@@ -88,13 +88,13 @@ class QueuePods:
 
     def below(self, priority: int) -> QueuePods:
         """Those of jobs of a lower priority."""
-        found = self._lower.get(priority)
-        if found is None:
+        result = self._lower.get(priority)
+        if result is None:
             lower = [member for member in self._members if member[0].priority < priority]
             whole = len(lower) == len(self._members)
-            found = self if whole else QueuePods(self._session, self.name, lower)
-            self._lower[priority] = found
-        return found
+            result = self if whole else QueuePods(self._session, self.name, lower)
+            self._lower[priority] = result
+        return result
 
     def without(self, going: set[str]) -> QueuePods:
         """The same but for these pods (uids)."""
@@ -139,17 +139,17 @@ class _OrderKeys:
             self._pods.clear()
 
     def of_job(self, job: Job) -> tuple[Any, ...]:
-        found = self._jobs.get(job.key)
-        if found is None:
-            found = self._jobs[job.key] = self._session.job_key(job)
-        return found
+        result = self._jobs.get(job.key)
+        if result is None:
+            result = self._jobs[job.key] = self._session.job_key(job)
+        return result
 
     def of_member(self, member: JobPod) -> tuple[Any, ...]:
         pod = member[1]
-        found = self._pods.get(pod.uid)
-        if found is None:
-            found = self._pods[pod.uid] = self._session.pod_key(pod), pod_order(pod)
-        return found
+        result = self._pods.get(pod.uid)
+        if result is None:
+            result = self._pods[pod.uid] = self._session.pod_key(pod), pod_order(pod)
+        return result
 
 
 def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[JobPod]:

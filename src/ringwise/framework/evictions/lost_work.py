@@ -127,17 +127,17 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
 
 def queue_claim_problems(queue: Queue) -> list[str]:
     """What a queue says about such claims and cannot be read."""
-    found = []
+    result = []
     written = queue.annotations.get(LONGEST_COOLDOWN)
     if written is not None and go_duration(written) is None:
-        found.append(
+        result.append(
             f"{LONGEST_COOLDOWN}: invalid duration {shortened(written)}: expected a duration such as "
             "30m; 1h is used"
         )
     written = queue.annotations.get(BELIEVE_CHECKPOINTS)
     if written not in (None, "true", "false"):
-        found.append(f"{BELIEVE_CHECKPOINTS}: {shortened(written)} is neither true nor false: false counts")
-    return found
+        result.append(f"{BELIEVE_CHECKPOINTS}: {shortened(written)} is neither true nor false: false counts")
+    return result
 
 
 def shortened(text: str) -> str:
@@ -170,11 +170,11 @@ class VictimRanks:
         self._ranks: dict[str, int] = {}
 
     def of(self, job: Job) -> int:
-        found = self._ranks.get(job.key)
-        if found is None:
+        result = self._ranks.get(job.key)
+        if result is None:
             late = any(pod.grace > self._longest for pod in job.pods.values())
-            found = self._ranks[job.key] = job.priority + late * self.LATE
-        return found
+            result = self._ranks[job.key] = job.priority + late * self.LATE
+        return result
 
 
 class LostWork:
@@ -185,13 +185,13 @@ class LostWork:
         self._seconds: dict[str, int] = {}
 
     def of(self, job: Job, pod: Pod) -> int:
-        found = self._seconds.get(pod.uid)
-        if found is None:
+        result = self._seconds.get(pod.uid)
+        if result is None:
             queue = self._session.queues.get(job.queue)
             # A pod that waits for its claims has not begun.
             begun = not self._session.state.pods[pod.uid].reserved
-            found = self._seconds[pod.uid] = lost_seconds(job, pod, queue, self._session.now) if begun else 0
-        return found
+            result = self._seconds[pod.uid] = lost_seconds(job, pod, queue, self._session.now) if begun else 0
+        return result
 
     def was_preempted_lately(self, job: Job) -> bool:
         after = self._session.settings.preempt_again_after * SECOND

@@ -49,7 +49,7 @@ class SparePods:
         """
         left: dict[str, _Counts] = {}
         uids: dict[str, JobPod] = {}
-        found: list[VictimGroup] = []
+        result: list[VictimGroup] = []
         for member in members:
             job, pod = member
             counts = left.get(job.key)
@@ -62,18 +62,18 @@ class SparePods:
                 uids = {one[1].uid: one for one in members}
             together = counts.take(pod.uid, uids.keys())
             if together:
-                found.append((member,) if len(together) == 1 else tuple(uids[uid] for uid in together))
-        return found
+                result.append((member,) if len(together) == 1 else tuple(uids[uid] for uid in together))
+        return result
 
     def pick(self, members: Sequence[JobPod]) -> list[JobPod]:
         """The pods of these units."""
         return [member for unit in self.units(members) for member in unit]
 
     def _of(self, job: Job) -> _Counts:
-        found = self._counts.get(job.key)
-        if found is None:
-            found = self._counts[job.key] = self._count(job)
-        return found
+        result = self._counts.get(job.key)
+        if result is None:
+            result = self._counts[job.key] = self._count(job)
+        return result
 
     def _count(self, job: Job) -> _Counts:
         state = self._session.state

@@ -197,13 +197,13 @@ class VictimSearch:
     def _in_victim_order(self, queues: list[QueuePods]) -> list[QueuePods]:
         """The reverse of the order in which they are served. A plugin may order them in another way."""
         known = self._session.queues
-        found = [queue for queue in queues if queue.name in known]
-        if len(found) > 1:
-            found.sort(key=lambda queue: self._session.queue_key(known[queue.name]), reverse=True)
+        result = [queue for queue in queues if queue.name in known]
+        if len(result) > 1:
+            result.sort(key=lambda queue: self._session.queue_key(known[queue.name]), reverse=True)
             taker = known.get(self._job.queue)
             if taker is not None:
-                found.sort(key=lambda queue: self._session.victim_queue_key(taker, known[queue.name]))
-        return found
+                result.sort(key=lambda queue: self._session.victim_queue_key(taker, known[queue.name]))
+        return result
 
     def would_be_admitted(self) -> bool:
         """Whether the job would be enqueued if all pods it may evict were gone.

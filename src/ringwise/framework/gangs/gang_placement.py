@@ -66,16 +66,16 @@ def places_for(session: Session, job: Job, pods: Sequence[Pod]) -> dict[str, Pla
     """
     with_chips = [pod for pod in pods if pod.cls.chips]
     left = {place.pod: place for place in job.places}
-    found = {pod.uid: left.pop(pod.name) for pod in with_chips if _is_for(pod, left.get(pod.name))}
+    result = {pod.uid: left.pop(pod.name) for pod in with_chips if _is_for(pod, left.get(pod.name))}
     # Of the others, one that is free now comes first: a pod of the job may have the other one already.
     rest = sorted(left.values(), key=lambda place: not _is_free(session, job, place))
     for pod in with_chips:
-        if pod.uid not in found:
+        if pod.uid not in result:
             place = next((one for one in rest if _is_for(pod, one)), None)
             if place is not None:
                 rest.remove(place)
-                found[pod.uid] = place
-    return found
+                result[pod.uid] = place
+    return result
 
 
 def _is_for(pod: Pod, place: PlannedPlace | None) -> bool:

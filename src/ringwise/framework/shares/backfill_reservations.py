@@ -33,12 +33,12 @@ def overrun_namespaces(session: Session) -> dict[str, str]:
 
     Each with the key of a job of such a pod.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for uid, borrowed in session.reservations.borrowed.items():
         record = session.state.pods.get(uid)
         if borrowed.until < session.now and record is not None and record.node >= 0:
-            found.setdefault(record.pod.namespace, job_key(record.pod))
-    return found
+            result.setdefault(record.pod.namespace, job_key(record.pod))
+    return result
 
 
 def borrow(session: Session, job: Job, allocations: Iterable[Allocation]) -> None:

@@ -192,15 +192,15 @@ def _share(session: Session, queue: Queue) -> QueueShare | None:
 
 def _requested(session: Session) -> dict[str, Amounts]:
     """By queue: what its pods use or wait for."""
-    found = {name: dict(session.usage.used_by_queue(name)) for name in session.queues}
+    result = {name: dict(session.usage.used_by_queue(name)) for name in session.queues}
     for job in session.jobs.values():
-        if job.queue in found and session.usage.used_by_job(job.key) != job.requested():
+        if job.queue in result and session.usage.used_by_job(job.key) != job.requested():
             # Few classes for thousands of pods; the same one is the same object.
             classes = {id(pod.cls): pod.cls for pod in job.pods.values()}
             counts = Counter(id(pod.cls) for pod in job.pods.values() if session.is_pending(pod))
             for cls, pods in counts.items():
-                add(found[job.queue], session.usage.amounts(classes[cls]), pods)
-    return found
+                add(result[job.queue], session.usage.amounts(classes[cls]), pods)
+    return result
 
 
 def _sum(amounts: Mapping[str, Amounts], queues: Iterable[str], offered: Iterable[str]) -> Amounts:

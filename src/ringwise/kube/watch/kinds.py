@@ -170,7 +170,7 @@ def watched_kinds(
         PodGroup: lambda: GroupReader(groups) if written is None else ReasonGroupReader(groups, written),
         Pod: lambda: PodReader(classes) if written is None else ReasonPodReader(classes, written),
     }
-    found: list[tuple[WatchTarget, Reader]] = []
+    result: list[tuple[WatchTarget, Reader]] = []
     for kind in KINDS:
         discovers = discovery is not None and Watcher.DISCOVERY in kind.watched_by
         if not (pod_owners if kind.for_pod_groups else component in kind.watched_by or discovers):
@@ -183,5 +183,5 @@ def watched_kinds(
         plain: Callable[[], Reader] = partial(PlainReader, kind, classes, conditions)
         if kind.read_data is not None:
             plain = partial(DataReader, kind)
-        found += [(WatchTarget.of(kind, watch), special.get(kind.value, plain)()) for watch in watches]
-    return found
+        result += [(WatchTarget.of(kind, watch), special.get(kind.value, plain)()) for watch in watches]
+    return result

@@ -63,7 +63,7 @@ def joined(problems: Iterable[str]) -> str:
 
 async def read_budgets(client: Client, namespace: str | None = None) -> list[DisruptionBudget]:
     """The budgets of a namespace, or all. Raises ApiError or UnreachableError."""
-    found: list[DisruptionBudget] = []
+    result: list[DisruptionBudget] = []
     async for page in client.pages(
         DISRUPTION_BUDGETS.path(namespace), {}, PAGE_SIZE, page_reader(BudgetWire)
     ):
@@ -71,8 +71,8 @@ async def read_budgets(client: Client, namespace: str | None = None) -> list[Dis
             # A budget without a status allows no eviction, as in the API server.
             wire.status = wire.status or BudgetStatusWire(0)
             budget = budget_from_wire(wire, Findings("PodDisruptionBudget"))
-            found += [] if budget is None else [budget]
-    return found
+            result += [] if budget is None else [budget]
+    return result
 
 
 def _problem(budget: DisruptionBudget, wanted: int) -> str:

@@ -54,10 +54,10 @@ class Ownership(Enum):
 
 async def existing(client: Client, resource: Resource, namespace: str, name: str) -> ExistingObject:
     """The object that a creation found in its way. One that is gone by now is a conflict that passes."""
-    found = await client.find(resource, namespace, name, ExistingObject)
-    if found is None:
+    result = await client.find(resource, namespace, name, ExistingObject)
+    if result is None:
         raise ApiError(409, "Conflict", f"{resource.kind} {name} was deleted meanwhile")
-    return found
+    return result
 
 
 def ownership(found: ExistingObject, job: str, uid: str) -> Ownership:

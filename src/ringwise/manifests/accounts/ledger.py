@@ -83,10 +83,10 @@ class _Job:
 
     def line(self, queue: str, board: str) -> AccountLine:
         self.text = ""
-        found = self.lines.get((queue, board))
-        if found is None:
-            found = self.lines[queue, board] = AccountLine(queue, board)
-        return found
+        result = self.lines.get((queue, board))
+        if result is None:
+            result = self.lines[queue, board] = AccountLine(queue, board)
+        return result
 
     @property
     def is_open(self) -> bool:

@@ -56,10 +56,10 @@ def write_rejections(rejections: Mapping[str, int] | None) -> dict[str, str | No
 
 def read_rejections(controlled: Mapping[str, str]) -> dict[str, int]:
     """What cannot be read is left out."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for entry in controlled.get(KEY, "").split(","):
         pod, _, text = entry.partition("=")
         times = whole_number(text, 1, MAX_REJECTIONS)
         if pod and times is not None:
-            found[pod] = times
-    return found
+            result[pod] = times
+    return result

@@ -130,14 +130,14 @@ def isolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[st
 
 def unisolate_changes(existing: Iterable[Isolation], wanted: Isolation) -> dict[str, Isolation | None]:
     """By name: what has to be written, and None for what has to be deleted, so that it is not isolated."""
-    found: dict[str, Isolation | None] = {}
+    result: dict[str, Isolation | None] = {}
     for one in existing:
         if one.target != wanted.target or bool(one.chips) != bool(wanted.chips):
             continue
         left = tuple(chip for chip in one.chips if chip not in wanted.chips)
         if left != one.chips or not wanted.chips:
-            found[one.name] = replace(one, chips=left) if left else None
-    return found
+            result[one.name] = replace(one, chips=left) if left else None
+    return result
 
 
 def isolated_chips(isolations: Iterable[Isolation], node: str, chips: Iterable[str]) -> dict[str, Isolation]:

@@ -96,31 +96,31 @@ def problems_of(one: NodeReservation, targets: list[str] | None = None) -> list[
 
     `targets`: which of the fields that select nodes are there.
     """
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     if len(one.name) > MAX_NAME or not _NAME.fullmatch(one.name):
         allowed = "lower-case letters and digits, with '-' and '.' between them"
-        found.append(("metadata.name", f"must have at most {MAX_NAME} {allowed}"))
+        result.append(("metadata.name", f"must have at most {MAX_NAME} {allowed}"))
     targets = ["nodeNames"] if targets is None else targets
     if len(targets) != 1:
         said = f", has {' and '.join(targets)}" if targets else ", has none"
-        found.append(("spec", f"must have exactly one of {', '.join(_TARGETS)}{said}"))
+        result.append(("spec", f"must have exactly one of {', '.join(_TARGETS)}{said}"))
     elif not (one.nodes or one.selector or one.switch or one.superpod is not None):
-        found.append((f"spec.{targets[0]}", "must not be empty"))
+        result.append((f"spec.{targets[0]}", "must not be empty"))
     if len(one.nodes) > MAX_NAMED:
-        found.append(("spec.nodeNames", f"must have at most {MAX_NAMED} names"))
+        result.append(("spec.nodeNames", f"must have at most {MAX_NAMED} names"))
     if len(set(one.nodes)) < len(one.nodes):
-        found.append(("spec.nodeNames", "must not name a node twice"))
+        result.append(("spec.nodeNames", "must not name a node twice"))
     if len(one.selector) > MAX_LABELS:
-        found.append(("spec.nodeSelector", f"must have at most {MAX_LABELS} labels"))
+        result.append(("spec.nodeSelector", f"must have at most {MAX_LABELS} labels"))
     if one.superpod is not None and one.superpod < 0:
-        found.append(("spec.superPod", "must be 0 or more"))
+        result.append(("spec.superPod", "must be 0 or more"))
     if bool(one.queue) == bool(one.namespace):
-        found.append(("spec.holder", "must have exactly one of queue and namespace"))
+        result.append(("spec.holder", "must have exactly one of queue and namespace"))
     if one.end <= one.start:
-        found.append(("spec.endTime", "must be later than startTime, or than the creation without one"))
+        result.append(("spec.endTime", "must be later than startTime, or than the creation without one"))
     elif one.start and one.end - one.start > MAX_SPAN:
-        found.append(("spec.endTime", f"must be at most {MAX_DAYS} days later than startTime"))
-    return found
+        result.append(("spec.endTime", f"must be at most {MAX_DAYS} days later than startTime"))
+    return result
 
 
 def node_reservation_body(one: NodeReservation) -> dict[str, Any]:

@@ -73,10 +73,10 @@ class SettingsFile:
         if len(self.schedulers) != 1:
             raise self._not_one()
         text = self.schedulers[0]
-        found = open_text(text.text, text.origin, text.first_line)
-        if found is None:
+        result = open_text(text.text, text.origin, text.first_line)
+        if result is None:
             raise _error(text.origin, "is empty; must be one scheduler configuration", text.line)
-        return found
+        return result
 
     def _not_one(self) -> DocumentError:
         if self.schedulers:
@@ -98,17 +98,17 @@ class SettingsFile:
 def find_settings(text: bytes | str, origin: str) -> SettingsFile:
     """Raises `DocumentError` where the text is not YAML."""
     documents = read_yaml(text, origin)
-    found = SettingsFile(origin, len(documents))
+    result = SettingsFile(origin, len(documents))
     manifests = [one for one in documents if "kind" in mapping(one.value)]
     if not manifests and len(documents) == 1:
         of_controller = any(
             key == DISCOVERY_KEY or did_you_mean(key[:60], (DISCOVERY_KEY,))
             for key in mapping(documents[0].value)
         )
-        (found.controllers if of_controller else found.schedulers).append(SettingsText(text, origin))
+        (result.controllers if of_controller else result.schedulers).append(SettingsText(text, origin))
     for manifest in manifests:
-        _find_in(manifest, found)
-    return found
+        _find_in(manifest, result)
+    return result
 
 
 def _find_in(manifest: YamlFile, found: SettingsFile) -> None:

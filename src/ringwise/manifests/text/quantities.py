@@ -81,10 +81,10 @@ def _fraction(value: str | int | float) -> tuple[int, int]:
 
 def nanoseconds(text: str) -> int:
     """An RFC 3339 time as Unix nanoseconds; 0 for the zero time of Go."""
-    found = unix_nanoseconds(text)
-    if found is None:
+    result = unix_nanoseconds(text)
+    if result is None:
         raise NotReadableError("must be a time like 2025-01-31T08:00:00Z")
-    return found
+    return result
 
 
 def rfc3339(now: int, *, exact: bool = False) -> str:
@@ -107,7 +107,7 @@ def micro_time(now: int) -> str:
 
 def duration(text: str) -> int:
     """A Go duration ("1h30m", "90s") in nanoseconds."""
-    found = go_duration(text)
-    if found is None:
+    result = go_duration(text)
+    if result is None:
         raise NotReadableError('must be a duration like "90s" or "1h30m"')
-    return found
+    return result

@@ -99,13 +99,13 @@ class RackBlock:
 
     def parts(self) -> list[tuple[SuperPodId, RackId, int]]:
         """(SuperPoD, rack, nodes) of each run of slots in one rack."""
-        found: list[tuple[SuperPodId, RackId, int]] = []
+        result: list[tuple[SuperPodId, RackId, int]] = []
         for slot in self.slots:
-            if found and found[-1][:2] == (slot.superpod, slot.rack):
-                found[-1] = (slot.superpod, slot.rack, found[-1][2] + 1)
+            if result and result[-1][:2] == (slot.superpod, slot.rack):
+                result[-1] = (slot.superpod, slot.rack, result[-1][2] + 1)
             else:
-                found.append((slot.superpod, slot.rack, 1))
-        return found
+                result.append((slot.superpod, slot.rack, 1))
+        return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,9 +143,9 @@ class _Repair:
     def _avoiding_faulty(self, step: Callable[[], Answer | None]) -> Answer | None:
         """F3: each step without nodes that broke the job, then with them; only then comes the next step."""
         for self.with_faulty in (False, True):
-            found = step()
-            if found is not None or not self.fault.faulty:
-                return found
+            result = step()
+            if result is not None or not self.fault.faulty:
+                return result
         return None
 
     # -- the levels -----------------------------------------------------------------------------
@@ -316,9 +316,9 @@ class _Repair:
             (rack for rack in self._by_preference(block, lost[0], racks) if len(racks[rack]) >= size), None
         )
         if chosen is not None:
-            found = self._take(block, lost, (superpod, chosen), racks[chosen])
-            if found is not None:
-                return found
+            result = self._take(block, lost, (superpod, chosen), racks[chosen])
+            if result is not None:
+                return result
         filled: dict[int, Slot] = {}
         homeless: list[range] = []
         for group in groups:

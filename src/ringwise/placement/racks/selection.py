@@ -86,18 +86,18 @@ def _stages(free: FreeRacks, request: RackRequest, super_pod_size: int) -> Seque
     pool = RackPool(free, request)
     small = request.pods <= request.system.nodes_per_rack
     if small:
-        found = _one_rack(pool)
-        if found is not None:
-            return found
+        result = _one_rack(pool)
+        if result is not None:
+            return result
         problem = _final_for_small_jobs(pool)
         if problem is not None:
             return problem
     if request.ub_memory:
         return _one_domain(pool)
     if small or request.pods <= super_pod_size:
-        found = _one_superpod(pool)
-        if found is not None:
-            return found
+        result = _one_superpod(pool)
+        if result is not None:
+            return result
     # The order of the SuperPoDs is fixed here, whatever is taken from them.
     order = pool.largest_first()
     placed, left = _whole_blocks(pool, order)
@@ -182,9 +182,9 @@ def _one_domain(pool: RackPool) -> list[RackBlock] | Reason:
     for superpod in pool.smallest_first(request.pods):
         for domain in sorted(_domains(superpod, system), key=lambda domain: domain.free):
             if domain.groups(group_nodes) * group_nodes >= request.pods:
-                found = _all_blocks(pool, domain, RackOrigin.DOMAIN)
-                if found is not None:
-                    return found
+                result = _all_blocks(pool, domain, RackOrigin.DOMAIN)
+                if result is not None:
+                    return result
     domains = [domain for superpod in pool.superpods for domain in _domains(superpod, system)]
     held = max((domain.groups(group_nodes) * group_nodes for domain in domains), default=0)
     reason = NO_DOMAIN_HOLDS_JOB(
@@ -217,9 +217,9 @@ def _one_superpod(pool: RackPool) -> list[RackBlock] | None:
     request, shape = pool.request, pool.request.shape
     for superpod in pool.smallest_first(request.pods):
         if superpod.groups(shape.nodes_per_group) >= request.pods // shape.nodes_per_group:
-            found = _all_blocks(pool, superpod, RackOrigin.SUPERPOD)
-            if found is not None:
-                return found
+            result = _all_blocks(pool, superpod, RackOrigin.SUPERPOD)
+            if result is not None:
+                return result
     return None
 
 

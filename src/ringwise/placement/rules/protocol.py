@@ -84,16 +84,16 @@ class CachingRule(ABC, Generic[S]):
 
     def signature(self, usable: int, allocatable: int, faulty: int) -> Hashable:
         key = (usable, allocatable, faulty)
-        found = self._signatures.get(key)
-        if found is None:
+        result = self._signatures.get(key)
+        if result is None:
             if usable.bit_count() > self.capacity:
-                found = OVERFULL
+                result = OVERFULL
             else:
-                found = self._signature(usable, allocatable, faulty)
+                result = self._signature(usable, allocatable, faulty)
             if len(self._signatures) >= _CACHE_SIZE:
                 self._signatures.clear()
-            self._signatures[key] = found
-        return found
+            self._signatures[key] = result
+        return result
 
     def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None:
         key = (signature, request, multi_pod)
@@ -101,26 +101,26 @@ class CachingRule(ABC, Generic[S]):
             return self._scores[key]
         except KeyError:
             unfit = signature == OVERFULL or request < 1
-            found = None if unfit else self._score(cast(S, signature), request, multi_pod)
+            result = None if unfit else self._score(cast(S, signature), request, multi_pod)
             if len(self._scores) >= _CACHE_SIZE:
                 self._scores.clear()
-            self._scores[key] = found
-            return found
+            self._scores[key] = result
+            return result
 
     def chips(self, usable: int, request: int, multi_pod: bool) -> tuple[int, ...]:
         key = (usable, request, multi_pod)
-        found = self._chips.get(key)
-        if found is None:
+        result = self._chips.get(key)
+        if result is None:
             if usable.bit_count() > self.capacity or request < 1:
-                found = ()
+                result = ()
             else:
-                found = self._choose(usable, request, multi_pod)
-                if len(found) == self.capacity:
-                    found = tuple(sorted(found))
+                result = self._choose(usable, request, multi_pod)
+                if len(result) == self.capacity:
+                    result = tuple(sorted(result))
             if len(self._chips) >= _CACHE_SIZE:
                 self._chips.clear()
-            self._chips[key] = found
-        return found
+            self._chips[key] = result
+        return result
 
     def most_free(self, signature: Hashable) -> int:
         # Most signatures count the free chips; where one does not, the board is the limit.

@@ -84,10 +84,10 @@ def blocks_by_rank(
     Ranks follow blocks, of which the fragments of a soft job are smaller ones. Where blocks may be
     missing between others, `first_ranks` gives the first rank of each.
     """
-    found: dict[int, tuple[Block, int]] = {}
+    result: dict[int, tuple[Block, int]] = {}
     following = 0
     for block in sorted(blocks, key=lambda block: block.logical):
         first = following if first_ranks is None else first_ranks[block.logical]
-        found.update({first + position: (block, position) for position in range(block.size)})
+        result.update({first + position: (block, position) for position in range(block.size)})
         following = first + block.size
-    return found
+    return result

@@ -152,12 +152,12 @@ def _rescheduled(
 
 def first_ranks(old: Sequence[PreviousBlock]) -> dict[int, int]:
     """The first rank of each block."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     rank = 0
     for block in sorted(old, key=lambda block: block.logical):
-        found[block.logical] = rank
+        result[block.logical] = rank
         rank += len(block.nodes)
-    return found
+    return result
 
 
 @dataclass(slots=True)

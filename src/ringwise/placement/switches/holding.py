@@ -150,10 +150,10 @@ class MatchedHolding(Holding):
             yield from self._masks_of(switch).items()
 
     def _masks_of(self, switch: int) -> Counter[int]:
-        found = self._masks.get(switch)
-        if found is None:
-            found = self._masks[switch] = Counter(self._classes.masks(self.view.switches[switch].free))
-        return found
+        result = self._masks.get(switch)
+        if result is None:
+            result = self._masks[switch] = Counter(self._classes.masks(self.view.switches[switch].free))
+        return result
 
     def closest(self, candidates: Iterable[int]) -> int | None:
         free = self.view.free

@@ -195,9 +195,9 @@ def _nearest_first(group: Iterable[int], near: RanksBySwitch, failed: Sequence[P
 
 def _unused(holding: Holding, groups: Groups, quota: int) -> list[Draft] | None:
     """Rules S4, S5, S9: switches that the job does not use yet; each counts against its shared limit."""
-    found = shared_rules(holding, groups.healthy, groups.idle, groups.exclusive, quota)
-    if found is not None or quota < 2:
-        return found
+    result = shared_rules(holding, groups.healthy, groups.idle, groups.exclusive, quota)
+    if result is not None or quota < 2:
+        return result
     # Several pods failed at once and no single switch holds them: two within the limit may.
     candidates = sorted([*groups.healthy, *groups.idle, *convertible(holding.view, groups.exclusive)])
     pair = holding.closest_one_or_two(candidates, quota)

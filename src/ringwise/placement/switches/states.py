@@ -96,13 +96,13 @@ def switch_states(switches: int, jobs: Iterable[SwitchJob], shared_limit: int) -
             cross[switch] |= usage.model and len(usage.marks) > 1
             if seen & 4:
                 owner_shared[switch] = max(owner_shared[switch], usage.shared)
-    found: list[SwitchFacts] = []
+    result: list[SwitchFacts] = []
     for switch, seen in enumerate(marks):
         if not seen:
-            found.append(IDLE)
+            result.append(IDLE)
             continue
         state = SwitchState.SHARED if seen & 2 else SwitchState.EXCLUSIVE if seen & 4 else SwitchState.IDLE
-        found.append(
+        result.append(
             SwitchFacts(
                 state=state,
                 healthy=not (state is SwitchState.SHARED and unhealthy[switch]),
@@ -112,4 +112,4 @@ def switch_states(switches: int, jobs: Iterable[SwitchJob], shared_limit: int) -
                 cross_model=cross[switch],
             )
         )
-    return found
+    return result

@@ -245,10 +245,10 @@ class Capacity:
         return not names or any(used.get(name, 0) > node.deserved[name] for name in names)
 
     def _left(self, node: QueueNode, left: dict[str, Amounts]) -> Amounts:
-        found = left.get(node.name)
-        if found is None:
-            found = left[node.name] = dict(self._tree.used(node))
-        return found
+        result = left.get(node.name)
+        if result is None:
+            result = left[node.name] = dict(self._tree.used(node))
+        return result
 
 
 SPEC = PluginSpec(

@@ -42,12 +42,12 @@ class QueueNode:
     @property
     def above(self) -> list[QueueNode]:
         """The queues above it, nearest first, without the root."""
-        found = []
+        result = []
         node = self.parent
         while node is not None and node.parent is not None:
-            found.append(node)
+            result.append(node)
             node = node.parent
-        return found
+        return result
 
 
 class QueueTree:
@@ -203,7 +203,7 @@ class QueueTree:
 
 def _deserved(node: QueueNode) -> Amounts:
     """What the queue deserves: within its limit, and at least its guarantee."""
-    found = {name: min(amount, node.limit.get(name, amount)) for name, amount in node.queue.deserved.items()}
+    result = {name: min(amount, node.limit.get(name, amount)) for name, amount in node.queue.deserved.items()}
     for name, amount in node.guarantee.items():
-        found[name] = max(found.get(name, 0), amount)
-    return found
+        result[name] = max(result.get(name, 0), amount)
+    return result

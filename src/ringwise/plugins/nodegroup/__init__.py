@@ -132,17 +132,17 @@ class NodeGroup:
         )
 
     def _used_by(self, queue: Queue) -> dict[str, Amounts]:
-        found = self._used.get(queue.name)
-        if found is None:
-            found = self._used[queue.name] = {}
+        result = self._used.get(queue.name)
+        if result is None:
+            result = self._used[queue.name] = {}
             placements, usage = self._session.state.pods, self._session.usage
             for job in self._session.jobs.values():
                 if job.queue != queue.name and not usage.bound_in:
                     continue
                 for uid, pod in job.pods.items():
                     if placements[uid].node >= 0 and usage.queue_of(uid, job.queue) == queue.name:
-                        self._count(found, placements[uid].node, pod, 1)
-        return found
+                        self._count(result, placements[uid].node, pod, 1)
+        return result
 
     def _count(self, used: dict[str, Amounts], number: int, pod: Pod, sign: int) -> None:
         node = self._session.state.nodes[number]

@@ -149,13 +149,13 @@ class Predicates:
     def node_sets(self, pod_class: PodClass) -> list[NodeSet]:
         """The nodes that selectors leave which classes of nodes cannot answer."""
         selected = self._node_sets.of(self._state, pod_class)
-        found: list[NodeSet] = []
+        sets: list[NodeSet] = []
         if selected.by_selector is not None:
-            found.append(NodeSet(selected.by_selector, SELECTOR_MISMATCH, partial(self._mismatch, pod_class)))
+            sets.append(NodeSet(selected.by_selector, SELECTOR_MISMATCH, partial(self._mismatch, pod_class)))
         if selected.by_terms is not None:
             reason = _affinity_mismatch(pod_class)
-            found.append(NodeSet(selected.by_terms, AFFINITY_MISMATCH, lambda number: reason))
-        return found
+            sets.append(NodeSet(selected.by_terms, AFFINITY_MISMATCH, lambda number: reason))
+        return sets
 
     def _mismatch(self, pod_class: PodClass, number: int) -> Reason:
         node = self._state.nodes[number]

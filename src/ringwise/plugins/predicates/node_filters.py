@@ -85,13 +85,13 @@ class NodeFilters:
     def _nominated(self, job: Job) -> dict[int, list[str]]:
         """Pods of other jobs for which pods are evicted, by node: freed ports are kept for them."""
         state = self._session.state
-        found: dict[int, list[str]] = {}
+        result: dict[int, list[str]] = {}
         for reservation in self._session.reservations:
             if reservation.owner != job.key:
                 for uid, node in reservation.nominated.items():
                     if uid in state.pods:
-                        found.setdefault(node, []).append(uid)
-        return found
+                        result.setdefault(node, []).append(uid)
+        return result
 
     def _by_pod_affinity(
         self, job: Job, pod: Pod, affinity: PodAffinityIndex, filters: list[NodeFilter]
@@ -199,10 +199,10 @@ class Evenly(SetFilter):
         return self._counted
 
     def nodes(self) -> int:
-        found = self._state.labels.existing
+        result = self._state.labels.existing
         for counts, itself in self._counts():
-            found &= counts.open_nodes(itself)
-        return found
+            result &= counts.open_nodes(itself)
+        return result
 
     def __call__(self, node: int) -> Reason | None:
         for counts, itself in self._counts():

@@ -143,12 +143,12 @@ class PodVolumes:
 
     def node_sets(self, pod: Pod) -> tuple[Hashable, Sequence[NodeSet]]:
         asked = pod.namespace, pod.claims
-        found = self._sets.get(asked)
-        if found is None:
+        result = self._sets.get(asked)
+        if result is None:
             parts = [part for claim in self._claims(pod) for part in self._of_claim(claim)]
             key = tuple(one for one, _ in parts) or None
-            found = self._sets[asked] = key, [nodes for _, nodes in parts]
-        return found
+            result = self._sets[asked] = key, [nodes for _, nodes in parts]
+        return result
 
     def _claims(self, pod: Pod) -> list[PersistentVolumeClaim]:
         """Those that are known; while one is not, the pod is refused."""

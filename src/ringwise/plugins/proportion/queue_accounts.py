@@ -100,25 +100,25 @@ class QueueAccounts:
     # -- limits --------------------------------------------------------------------------
 
     def capability(self, queue: Queue) -> Amounts:
-        found = self._capabilities.get(queue.name)
-        if found is None:
-            found = self._capabilities[queue.name] = {**queue.limits}
-        return found
+        result = self._capabilities.get(queue.name)
+        if result is None:
+            result = self._capabilities[queue.name] = {**queue.limits}
+        return result
 
     def limit(self, queue: Queue) -> Amounts:
         """The capability, and the cluster without what other queues are guaranteed."""
-        found = self._limits.get(queue.name)
-        if found is None:
-            found = dict(self.capability(queue))
+        result = self._limits.get(queue.name)
+        if result is None:
+            result = dict(self.capability(queue))
             for name, total in self._session.usage.capacity.items():
                 others = sum(
                     other.guarantee.get(name, 0)
                     for other in self._session.queues.values()
                     if other.guarantee and other is not queue
                 )
-                found[name] = min(found.get(name, total), max(0, total - others))
-            self._limits[queue.name] = found
-        return found
+                result[name] = min(result.get(name, total), max(0, total - others))
+            self._limits[queue.name] = result
+        return result
 
     def gang(self, job: Job) -> Amounts:
         """What the job needs at once."""
@@ -139,12 +139,12 @@ class QueueAccounts:
 
         It limits other jobs of the queue only: for other queues, and for reclaiming, nothing is requested.
         """
-        found = self._deserved_with_reserved.get(queue)
-        if found is None:
+        result = self._deserved_with_reserved.get(queue)
+        if result is None:
             more = self._kept_without_pods(queue)
-            found = self._share_out({queue: more})[queue] if more else self.deserved(queue)
-            self._deserved_with_reserved[queue] = found
-        return found
+            result = self._share_out({queue: more})[queue] if more else self.deserved(queue)
+            self._deserved_with_reserved[queue] = result
+        return result
 
     def _kept_without_pods(self, queue: str) -> Amounts:
         session = self._session
@@ -188,7 +188,7 @@ class QueueAccounts:
             # There is no other queue to share with, so its requests need not be counted.
             return {name: self.limit(session.queues[name]) for name in asking if name in session.queues}
         used_by_job = session.usage.used_by_job
-        found: dict[str, Amounts] = {}
+        result: dict[str, Amounts] = {}
         for job in session.jobs.values():
             asked = job.requested()
             used = used_by_job(job.key)
@@ -198,20 +198,20 @@ class QueueAccounts:
             if queue is None or queue.state != "Open" or self._can_never_run(job, queue, asked):
                 continue
             waits = self._waits(job)
-            add(found.setdefault(queue.name, {}), waits)
+            add(result.setdefault(queue.name, {}), waits)
             if waits:
                 self._asking.append(_Asking(job, dict(used), waits))
-        return found
+        return result
 
     def _waits(self, job: Job) -> Amounts:
         """What its pending pods request of what is shared out, whatever else they ask for."""
         session = self._session
-        found: Amounts = {}
+        result: Amounts = {}
         for pod in job.pods.values():
             if session.is_pending(pod):
                 asked = session.usage.amounts(pod.cls)
-                add(found, {name: asked[name] for name in session.usage.capacity if name in asked})
-        return found
+                add(result, {name: asked[name] for name in session.usage.capacity if name in asked})
+        return result
 
     def _go_on(self) -> None:
         """Time has passed in a forecast: jobs have started and ended, and no other has come."""
@@ -265,8 +265,8 @@ class _GangPromises(Promises):
 
     def needs(self, job: Job) -> Amounts:
         """What the job needs at once. Cached, because computing it orders the job's pods."""
-        found = self._gangs.get(job.key)
-        if found is None:
+        result = self._gangs.get(job.key)
+        if result is None:
             whole = len(job.in_order) <= job.min_available and not (job.group and job.group.min_resources)
-            found = self._gangs[job.key] = job.requested() if whole else job.min_requested()
-        return found
+            result = self._gangs[job.key] = job.requested() if whole else job.min_requested()
+        return result

@@ -204,10 +204,10 @@ def avoiding(
     for number, avoided in enumerate(stages):
         if avoided in stages[:number]:
             continue
-        found = answer(avoided)
-        if not isinstance(found, Reason):
-            return found
-        first = first or found
+        result = answer(avoided)
+        if not isinstance(result, Reason):
+            return result
+        first = first or result
     assert isinstance(first, Reason)
     omitted = sorted((session.state.names[node] for node in broke_again), key=natural_key)
     if not omitted or may_use_all(job):

@@ -279,14 +279,14 @@ def _blocks(
 def _switch_class(job: Job, session: Session) -> SwitchClass | Reason | None:
     topology, problem = session.topology.switch_topology, session.topology.topology_problem
     marks_written = topology is not None and writes_marks(session.settings, topology)
-    found = switch_class(job, session.state, marks_written)
-    if not isinstance(found, SwitchClass):
-        return found
+    result = switch_class(job, session.state, marks_written)
+    if not isinstance(result, SwitchClass):
+        return result
     if topology is None or topology.unusable is not None:
         unusable = None if topology is None else topology.unusable
         missing = TOPOLOGY_MISSING(origin="no ConfigMap kube-system/basic-tor-node-cm")
         return problem or unusable or missing
-    return found
+    return result
 
 
 def may_request_none(annotations: Mapping[str, str]) -> bool:

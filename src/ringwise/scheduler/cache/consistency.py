@@ -35,12 +35,12 @@ def inconsistencies(
 
 def _chips(state: ClusterState) -> list[str]:
     """N6: no chip is given twice, and the masks agree with the pods."""
-    found = []
+    result = []
     if state.node_count != sum(node is not None for node in state.nodes):
-        found.append(f"the number of nodes is wrong: {state.node_count}")
+        result.append(f"the number of nodes is wrong: {state.node_count}")
     for resource, fleet in state.fleets.items():
         if fleet.size != sum(allocatable >= 0 for allocatable in fleet.allocatable):
-            found.append(f"the number of nodes with {resource} is wrong: {fleet.size}")
+            result.append(f"the number of nodes with {resource} is wrong: {fleet.size}")
         if resource == HOSTS:
             continue
         held = [0] * len(state.names)
@@ -58,7 +58,7 @@ def _chips(state: ClusterState) -> list[str]:
             twice = held[placement.node] & placement.chips
             if twice and not fleet.extra_claims:
                 chips = chip_names(resource, chips_of(twice))
-                found.append(f"{state.names[placement.node]}: {chips} given twice")
+                result.append(f"{state.names[placement.node]}: {chips} given twice")
             held[placement.node] |= placement.chips
             if placement.pod.node == state.names[placement.node]:
                 doubtful[placement.node] |= placement.doubtful
@@ -66,44 +66,44 @@ def _chips(state: ClusterState) -> list[str]:
             for left in state.left_chips(name, resource).values():
                 doubtful[node] |= left
             if held[node] != fleet.held[node]:
-                found.append(
+                result.append(
                     f"{name}: pods hold {held[node]:b} of {resource}, recorded are {fleet.held[node]:b}"
                 )
             if doubtful[node] != fleet.doubtful[node]:
-                found.append(f"{name}: the mask of doubtful chips of {resource} is wrong")
+                result.append(f"{name}: the mask of doubtful chips of {resource} is wrong")
             if asked[node] != fleet.requested[node]:
-                found.append(
+                result.append(
                     f"{name}: pods ask {asked[node]} of {resource}, recorded are {fleet.requested[node]}"
                 )
             if fleet.free(node) != fleet.free_mask[node]:
-                found.append(f"{name}: the free chips of {resource} are out of date")
-    return found
+                result.append(f"{name}: the free chips of {resource} are out of date")
+    return result
 
 
 def _reserved(state: ClusterState, reservations: Iterable[Reservation]) -> list[str]:
-    found = []
+    result = []
     reserved: dict[tuple[str, int], int] = {}
     for reservation in reservations:
         for node, mask in reservation.chips.items():
             key = (reservation.resource, node)
             if reserved.get(key, 0) & mask:
-                found.append(f"{state.names[node]}: a chip is reserved for two jobs")
+                result.append(f"{state.names[node]}: a chip is reserved for two jobs")
             reserved[key] = reserved.get(key, 0) | mask
     for resource, fleet in state.fleets.items():
         for node, mask in enumerate(fleet.reserved):
             if mask != reserved.get((resource, node), 0):
-                found.append(f"{state.names[node]}: the mask of reserved chips is wrong")
-    return found
+                result.append(f"{state.names[node]}: the mask of reserved chips is wrong")
+    return result
 
 
 def _nodes(state: ClusterState) -> list[str]:
-    found = []
+    result = []
     if state.open_marks:
-        found.append("a transaction is still open")
+        result.append("a transaction is still open")
     for number, name in enumerate(state.names):
         there = {uid for uid, placement in state.pods.items() if placement.node == number}
         if there != set(state.pods_on[number]):
-            found.append(f"{name}: its list of pods is wrong")
+            result.append(f"{name}: its list of pods is wrong")
         shape = state.shape_of(number)
         if shape is not None and state.nodes[number] is not None:
             cpu = sum(state.pods[uid].pod.cls.cpu_milli for uid in there)
@@ -111,20 +111,20 @@ def _nodes(state: ClusterState) -> list[str]:
             more = state.reserved_load(number)
             counted = (cpu + more.cpu_milli, memory + more.memory, len(there) + more.pods)
             if (shape.cpu_used, shape.memory_used, shape.pods) != counted:
-                found.append(f"{name}: its load is wrong")
-    return found
+                result.append(f"{name}: its load is wrong")
+    return result
 
 
 def _jobs(state: ClusterState, book: JobBook) -> list[str]:
-    found = []
+    result = []
     for job in book.jobs.values():
         for uid, pod in job.pods.items():
             placement = state.pods.get(uid)
             if placement is None or placement.pod is not pod:
-                found.append(f"{job.key}: pod {pod.name} is not the one the state knows")
+                result.append(f"{job.key}: pod {pod.name} is not the one the state knows")
             if book.job_of(uid) is not job:
-                found.append(f"{job.key}: pod {pod.name} is recorded with another job")
-    return found
+                result.append(f"{job.key}: pod {pod.name} is recorded with another job")
+    return result
 
 
 def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:

@@ -58,9 +58,9 @@ class Deadlines:
 
     def take_all(self) -> list[str]:
         """All keys, whatever their time."""
-        found = list(self._times)
+        result = list(self._times)
         self.clear()
-        return found
+        return result
 
 
 class DeadlineTables:

@@ -89,12 +89,12 @@ def plain(value: Any) -> Any:
 @cache
 def _defaults(kind: Any) -> list[tuple[str, Any]]:
     """The fields that are written, with their defaults."""
-    found: list[tuple[str, Any]] = []
+    result: list[tuple[str, Any]] = []
     for one in fields(kind):
         default = one.default if one.default_factory is MISSING else one.default_factory()
         if one.metadata.get(RECORDED, True):
-            found.append((one.name, default))
-    return found
+            result.append((one.name, default))
+    return result
 
 
 @cache

@@ -205,13 +205,13 @@ class JobBook:
     def outdated(self, job: Job | None = None) -> list[Pod]:
         """Pods (of the job) whose requests for shares are others than when they were read."""
         uids = self._state.pods if job is None else job.pods
-        found = []
+        result = []
         for uid in uids:
             pod = self._state.pods[uid].pod
             current = self.with_part(pod)
             if current is not pod:
-                found.append(current)
-        return found
+                result.append(current)
+        return result
 
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""

@@ -103,7 +103,7 @@ class LeaderRecord(Component):
 
     def _data(self) -> dict[tuple[int, str], str]:
         """Return the texts by position of the object and data key."""
-        found: dict[tuple[int, str], str] = {}
+        result: dict[tuple[int, str], str] = {}
         number, room, self.omitted = 0, MAX_OBJECT, 0
         for table in self._tables:
             for position, (count, part) in enumerate(table.parts(room - _FRAME, MAX_OBJECT - _FRAME)):
@@ -112,9 +112,9 @@ class LeaderRecord(Component):
                 if number >= len(RECORD_CONFIG_MAPS):
                     self.omitted += count
                 elif part:
-                    found[number, _data_key(table, number)] = part
+                    result[number, _data_key(table, number)] = part
                 room -= len(part.encode()) + _FRAME if part else 0
-        return found
+        return result
 
     def _drop(self) -> None:
         """Drop entries until the rest fits into one object, or none may be dropped."""
@@ -150,15 +150,15 @@ class LeaderRecord(Component):
 
     def _subjects(self) -> set[str]:
         """Return the keys of jobs, and their owners as `namespace/uid`."""
-        found = set(self._book.jobs)
+        result = set(self._book.jobs)
         for job in self._book.jobs.values():
             owners = (
                 job.group.owner if job.group is not None else None,
                 *(pod.owner for pod in job.pods.values()),
             )
-            found.update(f"{job.namespace}/{owner.uid}" for owner in owners if owner is not None)
-        found.update(f"{vcjob.namespace}/{vcjob.uid}" for vcjob in self._book.vcjobs.values())
-        return found
+            result.update(f"{job.namespace}/{owner.uid}" for owner in owners if owner is not None)
+        result.update(f"{vcjob.namespace}/{vcjob.uid}" for vcjob in self._book.vcjobs.values())
+        return result
 
 
 def _forget(table: RecordTable[Any], key: str) -> None:

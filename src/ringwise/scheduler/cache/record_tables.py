@@ -181,14 +181,14 @@ class RestoredRecord:
 
     def of(self, table: RecordTable[T]) -> dict[str, T]:
         """Return the entries of a table; one that cannot be read costs no other."""
-        found: dict[str, T] = {}
+        result: dict[str, T] = {}
         for key, given in self._entries.get(table.name, {}).items():
             try:
                 compact(key).encode()
                 entry = decode(table.entry, given)
                 if not table.is_valid(entry):
                     raise ValueError
-                found[key] = entry
+                result[key] = entry
             except UNREADABLE:
                 self.unreadable[table.name] = self.unreadable.get(table.name, 0) + 1
-        return found
+        return result

@@ -64,7 +64,7 @@ class IsolationEvents(CustomResources[Isolation]):
             self._triggers.add(Trigger.HEALTH_CHANGED)
             self._stale = False
         self._targets = frozenset(one.target for one in self._objects.values())
-        found: list[SetConditions] = []
+        result: list[SetConditions] = []
         for one in self._objects.values():
             problem = self._problem(one)
             if one.start is not None and one.start > now:
@@ -74,8 +74,8 @@ class IsolationEvents(CustomResources[Isolation]):
                 accepted(problem, ignored),
                 window(one.start, None, now, is_accepted=problem is None),
             )
-            found.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
-        return found
+            result.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
+        return result
 
     def _problem(self, one: Isolation) -> tuple[str, str] | None:
         """Return which target does not exist: the reason, and the message."""

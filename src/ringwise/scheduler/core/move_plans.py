@@ -140,7 +140,7 @@ class MovePlans(CustomResources[MovePlan]):
         super().settle(now)
 
     def decide(self, now: int) -> Sequence[SetConditions]:
-        found: list[SetConditions] = []
+        result: list[SetConditions] = []
         self._ready.clear()
         self._over.clear()
         self._states.clear()
@@ -168,8 +168,8 @@ class MovePlans(CustomResources[MovePlan]):
             if state.state == one.state and state.state in FINISHED:
                 # It was said, perhaps by an earlier leader.
                 continue
-            found.append(SetConditions(self.resource.kind, one.id, one.generation, _conditions(state)))
-        return found
+            result.append(SetConditions(self.resource.kind, one.id, one.generation, _conditions(state)))
+        return result
 
     def _state_of(self, one: MovePlan, before: int, now: int) -> PlanState:
         ended, live = self._moves.ended.get(one.id), self._moves.plans.get(one.id)

@@ -65,18 +65,18 @@ class NamespaceLimits(Component):
     def _limits(self) -> Mapping[str, Mapping[str, UsageLimit]]:
         """By namespace: those of it, and those of queues and users that have jobs in it."""
         table = self._book.limits
-        found = {
+        result = {
             namespace: {one.name: one for one in table.limits_of(Scope(namespace=namespace))}
             for namespace in self._written
         }
         for limit in table.limits.values():
-            if limit.namespace in found:
-                found[limit.namespace][limit.name] = limit
+            if limit.namespace in result:
+                result[limit.namespace][limit.name] = limit
         jobs = {(job.namespace, job.queue, table.user_of(job)): job for job in self._book.jobs.values()}
         for (namespace, _, _), job in jobs.items():
-            if namespace in found:
-                found[namespace].update((limit.name, limit) for _, limit in table.on(job))
-        return found
+            if namespace in result:
+                result[namespace].update((limit.name, limit) for _, limit in table.on(job))
+        return result
 
 
 def _text(limits: Iterable[UsageLimit]) -> str:

@@ -78,7 +78,7 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
 
     def decide(self, now: int) -> Sequence[SetConditions]:
         table, problems = NodeReservationTable(), dict[str, str]()
-        found: list[SetConditions] = []
+        result: list[SetConditions] = []
         for one in sorted(self._objects.values(), key=self._precedence):
             nodes = self._nodes(one)
             problem = self._problem(one, nodes, table, now)
@@ -90,7 +90,7 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
             if problem is None and one.end > now:
                 table.add(replace(one, nodes=nodes or ()))
                 self._next = earliest(self._next, one.start if one.start > now else one.end)
-            found.append(
+            result.append(
                 SetConditions(
                     self.resource.kind,
                     one.name,
@@ -110,7 +110,7 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
                 self._notify(ie.ClusterChanged(), now)
                 self._triggers.add(Trigger.HEALTH_CHANGED)
                 self._stale = False
-        return found
+        return result
 
     def _precedence(self, one: NodeReservation) -> tuple[object, ...]:
         return (one.name not in self._accepted, one.created, natural_key(one.name))

@@ -91,7 +91,7 @@ class QueueStatusReporter:
         if not self._touched and not self._all_touched:
             return []
         queues = self._queues
-        found = []
+        result = []
         touched = dict.fromkeys(queues) if self._all_touched else dict(self._touched)
         if self._usage.bound_in or self._bound_in:
             before, self._bound_in = self._bound_in, set(self._usage.bound_in.values())
@@ -104,10 +104,10 @@ class QueueStatusReporter:
                 status = self._status(queue)
                 if status is not None:
                     self._reported[name] = status
-                    found.append(status)
+                    result.append(status)
         self._touched.clear()
         self._all_touched = False
-        return found
+        return result
 
     def _status(self, queue: Queue) -> SetQueueStatus | None:
         """None when the same was reported before."""

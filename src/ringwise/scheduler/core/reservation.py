@@ -219,14 +219,14 @@ class StarvationGuard(Component):
         if count > most:
             self._resumes = session.now + SECOND
         in_turn = chain.from_iterable(zip_longest(*namespaces.values()))
-        found: dict[str, list[Job]] = {}
+        result: dict[str, list[Job]] = {}
         for job in islice((job for job in in_turn if job is not None), most):
             if _is_admitted(session, job) and not _needs_nodes(session, job):
                 # Most were placed in this very cycle; all running jobs need not be read for them.
                 self._put_off(job, session.now + self._limit)
             else:
-                found.setdefault(job.queue, []).append(job)
-        return found
+                result.setdefault(job.queue, []).append(job)
+        return result
 
     def _put_off(self, job: Job, until: int) -> None:
         """Try the job again at that time, or when resources change."""

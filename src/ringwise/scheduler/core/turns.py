@@ -177,15 +177,15 @@ class FairTurns(Component):
         least = min(used.get(namespace, 0) for namespace in namespaces)
         turn = self._configuration.settings.turn_limit * SECOND
         fair = min(sum(used.values()) / len(namespaces), least + turn)
-        found: list[Job] = []
+        result: list[Job] = []
         for namespace, theirs in namespaces.items():
             if self._is("throttled", namespace, used.get(namespace, 0) > fair):
                 self._throttled[namespace] = self._now
                 theirs = [] if yields else [min(theirs, key=_order)]
                 if theirs:
                     self._served.add(namespace)
-            found += theirs
-        return found
+            result += theirs
+        return result
 
     def _used_by(self, namespace: str) -> int:
         """Nanoseconds of processor time during the last minute."""

@@ -25,13 +25,13 @@ def chips_of_heads(view: SchedulerView) -> dict[str, list[int]]:
             head = heads.get(job.queue)
             if head is None or _order(job) < _order(head):
                 heads[job.queue] = job
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for job in heads.values():
         # The pods of a vcjob are created when it is admitted: until then all that will be ask for chips.
         chips = sum(pod.cls.chips for pod in job.in_order if not job.pods or view.is_pending(pod))
         if chips and job.policy is not None:
-            found.setdefault(job.policy.resource, []).append(chips)
-    return found
+            result.setdefault(job.policy.resource, []).append(chips)
+    return result
 
 
 def _order(job: Job) -> tuple[int, int, str]:

@@ -372,16 +372,16 @@ class _Search:
     def could_take(self, selection: NodeSelection, node: int) -> bool:
         """Whether the node could take such a pod if enough were free there."""
         known = self._eligible.setdefault(selection, {})
-        found = known.get(node)
-        if found is None:
+        result = known.get(node)
+        if result is None:
             state, policy = self._session.state, selection.policy
             resource = policy.resource if policy is not None else ""
-            found = state.fleets[resource].allocatable[node] > 0 and state.closed(node, resource) is None
-            if found:
+            result = state.fleets[resource].allocatable[node] > 0 and state.closed(node, resource) is None
+            if result:
                 refused = selection.unselected(node)
-                found = refused is None or Trigger.CHIPS_FREED in refused.kind.resolved_by
-            known[node] = found
-        return found
+                result = refused is None or Trigger.CHIPS_FREED in refused.kind.resolved_by
+            known[node] = result
+        return result
 
     def _denied(self, pods: Sequence[Pod]) -> Reason | None:
         """F6: whether its queue lets the job in although the moved jobs keep their share."""
@@ -750,9 +750,9 @@ class _Search:
                 done = {one.pod.uid for one in allocations}
                 left = [other for other in rest if other.pod.uid not in done]
                 new = {one.pod.uid: one for one in allocations}
-                found = self._everywhere(left, {**targets, **new}, units)
-            if found is not None:
-                return found
+                result = self._everywhere(left, {**targets, **new}, units)
+            if result is not None:
+                return result
         return None
 
     def _places_of(self, item: _Item) -> Iterator[list[Allocation]]:
@@ -1093,12 +1093,12 @@ class _Trial:
         usable = fleet.free_if_empty(node) & ~fleet.reserved[node]
         if policy.withholds_network:
             usable &= ~fleet.network[node]
-        found = []
+        result = []
         for unit in self._search.units.on(node):
             mask = unit.held.get(node, 0) & usable
             if mask and id(unit) not in self._moved and id(unit) not in self._staying:
-                found.append((unit, mask))
-        return found
+                result.append((unit, mask))
+        return result
 
     def cheapest_on(self, selection: NodeSelection, node: int) -> tuple[Unit, ...] | None:
         """The cheapest units without which the node has chips for such a pod; None: there are none."""

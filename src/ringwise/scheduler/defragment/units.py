@@ -120,7 +120,7 @@ class Units:
         placed = [pod for pod in placed if not pod.cls.best_effort]
         groups = [(pod,) for pod in placed] if job.has_independent_pods else [tuple(placed)]
         rate = restart_cost(self._view, job)
-        found: dict[str, Unit] = {}
+        result: dict[str, Unit] = {}
         for pods in groups:
             old = {pod.uid: (records[pod.uid].node, records[pod.uid].chips) for pod in pods}
             held: dict[int, int] = {}
@@ -136,5 +136,5 @@ class Units:
             }
             order = (min(held), f"{job.key}/{pods[0].name}")
             unit = Unit(job, pods, old, held, (rate * chips, chips, 1), uses, order)
-            found.update((pod.uid, unit) for pod in pods)
-        return found
+            result.update((pod.uid, unit) for pod in pods)
+        return result

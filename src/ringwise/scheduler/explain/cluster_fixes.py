@@ -58,12 +58,12 @@ def chip_fixes(search: FixSearch) -> Iterator[Fix]:
 
 def _own_chips(search: FixSearch) -> dict[int, int]:
     """By node: what pods of the job itself have and keep: it does not get on by losing that."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for uid, pod in search.job.pods.items():
         placement = search.view.cluster.pods[uid]
         if placement.node >= 0 and not pod.deleting:
-            found[placement.node] = found.get(placement.node, 0) | placement.chips
-    return found
+            result[placement.node] = result.get(placement.node, 0) | placement.chips
+    return result
 
 
 def _freed(search: FixSearch, miss: ClosestNode) -> Suppose:

@@ -88,20 +88,20 @@ def estimates(view: SchedulerView, now: int) -> dict[str, ExpectedStart]:
 
 def forecast(view: SchedulerView, now: int, until: Job | None = None) -> dict[str, ExpectedStart]:
     """The same inside a question. With `until` only what that job needs, and with fewer steps."""
-    found: dict[str, ExpectedStart] = {}
+    result: dict[str, ExpectedStart] = {}
     waiting: list[Job] = []
     for job in view.jobs.values():
         why = _waits_for_more(view, job)
         if why:
-            found[job.key] = unknown_start(why)
+            result[job.key] = unknown_start(why)
         elif why is not None:
             waiting.append(job)
     if waiting:
-        found.update(_played(view, now, waiting, until))
+        result.update(_played(view, now, waiting, until))
     for live in view.moves.plans.values():
-        if live.plan.job in found and not live.failed:
-            found[live.plan.job] = _start_by_plan(view, live, now)
-    return found
+        if live.plan.job in result and not live.failed:
+            result[live.plan.job] = _start_by_plan(view, live, now)
+    return result
 
 
 def planned_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
@@ -740,15 +740,15 @@ class _Room:
     def may_hold(self, need: tuple[str, int, int] | None) -> bool:
         if need is None or (len(self._session.reservations) and not self._is_empty):
             return True
-        found = self._verdicts.get(need)
-        if found is None:
+        result = self._verdicts.get(need)
+        if result is None:
             resource, chips, pods = need
             if resource not in self._nodes:
                 self._count(resource)
             counts = self._counts[resource]
             places = sum(counts[free] * (free // chips) for free in range(chips, len(counts)))
-            found = self._verdicts[need] = places >= pods
-        return found
+            result = self._verdicts[need] = places >= pods
+        return result
 
     def _count(self, resource: str) -> None:
         fleet = self._session.state.fleets[resource]

@@ -92,14 +92,14 @@ def _nodes_by_board(view: SchedulerView) -> Mapping[str, list[int]]:
 
 def _free_at(view: SchedulerView, now: int) -> dict[int, float]:
     """Node -> when the last job on it is expected to have ended."""
-    found: dict[int, float] = {}
+    result: dict[int, float] = {}
     for run in all_runs(view, now):
         end = inf if run.latest is None else run.latest
         for uid in run.pods:
             placement = view.cluster.pods[uid]
             if placement.node >= 0 and placement.chips:
-                found[placement.node] = max(found.get(placement.node, 0), end)
-    return found
+                result[placement.node] = max(result.get(placement.node, 0), end)
+    return result
 
 
 def running_then(
@@ -113,7 +113,7 @@ def running_then(
             number = view.cluster.node_id.get(name)
             if number is not None:
                 of_node.setdefault(number, []).append(one)
-    found: dict[str, list[OverlappingJob]] = {one.name: [] for one in wanted}
+    result: dict[str, list[OverlappingJob]] = {one.name: [] for one in wanted}
     for run in all_runs(view, now) if of_node else ():
         pods: dict[str, int] = {}
         for uid in run.pods:
@@ -128,10 +128,10 @@ def running_then(
                 if run.job.key
                 else view.cluster.pods[run.pods[0]].pod.key
             )
-            found[name].append(OverlappingJob(job, number, run.latest))
-    for runs in found.values():
+            result[name].append(OverlappingJob(job, number, run.latest))
+    for runs in result.values():
         runs.sort(key=lambda one: natural_key(one.job))
-    return found
+    return result
 
 
 def overlap(one: NodeReservation, others: Sequence[NodeReservation]) -> str:

@@ -25,7 +25,7 @@ def superpod_problems(view: SchedulerView) -> dict[int, Reason]:
     boards: dict[tuple[str, str], bool] = {}
     #: Kinds of nodes of which some are in a SuperPoD.
     members = {_kind(node) for number in superpods.superpod_of if (node := nodes[int(number)]) is not None}
-    found: dict[int, Reason] = {}
+    result: dict[int, Reason] = {}
     for number, problem in superpods.node_problems.items():
         node = nodes[int(number)]
         if node is None:
@@ -37,8 +37,8 @@ def superpod_problems(view: SchedulerView) -> dict[int, Reason]:
         else:
             expected = True
         if expected:
-            found[int(number)] = problem
-    return found
+            result[int(number)] = problem
+    return result
 
 
 def _kind(node: Node) -> _Kind:
@@ -63,7 +63,7 @@ def _is_superpod_board(view: SchedulerView, node: Node, known: dict[tuple[str, s
 
 def superpod_findings(view: SchedulerView) -> list[Finding]:
     """The same as findings: nodes with the same problem in one."""
-    found: list[Finding] = []
+    result: list[Finding] = []
     missing: list[str] = []
     none: list[str] = []
     for number, problem in superpod_problems(view).items():
@@ -74,9 +74,9 @@ def superpod_findings(view: SchedulerView) -> list[Finding]:
             none.append(name)
         else:
             fix = problem.fixes[0] if problem.fixes else ""
-            found.append(Finding(WARNING, problem.code, f"node {name}", problem.message, fix))
+            result.append(Finding(WARNING, problem.code, f"node {name}", problem.message, fix))
     if missing:
-        found.append(
+        result.append(
             Finding(
                 WARNING,
                 SUPERPOD_ID_MISSING.code,
@@ -86,7 +86,7 @@ def superpod_findings(view: SchedulerView) -> list[Finding]:
             )
         )
     if none:
-        found.append(
+        result.append(
             Finding(
                 WARNING,
                 SUPERPOD_NONE.code,
@@ -96,4 +96,4 @@ def superpod_findings(view: SchedulerView) -> list[Finding]:
                 "check driver and cabling of the node, or correct its label",
             )
         )
-    return found
+    return result

@@ -317,24 +317,24 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, fixes: bo
     share a budget for the search; once it is used up, or without `fixes`, none are tried.
     """
     waiting = [job for job in jobs if job.reason is not None]
-    found = PresentReasons({job.key: None for job in jobs})
+    result = PresentReasons({job.key: None for job in jobs})
     budget = SearchBudget.of_jobs(len(waiting))
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)):
         session = view.what_if.open_session(now, waiting)
         for job in waiting:
             if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
-                found.of[job.key] = job.reason.with_only(())
+                result.of[job.key] = job.reason.with_only(())
                 continue
             if _all_gated(view, job) or _awaits_volumes(job):
-                found.of[job.key] = job.reason
+                result.of[job.key] = job.reason
                 continue
             with view.what_if.with_pods(job):
                 if fixes and budget.remaining > 0:
-                    found.of[job.key] = _present(view, job, now, budget).reason
+                    result.of[job.key] = _present(view, job, now, budget).reason
                 else:
-                    found.not_searched += 1
-                    found.of[job.key] = _reason_only(view, session, job)
-    return found
+                    result.not_searched += 1
+                    result.of[job.key] = _reason_only(view, session, job)
+    return result
 
 
 def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | None:

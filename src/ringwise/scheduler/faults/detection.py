@@ -361,11 +361,11 @@ class FaultDetector:
         name, resource = self._state.names[record.node], pod.cls.resource or ""
         fleet = self._state.fleets.get(resource)
         bad = 0 if fleet is None else record.chips & fleet.unhealthy[record.node]
-        found = self._windows(name, self._harmful(name, resource), bad, policy, now)
+        result = self._windows(name, self._harmful(name, resource), bad, policy, now)
         if policy.sub_health not in (SubHealth.IGNORE, SubHealth.HOT_SWITCH):
             weak = self._weak(name, resource, record.chips)
-            found += self._windows(name, weak, record.chips, policy, now)
-        return found
+            result += self._windows(name, weak, record.chips, policy, now)
+        return result
 
     def awaits_hot_switch(self, pod: Pod, policy: FaultPolicy) -> str:
         """Why the pod is sub-healthy, where ClusterD has to say first when it goes; else empty."""

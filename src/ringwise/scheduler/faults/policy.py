@@ -84,7 +84,7 @@ def read_masks(codes: str | None, levels: str | None, notes: list[str]) -> Fault
 def _read(
     key: str, text: str | None, notes: list[str], known: frozenset[str] | None = None
 ) -> dict[str, int]:
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     wrong = unknown = ""
     entries = [entry.strip() for entry in (text or "").split(",", MAX_ENTRIES)]
     for entry in entries[:MAX_ENTRIES]:
@@ -95,7 +95,7 @@ def _read(
         elif name and known is not None and name.lower() not in known:
             unknown = unknown or name
         elif name:
-            found[name.lower()] = window
+            result[name.lower()] = window
     if len(entries) > MAX_ENTRIES:
         notes.append(f"annotation {key} has more than {MAX_ENTRIES} entries; the others are ignored")
     if unknown:
@@ -108,7 +108,7 @@ def _read(
             f"annotation {key} must be `code[:seconds],...` with 0 to {MAX_WINDOW} seconds, "
             f"got {shown(wrong)}; such entries are ignored"
         )
-    return found
+    return result
 
 
 def shown(text: str | None) -> str:

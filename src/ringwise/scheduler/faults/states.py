@@ -86,7 +86,7 @@ class UndefinedTransition(Exception):
 
 
 def next_state(state: State, happened: StateEvent) -> State:
-    found = _TABLE.get((state, happened))
-    if found is None:
+    result = _TABLE.get((state, happened))
+    if result is None:
         raise UndefinedTransition(f"{state.value}: {happened.value}")
-    return found
+    return result

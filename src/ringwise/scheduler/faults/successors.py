@@ -70,13 +70,13 @@ class EarlySuccessors:
             return None
         going.discard(uid)
         came = self._came.get(owner, {})
-        found = next(iter(came), None)
-        if found is not None:
-            del came[found]
+        result = next(iter(came), None)
+        if result is not None:
+            del came[result]
         if not going:
             del self._going[owner]
             self._came.pop(owner, None)
-        return found
+        return result
 
 
 def lone_pod(job: Job) -> Pod | None:
