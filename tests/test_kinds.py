@@ -104,7 +104,7 @@ class WindowGone(Event):
     name: str
 """
 _HANDLERS = """
-    def hears(self) -> Handlers:
+    def handlers(self) -> Handlers:
         self._windows: dict[str, MaintenanceWindow] = {}
         windows: Handlers = {WindowSeen: self._window_seen, WindowGone: self._window_gone}
         return {**windows, ie.PodLeaving: self._pod_leaving}
@@ -259,7 +259,7 @@ def test_a_new_kind_touches_its_reader_its_handler_the_table_and_its_test(tmp_pa
         (copy / path.relative_to(PACKAGE)).write_text(text, encoding="utf-8")
 
     heard, table = COMPONENT.read_text(encoding="utf-8"), TABLE.read_text(encoding="utf-8")
-    start = heard.index("    def hears(")
+    start = heard.index("    def handlers(")
     end = heard.index("    def ", start + 1)
     first = "from ringwise.framework.job import Job\n"
     touch(COMPONENT, _after(heard[:start] + _HANDLERS + "\n" + heard[end:], first, _VALUE))

@@ -69,13 +69,13 @@ def plain_duration(text: str) -> int | None:
     factor = units.get(text[-1:], 0)
     number = text[:-1] if factor else text
     try:
-        found = float(number) * (factor or 1) * SECOND
+        total = float(number) * (factor or 1) * SECOND
     except ValueError:
         days = _DAYS.match(text)
-        found = go_duration(text[days.end() :] if days else text) or 0
-        if days and found:
-            found += int(days[1]) * 86400 * SECOND
-    return int(found) if 0 < found < 10 * 366 * 86400 * SECOND else None
+        total = go_duration(text[days.end() :] if days else text) or 0
+        if days and total:
+            total += int(days[1]) * 86400 * SECOND
+    return int(total) if 0 < total < 10 * 366 * 86400 * SECOND else None
 
 
 @lru_cache(maxsize=512)

@@ -36,14 +36,14 @@ def read_record(text: str, version: int = RECORD_VERSION) -> tuple[dict[str, Any
     if not text:
         return {}, ""
     try:
-        found = json.loads(text)
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return {}, "is not JSON"
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         return {}, "is not a JSON object"
-    if found.get("version") != version:
-        return {}, unsupported(found.get("version"), version)
-    return found, ""
+    if record.get("version") != version:
+        return {}, unsupported(record.get("version"), version)
+    return record, ""
 
 
 def entry_problem(version: int) -> str:

@@ -15,11 +15,11 @@ from ringwise.wellknown import RECORD_CONFIG_MAPS
 
 def written_tables(commands: Iterable[Command]) -> dict[str, str]:
     """The record as the commands leave it, by data key."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for command in commands:
         if isinstance(command, Publish) and command.name in RECORD_CONFIG_MAPS:
-            found |= command.data
-    return {key: text for key, text in found.items() if text}
+            texts |= command.data
+    return {key: text for key, text in texts.items() if text}
 
 
 def entries_of(tables: Mapping[str, str], name: str) -> dict[str, Any]:

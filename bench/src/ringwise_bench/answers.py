@@ -326,14 +326,14 @@ def why(live: LiveLab, waiting: int, times: int) -> Iterator[Figure]:
         estimated.append(part / unit)
     yield at_most("why without its estimate, in placements of that job", max(asked), "", MAX_WHY)
     yield at_most("the estimate of why, in placements of that job", max(estimated), "", MAX_ESTIMATE)
-    found: dict[str, ExpectedStart] = {}
+    starts: dict[str, ExpectedStart] = {}
 
     def all_estimates() -> None:
-        found.update(estimates(live.view, live.now))
+        starts.update(estimates(live.view, live.now))
 
     each = cost(all_estimates, times) / usual_placement(live)
     yield at_most(
-        "estimates for all waiting jobs, in placements for each", each / len(found), "", MAX_ESTIMATES
+        "estimates for all waiting jobs, in placements for each", each / len(starts), "", MAX_ESTIMATES
     )
 
 

@@ -75,14 +75,14 @@ def compare_in_turn(plans: Sequence[Plan]) -> list[list[dict[str, Outcome]]]:
         named = [(scenario, name) for scenario, who in plans for name in who]
         started = iter(list(starting.map(lambda one: stack.enter_context(_side(*one)), named)))
         groups = [[next(started) for _ in who] for _, who in plans]
-        found: list[list[dict[str, Outcome]]] = []
+        outcomes: list[list[dict[str, Outcome]]] = []
         for (scenario, _), sides in zip(plans, groups, strict=True):
             others = [side for group in groups for side in group if group is not sides]
             with _stopped(others):
-                found.append(_run_rounds(scenario, sides))
+                outcomes.append(_run_rounds(scenario, sides))
         return [
             [*rounds, {side.component: side.outcome() for side in sides}]
-            for rounds, sides in zip(found, groups, strict=True)
+            for rounds, sides in zip(outcomes, groups, strict=True)
         ]
 
 

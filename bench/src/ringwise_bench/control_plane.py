@@ -52,9 +52,9 @@ def find_program(name: str) -> Path:
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets and os.access(Path(assets) / name, os.X_OK):
         return Path(assets) / name
-    found = shutil.which(name)
-    if found:
-        return Path(found)
+    program = shutil.which(name)
+    if program:
+        return Path(program)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     built = (cache / "ringwise" / "cluster-tools").glob(f"*/{name}")
     newest = sorted(

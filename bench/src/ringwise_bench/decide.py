@@ -61,10 +61,10 @@ class Stream:
                 break
 
     def place(self, size: int) -> bool:
-        found = self.view.best(size, _any)
-        if found is None:
+        node = self.view.best(size, _any)
+        if node is None:
             return False
-        self.take(found[0], size)
+        self.take(node[0], size)
         return True
 
     def take(self, node: int, size: int) -> None:
@@ -135,9 +135,9 @@ def _cost_of_choice(stream: Stream, rounds: int) -> float:
     for _ in range(3):
         started = time.perf_counter()
         for size in sizes:
-            found = stream.view.best(size, _any)
-            if found is not None:
-                stream.rule.chips(stream.fleet.free_mask[found[0]], size, False)
+            node = stream.view.best(size, _any)
+            if node is not None:
+                stream.rule.chips(stream.fleet.free_mask[node[0]], size, False)
         best = min(best, (time.perf_counter() - started) / rounds * 1e6)
     return best
 
@@ -153,8 +153,8 @@ def _cost_of_scan(stream: Stream, rounds: int) -> tuple[float, int]:
         if scanned is not None:
             stream.rule.chips(stream.fleet.free_mask[scanned[0]], size, False)
         total += time.perf_counter() - started
-        found = stream.view.best(size, _any)
-        if scanned != found:
+        node = stream.view.best(size, _any)
+        if scanned != node:
             differing += 1
         stream.place(size)
         stream.make_room()

@@ -210,8 +210,8 @@ _COLUMNS = {
 
 
 def _cells(name: str, cells: dict[str, str]) -> str:
-    found = [cells.get(column, "").rjust(width) for column, width in _COLUMNS.items()]
-    return "  ".join((name, *found)).rstrip()
+    row = [cells.get(column, "").rjust(width) for column, width in _COLUMNS.items()]
+    return "  ".join((name, *row)).rstrip()
 
 
 def _heading(width: int) -> str:

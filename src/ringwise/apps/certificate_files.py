@@ -29,15 +29,15 @@ class CertificateFiles:
 
     def read(self) -> bool:
         """Load the files if they changed, and return whether they did. New connections use them."""
-        found = self._files[0].read_bytes(), self._files[1].read_bytes()
-        if found == self._loaded:
+        pair = self._files[0].read_bytes(), self._files[1].read_bytes()
+        if pair == self._loaded:
             return False
-        certificate, key = (content.decode() for content in found)
+        certificate, key = (content.decode() for content in pair)
         # A certificate and a key that do not belong together leave a context without any key, so they are
         # tried on another one: while files are replaced one after the other, the last pair is served.
         load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
         load_pair(self.context, certificate, key)
-        self._loaded = found
+        self._loaded = pair
         return True
 
     async def renew(self, interval: float) -> None:

@@ -59,8 +59,8 @@ def plan_of(
     """What draining the target would do. Raises UnknownTargetError."""
     table, without = without_many_waiting(table_of(bundle, now))
     with copy_of(table, now, LabSettings(boards=boards), configuration) as copy:
-        found = find_target(copy.view, target)
-        return found, plan_drain(copy, found.nodes, at=at, of_cluster=True, without=without)
+        target_nodes = find_target(copy.view, target)
+        return target_nodes, plan_drain(copy, target_nodes.nodes, at=at, of_cluster=True, without=without)
 
 
 def left_of(

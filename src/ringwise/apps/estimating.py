@@ -56,12 +56,12 @@ class StartEstimator:
         turns = await self._deciding(_turns)
         if turns is None or turns == self._looked:
             return
-        found = _STARTS.decode(await self._forked_queries.answer(self._deciding, _estimated))
+        starts = _STARTS.decode(await self._forked_queries.answer(self._deciding, _estimated))
         self._looked = turns
-        if await self._deciding(lambda view, now: _is_news(view, found, now)):
+        if await self._deciding(lambda view, now: _is_news(view, starts, now)):
             # The turn that gets it, if none comes before that, changes nothing.
             self._looked += 1
-            self._send([StartsEstimated(tuple(found))])
+            self._send([StartsEstimated(tuple(starts))])
 
 
 _STARTS = msgspec.json.Decoder(list[EstimatedStart])
@@ -70,8 +70,8 @@ _STARTS = msgspec.json.Decoder(list[EstimatedStart])
 def _estimated(view: SchedulerView, now: int) -> bytes:
     # Again: the last estimates may be older than the last turns.
     with view.what_if.question():
-        found = forecast(view, now)
-    return msgspec.json.encode([EstimatedStart(job, start) for job, start in found.items()])
+        starts = forecast(view, now)
+    return msgspec.json.encode([EstimatedStart(job, start) for job, start in starts.items()])
 
 
 def _turns(view: SchedulerView, _now: int) -> int | None:
@@ -80,8 +80,8 @@ def _turns(view: SchedulerView, _now: int) -> int | None:
     return view.turns if waits else None
 
 
-def _is_news(view: SchedulerView, found: Sequence[EstimatedStart], now: int) -> bool:
+def _is_news(view: SchedulerView, starts: Sequence[EstimatedStart], now: int) -> bool:
     known: Mapping[str, ExpectedStart] = view.what_if.starts.by_job
-    if len(found) != len(known):
+    if len(starts) != len(known):
         return True
-    return any((old := known.get(one.job)) is None or one.start.differs(old, now) for one in found)
+    return any((old := known.get(one.job)) is None or one.start.differs(old, now) for one in starts)

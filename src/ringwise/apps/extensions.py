@@ -39,12 +39,12 @@ Spec = TypeVar("Spec", PluginSpec, ActionSpec)
 _INCIDENTS: deque[Sequence[Incident]] = deque(maxlen=8)
 
 
-def load_specs(found: Iterable[EntryPoint]) -> tuple[list[PluginSpec | ActionSpec], list[str]]:
+def load_specs(points: Iterable[EntryPoint]) -> tuple[list[PluginSpec | ActionSpec], list[str]]:
     """The plugins and actions that could be loaded, and one line for each entry point that could not."""
     specs: list[PluginSpec | ActionSpec] = []
     problems: list[str] = []
     taken: set[tuple[type, str]] = set()
-    for entry in sorted(found, key=lambda entry: entry.name):
+    for entry in sorted(points, key=lambda entry: entry.name):
         try:
             spec = _spec_of(entry)
             if (type(spec), spec.name) in taken or _is_built_in(spec):
@@ -159,8 +159,8 @@ class _LazySpecs(Mapping[str, Spec]):
         return {spec.name: spec for spec in installed_specs()[0] if isinstance(spec, self._kind)}
 
     def __getitem__(self, name: str) -> Spec:
-        found = self._built_in.get(name)
-        return self._installed()[name] if found is None else found
+        spec = self._built_in.get(name)
+        return self._installed()[name] if spec is None else spec
 
     def __iter__(self) -> Iterator[str]:
         yield from self._built_in

@@ -161,9 +161,9 @@ def _key(raw: object) -> Key | None:
     return None if meta is None or not meta.name else (meta.namespace or "", meta.name)
 
 
-def _live_of(found: list[tuple[list[msgspec.Raw], str | None]]) -> LiveCluster:
+def _live_of(kinds: list[tuple[list[msgspec.Raw], str | None]]) -> LiveCluster:
     live = LiveCluster()
-    for (target, reader), (objects, missing) in zip(kinds_to_read(), found, strict=True):
+    for (target, reader), (objects, missing) in zip(kinds_to_read(), kinds, strict=True):
         live.missing += [missing] if missing is not None else []
         for raw in objects:
             add_object(target, reader, raw, live)

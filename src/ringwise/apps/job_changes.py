@@ -98,18 +98,18 @@ def change_job(
 
 async def namespace_with(client: Client, name: str) -> str:
     """The namespace that has a job of this name. Raises NotPossibleError where it is not one."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for resource in _WORDS:
         with IgnoredStatus(404):
             async for page in client.pages(
                 resource.path(), {"fieldSelector": f"metadata.name={name}"}, PAGE_SIZE, _NAMED
             ):
                 metas = [one.metadata for one in page.items or ()]
-                found |= dict.fromkeys(meta.namespace or "" for meta in metas if meta and meta.name == name)
-    if len(found) != 1:
-        several = f"{len(found)} namespaces have a job {name}; use one of {', '.join(sorted(found)[:5])}"
-        raise NotPossibleError(several if found else f'job "{name}" not found in any namespace')
-    return next(iter(found))
+                names |= dict.fromkeys(meta.namespace or "" for meta in metas if meta and meta.name == name)
+    if len(names) != 1:
+        several = f"{len(names)} namespaces have a job {name}; use one of {', '.join(sorted(names)[:5])}"
+        raise NotPossibleError(several if names else f'job "{name}" not found in any namespace')
+    return next(iter(names))
 
 
 class JobChanges:
@@ -143,22 +143,22 @@ class JobChanges:
     # -- what is asked for -----------------------------------------------------------------------
 
     async def _find(self) -> tuple[Resource, Object] | None:
-        found: list[tuple[Resource, Object]] = []
+        objects: list[tuple[Resource, Object]] = []
         refused: list[ApiError] = []
         for resource in _WORDS:
             try:
                 with IgnoredStatus(404):
-                    found.append((resource, await self._get(resource)))
+                    objects.append((resource, await self._get(resource)))
             except ApiError as error:
                 if error.status != 403:
                     raise
                 refused.append(error)
-        if len(found) > 1:
-            kinds = " and ".join(f"{one.kind.lower()}s.{one.group}" for one, _ in found)
+        if len(objects) > 1:
+            kinds = " and ".join(f"{one.kind.lower()}s.{one.group}" for one, _ in objects)
             raise NotPossibleError(f"{self._key} is the name of several jobs, of {kinds}: delete one of them")
-        if not found and refused:
+        if not objects and refused:
             raise refused[0]
-        return found[0] if found else None
+        return objects[0] if objects else None
 
     async def _get(self, resource: Resource) -> Object:
         return await self._client.get(resource, self._namespace, self._name, dict[str, Any])

@@ -60,11 +60,11 @@ def history_of(name: str, journals: Sequence[Path]) -> RecordedHistory:
 
 def find_history(book: HistoryBook, name: str, source: str = "the journal") -> JobHistory:
     """Raises UnknownHistoryError."""
-    found = book.find(name)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        keys = ", ".join(history.key for history in found[:5])
+    jobs = book.find(name)
+    if len(jobs) == 1:
+        return jobs[0]
+    if jobs:
+        keys = ", ".join(history.key for history in jobs[:5])
         raise UnknownHistoryError(f"several jobs are named {name}; use one of {keys}")
     known = [*book.jobs, *(history.name for history in book.jobs.values())]
     raise UnknownHistoryError(f'{source}: job "{name}" not found{did_you_mean(name, known)}')

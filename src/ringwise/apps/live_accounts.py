@@ -29,5 +29,5 @@ async def accounts_of(client: Client, namespace: str) -> list[tuple[str, str]]:
 
 
 async def _text(client: Client, namespace: str, name: str) -> str | None:
-    found = await client.find(CONFIG_MAPS, namespace, name, ConfigMapWire)
-    return None if found is None else (found.data or {}).get(ACCOUNTING_KEY) or ""
+    wire = await client.find(CONFIG_MAPS, namespace, name, ConfigMapWire)
+    return None if wire is None else (wire.data or {}).get(ACCOUNTING_KEY) or ""

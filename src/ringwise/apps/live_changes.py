@@ -118,16 +118,16 @@ class NotInClusterError(ValueError):
 
 def _submit(access: Access, _action: str, request: Submission) -> SubmitDocument:
     """Create or change custom resources. Each is tried before the first is written: all are, or none."""
-    found = list(request.objects())
-    strange = [type(one).__name__ for one in found if type(one) not in _BODIES]
+    objects = list(request.objects())
+    strange = [type(one).__name__ for one in objects if type(one) not in _BODIES]
     if strange or request.configuration or request.job_commands or request.queue_commands:
         kinds = ", ".join(resource.kind for resource, _ in _BODIES.values())
         raise NotInClusterError(f"only {kinds} can be submitted to a cluster; others: kubectl create -f FILE")
 
     async def write(client: Client) -> list[SubmittedFields]:
-        rows = [await _put(client, one, dry_run=True) for one in found]
+        rows = [await _put(client, one, dry_run=True) for one in objects]
         if not request.dry_run:
-            rows = [await _put(client, one) for one in found]
+            rows = [await _put(client, one) for one in objects]
         return rows
 
     rows = run(access, write)

@@ -135,10 +135,10 @@ def _exactly(name: str, at: int) -> int:
     """Our own Events have their time in nanoseconds in their name; the timestamp has seconds."""
     digits = name.rpartition(".")[2][:-4]
     try:
-        found = int(digits, 16)
+        exact = int(digits, 16)
     except ValueError:
         return at
-    return found if 0 <= found - at < SECOND else at
+    return exact if 0 <= exact - at < SECOND else at
 
 
 def history_from(

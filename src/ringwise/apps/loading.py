@@ -99,8 +99,8 @@ def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
             continue
         if pod.owner is not None and (pod.owner.kind, pod.owner.name) != ("Job", vcjob.name):
             continue
-        found = groups[vcjob.key]
-        group = group_name(vcjob) if found is None else found.name
+        named = groups[vcjob.key]
+        group = group_name(vcjob) if named is None else named.name
         if pod.group is None or f"{pod.namespace}/{pod.group}" not in known:
             pod.group = group
         if pod.group == group:

@@ -64,8 +64,8 @@ def plan_moves(
         return [], {}, ["moves: the setting defragment is off"]
     if name is not None:
         job = find_job(view, name)
-        found = find_plan(view, job, now, disruption_budgets=budgets)
-        return ([], {job.key: found.reason}, []) if isinstance(found, NoPlan) else ([found], {}, [])
+        plan = find_plan(view, job, now, disruption_budgets=budgets)
+        return ([], {job.key: plan.reason}, []) if isinstance(plan, NoPlan) else ([plan], {}, [])
     plans, without = find_plans(view, now, disruption_budgets=budgets)
     costly = sum(reason.code == PLAN_TOO_COSTLY.code for reason in without.values())
     omitted = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []

@@ -111,8 +111,8 @@ def _nodes(
         return nodes_free_soonest(objects.view, now, start, end, count, request.board)
     if request.board:
         raise NotReservableError("--board requires a number of nodes")
-    found = {node for target in request.targets for node in find_target(objects.view, target).nodes}
-    return tuple(sorted(found, key=natural_key))
+    nodes = {node for target in request.targets for node in find_target(objects.view, target).nodes}
+    return tuple(sorted(nodes, key=natural_key))
 
 
 def _name_for(objects: ClusterObjects, holder: str, start: int) -> str:

@@ -48,8 +48,8 @@ class LabName(_Text):
         names = _names(BY_WORD[kind].name, ctx.params) if kind in BY_WORD else []
         # A name without its namespace is enough where it is typed that way.
         short = [] if "/" in incomplete else [name.rpartition("/")[2] for name in names]
-        found = dict.fromkeys([*short, *names])
-        return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+        words = dict.fromkeys([*short, *names])
+        return [CompletionItem(name) for name in words if name.startswith(incomplete)]
 
 
 class CompletedName(_Text):

@@ -43,10 +43,10 @@ def kind_and_names(typed: str, names: Sequence[str]) -> tuple[ShownKind, tuple[s
     kind = BY_WORD[typed.partition("/")[0]]
     if "/" not in typed:
         return kind, tuple(names)
-    found = []
+    kinds = []
     for one in (typed, *names):
         word, _, name = one.partition("/")
         if not name or BY_WORD.get(word) is not kind:
             raise click.UsageError(f'invalid name "{one}": expected {kind.name}/NAME')
-        found.append(name)
-    return kind, tuple(found)
+        kinds.append(name)
+    return kind, tuple(kinds)

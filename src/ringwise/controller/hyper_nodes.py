@@ -83,13 +83,13 @@ class TypeTree:
             self._count(node, values, 1)
 
     def _values_of(self, labels: Mapping[str, str]) -> tuple[str, ...]:
-        found: list[str] = []
+        values: list[str] = []
         for key in self.kind.labels:
             value = labels.get(key)
             if value is None:
                 break
-            found.append(value)
-        return tuple(found)
+            values.append(value)
+        return tuple(values)
 
     def _count(self, node: str, values: tuple[str, ...], by: int) -> None:
         member, below = node, None

@@ -395,22 +395,22 @@ class Controller:
 
     def _advance(self, record: JobRecord, now: int) -> None:
         for _ in range(8):
-            found = next_phase(record, record.counts())
-            if found is not None and record.phase == "Running" and found[0] == "Failed":
-                found = self._unless_restarted(record, found, now)
+            following = next_phase(record, record.counts())
+            if following is not None and record.phase == "Running" and following[0] == "Failed":
+                following = self._unless_restarted(record, following, now)
             else:
                 self._awaits_no_more(record)
-            if found is None:
+            if following is None:
                 return
-            phase, reason, message = found
+            phase, reason, message = following
             record.move(phase, now, reason, message)
 
     def _unless_restarted(
-        self, record: JobRecord, found: tuple[str, str, str], now: int
+        self, record: JobRecord, following: tuple[str, str, str], now: int
     ) -> tuple[str, str, str] | None:
         """F5: None while the scheduler may still restart the pods, which have all ended."""
         answer = restart_answer(record, self._groups.get(_group_key(record.job)), self._names, now)
-        phase, reason, message = found
+        phase, reason, message = following
         if answer.waits:
             record.reason = AWAITS_RESTART
             record.message = f"{message}; the scheduler restarts it (fault-retry-times) or says why not"

@@ -209,8 +209,8 @@ class ContainerResponses:
         """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""
         self._common = tuple(common_nodes(self._card, self._files, soc=self._soc))
         if self.mount_method != BY_RUNTIME:
-            found = {node.container for node in self._common}
-            missing = [path for path in needed_nodes(soc=self._soc) if path not in found]
+            present = {node.container for node in self._common}
+            missing = [path for path in needed_nodes(soc=self._soc) if path not in present]
             if missing != self._missing and missing:
                 _LOG.warning("the host lacks device nodes that containers need", missing=",".join(missing))
             self._missing = missing

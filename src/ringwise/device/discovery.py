@@ -34,9 +34,9 @@ class Discovery:
         works: dict[Place, Callable[[], Chip]] = {
             place: partial(self.driver.chip, place) for on_card in places.values() for place in on_card
         }
-        found, problems = await self.calls.each(works)
+        answers, problems = await self.calls.each(works)
         problems |= {Place(number, 0): why for (_, number), why in failed.items()}
-        chips = {place: found[place] for place in works if place in found}
+        chips = {place: answers[place] for place in works if place in answers}
         _leave_out_wrong_ones(chips, problems)
         _leave_out_other_types(chips, problems, card)
         self._log_problems(problems)
@@ -53,20 +53,20 @@ class Discovery:
         A new chip counts when its faults can be read. A failed look changes nothing.
         """
         try:
-            found = {chip.physical: chip for chip in await self.look(card)}
+            chips = {chip.physical: chip for chip in await self.look(card)}
         except DriverError as problem:
             self.notices.problem("discovery", "chips not listed", str(problem))
             return list(known), {}
         self.notices.works("discovery", "chips listed again")
-        now = [_steady(chip, found.pop(chip.physical, chip)) for chip in known]
+        now = [_steady(chip, chips.pop(chip.physical, chip)) for chip in known]
         codes, unread = await self.calls.each(
-            {("new", physical): partial(self.driver.codes, chip) for physical, chip in found.items()}
+            {("new", physical): partial(self.driver.codes, chip) for physical, chip in chips.items()}
         )
         for key in codes:
             self.notices.works(key, "new chip read", physical=key[1])
         for key, why in unread.items():
             self.notices.problem(key, "new chip not read", why, physical=key[1])
-        return now + [found[physical] for _, physical in codes], {key[1]: one for key, one in codes.items()}
+        return now + [chips[physical] for _, physical in codes], {key[1]: one for key, one in codes.items()}
 
     def _log_problems(self, problems: dict[Place, str]) -> None:
         for place in self.problems.keys() - problems.keys():
@@ -76,14 +76,14 @@ class Discovery:
         self.problems = problems
 
 
-def _steady(known: Chip, found: Chip) -> Chip:
+def _steady(known: Chip, now: Chip) -> Chip:
     """The chip as it is now. What the driver does not say this time stays as it was."""
     unsaid = {
         field.name: getattr(known, field.name)
         for field in fields(Chip)
-        if getattr(found, field.name) == field.default
+        if getattr(now, field.name) == field.default
     }
-    return replace(found, **unsaid)
+    return replace(now, **unsaid)
 
 
 def _leave_out_wrong_ones(chips: dict[Place, Chip], problems: dict[Place, str]) -> None:

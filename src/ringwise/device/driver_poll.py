@@ -41,7 +41,7 @@ class DriverPoll:
         works |= {port: partial(self._driver.network, chips[port[1]]) for port in ports}
         if card == ASCEND910A3:
             works[_ALARMS, ""] = self._driver.switch_faults
-        found, problems = await self._calls.each(
+        answers, problems = await self._calls.each(
             works, dict.fromkeys(ports, min(NETWORK_TIMEOUT, self._driver.timeout))
         )
         for what, name in works:
@@ -50,12 +50,12 @@ class DriverPoll:
                 self._notices.problem((what, name), f"{what} not read", problems[what, name], **about)
             else:
                 self._notices.works((what, name), f"{what} read again", **about)
-        self.switch_faults = found.get((_ALARMS, ""), self.switch_faults)
-        codes = {chips[name].physical: found[what, name] for what, name in found if what == _CODES}
-        states = {chips[name].physical: found[what, name] for what, name in found if what == _NETWORK}
+        self.switch_faults = answers.get((_ALARMS, ""), self.switch_faults)
+        codes = {chips[name].physical: answers[what, name] for what, name in answers if what == _CODES}
+        states = {chips[name].physical: answers[what, name] for what, name in answers if what == _NETWORK}
         return Poll(
             codes,
-            found.get((_EVENTS, ""), ()),
+            answers.get((_EVENTS, ""), ()),
             # A port of which nothing is known stays as it was.
             {physical: works for physical, works in states.items() if works is not None},
             [chip.physical for chip in chips.values() if chip.physical not in codes],

@@ -57,9 +57,9 @@ class LedgerFile:
         for line in reversed(content.splitlines()):
             with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
                 # Before the rest, which another version may have changed.
-                found = msgspec.json.decode(line, type=_Version).version
-                if found != VERSION:
-                    return self._unread(unsupported(found, VERSION))
+                version = msgspec.json.decode(line, type=_Version).version
+                if version != VERSION:
+                    return self._unread(unsupported(version, VERSION))
                 kept = msgspec.json.decode(line, type=_LedgerLine)
                 return Ledger(kept.mounts, kept.claims)
         return self._unread("no line of it is whole") if content.strip() else Ledger()

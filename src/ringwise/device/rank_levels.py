@@ -139,8 +139,8 @@ def level_lists(card: str, chips: Sequence[Chip], node_ip: str, links: Links) ->
 
 
 def _devices(chip: Chip) -> list[NetworkDevice]:
-    found = [tuple(Entity(text) for text in ids if is_entity(text)) for ids in chip.network_ids]
-    return [NetworkDevice(entities) for entities in found if entities]
+    devices = [tuple(Entity(text) for text in ids if is_entity(text)) for ids in chip.network_ids]
+    return [NetworkDevice(entities) for entities in devices if entities]
 
 
 @dataclass(frozen=True, slots=True)

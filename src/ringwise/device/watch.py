@@ -53,13 +53,13 @@ class ObjectWatch(ListWatch, Generic[Wire]):
         self._changed = changed
 
     async def read(self) -> str:
-        found: list[Wire] = []
+        items: list[Wire] = []
         version = ""
         async for page in self._pages():
             version = version or page.metadata.resource_version
-            found += [one for raw in page.items or () if (one := self._decoded(raw)) is not None]
-        await self._check(found)
-        self._listed(found, version_number(version))
+            items += [one for raw in page.items or () if (one := self._decoded(raw)) is not None]
+        await self._check(items)
+        self._listed(items, version_number(version))
         self.synced.set()
         return version
 

@@ -106,8 +106,8 @@ class EmbeddedCluster:
     # -- reading -----------------------------------------------------------------------
 
     def get(self, kind: type[StoredKind], key: str) -> StoredKind | None:
-        found = self.table.get(kind.__name__, key)
-        return found if isinstance(found, kind) else None
+        obj = self.table.get(kind.__name__, key)
+        return obj if isinstance(obj, kind) else None
 
     def all(self, kind: type[StoredKind]) -> list[StoredKind]:
         return [value for value in self.table.kind(kind.__name__) if isinstance(value, kind)]
@@ -122,19 +122,19 @@ class EmbeddedCluster:
 
     def published_data(self, namespace: str, names: Iterable[str]) -> dict[str, str]:
         """All data of published ConfigMaps that is not empty."""
-        found = (self.table.get(PUBLISHED, f"{namespace}/{name}") for name in names)
-        maps = (one for one in found if isinstance(one, ConfigMap))
+        objects = (self.table.get(PUBLISHED, f"{namespace}/{name}") for name in names)
+        maps = (one for one in objects if isinstance(one, ConfigMap))
         return {key: text for one in maps for key, text in one.data.items() if text}
 
     def additions(self, uid: str) -> want.PodAdditions:
         """What job plugins added to the pod: environment, host name, mounts."""
-        found = self.table.get(ADDITIONS, uid)
-        return found if isinstance(found, want.PodAdditions) else want.PodAdditions()
+        entry = self.table.get(ADDITIONS, uid)
+        return entry if isinstance(entry, want.PodAdditions) else want.PodAdditions()
 
     def container(self, uid: str) -> PodContainer | None:
         """What the pod's container got of its node's device plugin."""
-        found = self.table.get(CONTAINER, uid)
-        return found if isinstance(found, PodContainer) else None
+        entry = self.table.get(CONTAINER, uid)
+        return entry if isinstance(entry, PodContainer) else None
 
     def watch(self, version: int | None = None) -> TableWatch:
         return TableWatch(self.table, version)
@@ -169,26 +169,26 @@ class EmbeddedCluster:
 
     def delete(self, kind: str, key: str, uid: str | None = None) -> bool:
         """Delete an object and what it owns; False when there is none. With a uid: only that object."""
-        found = self.table.get(kind, key)
-        if found is None:
+        entry = self.table.get(kind, key)
+        if entry is None:
             return False
-        if uid is not None and getattr(found, "uid", "") != uid:
-            raise ConflictError(f"{kind} {key} has the uid {getattr(found, 'uid', '')}, not {uid}")
-        if isinstance(found, Pod):
-            self._request_deletion(found)
+        if uid is not None and getattr(entry, "uid", "") != uid:
+            raise ConflictError(f"{kind} {key} has the uid {getattr(entry, 'uid', '')}, not {uid}")
+        if isinstance(entry, Pod):
+            self._request_deletion(entry)
         elif kind == "Node":
             self._remove_node(key)
         else:
             self.table.remove(kind, key)
-            if isinstance(found, PersistentVolumeClaim):
-                self._volumes.claim_gone(found)
-            elif isinstance(found, VcJob):
-                self._delete_owned(found)
-            elif isinstance(found, PodGroup):
-                self.group_status.pop(found.key, None)
-                self._owners.remove(found)
-            elif isinstance(found, Isolation):
-                self.nodes.isolation_changed(found.node, self.now)
+            if isinstance(entry, PersistentVolumeClaim):
+                self._volumes.claim_gone(entry)
+            elif isinstance(entry, VcJob):
+                self._delete_owned(entry)
+            elif isinstance(entry, PodGroup):
+                self.group_status.pop(entry.key, None)
+                self._owners.remove(entry)
+            elif isinstance(entry, Isolation):
+                self.nodes.isolation_changed(entry.node, self.now)
         return True
 
     def cordon(self, node: str, on: bool = True) -> None:
@@ -575,8 +575,8 @@ class EmbeddedCluster:
     # -- storing -----------------------------------------------------------------------
 
     def _timeline(self, pod: Pod) -> PodTimeline | None:
-        found = self.table.get(TIMELINE, pod.uid)
-        return found if isinstance(found, PodTimeline) else None
+        entry = self.table.get(TIMELINE, pod.uid)
+        return entry if isinstance(entry, PodTimeline) else None
 
     def _put_timeline(self, pod: Pod, timeline: PodTimeline) -> None:
         self.table.put(TIMELINE, pod.uid, timeline)

@@ -64,7 +64,7 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
     A board alone has all `nodes`. Raises ValueError with one line.
     """
     parts = [part.strip() for part in text.split(",")]
-    found: dict[str, int] = {}
+    boards: dict[str, int] = {}
     for part in parts:
         name, colon, count = (piece.strip() for piece in part.partition(":"))
         if not name:
@@ -73,7 +73,7 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
                 "910-x8:200,310p:50"
             )
         board_named(name)
-        if name in found:
+        if name in boards:
             raise ValueError(f"invalid boards {quoted(text)}: {name} is listed twice")
         if not colon and len(parts) > 1:
             raise ValueError(
@@ -82,10 +82,10 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
             )
         if colon and (whole_number(count) or 0) < 1:
             raise ValueError(f"{quoted(part)} must have a whole number of 1 or more after the colon")
-        found[name] = int(count) if colon else nodes
-    if (total := sum(found.values())) > MAX_NODES:
+        boards[name] = int(count) if colon else nodes
+    if (total := sum(boards.values())) > MAX_NODES:
         raise ValueError(f"{quoted(text)} has {counted(total, 'node')}; the limit of a lab is {MAX_NODES}")
-    return tuple(found.items())
+    return tuple(boards.items())
 
 
 def make_mixed_fleet(

@@ -37,12 +37,12 @@ class SimulatedNodes:
         self.agents: NodeAgents | None = None
 
     def get(self, name: str) -> Node | None:
-        found = self._table.get("Node", name)
-        return found if isinstance(found, Node) else None
+        node = self._table.get("Node", name)
+        return node if isinstance(node, Node) else None
 
     def report(self, node: str, resource: str) -> DeviceReport | None:
-        found = self._table.get("DeviceReport", report_key(node, resource))
-        return found if isinstance(found, DeviceReport) else None
+        report = self._table.get("DeviceReport", report_key(node, resource))
+        return report if isinstance(report, DeviceReport) else None
 
     def cordon(self, name: str, on: bool = True) -> None:
         node = self._known(name)

@@ -47,12 +47,12 @@ class ObjectTable:
     # -- reading -----------------------------------------------------------------------
 
     def get(self, kind: str, key: str) -> object | None:
-        found = self._objects.get(kind, {}).get(key)
-        return None if found is None else found.object
+        entry = self._objects.get(kind, {}).get(key)
+        return None if entry is None else entry.object
 
     def version_of(self, kind: str, key: str) -> int | None:
-        found = self._objects.get(kind, {}).get(key)
-        return None if found is None else found.version
+        entry = self._objects.get(kind, {}).get(key)
+        return None if entry is None else entry.version
 
     def kind(self, kind: str) -> Iterator[object]:
         """Objects of a kind in the order of their creation."""
@@ -113,9 +113,9 @@ class ObjectTable:
         self.version = self._forgotten = version
 
     def _check(self, kind: str, key: str, before: ObjectChange | None, expected: int | None) -> None:
-        found = 0 if before is None else before.version
-        if expected is not None and expected != found:
-            what = f"is at version {found}" if found else "does not exist"
+        version = 0 if before is None else before.version
+        if expected is not None and expected != version:
+            what = f"is at version {version}" if version else "does not exist"
             raise ConflictError(f"{kind} {key} {what}, the writer read version {expected}")
 
     def _record(self, change: ObjectChange) -> ObjectChange:

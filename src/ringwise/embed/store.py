@@ -98,10 +98,10 @@ class Store:
             return True
         if application != APPLICATION:
             raise StoreError(self.path, "is a database of another program", "use another file")
-        found = self._number("PRAGMA user_version")
-        if found != VERSION:
+        version = self._number("PRAGMA user_version")
+        if version != VERSION:
             advice = "use the Ringwise that wrote it, or name another file"
-            raise StoreError(self.path, unsupported(found, VERSION), advice)
+            raise StoreError(self.path, unsupported(version, VERSION), advice)
         return False
 
     def load(self) -> tuple[ObjectTable, int]:

@@ -154,8 +154,8 @@ class VolumeController:
 
     def _reachable(self, node: str, keys: Iterable[str]) -> tuple[NodeTerm, ...]:
         """From nodes with the same values of these labels."""
-        found = self._get(Node, node) if node else None
-        labels = found.labels if found is not None else {}
+        node_object = self._get(Node, node) if node else None
+        labels = node_object.labels if node_object is not None else {}
         asked = tuple(Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
         return (NodeTerm(asked),) if asked else ()
 
@@ -166,8 +166,8 @@ class VolumeController:
         return claim if claim is not None and claim.uid == uid else None
 
     def _get(self, kind: type[StoredKind], key: str) -> StoredKind | None:
-        found = self._table.get(_kind(kind), key)
-        return found if isinstance(found, kind) else None
+        entry = self._table.get(_kind(kind), key)
+        return entry if isinstance(entry, kind) else None
 
     def _all(self, kind: type[StoredKind]) -> Iterator[StoredKind]:
         return (value for value in self._table.kind(_kind(kind)) if isinstance(value, kind))

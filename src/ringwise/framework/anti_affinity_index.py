@@ -35,10 +35,10 @@ class _SetsByKey(Generic[Key]):
 
     def get(self, key: Key) -> int:
         """The set as an integer with a bit for each member."""
-        found = self._sets.get(key)
-        if found is None:
+        sets = self._sets.get(key)
+        if sets is None:
             return 0
-        return 1 << found if isinstance(found, int) else found.as_set()
+        return 1 << sets if isinstance(sets, int) else sets.as_set()
 
     def __len__(self) -> int:
         return len(self._sets)
@@ -51,19 +51,19 @@ class _SetsByKey(Generic[Key]):
 
     def flip(self, key: Key, number: int) -> None:
         """Add a term to the set, or remove it."""
-        found = self._sets.get(key)
-        if found is None:
+        sets = self._sets.get(key)
+        if sets is None:
             self._sets[key] = number
-        elif isinstance(found, int):
-            if found == number:
+        elif isinstance(sets, int):
+            if sets == number:
                 del self._sets[key]
             else:
-                self._sets[key] = Members(found, number)
-        elif number not in found.ids:
-            found.add(number)
+                self._sets[key] = Members(sets, number)
+        elif number not in sets.ids:
+            sets.add(number)
         else:
-            found.discard(number)
-            if not found.ids:
+            sets.discard(number)
+            if not sets.ids:
                 del self._sets[key]
 
 
@@ -126,17 +126,17 @@ class _SelectorSets:
     def steps(self, labels: Mapping[str, str]) -> int:
         return min(len(labels), len(self._about)) * (1 + len(self._need)) // _LOOKS_A_STEP
 
-    def matching(self, labels: Mapping[str, str], found: int) -> int:
+    def matching(self, labels: Mapping[str, str], result: int) -> int:
         """Those of a set that match the labels."""
         for need, fewer in zip(self._need, self._need_fewer, strict=True):
-            if not found & ~fewer:
+            if not result & ~fewer:
                 # None that is left needs so many labels.
                 break
             having = fewer
             for key in need.among(labels):
                 having |= need.get(key)
-            found &= having
-        if not found:
+            result &= having
+        if not result:
             return 0
         refused = 0
         for key in self._about.among(labels):
@@ -145,7 +145,7 @@ class _SelectorSets:
             wanted = self._wants.get(key)
             if wanted:
                 refused |= wanted & ~self._wants_value.get((key, value))
-        return found & ~refused
+        return result & ~refused
 
 
 class TermSets:
@@ -201,10 +201,10 @@ class TermSets:
 
     def matching(self, pod: Pod, namespaces: Namespaces) -> int:
         """The terms that match a pod."""
-        found = self._sets_by_namespace.get(pod.namespace) | self._sets_by_namespace.get(ALL_NAMESPACES)
+        spaces = self._sets_by_namespace.get(pod.namespace) | self._sets_by_namespace.get(ALL_NAMESPACES)
         if self._spaces.all:
-            found |= self._spaces.matching(namespaces.labels(pod.namespace), self._spaces.all)
-        return self._pods.matching(pod.labels, found)
+            spaces |= self._spaces.matching(namespaces.labels(pod.namespace), self._spaces.all)
+        return self._pods.matching(pod.labels, spaces)
 
 
 class _LabelNeeds:
@@ -276,9 +276,9 @@ class AntiAffinityIndex:
         """A term of the set that has pods in a domain of this node, and how many; None for none."""
         for key, domains in self._here.items():
             domain = domain_of(state, node, key)
-            found = 0 if domain is None else domains.get(domain) & terms
-            if found and domain is not None:
-                bit = (found & -found).bit_length() - 1
+            terms_at = 0 if domain is None else domains.get(domain) & terms
+            if terms_at and domain is not None:
+                bit = (terms_at & -terms_at).bit_length() - 1
                 return self._terms.terms[bit][0], self._pods[key, domain, bit]
         return None
 

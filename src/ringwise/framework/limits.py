@@ -123,10 +123,10 @@ class LimitTable:
 
     def of_queue(self, name: str) -> Amounts:
         """What all jobs of the queue together may use, by resource."""
-        found: Amounts = {}
+        limits: Amounts = {}
         for limit in self.limits_of(Scope(queue=name)):
-            found = smaller(found, limit.hard)
-        return {what: most for what, most in found.items() if what not in JOB_COUNTS}
+            limits = smaller(limits, limit.hard)
+        return {what: most for what, most in limits.items() if what not in JOB_COUNTS}
 
     def scopes(self, job: Job) -> Iterator[Scope]:
         return self._usage.holdings.scopes(job.key, job.queue)
@@ -145,8 +145,8 @@ class LimitTable:
         """The limit with the shortest maximum run time."""
         if not self.has_run_times:
             return None
-        found = [limit for _, limit in self.on(job, queue) if limit.max_run_time is not None]
-        return min(found, key=lambda one: (one.max_run_time or 0, one.name), default=None)
+        limits = [limit for _, limit in self.on(job, queue) if limit.max_run_time is not None]
+        return min(limits, key=lambda one: (one.max_run_time or 0, one.name), default=None)
 
     def lends(self) -> bool:
         return any(amount for limit in self.limits.values() for amount in limit.borrowing.values())

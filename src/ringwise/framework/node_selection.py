@@ -202,15 +202,15 @@ class NodeSelection:
         if self._excluded:
             filters = (self._outside, *filters)
         if not filters and not avoided:
-            found = self._best()
-            return None if found is None else SelectedNode(*found)
+            best = self._best()
+            return None if best is None else SelectedNode(*best)
         skipped: list[int] = []
         try:
             while True:
-                found = self._best()
-                if found is None:
+                best = self._best()
+                if best is None:
                     return None
-                node, score = found
+                node, score = best
                 if node in avoided:
                     skipped.append(node)
                     self.view.suspend(node)
@@ -235,7 +235,7 @@ class NodeSelection:
             if isinstance(one, SetFilter):
                 within = (known if within is None else within) & one.nodes()
         while True:
-            found = self.view.best_preferred(
+            best = self.view.best_preferred(
                 self.chips,
                 self.admits,
                 self.score,
@@ -243,9 +243,9 @@ class NodeSelection:
                 weight=BOARD_WEIGHT if self._sum_scores else None,
                 within=within,
             )
-            if found is None:
+            if best is None:
                 return None
-            node, score = found
+            node, score = best
             if self._takes(node, filters, hidden):
                 return SelectedNode(node, score)
 
@@ -565,9 +565,9 @@ class RankedNodes:
     def _ranked(self, avoided: Collection[int]) -> list[tuple[tuple[float, float, int], int, int]]:
         self._selection.budget.spend(len(self.nodes))
         heap = [
-            (found[0], found[1], node)
+            (rank[0], rank[1], node)
             for node in self.nodes
-            if node not in avoided and (found := self._selection.rank(node)) is not None
+            if node not in avoided and (rank := self._selection.rank(node)) is not None
         ]
         heapify(heap)
         return heap
@@ -579,9 +579,9 @@ class RankedNodes:
         if self._version >= 0 and version == self._version + moved:
             if moved:
                 heappop(self._heap)
-                found = self._selection.rank(last)
-                if found is not None:
-                    heappush(self._heap, (found[0], found[1], last))
+                rank = self._selection.rank(last)
+                if rank is not None:
+                    heappush(self._heap, (rank[0], rank[1], last))
         else:
             self._heap = self._ranked(())
         self._version, self._last = version, -1

@@ -116,13 +116,13 @@ class PartSelection(NodeSelection):
 
     def _put(self, number: int) -> None:
         shape = self._state.shape_of(number)
-        found = self._fit(number)
-        if shape is None or isinstance(found, Reason):
+        fit = self._fit(number)
+        if shape is None or isinstance(fit, Reason):
             self._fits.pop(number, None)
             self.view.drop(number)
             return
-        self._fits[number] = found
-        self.view.put(number, found.score, 0, 0, shape)
+        self._fits[number] = fit
+        self.view.put(number, fit.score, 0, 0, shape)
 
     def _fit(self, number: int) -> PartFit | Reason:
         """Where the pod would go on the node, or the first reason why the node does not take it."""
@@ -165,15 +165,15 @@ class PartSelection(NodeSelection):
         available = state.available_chips(number, mode.resource or request.resource)
         if mode.divided is not None:
             failed = failed_on(state, number, self._now)
-            found = fit_vnpu(request, mode.divided, book, available, idle, failed)
+            fit = fit_vnpu(request, mode.divided, book, available, idle, failed)
         else:
             unplaced, nodes = self._scope
             if nodes and number not in nodes:
                 return JOB_ON_ANOTHER_NODE(
                     node=name, others=sorted((state.names[one] for one in nodes), key=natural_key)
                 )
-            found = fit_share(request, book, available, mode.chip_memory, unplaced)
-        return found(node=name, requested=requested) if isinstance(found, ReasonKind) else found
+            fit = fit_share(request, book, available, mode.chip_memory, unplaced)
+        return fit(node=name, requested=requested) if isinstance(fit, ReasonKind) else fit
 
     # -- as for whole chips -------------------------------------------------------------
 

@@ -48,14 +48,14 @@ def node_faults(cluster: ClusterReader, number: int) -> tuple[NodeFault, ...]:
     node, name = cluster.nodes[number], cluster.names[number]
     if node is None:
         return (NodeFault(name, NODE, "", DELETED),)
-    found = [] if node.ready else [NodeFault(name, NODE, "", NOT_READY)]
+    faults = [] if node.ready else [NodeFault(name, NODE, "", NOT_READY)]
     if number in cluster.node_status:
-        found += _reported(cluster, name, cluster.node_status[number])
+        faults += _reported(cluster, name, cluster.node_status[number])
     for resource, _ in offered(cluster, number):
         report = cluster.report_of(name, resource)
         if report is not None and (report.faults or report.unhealthy or report.network_unhealthy):
-            found += _of_chips(name, resource, report)
-    return tuple(found)
+            faults += _of_chips(name, resource, report)
+    return tuple(faults)
 
 
 def _reported(cluster: ClusterReader, name: str, status: NodeStatus) -> Iterator[NodeFault]:

@@ -133,12 +133,12 @@ def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfN
     node = cluster.nodes[number]
     if node is None:
         return (StateOfNode(NodeState.NOT_READY, NODE_NOT_READY(node=cluster.names[number]).message),)
-    found = [*_of_object(node), *_of_chips(cluster, number)]
+    states = [*_of_object(node), *_of_chips(cluster, number)]
     if number in cluster.node_status or number in cluster.sub_healthy:
-        found += _of_health(cluster, number)
+        states += _of_health(cluster, number)
     if number in cluster.isolated_nodes or number in cluster.node_windows:
-        found += _of_operators(cluster, number, node, now)
-    return tuple(sorted(found, key=_severity)) or READY
+        states += _of_operators(cluster, number, node, now)
+    return tuple(sorted(states, key=_severity)) or READY
 
 
 def _severity(one: StateOfNode) -> float:
@@ -297,12 +297,12 @@ def nodes_with_stale_reports(cluster: ClusterReader, now: int) -> set[str]:
 
 def listed_chips(cluster: ClusterReader) -> dict[str, int]:
     """Resource -> chips of the cluster, whatever state they are in."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for number in cluster.known_nodes():
         for resource, fleet in offered(cluster, number):
             if chips := fleet.listed[number].bit_count():
-                found[resource] = found.get(resource, 0) + chips
-    return dict(sorted(found.items()))
+                counts[resource] = counts.get(resource, 0) + chips
+    return dict(sorted(counts.items()))
 
 
 def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:

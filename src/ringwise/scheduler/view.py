@@ -212,8 +212,8 @@ class SchedulerView:
 
     def jobs_with_reserved_quota(self, name: str) -> list[str]:
         """Those jobs as namespace/name, in the order in which they lost pods."""
-        found = [(key, self.jobs.get(key)) for key in self._usage.reserved.jobs_in(name)]
-        return [key if job is None else f"{job.namespace}/{job.name}" for key, job in found]
+        jobs = [(key, self.jobs.get(key)) for key in self._usage.reserved.jobs_in(name)]
+        return [key if job is None else f"{job.namespace}/{job.name}" for key, job in jobs]
 
     def reserved_quota_until(self, queue: str) -> int | None:
         """When the last of what is kept in the queue is free, in nanoseconds, unless more pods are lost."""

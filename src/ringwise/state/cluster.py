@@ -477,19 +477,19 @@ class ClusterState:
     def drop_report(self, node: str, aggregated: bool) -> None:
         # By resource: an aggregate that goes takes the reports of all nodes with it.
         for resource in self.fleets:
-            found = self.reports.get((node, resource))
-            if found is not None and found.pop(aggregated, None) is not None and not found:
+            report = self.reports.get((node, resource))
+            if report is not None and report.pop(aggregated, None) is not None and not report:
                 del self.reports[node, resource]
             self._withhold_left(node, resource)
         self._redescribe(node)
 
     def report_of(self, node: str, resource: str) -> DeviceReport | None:
-        found = self.reports.get((node, resource))
-        if not found:
+        report = self.reports.get((node, resource))
+        if not report:
             return None
-        if self.use_aggregated and True in found:
-            return found[True]
-        return found.get(False)
+        if self.use_aggregated and True in report:
+            return report[True]
+        return report.get(False)
 
     def utilization_of(self, node: str, resource: str) -> dict[int, tuple[float, int]]:
         """Mean use in percent and the seconds that it is about, of chips that the node itself tells it of."""

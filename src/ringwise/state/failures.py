@@ -72,8 +72,8 @@ def policies_come_first(job: VcJob, pods: Iterable[Pod]) -> bool:
 
 def rejections_before(pod: Pod) -> int:
     """How many pods in its place kubelet rejected before it."""
-    found = whole_number(pod.annotations.get(KUBELET_REJECTIONS, ""), 0, MAX_REJECTIONS)
-    return found or 0
+    number = whole_number(pod.annotations.get(KUBELET_REJECTIONS, ""), 0, MAX_REJECTIONS)
+    return number or 0
 
 
 def is_made_again(pod: Pod) -> bool:

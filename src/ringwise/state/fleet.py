@@ -395,9 +395,9 @@ class Fleet:
     def view(self, name: str, rule: Scorer, multi_pod: bool, withholds_network: bool) -> tuple[View, bool]:
         """The view of a rule, and whether it is new and must be filled by the caller."""
         key = (name, multi_pod, withholds_network)
-        found = self.views.get(key)
-        if found is not None:
-            return found, False
+        view = self.views.get(key)
+        if view is not None:
+            return view, False
         made = self.views[key] = View(rule, multi_pod)
         return made, True
 

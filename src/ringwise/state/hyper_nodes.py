@@ -119,21 +119,21 @@ class Forest:
 
     def ancestors(self, name: str) -> tuple[Domain, ...]:
         """The domains above it, nearest first."""
-        found = []
+        names = []
         domain = self.domains.get(name)
         while domain is not None and domain.parent:
             domain = self.domains[domain.parent]
-            found.append(domain)
-        return tuple(found)
+            names.append(domain)
+        return tuple(names)
 
     def domains_below(self, name: str) -> Iterator[Domain]:
         """Every domain above its children; those of one domain in natural order."""
         domain = self.domains.get(name)
         todo = list(reversed(domain.children)) if domain is not None else []
         while todo:
-            found = self.domains[todo.pop()]
-            yield found
-            todo += reversed(found.children)
+            below = self.domains[todo.pop()]
+            yield below
+            todo += reversed(below.children)
 
     def highest_tier(self, topology: NetworkTopology, top: str) -> int | None:
         """The highest tier that hard mode allows in the tree of this top; None: any, for there is no limit or

@@ -278,9 +278,9 @@ class View:
         while occupied:
             low = occupied & -occupied
             level = low.bit_length() - 1
-            found = self._best_in(order.levels[level], admits, rate)
-            if found >= 0:
-                return found, order.scores[level]
+            best = self._best_in(order.levels[level], admits, rate)
+            if best >= 0:
+                return best, order.scores[level]
             occupied ^= low
         return None
 
@@ -380,16 +380,16 @@ class View:
             nodes = self.nodes_of(rated[rating, score])
             if within is not None:
                 nodes &= within
-            found = extras.best(nodes, rating, best_key) if nodes else None
-            if found is not None:
-                rank = self._first_rank(found[1])
-                if (found[0], rank) < (best_key, best_rank):
-                    best_node, best_score, best_key, best_rank = self._node_at[rank], score, found[0], rank
+            best = extras.best(nodes, rating, best_key) if nodes else None
+            if best is not None:
+                rank = self._first_rank(best[1])
+                if (best[0], rank) < (best_key, best_rank):
+                    best_node, best_score, best_key, best_rank = self._node_at[rank], score, best[0], rank
         return None if best_node < 0 else (best_node, best_score)
 
     def nodes_of(self, groups: Iterable[Group]) -> int:
         """The nodes of all these groups, as a set."""
-        found = 0
+        nodes = 0
         single: list[int] = []
         for group in groups:
             if group.count == 1:
@@ -397,8 +397,8 @@ class View:
                 continue
             if group.nodes is None:
                 group.nodes = node_set(self.members(group))
-            found |= group.nodes
-        return found | node_set(single)
+            nodes |= group.nodes
+        return nodes | node_set(single)
 
     def _first_rank(self, nodes: int) -> int:
         """The rank of the node of this set (at least one) that comes first in natural order."""

@@ -54,11 +54,11 @@ class NodeHealth:
 
     def of(self, node: str) -> list[NodeReport]:
         """The reports of a node that count."""
-        found = self._reports.get(node, {})
+        reports = self._reports.get(node, {})
         return [
             report
-            for (source, aggregated), report in found.items()
-            if (self.use_aggregated if aggregated else not self._is_beaten(found, source))
+            for (source, aggregated), report in reports.items()
+            if (self.use_aggregated if aggregated else not self._is_beaten(reports, source))
         ]
 
     def put(self, report: NodeReport) -> bool:
@@ -69,17 +69,17 @@ class NodeHealth:
 
     def drop(self, node: str, source: str, aggregated: bool) -> bool:
         """The same for a report that is gone: NodeD's exists only while the node has a fault."""
-        found, before = self._reports.get(node, {}), self.status(node)
-        found.pop((source, aggregated), None)
-        if not found:
+        reports, before = self._reports.get(node, {}), self.status(node)
+        reports.pop((source, aggregated), None)
+        if not reports:
             self._reports.pop(node, None)
         return self.status(node) is not before
 
     def status(self, node: str) -> NodeStatus:
         if node not in self._reports:
             return NodeStatus.HEALTHY
-        found = (STATUSES.get(report.status, NodeStatus.HEALTHY) for report in self.of(node))
-        return max(found, default=NodeStatus.HEALTHY)
+        statuses = (STATUSES.get(report.status, NodeStatus.HEALTHY) for report in self.of(node))
+        return max(statuses, default=NodeStatus.HEALTHY)
 
-    def _is_beaten(self, found: Mapping[tuple[str, bool], NodeReport], source: str) -> bool:
-        return self.use_aggregated and (source, True) in found
+    def _is_beaten(self, reports: Mapping[tuple[str, bool], NodeReport], source: str) -> bool:
+        return self.use_aggregated and (source, True) in reports

@@ -165,7 +165,7 @@ class NodeLabels:
     def with_any(self, key: str, values: Iterable[str]) -> int:
         """The nodes whose value of this label is one of these."""
         index = self._index(key)
-        found = 0
+        nodes = 0
         single: list[int] = []
         for value in values:
             members = index.get(value)
@@ -174,8 +174,8 @@ class NodeLabels:
             if len(members.ids) == 1:
                 single += members.ids
             else:
-                found |= members.as_set()
-        return found | node_set(single)
+                nodes |= members.as_set()
+        return nodes | node_set(single)
 
     def holding(self, requirement: Requirement) -> int:
         """The nodes for which an expression of a label selector holds."""

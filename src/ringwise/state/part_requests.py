@@ -154,10 +154,10 @@ def _names(text: str | None) -> list[str]:
 
 def mounted_part(pod: Pod) -> MountedPart:
     """What the device plugin wrote: no chips if there is nothing that can be read."""
-    found = [_MOUNTED.fullmatch(name) for name in _names(pod.annotations.get(ASCEND_REAL))[:_MOST_NAMES]]
-    if not found or any(match is None for match in found):
+    names = [_MOUNTED.fullmatch(name) for name in _names(pod.annotations.get(ASCEND_REAL))[:_MOST_NAMES]]
+    if not names or any(match is None for match in names):
         return MountedPart(())
-    matches = [match for match in found if match is not None]
+    matches = [match for match in names if match is not None]
     chips = tuple(dict.fromkeys(int(match[1]) for match in matches))
     return MountedPart(chips, matches[0][2] or "")
 

@@ -84,13 +84,13 @@ def queue_problems(
     `queues` are those that exist, `pods` how many pods each of them has. A change is refused only for what
     it makes wrong: a queue that was wrong before can still be corrected step by step.
     """
-    found = _problems(queue, queues, pods)
+    problems = _problems(queue, queues, pods)
     if before is not None:
         wrong_before = _problems(before, queues, pods)
-        found = {rule: problem for rule, problem in found.items() if rule not in wrong_before}
+        problems = {rule: problem for rule, problem in problems.items() if rule not in wrong_before}
         if queue.name == ROOT_QUEUE:
-            found |= _changes_of_root(queue, before)
-    return tuple(found.values())
+            problems |= _changes_of_root(queue, before)
+    return tuple(problems.values())
 
 
 def deletion_problem(name: str, queues: Mapping[str, Queue], jobs: int = 0, pods: int = 0) -> str:

@@ -29,8 +29,8 @@ def _nearest(word: str, known: tuple[str, ...]) -> str | None:
     by_lower: dict[str, str] = {}
     for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)
-    found = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.5)
-    return by_lower[found[0]] if found and not _is_another_number(word.lower(), found[0]) else None
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.5)
+    return by_lower[close[0]] if close and not _is_another_number(word.lower(), close[0]) else None
 
 
 def _is_another_number(word: str, candidate: str) -> bool:
@@ -43,5 +43,5 @@ def _is_another_number(word: str, candidate: str) -> bool:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean "x"?`, or nothing if no known word is close; the last part of a message."""
-    found = nearest(word, known)
-    return f'; did you mean "{found}"?' if found else ""
+    name = nearest(word, known)
+    return f'; did you mean "{name}"?' if name else ""

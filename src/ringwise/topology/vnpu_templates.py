@@ -73,8 +73,8 @@ class DividedChip(NamedTuple):
         if self.family == FAMILY_310P:
             name = _template_310p(count, dvpp, level)
             return self.templates.get(name) if name is not None else None
-        found = self._requestable(count)
-        return next((one for one in found if one.dvpp == dvpp or len(found) == 1), None)
+        template = self._requestable(count)
+        return next((one for one in template if one.dvpp == dvpp or len(template) == 1), None)
 
 
 def _template_310p(count: int, dvpp: str, level: str) -> str | None:
@@ -137,8 +137,8 @@ _KINDS: Mapping[tuple[str, str], DividedChip] = {
 
 def divided_chip(server_type: str, chip_name: str, family: str) -> DividedChip | None:
     """The kind of chip with these labels; None if it has no templates for dynamic vNPUs."""
-    found = _KINDS.get((server_type, chip_name.removeprefix("Ascend"))) or _KINDS.get((server_type, ""))
-    return found if found is not None and found.family == family else None
+    kind = _KINDS.get((server_type, chip_name.removeprefix("Ascend"))) or _KINDS.get((server_type, ""))
+    return kind if kind is not None and kind.family == family else None
 
 
 def kinds_of(family: str) -> list[DividedChip]:

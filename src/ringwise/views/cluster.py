@@ -381,9 +381,9 @@ def _present_reasons(
     before = accumulate((len(job.pods) for job in jobs), initial=0)
     asked = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
     last = {job.key: job.reason for job in jobs[len(asked) :]}
-    found = reasons_now(objects.view, asked, objects.now, fixes=fixes).of
-    without_fixes = last if fixes else found | last
-    shown = found | {key: reason and reason.with_only(()) for key, reason in without_fixes.items()}
+    reasons = reasons_now(objects.view, asked, objects.now, fixes=fixes).of
+    without_fixes = last if fixes else reasons | last
+    shown = reasons | {key: reason and reason.with_only(()) for key, reason in without_fixes.items()}
     return shown, last.keys()
 
 
@@ -513,17 +513,17 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
     return result
 
 
-def _name_user_and_end(view: SchedulerView, found: JobView) -> None:
-    job = found.job
+def _name_user_and_end(view: SchedulerView, job_view: JobView) -> None:
+    job = job_view.job
     if job is None:
         return
-    found.user = user_of(job, view.settings).name
+    job_view.user = user_of(job, view.settings).name
     lengths = [length for length in (job.expected, view.limits.longest(job)) if length is not None]
     # A leader that came later knows when the pods were bound.
     starts = [pod.bound for pod in job.pods.values() if pod.bound]
     started = job.started if job.started is not None else min(starts, default=None)
     if started is not None and lengths:
-        found.end = started + min(lengths)
+        job_view.end = started + min(lengths)
 
 
 def _vcjob_of_pods(view: SchedulerView, job: Job, pods: list[Pod]) -> VcJob | None:
@@ -547,17 +547,17 @@ def shown_jobs(view: SchedulerView) -> Iterator[JobView]:
     known = set[str]()
     for job in view.jobs.values():
         known.update(job.pods)
-        found = view_of_job(view, job)
-        if found is not None:
-            yield found
+        shown = view_of_job(view, job)
+        if shown is not None:
+            yield shown
     for vcjob in view.vcjobs.values():
         if f"{vcjob.namespace}/{group_name(vcjob)}" not in view.jobs:
             yield vcjob_view(view, vcjob, None, [])
     placements = view.cluster.pods
     for uid in placements.keys() - known:
-        found = view_of_foreign(view, placements[uid].pod)
-        if found is not None:
-            yield found
+        shown = view_of_foreign(view, placements[uid].pod)
+        if shown is not None:
+            yield shown
 
 
 def pod_phase(pod: Pod) -> str:

@@ -113,12 +113,12 @@ class DashboardRows:
 
     def find_job(self, namespace: str, name: str) -> str | None:
         """The key of the job that is shown with this name; of several the one that is not over."""
-        found = [
+        keys = [
             (row["state"] == "finished", key)
             for key, row in self._jobs.items()
             if row["name"] == name and row["namespace"] == namespace
         ]
-        return min(found)[1] if found else None
+        return min(keys)[1] if keys else None
 
     # -- filling and following ------------------------------------------------------------------
 
@@ -254,11 +254,11 @@ class DashboardRows:
         """Whether they changed. A node that is gone has one as long as pods are on it."""
         cluster = self._view.cluster
         known = number < len(cluster.nodes)
-        found = node_faults(cluster, number) if known and cluster.pods_on[number] else ()
+        faults = node_faults(cluster, number) if known and cluster.pods_on[number] else ()
         before = self._faults.pop(number, ())
-        if found:
-            self._faults[number] = found
-        return found != before
+        if faults:
+            self._faults[number] = faults
+        return faults != before
 
     def _faults_changed(self, number: int, changed: Changes) -> None:
         for uid in self._view.cluster.pods_on[number]:
@@ -305,26 +305,26 @@ class DashboardRows:
             if old is not None:
                 self._read_job(old)
             return
-        found = view_of_foreign(self._view, placement.pod)
-        if found is None:
+        view = view_of_foreign(self._view, placement.pod)
+        if view is None:
             if old is not None:
                 self._put(old, None)
             return
         key = self._foreign[uid] = job_key(placement.pod)
         if old is not None and old != key:
             self._put(old, None)
-        self._put(key, found)
+        self._put(key, view)
 
-    def _put(self, key: str, found: JobView | None) -> None:
+    def _put(self, key: str, view: JobView | None) -> None:
         before = self._jobs.get(key)
         if before is not None:
             self._count(before, -1)
-        if found is None:
+        if view is None:
             self._jobs.pop(key, None)
             self._ids.pop(key, None)
             self._messages.pop(key, None)
             return
-        row = self._job_row(key, found)
+        row = self._job_row(key, view)
         self._jobs[key] = before if before == row else row
         self._count(row, 1)
 
@@ -337,12 +337,12 @@ class DashboardRows:
             # A tenant may name any number of queues that do not exist.
             del self._outcomes_of[queue]
 
-    def _job_row(self, key: str, found: JobView) -> DashboardJob:
-        found.faults = AffectedJobs(self._view).of_pods(pod.uid for pod in found.pods)
-        found.written = None if self._written is None else self._written.of(key)
-        if found.job is not None and found.outcome == "pending":
-            found.start = self._view.expected_start(found.job.key)
-        return {**found.row(partial(self._message, key)), "id": self._id(key)}
+    def _job_row(self, key: str, view: JobView) -> DashboardJob:
+        view.faults = AffectedJobs(self._view).of_pods(pod.uid for pod in view.pods)
+        view.written = None if self._written is None else self._written.of(key)
+        if view.job is not None and view.outcome == "pending":
+            view.start = self._view.expected_start(view.job.key)
+        return {**view.row(partial(self._message, key)), "id": self._id(key)}
 
     def _message(self, key: str, reason: Reason) -> str:
         known = self._messages.get(key)

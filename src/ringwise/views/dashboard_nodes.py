@@ -209,8 +209,8 @@ class _BoardTable:
         key = resource, node.labels.get(ACCELERATOR_TYPE, "")
         if key not in self._index and self._serving(resource):
             raise BoardsChangedError(" ".join(key))
-        found = self._index.get(key)
-        return self._index.get((resource, "")) if found is None else found
+        index = self._index.get(key)
+        return self._index.get((resource, "")) if index is None else index
 
 
 def _board_row(board: Board, resource: str, label: str) -> DashboardBoard:

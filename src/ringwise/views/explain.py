@@ -78,9 +78,9 @@ def explanation_pictures(explanation: Explanation, view: SchedulerView, now: int
         return pictures
     shown = [location.node for location in first_and_last(locations, WHY_PODS)]
     for name in dict.fromkeys([*(miss.node for miss in explanation.misses), *filter(None, shown)]):
-        found = node_chips(view, now, name, policy.resource, policy.board)
-        if found is not None:
-            pictures["nodes"].append(found)
+        chips = node_chips(view, now, name, policy.resource, policy.board)
+        if chips is not None:
+            pictures["nodes"].append(chips)
     if policy.switch_class is not None:
         pictures["switches"] = switch_documents(view, now)
     if policy.block_nodes is not None:

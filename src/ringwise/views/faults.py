@@ -27,9 +27,9 @@ def job_fault_fields(job_fault: JobFault) -> JobFaultFields:
 
 def faults_document(view: SchedulerView, now: int) -> FaultsDocument:
     """What `ringwise fault list -o json` prints."""
-    found = AffectedJobs(view).all()
+    faults = AffectedJobs(view).all()
     return {
         "schema": "ringwise.io/faults/v1",
         "now": now,
-        "faults": [{**job_fault_fields(job_fault), "affected_jobs": jobs} for job_fault, jobs in found],
+        "faults": [{**job_fault_fields(job_fault), "affected_jobs": jobs} for job_fault, jobs in faults],
     }

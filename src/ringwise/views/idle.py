@@ -74,5 +74,5 @@ def _measured(view: SchedulerView, pod: Pod) -> tuple[int, list[float]]:
         return 0, []
     chips = chips_of(placement.chips)
     usage = cluster.utilization_of(cluster.names[placement.node], pod.cls.resource or "")
-    found = [usage[chip][0] for chip in chips if chip in usage and usage[chip][1] >= MEASURED_FOR]
-    return max(len(chips), pod.cls.chips), found
+    figures = [usage[chip][0] for chip in chips if chip in usage and usage[chip][1] >= MEASURED_FOR]
+    return max(len(chips), pod.cls.chips), figures

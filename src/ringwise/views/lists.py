@@ -138,21 +138,21 @@ class Choice:
 
     def of(self, rows: Iterable[Fields]) -> tuple[list[Fields], int]:
         """Those of its states, in its order, up to its limit; and how many more there are."""
-        found = list(rows)
+        shown = list(rows)
         if self.listing.names:
-            by_key = {self.kind.key(row): row for row in found}
+            by_key = {self.kind.key(row): row for row in shown}
             keys = [find_key(self.kind, by_key, name, None) for name in self.listing.names]
-            found = [by_key[key] for key in dict.fromkeys(keys)]
+            shown = [by_key[key] for key in dict.fromkeys(keys)]
         if self._states:
-            found = [row for row in found if self._states.intersection(map(_word, self.kind.states_of(row)))]
+            shown = [row for row in shown if self._states.intersection(map(_word, self.kind.states_of(row)))]
         if self.listing.affected:
-            found = [row for row in found if row["faults"]]
+            shown = [row for row in shown if row["faults"]]
         if self.listing.user is not None:
-            found = [row for row in found if row["user"] == self.listing.user]
+            shown = [row for row in shown if row["user"] == self.listing.user]
         if self._key is not None:
-            found = _sorted(found, self._key, reverse=self._reverse)
-        limit = self.listing.limit or len(found)
-        return found[:limit], max(0, len(found) - limit)
+            shown = _sorted(shown, self._key, reverse=self._reverse)
+        limit = self.listing.limit or len(shown)
+        return shown[:limit], max(0, len(shown) - limit)
 
 
 def _kinds(has: Callable[[ShownKind], bool]) -> str:
@@ -184,7 +184,7 @@ _FORMS = "key=value, key!=value, key in (a,b), key notin (a,b), key or !key"
 
 def read_selector(text: str) -> tuple[Requirement, ...]:
     """A selector of labels as kubectl takes it. Raises ListError."""
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     begin, goes_on = 0, bool(text.strip())
     while goes_on:
         if match := _SET.match(text, begin):
@@ -192,14 +192,14 @@ def read_selector(text: str) -> tuple[Requirement, ...]:
             if not all(map(_ONE_VALUE.fullmatch, values)):
                 match = None
             else:
-                found.append(Requirement(match[1], "In" if match[2] == "in" else "NotIn", values))
+                requirements.append(Requirement(match[1], "In" if match[2] == "in" else "NotIn", values))
         elif match := _EQUAL.match(text, begin):
-            found.append(Requirement(match[1], "NotIn" if match[2] == "!=" else "In", (match[3],)))
+            requirements.append(Requirement(match[1], "NotIn" if match[2] == "!=" else "In", (match[3],)))
         elif match := _EXISTS.match(text, begin):
-            found.append(Requirement(match[2], "DoesNotExist" if match[1] else "Exists"))
+            requirements.append(Requirement(match[2], "DoesNotExist" if match[1] else "Exists"))
         if match is None:
             rest = text[begin:].strip()
             where = f' at "{rest}"' if rest else " after its last comma"
             raise ListError(f'invalid selector "{text}"{where}: expected {_FORMS}, separated by commas')
         begin, goes_on = match.end(), bool(match[match.re.groups])
-    return tuple(found)
+    return tuple(requirements)

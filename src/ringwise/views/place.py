@@ -153,8 +153,8 @@ def _switch_class(view: SchedulerView, job: Job, outcome: str) -> str | None:
     """A running job is not validated again, so its class is taken from its label."""
     if job.policy is not None or outcome != RUNNING:
         return job.policy.switch_class if job.policy is not None else None
-    found = view.switch_class(job)
-    return found.value if isinstance(found, SwitchClass) else None
+    kind = view.switch_class(job)
+    return kind.value if isinstance(kind, SwitchClass) else None
 
 
 def is_waiting(view: SchedulerView, job: Job, answers: Mapping[str, Bind]) -> bool:
@@ -201,8 +201,8 @@ def _pod(view: SchedulerView, job: Job, pod: Pod, rank: int, answer: Bind | None
 
 
 def _rack(view: SchedulerView, node: int) -> int | None:
-    found = view.racks().rack_of.get(node)
-    return None if found is None else found[1]
+    rack = view.racks().rack_of.get(node)
+    return None if rack is None else rack[1]
 
 
 def _number(text: str | None) -> int | None:
@@ -274,11 +274,11 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
             if node is None or (node, policy.resource) in seen:
                 continue
             seen.add((node, policy.resource))
-            found = node_chips(view, view.now, node, policy.resource, policy.board)
-            if found is not None:
-                pictures["nodes"].append(found)
+            chips = node_chips(view, view.now, node, policy.resource, policy.board)
+            if chips is not None:
+                pictures["nodes"].append(chips)
                 given = chips_of(answer.assigned.get((node, policy.resource), 0))
-                pictures["free_before"].append(sorted({*found["free"], *given}))
+                pictures["free_before"].append(sorted({*chips["free"], *given}))
     if any(job.job_class for job in answer.jobs):
         pictures["switches"] = switch_documents(view, view.now)
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):

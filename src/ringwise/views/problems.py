@@ -45,15 +45,15 @@ def problems_document(
     cluster, if the scheduler of `view` decides nothing.
     """
     findings = diagnose(view, reported, renews_reports=renews_reports).findings
-    found = [*_faults(view, findings), *_findings(view, findings), *_pending(view, now, written)]
-    found.sort(key=lambda one: one["severity"] != ERROR)
+    problems = [*_faults(view, findings), *_findings(view, findings), *_pending(view, now, written)]
+    problems.sort(key=lambda one: one["severity"] != ERROR)
     document: DashboardProblemsDocument = {
         "schema": "ringwise.io/dashboard-problems/v1",
         "now": now,
-        "problems": found[:MAX_PROBLEMS],
+        "problems": problems[:MAX_PROBLEMS],
     }
-    if len(found) > MAX_PROBLEMS:
-        document["remaining_item_count"] = len(found) - MAX_PROBLEMS
+    if len(problems) > MAX_PROBLEMS:
+        document["remaining_item_count"] = len(problems) - MAX_PROBLEMS
     return document
 
 

@@ -174,13 +174,13 @@ class DashboardServer:
         return self._file(request, request.match_info["path"])
 
     def _file(self, request: web.Request, path: str) -> web.Response:
-        found = self._files.get(path)
-        if found is None:
+        file = self._files.get(path)
+        if file is None:
             raise RequestRefusedError(404, "not-found", "file not found")
-        headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
-        if found.etag in request.headers.get("If-None-Match", ""):
+        headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
+        if file.etag in request.headers.get("If-None-Match", ""):
             return web.Response(status=304, headers=headers)
-        return _packed_response(request, found.body, found.packed, found.content_type, headers)
+        return _packed_response(request, file.body, file.packed, file.content_type, headers)
 
     async def _api_page(self, request: web.Request) -> web.Response:
         return self._constant(request, "page", "text/html; charset=utf-8", lambda: api_page().encode())
@@ -211,17 +211,17 @@ class DashboardServer:
 
     async def _job(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        found = await self._hub.read(lambda rows, view, now: job_document(rows, view, now, namespace, name))
-        if found is None:
+        details = await self._hub.read(lambda rows, view, now: job_document(rows, view, now, namespace, name))
+        if details is None:
             raise RequestRefusedError(404, "not-found", f'job "{namespace}/{name}" not found')
-        return _document(request, found)
+        return _document(request, details)
 
     async def _node(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        found = await self._hub.read(lambda rows, view, now: node_document(rows, view, now, name))
-        if found is None:
+        document = await self._hub.read(lambda rows, view, now: node_document(rows, view, now, name))
+        if document is None:
             raise RequestRefusedError(404, "not-found", f'node "{name}" not found')
-        return _document(request, found)
+        return _document(request, document)
 
     async def _why(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]

@@ -47,14 +47,14 @@ class Series:
 
     def document(self) -> SeriesDocument:
         samples = list(self._samples)
-        found = [sample.totals["resources"] for sample in samples]
+        totals = [sample.totals["resources"] for sample in samples]
         return {
             "schema": "ringwise.io/series/v1",
             "interval_seconds": self.interval,
             "times": [sample.time for sample in samples],
             "resources": {
-                resource: _chips([one.get(resource) for one in found])
-                for resource in sorted({resource for one in found for resource in one})
+                resource: _chips([one.get(resource) for one in totals])
+                for resource in sorted({resource for one in totals for resource in one})
             },
             "pending": [sample.totals["pending"] for sample in samples],
             "rejected": [sample.totals["rejected"] for sample in samples],

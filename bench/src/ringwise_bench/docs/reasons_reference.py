@@ -23,12 +23,12 @@ _STAGE_WORDS = {
 
 def all_kinds() -> list[ReasonKind]:
     """All kinds by code; a code stands for one kind only."""
-    found: dict[str, ReasonKind] = {}
+    kinds: dict[str, ReasonKind] = {}
     for kind in _walk():
-        known = found.setdefault(kind.code, kind)
+        known = kinds.setdefault(kind.code, kind)
         if known is not kind:
             raise ValueError(f"two kinds of reasons are called {kind.code}")
-    return [found[code] for code in sorted(found)]
+    return [kinds[code] for code in sorted(kinds)]
 
 
 def _walk() -> Iterator[ReasonKind]:

@@ -56,9 +56,9 @@ def pages(folder: Path) -> dict[str, str]:
         "reference/settings.md": settings_parts(),
         "reference/volcano-metrics.md": {"metrics": volcano_metrics_table()},
     }
-    found = {name: filled(_read(folder / name), parts) for name, parts in made.items()}
+    texts = {name: filled(_read(folder / name), parts) for name, parts in made.items()}
     switches = "concepts/switches.md"
-    return {**found, switches: drawn_page(_read(folder / switches), folder.resolve().parent)}
+    return {**texts, switches: drawn_page(_read(folder / switches), folder.resolve().parent)}
 
 
 def _read(path: Path) -> str:

@@ -78,9 +78,9 @@ class Cost(msgspec.Struct, frozen=True):
 
 def cost_of(raw: msgspec.Raw) -> Cost:
     """The cost of an object. One that cannot be decoded costs its bytes: the check reports the problem."""
-    found = readable(raw, _Object, None)
-    if found is None:
+    obj = readable(raw, _Object, None)
+    if obj is None:
         return Cost(len(bytes(raw)))
-    tasks = _parts(found.spec) if found.spec is not None else []
+    tasks = _parts(obj.spec) if obj.spec is not None else []
     replicas = [task.replicas if isinstance(task.replicas, int) else 1 for task in tasks]
     return Cost(len(bytes(raw)), len(tasks), sum(max(0, count) for count in replicas) or 1)

@@ -62,15 +62,15 @@ class QueueLister:
         if self._waiting is None:
             self._waiting = asyncio.create_task(self._list_after(self._running))
         # A list request in flight began before this review arrived, so all reviews wait for the next one.
-        found = await asyncio.shield(self._waiting)
-        if found is None:
+        read = await asyncio.shield(self._waiting)
+        if read is None:
             return None
         before = cluster.queues or {}
-        queues = {name: queue or before.get(name) for name, queue in found.by_name.items()}
+        queues = {name: queue or before.get(name) for name, queue in read.by_name.items()}
         return replace(
             cluster,
             queues={name: queue for name, queue in queues.items() if queue is not None},
-            observed=found.observed,
+            observed=read.observed,
         )
 
     def _limit(self, namespace: str) -> RateLimit:

@@ -171,13 +171,13 @@ class CertificateManager:
         for resource in (WEBHOOKS, MUTATING_WEBHOOKS):
             # The administrator may leave out the mutating one: then no field is filled in.
             read = self._client.get if resource is WEBHOOKS else self._client.find
-            found = await read(resource, None, NAME, _Hooks) or _Hooks()
-            for hook in found.webhooks or ():
+            present = await read(resource, None, NAME, _Hooks) or _Hooks()
+            for hook in present.webhooks or ():
                 self._compare_names(hook)
-            stale = [hook.name for hook in found.webhooks or () if hook.client_config.ca_bundle != encoded]
+            stale = [hook.name for hook in present.webhooks or () if hook.client_config.ca_bundle != encoded]
             if stale:
                 # All of them: those that are left out would lose it.
-                names = [hook.name for hook in found.webhooks or ()]
+                names = [hook.name for hook in present.webhooks or ()]
                 hooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in names]
                 await self._client.apply(resource, None, NAME, {"webhooks": hooks})
                 _LOG.info("authorities written to the webhook configuration", webhooks=stale)

@@ -64,12 +64,12 @@ def _span(value: object) -> Span:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise wrong
     try:
-        found = seconds_or_duration(str(value))
+        duration = seconds_or_duration(str(value))
     except NotSimulatableError:
         raise wrong from None
-    if found > MAX_TIME:
+    if duration > MAX_TIME:
         raise ValueError("must be at most ten years")
-    span = Span(found)
+    span = Span(duration)
     span.text = str(value)
     return span
 

@@ -392,9 +392,9 @@ class LiveLab:
     def _check_request(self, request: JobChangeRequest) -> None:
         if request.queue is not None:
             queues = {queue.name: queue for queue in self.cluster.all(Queue)}
-            found = queues.get(request.queue)
+            target = queues.get(request.queue)
             children = sum(queue.parent == request.queue for queue in queues.values())
-            check_queue(request.queue, queues, "" if found is None else found.state, children)
+            check_queue(request.queue, queues, "" if target is None else target.state, children)
         if request.priority is not None:
             check_priority(request.priority, {one.name for one in self.cluster.all(PriorityClass)})
 

@@ -101,10 +101,10 @@ class LabAnswers(ClusterAnswers):
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
         """Raises UnknownTargetError."""
         live = self.live
-        found, start = find_target(live.view, target), time_ahead(live, at)
+        drained, start = find_target(live.view, target), time_ahead(live, at)
         table, without = without_many_waiting(live.cluster.table)
         with copy_of(table, live.now, live.settings) as copy:
-            return plan_document(found, plan_drain(copy, found.nodes, at=start, without=without))
+            return plan_document(drained, plan_drain(copy, drained.nodes, at=start, without=without))
 
     def report(self, since: str, until: str, by: str, namespace: str | None) -> ReportDocument:
         """Every turn is in the documents before a query is answered."""
@@ -166,10 +166,10 @@ def drain_document(
     again; a lab has vcjobs alone.
     """
     goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
-    found = find_target(objects.view, target)
+    drained = find_target(objects.view, target)
     jobs: list[dict[str, Any]] = []
-    for view in affected_jobs(objects, found.nodes, goes):
-        leaving = [pod for pod in view.pods if pod.node in found.nodes and goes(pod)]
+    for view in affected_jobs(objects, drained.nodes, goes):
+        leaving = [pod for pod in view.pods if pod.node in drained.nodes and goes(pod)]
         here = len(leaving)
         if here:
             owned = view.vcjob is not None
@@ -190,7 +190,7 @@ def drain_document(
                 }
             )
     pods = sum(job["here"] for job in jobs if not job["stays"])
-    return {"target": str(found), "pods": pods, "jobs": jobs}
+    return {"target": str(drained), "pods": pods, "jobs": jobs}
 
 
 # -- the table of questions ----------------------------------------------------------------------

@@ -88,17 +88,17 @@ def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
 
 
 def _estimates(outcome: RunOutcome) -> EstimateFields | None:
-    found = quality(outcome.estimates, outcome.starts)
-    if not found.jobs:
+    figures = quality(outcome.estimates, outcome.starts)
+    if not figures.jobs:
         return None
     return {
-        "jobs": found.jobs,
-        "ranges": found.ranges,
-        "not_before": found.not_before,
-        "estimated_durations": found.guesses,
-        "median_error_seconds": None if found.median_error is None else _seconds(found.median_error),
-        "p90_error_seconds": None if found.p90_error is None else _seconds(found.p90_error),
-        "within_range_ratio": None if found.inside is None else round(found.inside, 4),
+        "jobs": figures.jobs,
+        "ranges": figures.ranges,
+        "not_before": figures.not_before,
+        "estimated_durations": figures.guesses,
+        "median_error_seconds": None if figures.median_error is None else _seconds(figures.median_error),
+        "p90_error_seconds": None if figures.p90_error is None else _seconds(figures.p90_error),
+        "within_range_ratio": None if figures.inside is None else round(figures.inside, 4),
     }
 
 

@@ -120,13 +120,13 @@ class _File(_Part, frozen=True):
 
 
 def _span(text: str) -> int | None:
-    found = go_duration(text) or plain_duration(text)
-    return found if found is not None and found <= MAX_TIME else None
+    span = go_duration(text) or plain_duration(text)
+    return span if span is not None and span <= MAX_TIME else None
 
 
 def _long_span(value: object) -> LongSpan:
-    if isinstance(value, (str, int)) and not isinstance(value, bool) and (found := _span(str(value))):
-        return LongSpan(found)
+    if isinstance(value, (str, int)) and not isinstance(value, bool) and (span := _span(str(value))):
+        return LongSpan(span)
     raise ValueError("must be a duration such as 90s, 12h or 30d")
 
 

@@ -116,9 +116,9 @@ def _runs(runs: Sequence[RunFields]) -> str:
     return _table(headings, rows)
 
 
-def _estimates(found: EstimateFields | None) -> tuple[str, str]:
-    inside = None if found is None else found["within_range_ratio"]
-    error = None if found is None else found["median_error_seconds"]
+def _estimates(figures: EstimateFields | None) -> tuple[str, str]:
+    inside = None if figures is None else figures["within_range_ratio"]
+    error = None if figures is None else figures["median_error_seconds"]
     return _hours(error), "-" if inside is None else f"{inside:.0%}"
 
 

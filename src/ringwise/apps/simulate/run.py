@@ -331,12 +331,12 @@ class Simulation:
         self._submitted = -1
         if number < 0 or not self._estimates.is_due(number) or not self._meter.waits(number):
             return
-        found = estimates(self._scheduler.view, START + now).get(self._key(number))
-        if found is not None:
+        start = estimates(self._scheduler.view, START + now).get(self._key(number))
+        if start is not None:
             earliest, latest = (
-                None if time is None else time - START for time in (found.earliest, found.latest)
+                None if time is None else time - START for time in (start.earliest, start.latest)
             )
-            self._estimates.add(Estimate(number, earliest, latest, found.guess))
+            self._estimates.add(Estimate(number, earliest, latest, start.guess))
 
     def _key(self, number: int) -> str:
         """Of the job in the scheduler."""

@@ -177,7 +177,7 @@ def _trace(
     path: Path, chosen: TraceFormat, rows: Iterator[tuple[int, Mapping[str, str]]], only: Mapping[str, str]
 ) -> Trace:
     omitted: Counter[str] = Counter()
-    found: list[tuple[int, int, int]] = []
+    jobs: list[tuple[int, int, int]] = []
     taken = not only
     for line, row in rows:
         if any(row.get(name) != value for name, value in only.items()):
@@ -204,13 +204,13 @@ def _trace(
         elif chips != int(chips):
             raise TraceError(f"{path}: line {line}: {chosen.chips}: must be a whole number, got {chips}")
         else:
-            found.append((round(number(chosen.submitted) * SECOND), round(duration * SECOND), int(chips)))
-        if len(found) > MAX_JOBS:
+            jobs.append((round(number(chosen.submitted) * SECOND), round(duration * SECOND), int(chips)))
+        if len(jobs) > MAX_JOBS:
             raise TraceError(f"{path}: has more than {MAX_JOBS:,} jobs")
     if not taken:
         wanted = ", ".join(f"{name}={value}" for name, value in only.items())
         raise TraceError(f"{path}: no row has {wanted}")
-    return Trace(in_order(found), omitted)
+    return Trace(in_order(jobs), omitted)
 
 
 def _number(path: Path, line: int, column: str, text: str) -> float:

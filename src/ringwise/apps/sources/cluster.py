@@ -217,10 +217,10 @@ async def read_records(client: Client, live: LiveCluster) -> None:
     with IgnoredStatus(403):
         written: dict[str, str] = {}
         for name in RECORD_CONFIG_MAPS:
-            found = await client.find(CONFIG_MAPS, VOLCANO_SYSTEM, name, ConfigMapWire)
-            if found is None:
+            wire = await client.find(CONFIG_MAPS, VOLCANO_SYSTEM, name, ConfigMapWire)
+            if wire is None:
                 break
-            written |= {key: text for key, text in (found.data or {}).items() if text}
+            written |= {key: text for key, text in (wire.data or {}).items() if text}
         live.bundle.written = written
         _, problems = read_tables(written)
         live.records_missing = "; ".join(f"{key}: {problem}" for key, problem in sorted(problems.items()))

@@ -338,8 +338,8 @@ def _jobs(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
 def _job(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
     decided = answers.decided
     key = find_name(decided, "job", name, namespace)
-    found = [view for view in job_views(decided) if view.key == key]
-    view = with_reasons(decided, found[:1], fixes=True)[0]
+    views = [view for view in job_views(decided) if view.key == key]
+    view = with_reasons(decided, views[:1], fixes=True)[0]
     if view.job is not None and view.outcome == "pending":
         view.start, view.now = expected_start(decided.view, view.job, answers.now), answers.now
     vcjob = view.vcjob
@@ -435,21 +435,21 @@ def _hyper_node(answers: ClusterAnswers, name: str, _namespace: str | None) -> D
     objects = answers.objects
     find_name(objects, "hypernode", name)
     view, forest = objects.view, objects.view.hyper_forest()
-    found = next(one for one in view.hyper_nodes if one.name == name)
+    match = next(one for one in view.hyper_nodes if one.name == name)
     domain = forest.domains.get(name)
     nodes, below = (0, ()) if domain is None else (domain.nodes, domain.children)
     names = sorted((view.cluster.names[number] for number in members_of(nodes)), key=natural_key)
-    (fields,) = hyper_node_documents(view, [found])
+    (fields,) = hyper_node_documents(view, [match])
     return {
         "now": answers.now,
         **fields,
         "above": [one.name for one in forest.ancestors(name)],
         "below": list(hyper_node_documents(view, [one for one in view.hyper_nodes if one.name in below])),
-        "members": hyper_node_members(found),
+        "members": hyper_node_members(match),
         "node_names": names,
         "resources": chip_totals(view, answers.now, nodes),
-        "labels": dict(found.labels),
-        "object": plain(found),
+        "labels": dict(match.labels),
+        "object": plain(match),
         "job_details": jobs_inside(view, answers.views(), nodes),
     }
 

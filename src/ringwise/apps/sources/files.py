@@ -63,11 +63,11 @@ class FilesSource(ObjectAnswers):
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         pods = [placement.pod for placement in self.objects.view.cluster.pods.values()]
-        found = (
+        budgets = (
             budget_from_wire(one, Findings("PodDisruptionBudget"), pods)
             for one in self._bundle.disruption_budgets
         )
-        return [budget for budget in found if budget is not None], ()
+        return [budget for budget in budgets if budget is not None], ()
 
     def report_moment(self) -> None:
         """Print a note that the files are shown before any decision, if a decision would change something."""

@@ -223,12 +223,12 @@ def _text(is_compared: bool, value: Any, renaming: Renaming) -> Any:
 def _record(text: Any, renaming: Renaming) -> str:
     """A record that a leader left; one that cannot be read has no effect and is left out."""
     try:
-        found = json.loads(text, object_hook=expanded)
+        record = json.loads(text, object_hook=expanded)
     except (TypeError, ValueError, RecursionError, zlib.error):
         return ""
-    if not isinstance(found, (dict, list)):
+    if not isinstance(record, (dict, list)):
         return ""
-    return json.dumps(_walk_of(Any, "")(found, renaming), separators=(",", ":"))
+    return json.dumps(_walk_of(Any, "")(record, renaming), separators=(",", ":"))
 
 
 #: What follows the name of a table in its data key.

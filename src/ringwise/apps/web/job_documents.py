@@ -136,10 +136,10 @@ class SchedulerAnswers:
             raise RequestRefusedError(503, "busy", str(error)) from None
         except QuestionFailedError as error:
             raise RequestRefusedError(500, "no-answer", str(error)) from None
-        found = _QUERY_RESULT.decode(answer)
-        if found.refused is not None:
-            raise RequestRefusedError(*found.refused)
-        return found.document
+        reply = _QUERY_RESULT.decode(answer)
+        if reply.refused is not None:
+            raise RequestRefusedError(*reply.refused)
+        return reply.document
 
 
 _Document = dict[str, Any]
@@ -189,8 +189,8 @@ def _why(
         vcjob = view.vcjobs.get(f"{namespace}/{name}")
         if vcjob is None:
             raise RequestRefusedError(404, "not-found", str(error)) from None
-        found = vcjob_view(view, vcjob, None, [])
-        return document_without_gang(found, now)
+        shown = vcjob_view(view, vcjob, None, [])
+        return document_without_gang(shown, now)
 
 
 def _read(text: bytes) -> Bundle:

@@ -92,8 +92,8 @@ class Replicas:
 
     async def _addresses(self) -> list[str]:
         """The one that answered last comes first."""
-        found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-        hosts = [(family, str(address[0])) for family, _, _, _, address in found]
+        infos = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        hosts = [(family, str(address[0])) for family, _, _, _, address in infos]
         named = {
             f"[{host}]:{self._port}" if family == socket.AF_INET6 else f"{host}:{self._port}"
             for family, host in hosts

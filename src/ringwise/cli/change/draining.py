@@ -298,14 +298,14 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
         source = cluster_source(access, options, now)
         bundle, configuration = source.bundle, source.configuration
         objects = objects_of(bundle, configuration, source.catalog, now)
-        found = find_target(objects.view, target)
+        place = find_target(objects.view, target)
         left: dict[str, str] = {}
         if start is None and not wanted.force:
-            left = left_of(bundle, configuration, options["boards"], found.nodes, now)
+            left = left_of(bundle, configuration, options["boards"], place.nodes, now)
         affected = drain_document(objects, target, left, of_cluster=True)
     going = before_draining(affected, wanted.yes) if start is None else []
-    command = target if found.kind == NODE else f"{found.kind}/{found.name}"
-    entry = isolation_of(found.kind, found.name, reason="drain", start=start)
+    command = target if place.kind == NODE else f"{place.kind}/{place.name}"
+    entry = isolation_of(place.kind, place.name, reason="drain", start=start)
     with talking_to_cluster():
         changed = isolate(access, entry, on=True)
     given = [f" --{name} {shlex.quote(options[name])}" for name in ("kubeconfig", "context") if options[name]]
@@ -313,30 +313,30 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     unisolate = f"kubectl ringwise unisolate {command}{''.join(given)}"
     if start is not None:
         if not changed:
-            complain(f"note: {found} is already isolated, or has a drain at that time")
+            complain(f"note: {place} is already isolated, or has a drain at that time")
         lines = [
-            f"{found} takes only jobs that end before {time_text(start)}",
+            f"{place} takes only jobs that end before {time_text(start)}",
             f"to drain it then: {again}",
             f"to cancel that, or to undo it later: {unisolate}",
         ]
-        show_text(node_change(found.name, "drain", at=time_text(start)), output, "\n".join(lines))
+        show_text(node_change(place.name, "drain", at=time_text(start)), output, "\n".join(lines))
         return
     # Again: a pod may have come before the scheduler knew of the isolation.
     with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
         objects = objects_of(read_live(access).bundle, configuration, source.catalog, now)
-    views = affected_jobs(objects, found.nodes, goes_in_cluster)
+    views = affected_jobs(objects, place.nodes, goes_in_cluster)
     stay = jobs_that_stay(affected)
     late = [view.key for view in views if view.key not in going and view.key not in stay]
     views = [view for view in views if view.key in going]
     try:
         with (
-            talking_to_cluster(f"{found} stays isolated; {unisolate}"),
-            spinner(f"draining {found}") as show_progress,
+            talking_to_cluster(f"{place} stays isolated; {unisolate}"),
+            spinner(f"draining {place}") as show_progress,
         ):
-            done = drain(access, views, found.nodes, wanted.timeout, show_progress)
+            done = drain(access, views, place.nodes, wanted.timeout, show_progress)
     except KeyboardInterrupt:
         raise stop(
-            f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
+            f"ringwise: interrupted: {place} stays isolated, and pods that were evicted are not brought back",
             f"to continue: {again}",
             f"to cancel: {unisolate}",
             code=ExitCode.INTERRUPTED,
@@ -344,7 +344,7 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     done.problems += [f"{key}: not evicted; its pods came meanwhile, run it again" for key in late]
     done.problems += [f"{key}: not evicted" for key in stay]
     complain(*done.problems)
-    lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
+    lines = [f"{place} isolated; {counted(done.evicted, 'pod')} evicted"]
     lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {unisolate}"]
     code = ExitCode.FAILED if done.problems else ExitCode.OK
-    show_text(node_change(found.name, "drain", done.evicted), output, "\n".join(lines), code)
+    show_text(node_change(place.name, "drain", done.evicted), output, "\n".join(lines), code)

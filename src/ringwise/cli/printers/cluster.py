@@ -353,10 +353,10 @@ def used_text(queue: QueueFields) -> str:
 
 def limit_text(queue: QueueFields) -> str:
     """`16 Ascend910`: the smaller of its capability and of its UsageLimits."""
-    found = dict(queue["capability"])
+    limits = dict(queue["capability"])
     for name, most in queue["limit"].items():
-        found[name] = min(most, found.get(name, most))
-    return amounts_text(found)
+        limits[name] = min(most, limits.get(name, most))
+    return amounts_text(limits)
 
 
 def amounts_text(amounts: Mapping[str, int | float]) -> str:

@@ -82,19 +82,19 @@ def _moves(console: Console, document: SimulationDocument) -> None:
 
 def _estimates(console: Console, document: SimulationDocument) -> None:
     """Where jobs waited that were asked about."""
-    runs = [(run["name"], found) for run in document["runs"] if (found := run["estimates"]) is not None]
+    runs = [(run["name"], figures) for run in document["runs"] if (figures := run["estimates"]) is not None]
     if not runs:
         return
     names = ("estimates", "ranges", "median error", "p90", "inside")
     table = _table(*names)
-    for name, found in runs:
-        inside = found["within_range_ratio"]
+    for name, figures in runs:
+        inside = figures["within_range_ratio"]
         table.add(
             name,
-            f"{found['jobs']:,}",
-            f"{found['ranges']:,}",
-            wait_text(found["median_error_seconds"]),
-            wait_text(found["p90_error_seconds"]),
+            f"{figures['jobs']:,}",
+            f"{figures['ranges']:,}",
+            wait_text(figures["median_error_seconds"]),
+            wait_text(figures["p90_error_seconds"]),
             "-" if inside is None else f"{inside:.0%}",
         )
     console.print()

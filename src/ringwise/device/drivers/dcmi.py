@@ -346,13 +346,13 @@ class Dcmi:
         devices = c_uint()
         if self._ask("get_urma_device_cnt", place, byref(devices)) != 0:
             return ()
-        found = []
+        numbers = []
         for index in range(min(devices.value, MAX_NETWORK_DEVICES)):
             ids, count = (EntityInfo * MAX_ENTITIES)(), c_uint(MAX_ENTITIES)
             code = self._ask("get_eid_list_by_urma_dev_index", place, c_uint(index), ids, byref(count))
             if code == 0 and count.value <= MAX_ENTITIES:
-                found.append(tuple(bytes(one.bytes).hex() for one in ids[: count.value]))
-        return tuple(found)
+                numbers.append(tuple(bytes(one.bytes).hex() for one in ids[: count.value]))
+        return tuple(numbers)
 
     def _numa(self, place: Place, pcie: str) -> int | None:
         """The NUMA node with the cpus of the chip, else the one of its PCI device."""

@@ -67,8 +67,8 @@ class LinkStates:
         if now < until:
             return state
         try:
-            found = _LINK.search(self._run([self._program, "-i", str(physical), "-link", "-g"]))
-            state = None if found is None else found[1].upper() == "UP"
+            match = _LINK.search(self._run([self._program, "-i", str(physical), "-link", "-g"]))
+            state = None if match is None else match[1].upper() == "UP"
         except DriverError:
             state = None
         self._known[physical] = (now + (DOWN_PERIOD if state is False else LINK_PERIOD), state)

@@ -150,9 +150,9 @@ class Lingqu:
             raise DriverError(
                 f"lq_dcmi_get_fault_info returned {count.value} alarms: the limit is {MAX_FAULTS}"
             )
-        found = [self._fault(alarm) for alarm in alarms[: count.value] if alarm.assertion != RECOVERED]
+        faults = [self._fault(alarm) for alarm in alarms[: count.value] if alarm.assertion != RECOVERED]
         with self._lock:
-            self._faults = {_identity(fault): self._faults.get(_identity(fault), fault) for fault in found}
+            self._faults = {_identity(fault): self._faults.get(_identity(fault), fault) for fault in faults}
         self._read_at = self._monotonic() + READ_PERIOD
 
     def _heard(self, pointer: Any) -> None:

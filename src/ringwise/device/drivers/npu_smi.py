@@ -51,8 +51,8 @@ class Row:
 
 def pairs(text: str) -> list[tuple[str, str]]:
     """Lines of the form `key : value`, in their order."""
-    found = (_PAIR.match(line) for line in text.splitlines())
-    return [(one[1], one[2]) for one in found if one is not None]
+    matches = (_PAIR.match(line) for line in text.splitlines())
+    return [(one[1], one[2]) for one in matches if one is not None]
 
 
 def chip_map(text: str) -> list[dict[str, str]]:
@@ -125,8 +125,8 @@ def _number(text: str) -> float | None:
 def _memory(words: Sequence[str]) -> tuple[float, float] | None:
     """The last `used / total` of a line; columns without a total are 0 / 0."""
     joined = " ".join(words)
-    found = [(float(one), float(two)) for one, two in re.findall(r"(\d+)\s*/\s*(\d+)", joined)]
-    real = [pair for pair in found if pair[1]]
+    pairs = [(float(one), float(two)) for one, two in re.findall(r"(\d+)\s*/\s*(\d+)", joined)]
+    real = [pair for pair in pairs if pair[1]]
     return real[-1] if real else None
 
 
@@ -150,8 +150,8 @@ class NpuSmi:
         return self._run([self._program, "info", *arguments])
 
     def version(self) -> str:
-        found = re.search(r"Version:\s*(\S+)", self._run([self._program, "info"]))
-        return found[1] if found else ""
+        match = re.search(r"Version:\s*(\S+)", self._run([self._program, "info"]))
+        return match[1] if match else ""
 
     def cards(self) -> list[int]:
         rows = info_table(self._ask())
@@ -208,8 +208,8 @@ class NpuSmi:
             answer = self._run([HCCN_TOOL, "-i", str(physical), "-ip", "-g"])
         except DriverError:
             return ""
-        found = re.search(r"ipaddr\s*:\s*(\S+)", answer)
-        return found[1] if found else ""
+        match = re.search(r"ipaddr\s*:\s*(\S+)", answer)
+        return match[1] if match else ""
 
     def codes(self, chip: Chip) -> list[int] | None:
         try:

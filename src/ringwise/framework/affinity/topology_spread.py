@@ -83,12 +83,12 @@ class SpreadCounts:
 
     def open_nodes(self, itself: bool) -> int:
         """The nodes in domains that may get one more pod."""
-        most, found = self.most(itself), self._in_domains
+        most, result = self.most(itself), self._in_domains
         self._session.budget.spend(1 + len(self._nodes_having) // _LOOKS_A_STEP)
         for pods, nodes in self._nodes_having.items():
             if pods > most:
-                found &= ~nodes
-        return found
+                result &= ~nodes
+        return result
 
     def follow(self, changes: Sequence[tuple[Pod, int, int]]) -> None:
         if self._read == len(changes):
@@ -141,13 +141,13 @@ def counted_nodes(session: Session, cls: PodClass, constraints: Sequence[Topolog
 
 
 def _tolerated(session: Session, cls: PodClass) -> int:
-    state, found = session.state, session.state.labels.existing
+    state, nodes = session.state, session.state.labels.existing
     session.budget.spend(len(state.nodes) // _LOOKS_A_STEP)
     for number in state.known_nodes():
         node = state.nodes[number]
         if node is not None and (node.taints or node.unschedulable) and not _tolerates(cls, node):
-            found &= ~(1 << number)
-    return found
+            nodes &= ~(1 << number)
+    return nodes
 
 
 def _tolerates(cls: PodClass, node: Node) -> bool:

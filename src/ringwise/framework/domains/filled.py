@@ -42,13 +42,13 @@ class FilledDomains:
         if self._forest is not loads.forest or self._known != known or self._weights != key:
             self._forest, self._known, self._weights = loads.forest, known, key
             self._kept.clear()
-        found = self._kept.pop(asked, None)
-        if found is None:
-            found = _Numbers(loads, known, asked, weights, fading)
-        self._kept[asked] = found
+        numbers = self._kept.pop(asked, None)
+        if numbers is None:
+            numbers = _Numbers(loads, known, asked, weights, fading)
+        self._kept[asked] = numbers
         while len(self._kept) > _MOST:
             del self._kept[next(iter(self._kept))]
-        return found.follow(loads)
+        return numbers.follow(loads)
 
 
 class _Numbers:

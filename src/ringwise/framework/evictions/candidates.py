@@ -169,11 +169,11 @@ def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Job
 
 def by_queue(session: Session, members: Iterable[JobPod]) -> dict[str, QueuePods]:
     """By the queue for which they count: what is evicted becomes free there."""
-    found: dict[str, list[JobPod]] = {}
+    pods_of: dict[str, list[JobPod]] = {}
     queue_of = session.usage.queue_of
     for job, pod in members:
-        found.setdefault(queue_of(pod.uid, job.queue), []).append((job, pod))
-    return {name: QueuePods(session, name, there) for name, there in found.items()}
+        pods_of.setdefault(queue_of(pod.uid, job.queue), []).append((job, pod))
+    return {name: QueuePods(session, name, there) for name, there in pods_of.items()}
 
 
 class EvictablePods:

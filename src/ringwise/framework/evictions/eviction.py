@@ -187,21 +187,21 @@ def _wait_again(session: Session, job: Job, reservation: Reservation) -> None:
 
 def losers(session: Session, plan: EvictionPlan) -> dict[str, str]:
     """The jobs that lose pods -> the work that is lost, in words."""
-    work, found = session.shared(LostWork), dict[str, list[int]]()
+    work, losses = session.shared(LostWork), dict[str, list[int]]()
     for job, pod in plan.victims:
-        lost = found.setdefault(f"{job.namespace}/{job.name}", [0, 0])
+        lost = losses.setdefault(f"{job.namespace}/{job.name}", [0, 0])
         lost[0] += pod.cls.chips
         lost[1] += work.of(job, pod)
     return {
         name: f"{counted(chips, 'chip')} and {chip_hours(seconds)}" if chips else "pods without chips"
-        for name, (chips, seconds) in found.items()
+        for name, (chips, seconds) in losses.items()
     }
 
 
-def losers_text(found: Mapping[str, str]) -> list[str]:
+def losers_text(losses: Mapping[str, str]) -> list[str]:
     """`default/train loses 8 chips and 4 chip-hours`"""
-    named = [f"{name} loses {lost}" for name, lost in list(found.items())[:MAX_NAMED]]
-    return [*named, f"{len(found) - MAX_NAMED} more lose pods"] if len(found) > MAX_NAMED else named
+    named = [f"{name} loses {lost}" for name, lost in list(losses.items())[:MAX_NAMED]]
+    return [*named, f"{len(losses) - MAX_NAMED} more lose pods"] if len(losses) > MAX_NAMED else named
 
 
 def awaited_pods(state: ClusterState, reservation: Reservation) -> list[str]:

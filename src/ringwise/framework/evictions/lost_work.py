@@ -56,8 +56,8 @@ def written_cooldown(job: Job, pod: Pod) -> str | None:
 def longest_cooldown(queue: Queue | None) -> int:
     """In nanoseconds."""
     written = None if queue is None else queue.annotations.get(LONGEST_COOLDOWN)
-    found = None if written is None else go_duration(written)
-    return DEFAULT_LONGEST_COOLDOWN if found is None else found
+    limit = None if written is None else go_duration(written)
+    return DEFAULT_LONGEST_COOLDOWN if limit is None else limit
 
 
 def cooldown_span(job: Job, pod: Pod, queue: Queue | None) -> int:
@@ -72,8 +72,8 @@ def believed_checkpoint(job: Job, queue: Queue | None, start: int, now: int) -> 
     if queue is None or queue.annotations.get(BELIEVE_CHECKPOINTS) != "true":
         return None
     written = job.annotations.get(CHECKPOINT_TIME)
-    found = None if written is None else unix_nanoseconds(written)
-    return found if found is not None and start <= found <= now else None
+    time = None if written is None else unix_nanoseconds(written)
+    return time if time is not None and start <= time <= now else None
 
 
 def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:

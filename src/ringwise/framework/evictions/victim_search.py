@@ -256,9 +256,9 @@ class VictimSearch:
         fits_now = self._try(())
         with trial(self._session) as outer:
             leaving = self._release_leaving(outer.evict)
-            found = self._try(()) if leaving else fits_now
-            if found is not None:
-                return EvictionPlan((), found, _awaited(leaving, found) if fits_now is None else ())
+            placed = self._try(()) if leaving else fits_now
+            if placed is not None:
+                return EvictionPlan((), placed, _awaited(leaving, placed) if fits_now is None else ())
             plan = self._with_victims() if self._candidates else None
             if plan is None:
                 return None
@@ -414,14 +414,14 @@ class VictimSearch:
 
     def _release_leaving(self, evict: Callable[[Eviction], None]) -> dict[str, int]:
         """What pods that are being deleted hold counts as free: no pod is evicted for it. Uid -> node."""
-        session, placements, found = self._session, self._session.state.pods, dict[str, int]()
+        session, placements, result = self._session, self._session.state.pods, dict[str, int]()
         for job, pod in session.shared(LeavingPods).now():
             node = placements[pod.uid].node
             if node >= 0:
                 session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
                 evict(Eviction(job, pod, "", self._job))
-                found[pod.uid] = node
-        return found
+                result[pod.uid] = node
+        return result
 
     # -- trying ---------------------------------------------------------------------------
 
@@ -440,10 +440,10 @@ class VictimSearch:
             self._session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
             yield member
 
-    def _reduce(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> EvictionPlan:
+    def _reduce(self, groups: list[VictimGroup], placed: tuple[Allocation, ...]) -> EvictionPlan:
         """Spare every group that is not needed, the most expensive first."""
-        groups, found = reduced(groups, self._try, found)
-        return EvictionPlan(_members(groups), found)
+        groups, placed = reduced(groups, self._try, placed)
+        return EvictionPlan(_members(groups), placed)
 
     # -- one pod: node by node -----------------------------------------------------------
 
@@ -524,17 +524,17 @@ class VictimSearch:
             if lowest is not None:
                 heap.append((lowest, rank_of(node), False, node))
         heapify(heap)
-        found: dict[int, list[VictimGroup]] = {}
+        groups_on: dict[int, list[VictimGroup]] = {}
         while heap:
             lowest, rank, is_price, node = heappop(heap)
             groups = by_node[node]
             if is_price:
-                yield _Offer(lowest, rank, found[node], groups)
+                yield _Offer(lowest, rank, groups_on[node], groups)
                 continue
             session.budget.spend(len(groups))
             needed = self._enough_chips(selection, node, groups)
             if needed is not None:
-                found[node] = needed
+                groups_on[node] = needed
                 heappush(heap, (self._price(needed or groups), rank, True, node))
 
     def _offered(self, group: VictimGroup) -> _PricedGroup:
@@ -616,13 +616,13 @@ class VictimSearch:
         return self._on_nodes(self._groups(candidates, kind), {})
 
     def _on_nodes(
-        self, groups: Iterable[VictimGroup], found: dict[int, list[VictimGroup]]
+        self, groups: Iterable[VictimGroup], groups_on: dict[int, list[VictimGroup]]
     ) -> dict[int, list[VictimGroup]]:
         placements = self._session.state.pods
         for group in groups:
             for node in sorted({placements[pod.uid].node for _, pod in self._here(group)}):
-                found.setdefault(node, []).append(group)
-        return found
+                groups_on.setdefault(node, []).append(group)
+        return groups_on
 
     def _enough_chips(
         self, selection: NodeSelection, node: int, groups: list[VictimGroup]
@@ -657,11 +657,11 @@ class VictimSearch:
 
     def _on_node(self, needed: list[VictimGroup], groups: list[VictimGroup]) -> EvictionPlan | None:
         if needed:
-            found = self._try(needed)
-            if found is not None:
-                return EvictionPlan(_members(needed), found)
-        found = self._try(groups)
-        return None if found is None else self._reduce(groups, found)
+            placed = self._try(needed)
+            if placed is not None:
+                return EvictionPlan(_members(needed), placed)
+        placed = self._try(groups)
+        return None if placed is None else self._reduce(groups, placed)
 
     # -- a gang: the cheapest pods of the cluster ----------------------------------------------
 
@@ -669,11 +669,11 @@ class VictimSearch:
         enough = self._fewest_of_the_cheapest(kind)
         if enough is None:
             return None
-        groups, found = enough
-        groups, found = self._holding_what_is_needed(groups, found)
+        groups, placed = enough
+        groups, placed = self._holding_what_is_needed(groups, placed)
         if len(groups) <= MAX_SPARED_SINGLY:
-            return self._reduce(groups, found)
-        return EvictionPlan(_members(groups), found)
+            return self._reduce(groups, placed)
+        return EvictionPlan(_members(groups), placed)
 
     def _fewest_of_the_cheapest(
         self, kind: _Groups
@@ -696,40 +696,40 @@ class VictimSearch:
                     groups = known
             return len(groups)
 
-        found = fewest(available, lambda count: self._try(groups[:count]))
-        return None if found is None else (groups[: found[0]], found[1])
+        fit = fewest(available, lambda count: self._try(groups[:count]))
+        return None if fit is None else (groups[: fit[0]], fit[1])
 
     def _holding_what_is_needed(
-        self, groups: list[VictimGroup], found: tuple[Allocation, ...]
+        self, groups: list[VictimGroup], placed: tuple[Allocation, ...]
     ) -> tuple[list[VictimGroup], tuple[Allocation, ...]]:
         """Without the groups that hold no chip the job would get, or else are on none of its nodes."""
         while True:
-            for fewer in self._holding_chips(groups, found), self._on_its_nodes(groups, found):
+            for fewer in self._holding_chips(groups, placed), self._on_its_nodes(groups, placed):
                 again = self._try(fewer) if len(fewer) < len(groups) else None
                 if again is not None:
-                    groups, found = fewer, again
+                    groups, placed = fewer, again
                     break
             else:
-                return groups, found
+                return groups, placed
 
-    def _holding_chips(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> list[VictimGroup]:
-        placements, taken = self._session.state.pods, chips_by_node(found)
+    def _holding_chips(self, groups: list[VictimGroup], placed: tuple[Allocation, ...]) -> list[VictimGroup]:
+        placements, taken = self._session.state.pods, chips_by_node(placed)
         return [
             group
             for group in groups
             if any(placements[pod.uid].chips & taken.get(placements[pod.uid].node, 0) for _, pod in group)
         ]
 
-    def _on_its_nodes(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> list[VictimGroup]:
-        placements, nodes = self._session.state.pods, {allocation.node for allocation in found}
+    def _on_its_nodes(self, groups: list[VictimGroup], placed: tuple[Allocation, ...]) -> list[VictimGroup]:
+        placements, nodes = self._session.state.pods, {allocation.node for allocation in placed}
         return [group for group in groups if any(placements[pod.uid].node in nodes for _, pod in group)]
 
 
 def _awaited(
-    leaving: Mapping[str, int], found: Iterable[Allocation], victims: Sequence[JobPod] = ()
+    leaving: Mapping[str, int], allocations: Iterable[Allocation], victims: Sequence[JobPod] = ()
 ) -> tuple[str, ...]:
     """The leaving pods that it waits for: those on its nodes. Where there are none, some leave its share."""
-    nodes = {allocation.node for allocation in found}
+    nodes = {allocation.node for allocation in allocations}
     there = tuple(uid for uid, node in leaving.items() if node in nodes)
     return there if there or victims else tuple(leaving)
 

@@ -43,9 +43,9 @@ def domains_for(session: Session, request: DomainRequest) -> DomainCandidates | 
     None where no plugin knows of domains, or the topology restricts nothing.
     """
     for choose in session.registered(DOMAINS):
-        found = choose(request)
-        if found is not None:
-            return found._replace(tiers=_best_first(session, request, found.tiers))
+        domains = choose(request)
+        if domains is not None:
+            return domains._replace(tiers=_best_first(session, request, domains.tiers))
     return None
 
 

@@ -70,8 +70,8 @@ def states_now(
 ) -> list[SwitchFacts]:
     """The state of every switch from the live pods (S2), in the terms of the configured version."""
     placed = _placed(jobs, state, resolved, settings)
-    found = switch_states(len(resolved.topology.switches), placed, settings.shared_tor_num)
-    return found if settings.nslb_version == "2.0" else [as_version1(facts) for facts in found]
+    states = switch_states(len(resolved.topology.switches), placed, settings.shared_tor_num)
+    return states if settings.nslb_version == "2.0" else [as_version1(facts) for facts in states]
 
 
 def _placed(

@@ -120,20 +120,20 @@ class Preemptions(Component):
 
     def after_cycle(self, now: int) -> list[Command]:
         """Return evictions, after an annotation of each pod and an Event of each job."""
-        found: list[Command] = []
+        commands: list[Command] = []
         for key, written in self._warnings.items():
             job, known = self._book.jobs.get(key), self.jobs.get(key)
-            found += written
+            commands += written
             if job is not None and known is not None:
                 pods = counted(known.pods, "pod is", "pods are")
                 word = "preempted" if known.cause == "preempt" else "reclaimed"
                 message = (
                     f"{pods} {word} for {known.by}: {counted(known.chips, 'chip')}, {known.hours} are lost"
                 )
-                found.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message, warning=True))
+                commands.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message, warning=True))
         evictions, self._evictions = self._evictions, []
         self._warnings.clear()
-        return [*found, *evictions]
+        return [*commands, *evictions]
 
     def _evict_failed(self, event: EvictFailed, now: int) -> None:
         """The pod stays, and has lost nothing. Nobody waits for it: others may be found that can go."""

@@ -46,7 +46,7 @@ class QueueChildren:
         return QUEUE_NOT_A_LEAF(queue=name, children=_some(below), leaves=_some(self._leaves_below(name)))
 
     def _leaves_below(self, name: str) -> list[str]:
-        found, passed, waiting = [], {name}, [name]
+        leaves, passed, waiting = [], {name}, [name]
         while waiting:
             for child in self._children.get(waiting.pop(), ()):
                 if child in passed:
@@ -55,8 +55,8 @@ class QueueChildren:
                 if child in self._children:
                     waiting.append(child)
                 else:
-                    found.append(child)
-        return found
+                    leaves.append(child)
+        return leaves
 
 
 def _some(names: Collection[str]) -> list[str]:

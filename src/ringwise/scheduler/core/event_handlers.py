@@ -26,10 +26,10 @@ class SavedPod:
 
     @classmethod
     def of(cls, state: ClusterState, uid: str) -> SavedPod | None:
-        found = state.pods.get(uid)
-        if found is None:
+        placement = state.pods.get(uid)
+        if placement is None:
             return None
-        return cls(replace(found))
+        return cls(replace(placement))
 
 
 class ObjectEvents(Protocol):

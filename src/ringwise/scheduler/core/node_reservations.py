@@ -145,22 +145,22 @@ class NodeReservationEvents(CustomResources[NodeReservation]):
     def _nodes(self, one: NodeReservation) -> tuple[str, ...] | None:
         """Return the nodes that it selects now; None if there is no such leaf switch or SuperPoD."""
         names, labels = self._state.names, self._state.labels
-        found: list[str] = []
+        nodes: list[str] = []
         if one.switch:
             resolved = self._topology.switches(self._state)
             switches = [] if resolved is None else [switch.ip for switch in resolved.topology.switches]
             if resolved is None or one.switch not in switches:
                 return None
-            found = [node.node for node in resolved.nodes[switches.index(one.switch)]]
+            nodes = [node.node for node in resolved.nodes[switches.index(one.switch)]]
         elif one.superpod is not None:
             size = self._configuration.settings.super_pod_size
             members = self._topology.superpods(self._state, size).nodes_of.get(one.superpod)
             if members is None:
                 return None
-            found = [names[node] for node in members if isinstance(node, int)]
+            nodes = [names[node] for node in members if isinstance(node, int)]
         elif one.selector:
             sets = (labels.with_any(key, (value,)) for key, value in one.selector)
-            found = [names[number] for number in members_of(reduce(and_, sets, labels.existing))]
+            nodes = [names[number] for number in members_of(reduce(and_, sets, labels.existing))]
         else:
             return one.nodes
-        return tuple(sorted(found, key=natural_key))
+        return tuple(sorted(nodes, key=natural_key))

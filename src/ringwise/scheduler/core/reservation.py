@@ -357,10 +357,10 @@ class StarvationGuard(Component):
                 return True
         if not _needs_nodes(session, job):
             return False
-        found = search.find(job)
-        if found is None:
+        plan = search.find(job)
+        if plan is None:
             return False
-        needed, allocations = found
+        needed, allocations = plan
         ends = [run.end for run in needed]
         known = [end for end in ends if end is not None]
         session.reservations.make(

@@ -46,14 +46,14 @@ class StartEstimates(Component):
     def _estimated(self, event: ev.StartsEstimated, now: int) -> None:
         before, reported_before = self._starts.by_job, self._starts.reported
         jobs = self._book.jobs
-        found = {one.job: one.start for one in event.starts if one.job in jobs}
-        self._starts.by_job, self._starts.set_in_turn = found, self._history.turns
+        starts = {one.job: one.start for one in event.starts if one.job in jobs}
+        self._starts.by_job, self._starts.set_in_turn = starts, self._history.turns
         self._state.changes.several_jobs(
-            key for key in {**before, **found} if before.get(key) != found.get(key)
+            key for key in {**before, **starts} if before.get(key) != starts.get(key)
         )
         places: Counter[str] = Counter()
         reported: dict[str, ExpectedStart] = {}
-        for key, start in found.items():
+        for key, start in starts.items():
             places[jobs[key].queue] += 1
             if places[jobs[key].queue] <= MAX_REPORTED:
                 known = reported_before.get(key)

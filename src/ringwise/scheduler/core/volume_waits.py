@@ -249,8 +249,8 @@ class VolumeWaits(Component):
         claim = self._state.volumes.claims[key]
         awaits = key in self._by_claim
         if volume:
-            found = self._state.volumes.volumes.get(volume)
-            if not awaits and found is not None and found.claim is None:
+            volume_object = self._state.volumes.volumes.get(volume)
+            if not awaits and volume_object is not None and volume_object.claim is None:
                 self._commands[key] = BindVolume(volume, claim.namespace, claim.name, claim.uid)
             return _PendingClaim(claim.uid, node, volume, claim.selected_node)
         number = self._state.node_id.get(claim.selected_node, -1)
@@ -331,9 +331,9 @@ class VolumeWaits(Component):
     # -- whether it goes on -------------------------------------------------------------------------
 
     def _check(self, key: str, batch: _Batch, claims: dict[str | None, None], now: int) -> None:
-        found = [self._lost(batch)] if None in claims else []
-        found += [self._check_claim(claim, batch, now) for claim in claims if claim and claim in batch.claims]
-        why = next(filter(None, found), None)
+        waits = [self._lost(batch)] if None in claims else []
+        waits += [self._check_claim(claim, batch, now) for claim in claims if claim and claim in batch.claims]
+        why = next(filter(None, waits), None)
         if why is not None:
             self._broken.setdefault(key, []).append((batch, why))
 

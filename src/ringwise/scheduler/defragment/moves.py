@@ -115,15 +115,15 @@ class Moves(Component):
 
     def _leaves(self, uid: str) -> None:
         """Some owners create the next pod when the old one begins to terminate."""
-        found = self._moving(uid) if self.plans else None
-        if found is not None:
-            self._successors.leave(found[1].pods_owner, found[1].owner)
+        moving = self._moving(uid) if self.plans else None
+        if moving is not None:
+            self._successors.leave(moving[1].pods_owner, moving[1].owner)
 
     def _gone(self, uid: str, now: int) -> None:
-        found = self._moving(uid) if self.plans else None
-        if found is None:
+        moving = self._moving(uid) if self.plans else None
+        if moving is None:
             return
-        live, job, pod = found
+        live, job, pod = moving
         if not pod.gone:
             pod.gone = True
             live.last_gone = now

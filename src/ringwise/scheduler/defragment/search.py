@@ -174,13 +174,13 @@ def find_plans(
                 # Equal jobs behind it are no better off.
                 without[job.key] = failed[shape].with_details({**failed[shape].details, "job": name_of(job)})
                 continue
-            found = planner.find(job)
-            if isinstance(found, NoPlan):
-                without[job.key] = found.reason
+            plan = planner.find(job)
+            if isinstance(plan, NoPlan):
+                without[job.key] = plan.reason
                 if shape is not None:
-                    failed[shape] = found.reason
+                    failed[shape] = plan.reason
             else:
-                plans.append(found)
+                plans.append(plan)
                 planner.suppose_relocation()
     return plans, without
 
@@ -243,15 +243,15 @@ class Planner:
 
     def suppose_relocation(self) -> None:
         """From here on the plan that was found last counts as carried out."""
-        found, what_if = self._relocation, self._view.what_if
-        if found is None:
+        relocation, what_if = self._relocation, self._view.what_if
+        if relocation is None:
             return
-        for job in {id(one.job): one.job for one in found.room}.values():
+        for job in {id(one.job): one.job for one in relocation.room}.values():
             self._supposed.enter_context(what_if.with_pods(job))
         session = what_if.open_session(self._now)
-        self._supposed.enter_context(what_if.restarted(session, list(found.targets)))
-        placed = [one._replace(pod=one.job.pods[one.pod.uid]) for one in found.targets.values()]
-        placed += [one._replace(pod=one.job.pods[one.pod.uid]) for one in found.room]
+        self._supposed.enter_context(what_if.restarted(session, list(relocation.targets)))
+        placed = [one._replace(pod=one.job.pods[one.pod.uid]) for one in relocation.targets.values()]
+        placed += [one._replace(pod=one.job.pods[one.pod.uid]) for one in relocation.room]
         self._supposed.enter_context(what_if.placed(session, placed))
         self._units.pinned.update(one.pod.uid for one in placed)
 
@@ -315,8 +315,8 @@ class _Search:
             reason = self._no_plan_needed()
             if reason is not None:
                 return NoPlan(reason)
-            found, why, out_of_steps = self._search()
-        if found is None:
+            best, why, out_of_steps = self._search()
+        if best is None:
             if out_of_steps:
                 return NoPlan(PLAN_TOO_COSTLY(job=name_of(job)))
             text = why.message if why is not None else "no running job that may be moved is in the way"
@@ -325,9 +325,9 @@ class _Search:
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
-        plan = self._plan(found)
+        plan = self._plan(best)
         if plan_size(plan) > MAX_PLAN:
-            pods = len(found.room) + len(found.targets)
+            pods = len(best.room) + len(best.targets)
             text = f"a plan with {counted(pods, 'pod')} is too large for the record of the scheduler"
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text))
         return plan
@@ -425,8 +425,8 @@ class _Search:
                 try:
                     with _Trial(self, staying, None if self.best is None else self.best.cost) as trial:
                         trial.settle(start(trial))
-                        found = trial.relocation()
-                        self.check_places(found.units, found.targets)
+                        moves = trial.relocation()
+                        self.check_places(moves.units, moves.targets)
                 except _DoesNotFit as failure:
                     if failure.unit is not None:
                         staying.add(id(failure.unit))
@@ -436,11 +436,11 @@ class _Search:
                     if not whole:
                         return why
                     continue
-                verified = self._verified(found)
-                if verified is None and not found.units:
+                verified = self._verified(moves)
+                if verified is None and not moves.units:
                     return why
                 if verified is None:
-                    staying.add(id(max(found.units, key=lambda unit: (unit.cost, unit.order))))
+                    staying.add(id(max(moves.units, key=lambda unit: (unit.cost, unit.order))))
                     continue
                 if self.best is None or verified.cost < self.best.cost:
                     self.best = self._needed(verified)
@@ -461,16 +461,16 @@ class _Search:
 
         def options(nodes: Iterable[int]) -> list[tuple[int, tuple[Unit, ...]]]:
             """Those that can be cleared, the cheapest first, each with the units that have to go."""
-            found: list[tuple[Cost, int, int, tuple[Unit, ...]]] = []
+            ranked: list[tuple[Cost, int, int, tuple[Unit, ...]]] = []
             for node in nodes:
                 if node not in cleared:
                     self._budget.spend(1)
                     cleared[node] = trial.cheapest_on(selection, node)
                 units = cleared[node]
                 if units is not None:
-                    found.append((_sum(units), session.state.rank_of(node), node, units))
-            found.sort(key=lambda one: one[:2])
-            return [(node, units) for _, _, node, units in found]
+                    ranked.append((_sum(units), session.state.rank_of(node), node, units))
+            ranked.sort(key=lambda one: one[:2])
+            return [(node, units) for _, _, node, units in ranked]
 
         regions = self._regions(selection, missing)
         for nodes in [region for region in regions if len(region) >= missing][:_REGIONS]:
@@ -585,20 +585,20 @@ class _Search:
         if rack_of:
             yield "racks", lambda node: rack_of.get(node)
 
-    def _verified(self, found: _Relocation) -> _Relocation | None:
+    def _verified(self, moves: _Relocation) -> _Relocation | None:
         """The plan as it will be: moved pods at their places, then the job as in a cycle. None: it fails."""
         job, what_if = self._job, self._what_if
-        units = [unit for unit in found.units if self._moves(unit, found.targets)]
+        units = [unit for unit in moves.units if self._moves(unit, moves.targets)]
         uids = [uid for unit in units for uid in unit.uids]
         self._budget.remaining -= 2 * len(uids) + len(job.pods)
-        if not self._keep_their_places(units, found):
+        if not self._keep_their_places(units, moves):
             return None
         with what_if.restarted(self._session, uids):
             session = what_if.open_session(self._now, [job])
             if any(self.readmitted(session, unit.job) is not None for unit in units):
                 return None
             targets = {
-                uid: found.targets[uid]._replace(job=unit.job, pod=unit.job.pods[uid])
+                uid: moves.targets[uid]._replace(job=unit.job, pod=unit.job.pods[uid])
                 for unit in units
                 for uid in unit.uids
             }
@@ -633,29 +633,29 @@ class _Search:
             (targets[uid].node, mask_of(targets[uid].chips)) != place for uid, place in unit.old.items()
         )
 
-    def _keep_their_places(self, units: Sequence[Unit], found: _Relocation) -> bool:
+    def _keep_their_places(self, units: Sequence[Unit], moves: _Relocation) -> bool:
         """Whether no target is where a unit stays that was only supposed to move."""
-        staying = [unit for unit in found.units if unit not in units]
+        staying = [unit for unit in moves.units if unit not in units]
         taken = [(node, mask) for unit in staying for node, mask in unit.held.items()]
         masks: dict[int, int] = {}
         for unit in units:
             for uid in unit.uids:
-                target = found.targets[uid]
+                target = moves.targets[uid]
                 masks[target.node] = masks.get(target.node, 0) | mask_of(target.chips)
         return not any(masks.get(node, 0) & mask for node, mask in taken)
 
-    def _needed(self, found: _Relocation) -> _Relocation:
+    def _needed(self, moves: _Relocation) -> _Relocation:
         """The same plan without moves that are not needed."""
-        for unit in sorted(found.units, key=lambda one: (one.cost, one.order), reverse=True)[:_SPARED_SINGLY]:
-            rest = [other for other in found.units if other is not unit]
-            fewer = _Relocation(rest, found.targets, found.room)
-            taken = _Relocation([*rest, unit], found.targets, found.room)
+        for unit in sorted(moves.units, key=lambda one: (one.cost, one.order), reverse=True)[:_SPARED_SINGLY]:
+            rest = [other for other in moves.units if other is not unit]
+            fewer = _Relocation(rest, moves.targets, moves.room)
+            taken = _Relocation([*rest, unit], moves.targets, moves.room)
             if not self._keep_their_places(rest, taken):
                 continue
             verified = self._verified(fewer)
             if verified is not None:
-                found = verified
-        return found
+                moves = verified
+        return moves
 
     def readmitted(self, session: Session, job: Job) -> Reason | None:
         """Why a job that is moved would not be placed again, whatever is free."""
@@ -686,9 +686,9 @@ class _Search:
             if self.best is not None and _sum(chosen) >= self.best.cost:
                 return
             if self._within_budgets(chosen):
-                found = self._exactly(chosen)
-                if found is not None:
-                    self.best = found
+                moves = self._exactly(chosen)
+                if moves is not None:
+                    self.best = moves
                     return
 
     def _within_budgets(self, units: Sequence[Unit]) -> bool:
@@ -778,7 +778,7 @@ class _Search:
 
     # -- the answer --------------------------------------------------------------------------------------
 
-    def _plan(self, found: _Relocation) -> MovePlan:
+    def _plan(self, best: _Relocation) -> MovePlan:
         names = self._view.cluster.names
 
         def planned(pod: Pod, node: int, chips: tuple[int, ...]) -> PlannedPod:
@@ -788,17 +788,16 @@ class _Search:
             PlannedMove(
                 unit.job.key,
                 tuple(
-                    planned(pod, found.targets[pod.uid].node, found.targets[pod.uid].chips)
-                    for pod in unit.pods
+                    planned(pod, best.targets[pod.uid].node, best.targets[pod.uid].chips) for pod in unit.pods
                 ),
                 tuple(
                     planned(pod, unit.old[pod.uid][0], chips_of(unit.old[pod.uid][1])) for pod in unit.pods
                 ),
                 unit.cost[0],
             )
-            for unit in sorted(found.units, key=lambda unit: unit.order)
+            for unit in sorted(best.units, key=lambda unit: unit.order)
         )
-        room = tuple(planned(one.pod, one.node, one.chips) for one in found.room)
+        room = tuple(planned(one.pod, one.node, one.chips) for one in best.room)
         cost = sum(move.cost for move in moves)
         return MovePlan(
             plan_name(self._job, self._now), self._job.key, room, moves, cost, job_uid=uid_of(self._job)

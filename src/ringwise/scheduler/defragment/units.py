@@ -71,8 +71,8 @@ class Units:
         job = self._view.job_of(uid)
         if job is None:
             return None
-        found = self.of_job(job)
-        return None if isinstance(found, Reason) else found.get(uid)
+        unit = self.of_job(job)
+        return None if isinstance(unit, Reason) else unit.get(uid)
 
     def of_job(self, job: Job) -> Reason | dict[str, Unit]:
         """By the uids of its pods, or why it must not be moved."""

@@ -56,14 +56,14 @@ def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
     They keep their place and what they hold. Pods still to be placed are refused with the reason.
     """
     state, setting = view.cluster, view.settings.visible_devices
-    found = [
+    pods = [
         (natural_key(record.pod.key), record.pod, record.pod.visible_devices, state.names[record.node])
         for record in state.pods.values()
         if record.pod.visible_devices is not None and record.node >= 0 and record.pod.live
         if record.pod.visible_devices.certain or setting == STRICT
     ]
-    found.sort(key=lambda one: one[0])
-    for _, pod, own, node in found:
+    pods.sort(key=lambda one: one[0])
+    for _, pod, own, node in pods:
         kind = VISIBLE_DEVICES_SET if own.certain else VISIBLE_DEVICES_HIDDEN
         reason = kind(container=own.container, pod=pod.name, field=own.field, source=own.source)
         yield Finding(

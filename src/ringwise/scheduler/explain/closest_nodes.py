@@ -94,7 +94,7 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
     state = view.cluster
     counts: dict[str, int] = {}
     examples: dict[str, str] = {}
-    found: list[tuple[int, int, int, int | None, Reason]] = []
+    rows: list[tuple[int, int, int, int | None, Reason]] = []
     fits = 0
     missing_chips = _MissingChips(selection.policy, selection.chips) if selection.policy is not None else None
     for node in state.known_nodes():
@@ -116,12 +116,12 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
                 if found_missing is not None:
                     chips, ring = found_missing
                     distance = chips.bit_count()
-        found.append((distance, node, chips, ring, reason))
+        rows.append((distance, node, chips, ring, reason))
     # The sort is stable: equally near nodes stay in natural order.
-    found.sort(key=lambda miss: miss[0])
+    rows.sort(key=lambda miss: miss[0])
     misses: list[ClosestNode] = []
     tainted: list[ClosestNode] = []
-    for _, node, chips, ring, reason in found:
+    for _, node, chips, ring, reason in rows:
         if len(misses) == _MAX_MISSES:
             break
         kept_off = _kept_off(selection, filters, node, reason)

@@ -40,9 +40,9 @@ def chip_fixes(search: FixSearch) -> Iterator[Fix]:
     single = 0
     for miss in near[:5]:
         text = f"if {_chips_text(policy.board.ring_kind, [miss])} were free"
-        found = list(search.attempt("chips", text, _freed(search, miss)))
-        yield from found
-        single += len(found)
+        fixes = list(search.attempt("chips", text, _freed(search, miss)))
+        yield from fixes
+        single += len(fixes)
         if single >= 2:
             return
     if single:
@@ -96,7 +96,7 @@ def ended_job_fixes(search: FixSearch) -> Iterator[Fix]:
     """One running job, else two, else a handful."""
     candidates = _candidates(search)
     helpful: list[tuple[float, int]] = []
-    found = 0
+    count = 0
     for position, (names, uids) in enumerate(candidates):
         if search.is_over:
             search.cut_short = True
@@ -105,10 +105,10 @@ def ended_job_fixes(search: FixSearch) -> Iterator[Fix]:
         helpful.append((-progress, position))
         if progress == STARTS:
             yield search.fix("job-ended", f"if {names} ended", search.ended(uids))
-            found += 1
-            if found == _MAX_SINGLE_JOBS:
+            count += 1
+            if count == _MAX_SINGLE_JOBS:
                 return
-    if found:
+    if count:
         return
     # Those that brought the job furthest alone come first.
     candidates = [candidates[position] for _, position in sorted(helpful)]
@@ -188,14 +188,14 @@ def node_fixes(search: FixSearch) -> Iterator[Fix]:
         for miss in (*search.misses, *search.tainted)
         if (repaired := _repaired_node(search, miss)) is not None
     ]
-    found = 0
+    count = 0
     for miss, (node, words) in repairable[:5]:
         fixes = list(search.attempt("node", f"if {words.format(miss.node)}", _node_as(search, node)))
         yield from fixes
-        found += len(fixes)
-        if found == 2:
+        count += len(fixes)
+        if count == 2:
             return
-    if found or len(repairable) < 2:
+    if count or len(repairable) < 2:
         return
     parts = [_node_as(search, node) for _, (node, _) in repairable[:16]]
     taken = search.fewest(parts)
@@ -209,33 +209,33 @@ def isolation_fixes(search: FixSearch) -> Iterator[Fix]:
     view, policy = search.view, search.job.policy
     if not view.cluster.isolations or policy is None:
         return
-    found: set[str] = set()
+    nodes: set[str] = set()
     for miss in search.misses:
         entries = view.cluster.isolations_of(miss.number)
         if not entries or (miss.reason.code not in _ISOLATED and not miss.chips):
             continue
         text = _release_text(entries)
-        if text in found:
+        if text in nodes:
             # Another node of the same leaf switch or SuperPoD.
             continue
         fixes = list(search.attempt("released", text, partial(view.what_if.released, miss.number)))
         yield from fixes
-        found.update(text for _ in fixes)
-        if len(found) == 2:
+        nodes.update(text for _ in fixes)
+        if len(nodes) == 2:
             return
 
 
 def reservation_fixes(search: FixSearch) -> Iterator[Fix]:
     """Reservations of nodes that keep the job off: each canceled alone."""
-    found = tried = 0
+    count = tried = 0
     for name in dict.fromkeys(
         str(miss.reason.details["name"]) for miss in search.misses if miss.reason.code == NODE_RESERVED.code
     ):
         text = f"delete reservation {name} (`ringwise unreserve {name}`)"
         fixes = list(search.attempt("unreserved", text, partial(search.view.what_if.unreserved, name)))
         yield from fixes
-        found, tried = found + len(fixes), tried + 1
-        if found == 2 or tried == _MAX_TOGETHER:
+        count, tried = count + len(fixes), tried + 1
+        if count == 2 or tried == _MAX_TOGETHER:
             return
 
 

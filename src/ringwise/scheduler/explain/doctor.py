@@ -57,8 +57,8 @@ def fault_findings(view: SchedulerView) -> Iterator[Finding]:
                     NOTE, "fault-policy", _where(job), note, "correct the value, see docs/guides/faults.md"
                 )
     for key, handled in view.fault_jobs.items():
-        found = view.jobs.get(key)
-        where = f"job {key}" if found is None else _where(found)
+        affected = view.jobs.get(key)
+        where = f"job {key}" if affected is None else _where(affected)
         if handled.state is State.BLOCKED:
             yield Finding(
                 WARNING,

@@ -38,18 +38,18 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     """One sentence for each wait; if there is none, the faults that affect it all the same."""
     handled = view.fault_jobs.get(job.key)
     policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd(now))
-    found = [] if handled is None else [*_state(view, handled, now)]
+    sentences = [] if handled is None else [*_state(view, handled, now)]
     held = view.waiting_restarts.get(job.key)
     if held is not None:
-        found.append(f"rescheduling: {held.text(now)}")
+        sentences.append(f"rescheduling: {held.text(now)}")
     if handled is None or handled.state is State.WAITING:
-        found += _clock(view, handled, job, policy, now)
+        sentences += _clock(view, handled, job, policy, now)
     if policy.mode is not Mode.OFF:
         spared = [pod for pod in job.in_order if _is_spared(view, handled, pod)]
-        found += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
-    if not found:
-        found += _affecting_faults(view, job, policy, now)
-    return (*found, *_retries(view, job), *_held(view, job, now), *_share(view, job, now))
+        sentences += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
+    if not sentences:
+        sentences += _affecting_faults(view, job, policy, now)
+    return (*sentences, *_retries(view, job), *_held(view, job, now), *_share(view, job, now))
 
 
 def _affecting_faults(view: SchedulerView, job: Job, policy: FaultPolicy, now: int) -> Iterator[str]:
@@ -87,9 +87,9 @@ def _is_spared(view: SchedulerView, handled: FaultJob | None, pod: Pod) -> bool:
 
 def _tolerated(view: SchedulerView, pods: list[Pod], policy: FaultPolicy, now: int) -> Iterator[str]:
     """Faults in the window of a mask; those that begin to count first."""
-    found = [(one, pod) for pod in pods for one in view.tolerated_faults(pod, policy, now)]
-    found.sort(key=lambda entry: entry[0].end)
-    for one, pod in found[:_NAMED]:
+    faults = [(one, pod) for pod in pods for one in view.tolerated_faults(pod, policy, now)]
+    faults.sort(key=lambda entry: entry[0].end)
+    for one, pod in faults[:_NAMED]:
         fault = one.fault
         chip = chip_names(pod.cls.resource or "", (fault.chip,))
         mask = FILTER_FAULT_CODE if fault.code.lower() in policy.masks.codes else FILTER_FAULT_LEVEL
@@ -99,24 +99,24 @@ def _tolerated(view: SchedulerView, pods: list[Pod], policy: FaultPolicy, now: i
             f"fault: {pod.name}: {chip} of {pod.node} has the fault {fault.code} ({fault.level}), "
             f"tolerated for {most}another {_left(one.end, now)} ({mask}); then it counts"
         )
-    if len(found) > _NAMED:
-        more = agrees(len(found) - _NAMED, "fault of a chip is", "faults of chips are")
-        last = _left(found[-1][0].end, now)
-        yield f"fault: {len(found) - _NAMED} more {more} tolerated, the last for another {last}"
+    if len(faults) > _NAMED:
+        more = agrees(len(faults) - _NAMED, "fault of a chip is", "faults of chips are")
+        last = _left(faults[-1][0].end, now)
+        yield f"fault: {len(faults) - _NAMED} more {more} tolerated, the last for another {last}"
 
 
 def _hot_switches(view: SchedulerView, job: Job, pods: list[Pod], policy: FaultPolicy) -> Iterator[str]:
     """Sub-healthy pods that go when ClusterD says so."""
-    found = [(pod, why) for pod in pods if (why := view.awaits_hot_switch(pod, policy))]
-    for pod, why in found[:_NAMED]:
+    waiting = [(pod, why) for pod in pods if (why := view.awaits_hot_switch(pod, policy))]
+    for pod, why in waiting[:_NAMED]:
         yield (
             f"fault: {pod.name}: {why}; {SUB_HEALTHY_STRATEGY}: hotSwitch waits until ClusterD sets the "
             f"annotation {NEED_VOLCANO_OPERATION}: delete on the pod; to replace it now without a backup, "
             f"set this annotation or the label {SUB_HEALTHY_STRATEGY}: forceExit on {_has_labels(job)}"
         )
-    if len(found) > _NAMED:
-        more = agrees(len(found) - _NAMED, "pod waits", "pods wait")
-        yield f"fault: {len(found) - _NAMED} more {more} on sub-healthy hardware for ClusterD"
+    if len(waiting) > _NAMED:
+        more = agrees(len(waiting) - _NAMED, "pod waits", "pods wait")
+        yield f"fault: {len(waiting) - _NAMED} more {more} on sub-healthy hardware for ClusterD"
 
 
 def _has_labels(job: Job) -> str:
@@ -143,10 +143,10 @@ def _deletions(handled: FaultJob, now: int, grace: int) -> Iterator[str]:
     for one in handled.deletions.values():
         groups.setdefault(_deletion(handled, one, now, grace), []).append(one.name)
     for text, names in groups.items():
-        found = sorted(names, key=natural_key)
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        are = agrees(len(found), "is", "are")
-        yield f"rescheduling: {', '.join(found[:_NAMED])}{more} {text.format(are=are)}"
+        ordered = sorted(names, key=natural_key)
+        more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
+        are = agrees(len(ordered), "is", "are")
+        yield f"rescheduling: {', '.join(ordered[:_NAMED])}{more} {text.format(are=are)}"
 
 
 def _deletion(handled: FaultJob, one: Deletion, now: int, grace: int) -> str:

@@ -72,23 +72,23 @@ def _instead(text: str, name: str, word: str) -> str:
     return re.sub(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", lambda _: word, text)
 
 
-def _of_several(found: list[Finding]) -> Finding:
-    first = found[0]
+def _of_several(findings: list[Finding]) -> Finding:
+    first = findings[0]
     kind, _, name = first.object.partition(" ")
     if not name:
         return first
     verb, blank, rest = first.message.partition(" ")
     what = _instead(f"{_PLURAL.get(verb, verb)}{blank}{rest}", name, f"the {kind}")
-    names = list(dict.fromkeys(one.object.partition(" ")[2] for one in found))
+    names = list(dict.fromkeys(one.object.partition(" ")[2] for one in findings))
     return replace(
         first, object=named(names, kind), message=what, fix=_instead(first.fix, name, f"the {kind}")
     )
 
 
-def _with_example(found: list[Finding]) -> Finding:
-    first = found[0]
+def _with_example(findings: list[Finding]) -> Finding:
+    first = findings[0]
     kind, _, _ = first.object.partition(" ")
-    names = {one.object for one in found}
+    names = {one.object for one in findings}
     what = f"for example {first.object}: {first.message}"
     return replace(first, object=f"{len(names):,} {plural(kind) if len(names) > 1 else kind}", message=what)
 

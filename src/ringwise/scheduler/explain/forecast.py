@@ -203,14 +203,14 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
 
     `began`: jobs that begin anew at this moment.
     """
-    placements, found = view.cluster.pods, []
+    placements, runs = view.cluster.pods, []
     for job in view.jobs.values():
         placed = [pod for uid, pod in job.pods.items() if placements[uid].node >= 0]
         if not placed:
             continue
         uids = tuple(job.pods)
         if all(pod.deleting for pod in placed) and job.key not in began:
-            found.append(JobRun(job, uids, now, now + view.settings.grace_over_time * SECOND, False))
+            runs.append(JobRun(job, uids, now, now + view.settings.grace_over_time * SECOND, False))
             continue
         # For a job that another scheduler placed: when it was created. Who waits for claims begins now.
         started = job.created if job.started is None else job.started
@@ -223,11 +223,11 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
             longest = None if end is None else end - started
         length = _length(view, job, max(0, now - started), longest)
         latest = None if length.most is None else max(now, started + length.most)
-        found.append(JobRun(job, uids, max(now, started + length.least), latest, length.guessed))
+        runs.append(JobRun(job, uids, max(now, started + length.least), latest, length.guessed))
     for uid, placement in view.cluster.pods.items():
         if placement.node >= 0 and placement.chips and view.job_of(uid) is None:
-            found.append(JobRun(NO_JOB, (uid,), now, None, False))
-    return found
+            runs.append(JobRun(NO_JOB, (uid,), now, None, False))
+    return runs
 
 
 def _reserved(view: SchedulerView, now: int) -> list[JobRun]:

@@ -63,15 +63,15 @@ def size_fixes(search: FixSearch) -> Iterator[Fix]:
     each = " in each pod" if len(pods) > 1 else ""
     for tried in (below, above[:1]):
         for size in tried:
-            found = list(
+            fixes = list(
                 search.attempt(
                     "size",
                     f"with {size} instead of {counted(now, 'chip')}{each}",
                     _change(search, JobChange(chips=size)),
                 )
             )
-            if found:
-                yield found[0]
+            if fixes:
+                yield fixes[0]
                 break
 
 
@@ -366,11 +366,11 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
             yield from _weight_fixes(search)
     for other in sorted(view.queues)[:16]:
         if other != job.queue:
-            found = list(
+            fixes = list(
                 search.attempt("queue", f"in queue {other}", _change(search, JobChange(queue=other)))
             )
-            yield from found
-            if found:
+            yield from fixes
+            if fixes:
                 return
 
 
@@ -380,7 +380,7 @@ def _weight_fixes(search: FixSearch) -> Iterator[Fix]:
     for factor in (2, 4, 8, 16, 32):
         heavier = replace(queue, weight=max(1, queue.weight) * factor)
         text = f"if the weight of queue {queue.name} were {heavier.weight} (now {queue.weight})"
-        found = list(search.attempt("queue", text, partial(view.what_if.queue_is, heavier)))
-        if found:
-            yield from found
+        fixes = list(search.attempt("queue", text, partial(view.what_if.queue_is, heavier)))
+        if fixes:
+            yield from fixes
             return

@@ -537,9 +537,9 @@ def _pods(steps: list[PodStep]) -> str:
 
 
 def _nodes(names: Iterable[str | None]) -> str:
-    found = sorted({name for name in names if name}, key=natural_key)
-    return ", ".join(found[: _NAMED + 1]) + (
-        f" and {len(found) - _NAMED - 1} more" if len(found) > _NAMED + 1 else ""
+    ordered = sorted({name for name in names if name}, key=natural_key)
+    return ", ".join(ordered[: _NAMED + 1]) + (
+        f" and {len(ordered) - _NAMED - 1} more" if len(ordered) > _NAMED + 1 else ""
     )
 
 

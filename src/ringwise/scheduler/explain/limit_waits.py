@@ -41,13 +41,13 @@ _TRIED = 8
 def _users(view: SchedulerView, scope: Scope, resource: str) -> list[tuple[Job, Amount]]:
     """The running jobs that count for it, with what they use of a resource."""
     holdings = view.holdings
-    found = [
+    users = [
         (job, amounts.get(resource, 0))
         for (key, queue), (_, amounts) in holdings.held.items()
         if _counts(scope, key, queue, holdings.users.get(key, ""))
         if (job := view.jobs.get(key)) is not None
     ]
-    return sorted(found, key=lambda one: natural_key(one[0].name))
+    return sorted(users, key=lambda one: natural_key(one[0].name))
 
 
 def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
@@ -57,12 +57,12 @@ def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
 def _waiters(view: SchedulerView, scope: Scope) -> list[Job]:
     """The waiting jobs that count for it."""
     users, table = view.holdings.users, view.limits
-    found = [
+    jobs = [
         job
         for key, job in view.jobs.items()
         if _counts(scope, key, job.queue, users.get(key, "")) and table.is_waiting(job)
     ]
-    return sorted(found, key=lambda job: natural_key(job.name))
+    return sorted(jobs, key=lambda job: natural_key(job.name))
 
 
 def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterator[str]:
@@ -146,9 +146,9 @@ def _ended(search: FixSearch, scope: Scope, resource: str) -> Iterator[Fix]:
     for other in own[:_TRIED]:
         uids = [uid for uid in other.pods if view.cluster.pods[uid].node >= 0]
         text = f"if job {other.namespace}/{other.name} ended"
-        found = list(search.attempt("job-ended", text, search.ended(uids), len(uids)))
-        yield from found
-        if found:
+        fixes = list(search.attempt("job-ended", text, search.ended(uids), len(uids)))
+        yield from fixes
+        if fixes:
             return
 
 

@@ -103,9 +103,9 @@ def _of_share(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     for other in SHARE_POLICIES:
         if other != part.policy:
             change = _with(search, labels={SHARE_POLICY: other}, policy=other)
-            found = list(search.attempt("label", f"with the label {SHARE_POLICY}: {other}", change))
-            yield from found
-            if found:
+            fixes = list(search.attempt("label", f"with the label {SHARE_POLICY}: {other}", change))
+            yield from fixes
+            if fixes:
                 return
 
 
@@ -116,14 +116,14 @@ def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
             continue
         text = f"with the label {RING_CONTROLLER}: {ring}"
         change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring)
-        found = list(search.attempt("label", text, change))
-        for count in () if found else _counts(search, FAMILY_OF_RING[ring], part.count):
+        fixes = list(search.attempt("label", text, change))
+        for count in () if fixes else _counts(search, FAMILY_OF_RING[ring], part.count):
             change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring, count=count)
-            found = list(search.attempt("label", f"{text} and {counted(count, 'core')}", change))
-            if found:
+            fixes = list(search.attempt("label", f"{text} and {counted(count, 'core')}", change))
+            if fixes:
                 break
-        yield from found
-        if found:
+        yield from fixes
+        if fixes:
             break
     for key, name, value in _labels_of(part):
         fields: dict[str, object] = {name: value}
@@ -134,9 +134,9 @@ def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
         return
     for count in _counts(search, family, part.count):
         text = f"with {count} instead of {part.count} cores"
-        found = list(search.attempt("size", text, _with(search, count=count)))
-        yield from found
-        if found:
+        fixes = list(search.attempt("size", text, _with(search, count=count)))
+        yield from fixes
+        if fixes:
             return
 
 

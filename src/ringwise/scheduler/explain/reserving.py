@@ -55,7 +55,7 @@ def nodes_free_soonest(
         for node in one.nodes
     }
     free_at = _free_at(view, now)
-    found: list[tuple[bool, float, tuple[object, ...], str]] = []
+    rows: list[tuple[bool, float, tuple[object, ...], str]] = []
     for number in wanted:
         name, states = view.cluster.names[number], node_states(view.cluster, number, now)
         drained = any(one.state is NodeState.DRAINING and (one.start or 0) < end for one in states)
@@ -64,30 +64,30 @@ def nodes_free_soonest(
         broken = any(
             one.states.faulty or one.states.isolated for one in chips_of_node(view.cluster, number, states)
         )
-        found.append((broken, free_at.get(number, now), natural_key(name), name))
-    if len(found) < count:
+        rows.append((broken, free_at.get(number, now), natural_key(name), name))
+    if len(rows) < count:
         of = f" of board {board}" if board else ""
         raise NotReservableError(
-            f"{counted(found, 'node')}{of} can be reserved from {time_text(start)} to {time_text(end)}, and "
+            f"{counted(rows, 'node')}{of} can be reserved from {time_text(start)} to {time_text(end)}, and "
             f"{count} {agrees(count, 'is', 'are')} asked for: others take no pods, are drained before "
             "the end, or are reserved"
         )
-    chosen = sorted(found)[:count]
+    chosen = sorted(rows)[:count]
     return tuple(sorted((one[-1] for one in chosen), key=natural_key))
 
 
 def _nodes_by_board(view: SchedulerView) -> Mapping[str, list[int]]:
     boards = {(resource, kind): board.name for resource, kind, board in boards_present(view)}
-    found: dict[str, list[int]] = {}
+    nodes: dict[str, list[int]] = {}
     for number in view.cluster.known_nodes():
         node = view.cluster.nodes[number]
         label = node.labels.get(ACCELERATOR_TYPE, "") if node is not None else ""
         for chips in chips_of_node(view.cluster, number, ()):
             board = boards.get((chips.resource, label)) or boards.get((chips.resource, ""))
             if board is not None and chips.states.listed:
-                found.setdefault(board, []).append(number)
+                nodes.setdefault(board, []).append(number)
                 break
-    return dict(sorted(found.items(), key=lambda item: natural_key(item[0])))
+    return dict(sorted(nodes.items(), key=lambda item: natural_key(item[0])))
 
 
 def _free_at(view: SchedulerView, now: int) -> dict[int, float]:

@@ -499,9 +499,9 @@ def find_fixes(
         ended_job_fixes,
         node_fixes,
     )
-    found = [fix for fixes_of in kinds for fix in fixes_of(search)]
-    found = found or [*volume_fixes(search)] or [*wait_fixes(search)]
-    return _smaller_gangs_last(found), search.cut_short
+    fixes = [fix for fixes_of in kinds for fix in fixes_of(search)]
+    fixes = fixes or [*volume_fixes(search)] or [*wait_fixes(search)]
+    return _smaller_gangs_last(fixes), search.cut_short
 
 
 def _smaller_gangs_last(fixes: list[Fix]) -> list[Fix]:

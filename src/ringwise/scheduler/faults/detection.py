@@ -305,15 +305,15 @@ class FaultDetector:
     ) -> list[ToleratedFault]:
         """Of each chip whose faults are all tolerated now, the window that ends first: then it counts."""
         first_seen = self._first_seen.get(node, {})
-        found: dict[int, ToleratedFault] = {}
+        windows: dict[int, ToleratedFault] = {}
         for fault in faults:
             if not bad >> fault.chip & 1:
                 continue
             seen = first_seen.get((fault.chip, fault.code), now)
             end = policy.masks.masked_until(fault.code, fault.level, seen)
-            if fault.chip not in found or end < found[fault.chip].end:
-                found[fault.chip] = ToleratedFault(fault, seen, end)
-        return [one for one in found.values() if one.end > now]
+            if fault.chip not in windows or end < windows[fault.chip].end:
+                windows[fault.chip] = ToleratedFault(fault, seen, end)
+        return [one for one in windows.values() if one.end > now]
 
     def _sub_health(
         self, pod: Pod, number: int | None, chips: int, policy: FaultPolicy, said: str | None, now: int

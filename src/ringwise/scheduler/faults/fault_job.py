@@ -208,8 +208,8 @@ class FaultJob:
     @property
     def reason(self) -> FaultType:
         """The one fault type that stands for the job."""
-        found = {pod.fault.type for pod in self.faulty.values()}
-        return next((one for one in FaultType if one in found), FaultType.POD)
+        types = {pod.fault.type for pod in self.faulty.values()}
+        return next((one for one in FaultType if one in types), FaultType.POD)
 
     def why(self, uid: str, part: str) -> str:
         """Why this pod is deleted, with the part of the job that restarts."""
@@ -320,8 +320,8 @@ def lost_parts(job: Job, forest: Forest | None) -> LostParts:
 
 
 def _number(annotations: Mapping[str, str], key: str) -> int:
-    found = whole_number(annotations.get(key, ""), 0, INT32)
-    return -1 if found is None else found
+    number = whole_number(annotations.get(key, ""), 0, INT32)
+    return -1 if number is None else number
 
 
 def group_owner(job: Job) -> str:

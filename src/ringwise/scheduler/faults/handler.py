@@ -415,7 +415,7 @@ class FaultHandler(Component):
     def _find_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
         """Add the pods that became faulty; healed ones are dropped while nothing was done about them."""
         due: int | None = None
-        found: dict[str, FaultyPod] = {}
+        faulty: dict[str, FaultyPod] = {}
         too_soon: list[str] = []
         where = None
         over = not policy.retries and not any(pod.live for pod in job.pods.values())
@@ -442,12 +442,12 @@ class FaultHandler(Component):
                     continue
             if examined.fault is not None:
                 where = where or positions(job, self._forest)
-                found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
+                faulty[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
         held = self.restarts.wait_for(handled.key, handled.owner, too_soon)
         if held is not None:
             self._events.append(job_events.backoff(job, held, now))
-        if any(uid not in handled.faulty for uid in found):
-            new = [pod for uid, pod in found.items() if uid not in handled.faulty]
+        if any(uid not in handled.faulty for uid in faulty):
+            new = [pod for uid, pod in faulty.items() if uid not in handled.faulty]
             if handled.state is State.HEALTHY:
                 self._events += (job_events.policy_note(job, note) for note in policy.notes)
             self._events.append(job_events.fault_found(job, new))
@@ -457,14 +457,14 @@ class FaultHandler(Component):
             for lost in new:
                 if lost.fault.type is FaultType.RELATION:
                     self._notify(ie.RelationFault(lost.node), now)
-            handled.add_faults(found, now)
-        elif handled.state is State.BLOCKED and found != handled.faulty:
+            handled.add_faults(faulty, now)
+        elif handled.state is State.BLOCKED and faulty != handled.faulty:
             # Also where the same pods are faulty for another reason: it may need no retries.
             before = broken_hardware(handled.faulty.values())
-            self._cool_down(job, found.values(), now, before)
-            for uid in handled.faulty.keys() - found.keys():
+            self._cool_down(job, faulty.values(), now, before)
+            for uid in handled.faulty.keys() - faulty.keys():
                 self._runs_on(job, job.pods[uid])
-            handled.faulty = found
+            handled.faulty = faulty
         return due
 
     def _find_late_hardware(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:

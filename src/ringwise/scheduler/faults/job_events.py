@@ -30,11 +30,11 @@ class UnknownModes:
         note = policy.unknown_mode
         if self._reported.get(job.key) == note:
             return []
-        found = next((f"{pod.name}: {fault.why}" for pod, fault in faults if fault is not None), "")
-        if not found:
+        fault_text = next((f"{pod.name}: {fault.why}" for pod, fault in faults if fault is not None), "")
+        if not fault_text:
             return []
         self._reported[job.key] = note
-        return [policy_note(job, f"{found}; no pod is restarted: {note}")]
+        return [policy_note(job, f"{fault_text}; no pod is restarted: {note}")]
 
     def forget(self, job: str) -> None:
         self._reported.pop(job, None)
@@ -65,9 +65,9 @@ def policy_note(job: Job, note: str) -> RecordJobEvent:
 
 
 def fault_found(job: Job, pods: Iterable[FaultyPod]) -> RecordJobEvent:
-    found = sorted(pods, key=lambda pod: pod.position.rank)
-    words = [f"{pod.name}: {pod.fault.why}" for pod in found[:_NAMED]]
-    return RecordJobEvent.about(job, EventReason.FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
+    order = sorted(pods, key=lambda pod: pod.position.rank)
+    words = [f"{pod.name}: {pod.fault.why}" for pod in order[:_NAMED]]
+    return RecordJobEvent.about(job, EventReason.FAULT_FOUND, "; ".join(words) + _others(order), warning=True)
 
 
 def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> RecordJobEvent:
@@ -150,8 +150,8 @@ def _scope(job: Job, level: Level, handled: FaultJob) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    found = list(names)
-    return ", ".join(found[:_NAMED]) + _others(found)
+    listed = list(names)
+    return ", ".join(listed[:_NAMED]) + _others(listed)
 
 
 def _others(found: Sequence[object]) -> str:

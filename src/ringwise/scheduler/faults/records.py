@@ -131,10 +131,10 @@ class RescheduleRecords:
         `jobs` are those that still exist.
         """
         try:
-            found = json.loads(text or "{}")
+            record = json.loads(text or "{}")
         except (ValueError, RecursionError):
             return
-        for key, value in found.items() if isinstance(found, dict) else ():
+        for key, value in record.items() if isinstance(record, dict) else ():
             if _is_job_record(value):
                 self._put(key, {**value, "RescheduleRecords": value["RescheduleRecords"][:MAX_RECORDS]})
         self.changed = False

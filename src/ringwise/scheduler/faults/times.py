@@ -31,5 +31,5 @@ class FaultTimes(Component):
 
     def since(self, fault: NodeFault) -> int | None:
         """In nanoseconds; None where it is not known."""
-        found = self._since.get(fault.node, {}).get(fault)
-        return found if found is not None and self._began is not None and found > self._began else None
+        time = self._since.get(fault.node, {}).get(fault)
+        return time if time is not None and self._began is not None and time > self._began else None

@@ -17,7 +17,7 @@ class ReservedNodeFields(TypedDict):
     message: str
 
 
-class OverlappingJobFields(TypedDict):
+class RunsThereFields(TypedDict):
     """A job of others on nodes of a reservation that may still be running at its start. It continues."""
 
     job: str
@@ -41,7 +41,7 @@ class ReservationFields(TypedDict):
     created: Annotated[str, Meta(description="When it was created.")]
     reason: str
     problems: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
-    running: Annotated[list[OverlappingJobFields], Meta(description="Nobody is evicted for a reservation.")]
+    running: Annotated[list[RunsThereFields], Meta(description="Nobody is evicted for a reservation.")]
 
 
 class ReservationsDocument(TypedDict):
