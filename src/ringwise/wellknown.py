@@ -40,19 +40,19 @@ NVIDIA_GPU = "nvidia.com/gpu"
 
 #: Class of a job for switch affinity: normal-schema, large-model-schema or null. User.
 TOR_AFFINITY = "tor-affinity"
-#: `soft`: blocks of a job may be cut into fragments when no SuperPoD holds a whole one. User.
+#: `soft`: blocks of a job may be split if no SuperPoD has room for a whole block. User.
 SUPER_POD_AFFINITY = "super-pod-affinity"
 #: 310 and 310P: whether a pod stays on one card (`card`) or may cross cards (`chip`). User.
 NPU_310_STRATEGY = "npu-310-strategy"
 #: The inference service that the job belongs to; its jobs are placed near each other. User.
 INFER_SERVICE_ID = "inferserviceid"
-#: `on`: after a fault only the affected pods are replaced at first. User.
+#: `on`: after a fault, at first only the affected pods are replaced. User.
 POD_RESCHEDULING = "pod-rescheduling"
 #: `on` or `pause`: processes are recovered in place. User, then ClusterD.
 PROCESS_RECOVER_ENABLE = "process-recover-enable"
 #: What is done after a fault: grace, force, off, external-grace or external-force. User.
 FAULT_SCHEDULING = "fault-scheduling"
-#: How often a job is restarted after one of its pods failed: 0 to 100. User.
+#: How many times a job is restarted after one of its pods failed: 0 to 100. User.
 FAULT_RETRY_TIMES = "fault-retry-times"
 #: What is done with a pod on sub-healthy hardware: ignore, graceExit, forceExit or hotSwitch. User.
 SUB_HEALTHY_STRATEGY = "subHealthyStrategy"
@@ -62,28 +62,28 @@ SUB_HEALTH_REACTIONS = frozenset({"graceExit", "forceExit", "hotSwitch"})
 FAULT_TYPE = "fault-type"
 #: Role of the pod in its training job; `worker` is never the master. Owner.
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
-#: The inference service of the job; its faults never restart healthy pods. Owner.
+#: The inference service of the job; faults never restart its healthy pods. Owner.
 INFERENCE_SERVICE = "ome.io/inferenceservice"
-#: Name of the application; two of MindIE's never restart healthy pods. User.
+#: Name of the application; for two applications of MindIE, healthy pods are never restarted. User.
 APP = "app"
-#: 310P: the job wants Atlas 300I Duo cards. User.
+#: 310P: the job requests Atlas 300I Duo cards. User.
 DUO = "duo"
 #: 310P Duo: the pods of the job run distributed over the chips of one node. User.
 DISTRIBUTED = "distributed"
 #: Chip family of the job, for the device plugin and Huawei's operator. User.
 RING_CONTROLLER = "ring-controller.atlas"
-#: The pod was created by an operator, which wants the rank table from the scheduler. Owner.
+#: The pod was created by an operator, which expects the rank table from the scheduler. Owner.
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
 #: Its value on the pods of an AscendJob. Huawei's operator.
 ASCEND_OPERATOR = "ascendjob-controller"
-#: Job of the pod, its role there and its number in that role, in the spellings of Kubeflow and in the old
-#: short ones. Owner.
+#: Job of the pod, its role in the job and its index in this role, with the names of Kubeflow and with the
+#: former short names. Owner.
 OPERATOR_JOB_NAME = "training.kubeflow.org/job-name"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 SHORT_JOB_NAME = "job-name"
 SHORT_REPLICA_TYPE = "replica-type"
 SHORT_REPLICA_INDEX = "replica-index"
-#: Job of the pod and its number there. Kubernetes' job controller.
+#: Job of the pod and its index in the job. Kubernetes' job controller.
 KUBERNETES_JOB_NAME = "batch.kubernetes.io/job-name"
 JOB_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 #: Framework of an AscendJob: mindspore, pytorch or tensorflow. User.
@@ -91,7 +91,7 @@ FRAMEWORK = "framework"
 
 # -- Annotations of jobs, PodGroups and pods: requests ----------------------------------------------
 
-#: Which board serves the job. User.
+#: The board on which the job runs. User.
 SCHEDULE_POLICY = "huawei.com/schedule_policy"
 #: Chips of one logical SuperPoD (block). User.
 SP_BLOCK = "sp-block"
@@ -99,26 +99,26 @@ SP_BLOCK = "sp-block"
 RA_BLOCK = "ra-block"
 #: `true`: all pods of the job share one UB-memory domain. User.
 UB_MEMORY = "huawei.com/schedule_ubmemory"
-#: `pod`: a fault of the job never restarts more than the faulty pods. User.
+#: `pod`: after a fault, only the faulty pods are restarted. User.
 RECOVER_POLICY_PATH = "huawei.com/recover_policy_path"
 #: How many pods of a ReplicaSet or StatefulSet must be placed together. User.
 SCHEDULE_MIN_AVAILABLE = "huawei.com/schedule_minAvailable"
-#: `enabled`: the pod asks for no chips and is not checked against the board. User.
+#: `enabled`: the pod requests no chips and is not checked against the board. User.
 SKIP_ASCEND_PLUGIN = "huawei.com/skip-ascend-plugin"
-#: Rank of the pod in collective communication. User or owner; the scheduler writes it where it is missing.
+#: Rank of the pod in collective communication. User or owner; the scheduler writes it if it is missing.
 RANK_INDEX = "hccl/rankIndex"
 #: How long the job is expected to run, for forecasts and simulation. User.
 EXPECTED_DURATION = "ringwise.io/expected-duration"
-#: What a restart costs the job: the time from its eviction until it is as far as before. User.
+#: Cost of a restart of the job: the time from its eviction until it has reached its previous progress. User.
 RESTART_COST = "ringwise.io/restart-cost"
-#: Whether the job may be moved so that another one can start: `true` by the scheduler itself, absent only
-#: by `ringwise defrag --apply`, `false` never. User.
+#: Whether the job may be moved so that another job can start. `true`: by the scheduler itself; not set: only
+#: by `ringwise defrag --apply`; `false`: never. User.
 MOVABLE = "ringwise.io/movable"
-#: When the maximum run time of a job is over: RFC 3339. Scheduler, on the PodGroup.
+#: When the max run time of a job ends: RFC 3339. Scheduler, on the PodGroup.
 RUN_TIME_ENDS = "ringwise.io/max-run-time-end"
 #: How a simulated pod ends: succeed, fail or forever. User of the lab.
 SIMULATE = "ringwise.io/simulate"
-#: Processes of the job are restarted in place; the values are read by Huawei's components. User.
+#: Processes of the job are restarted in place; Huawei's components read the values. User.
 RECOVER_STRATEGY = "recover-strategy"
 #: How long those components wait for a replacement pod. User.
 WAIT_RESCHEDULE_TIMEOUT = "wait-reschedule-timeout"
@@ -133,27 +133,28 @@ RACK_REQUEST_PREFIX = "ra-"
 
 # -- Annotations of jobs, PodGroups and pods: Volcano's ---------------------------------------------
 
-#: PodGroup of the pod, in the two spellings that Volcano reads. Owner.
+#: PodGroup of the pod, with the two names that Volcano reads. Owner.
 GROUP_NAME = "scheduling.k8s.io/group-name"
 VOLCANO_GROUP_NAME = "scheduling.volcano.sh/group-name"
 #: How many pods of a Deployment, ReplicaSet, StatefulSet or Job must be placed together. User, on the owner.
 GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
-#: How the name of a PodGroup begins that the controller creates for the pods of a Deployment, a StatefulSet,
-#: a Job of Kubernetes, or for a pod on its own; the uid of the owner follows. Controller.
+#: Prefix of the names of PodGroups that the controller creates for the pods of a Deployment, StatefulSet or
+#: Kubernetes Job, or for a single pod; it is followed by the uid of the owner. Controller.
 ORDINARY_GROUP_PREFIX = "podgroup-"
-#: How many pods the owner of such a PodGroup creates, where that is more than one: a pod that is bound before
-#: the others exist is not alone. Controller.
+#: How many pods the owner of such a PodGroup creates if it is more than one, so that a pod that is bound
+#: before the others exist is not treated as a single pod. Controller.
 GROUP_REPLICAS = "ringwise.io/replicas"
-#: Annotation of such a PodGroup while its owner, a Job of Kubernetes, is suspended. Controller.
+#: Annotation of such a PodGroup while its owner, a Kubernetes Job, is suspended. Controller.
 GROUP_SUSPENDED = "ringwise.io/suspended"
-#: Label of the PodGroups of vcjobs: this project's controller runs the job. Controller.
+#: Label of the PodGroups of vcjobs that Ringwise's controller manages. Controller.
 JOB_CONTROLLER = "ringwise.io/job-controller"
-#: User name of who created the object. On custom resources of ours, and on the topmost owner of a job (vcjob,
-#: Job, Deployment, AscendJob, pod ...), its pod templates, pods and PodGroup. Admission; owners copy it.
+#: Name of the user who created the object. On custom resources of Ringwise, and on the topmost owner of a job
+#: (vcjob, Job, Deployment, AscendJob, pod ...), its pod templates, pods and PodGroup. Admission; owners copy
+#: it.
 USER = "ringwise.io/user"
-#: Condition of a Namespace: its message is the UsageLimits that hold in it, as JSON. Scheduler.
+#: Condition of a Namespace: its message contains the UsageLimits that apply to it, as JSON. Scheduler.
 NAMESPACE_LIMITS = "ringwise.io/usage-limits"
-#: User name of who set the approval of a MovePlan. Admission.
+#: Name of the user who set the approval of a MovePlan. Admission.
 APPROVED_BY = "ringwise.io/approved-by"
 #: Label of the ClusterRoles that are parts of `ringwise-operator`: `true`. Chart, operator.
 AGGREGATE_TO_OPERATOR = "ringwise.io/aggregate-to-operator"
@@ -164,26 +165,26 @@ SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 TASK_SPEC = "volcano.sh/task-spec"
 #: Number of the pod in its task. Owner.
 TASK_INDEX = "volcano.sh/task-index"
-#: Number of the pod's partition in its task, where the task has a `partitionPolicy`. Owner.
+#: Number of the pod's partition in its task, if the task has a `partitionPolicy`. Owner.
 PARTITION_ID = "volcano.sh/partition-id"
 #: Priority of the pods of a task among the pods of their job, before their own priority. User.
 TASK_PRIORITY = "volcano.sh/task-priority"
 #: Whether the pod may be preempted. User.
 PREEMPTABLE = "volcano.sh/preemptable"
-#: How long a pod has run before it is preempted, reclaimed or moved: a Go duration (plugin cdp). Label or
-#: annotation, copied from the vcjob. User.
+#: How long a pod must have run before it can be preempted, reclaimed or moved: a Go duration (plugin cdp).
+#: Label or annotation, copied from the vcjob. User.
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
-#: The longest such time that counts for jobs of a Queue: a Go duration, an hour where there is none.
-#: Administrator, on the Queue.
+#: The longest such time for jobs of a Queue: a Go duration, one hour if it is not set. Administrator, on the
+#: Queue.
 LONGEST_COOLDOWN = "ringwise.io/max-cooldown"
 #: When a job wrote its last checkpoint: RFC 3339. User, on pods or the PodGroup.
 CHECKPOINT_TIME = "ringwise.io/checkpoint-time"
-#: "true": what jobs of a Queue say about their checkpoints counts for the work that an eviction loses.
+#: "true": checkpoint times of jobs of a Queue are used to compute the work that an eviction loses.
 #: Administrator, on the Queue.
 BELIEVE_CHECKPOINTS = "ringwise.io/trust-checkpoints"
-#: When, why and for which job the pod is about to be evicted: the warning before it. Scheduler.
+#: Warning before an eviction: when, why and for which job the pod is going to be evicted. Scheduler.
 EVICTED = "ringwise.io/eviction-notice"
-#: When the pod may run in a zone; how many pods may be evicted. Copied to the PodGroup and not read by
+#: When the pod may run in a zone; how many pods may be evicted. Copied to the PodGroup, but not read by
 #: Ringwise. User.
 REVOCABLE_ZONE = "volcano.sh/revocable-zone"
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
@@ -194,45 +195,46 @@ JOB_NAMESPACE = "volcano.sh/job-namespace"
 JOB_VERSION = "volcano.sh/job-version"
 TEMPLATE_UID = "volcano.sh/template-uid"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
-#: Last part of the name of the ConfigMap with the host names of a vcjob.
+#: Suffix of the name of the ConfigMap with the host names of a vcjob.
 HOST_LISTS_SUFFIX = "-svc"
 #: Path of a queue in the tree of queues, and the weight of each step. Administrator, on the Queue.
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
-#: "true": the queue was closed with the queue above it, and is opened with it. Controller, on the Queue.
+#: "true": the queue was closed with its parent queue, and is opened with it. Controller, on the Queue.
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 #: "true": the pod gets a scheduling gate of this name, until its job is admitted to its queue.
 #: User, on pods; the webhook adds the gate, the scheduler removes it.
 QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
-#: How many pods of a job must stay, or may be missing, when others take their nodes. User, on pods.
+#: How many pods of a job must remain, or may be missing, when pods are evicted for other jobs. User, on pods.
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
-#: How long a job may wait before it is admitted whatever else is promised (plugin sla), and its old spelling.
-#: A Go duration. User, on the PodGroup or the vcjob.
+#: How long a job may wait before it is admitted even if the resources are admitted to other jobs (plugin
+#: sla), and its former name. A Go duration. User, on the PodGroup or the vcjob.
 SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"
 SLA_WAITING_TIME_OLD = "sla-waiting-time"
-#: Volcano's plugin that places jobs in HyperNodes: without it in the configuration they have no effect.
+#: Volcano's plugin that places jobs in HyperNodes: if it is not configured, HyperNodes have no effect.
 NETWORK_TOPOLOGY_AWARE = "network-topology-aware"
 #: The network topology of pods whose owner creates no PodGroup: `hard` or `soft`, and the highest tier of
 #: HyperNodes. User, on pods; copied to their PodGroup.
 NETWORK_TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 NETWORK_TOPOLOGY_HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"
-#: The lowest HyperNode that holds the pods of a job with a network topology. Scheduler, on the PodGroup.
+#: The lowest HyperNode with all pods of a job with a network topology. Scheduler, on the PodGroup.
 JOB_ALLOCATED_HYPER_NODE = "volcano.sh/job-allocated-hypernode"
 #: The group of a node (plugin nodegroup). Label. Administrator.
 NODE_GROUP_NAME = "volcano.sh/nodegroup-name"
-#: What a queue may use on each node group: JSON, group to resource to quantity. Administrator, on the Queue.
+#: What a queue may use in each node group: JSON that maps group to resource to quantity. Administrator, on
+#: the Queue.
 NODE_GROUP_LIMITS = "volcano.sh/nodegroup-resource-limits"
 
 # -- Annotations of pods: results of scheduling (rule N8: owned by scheduler and device plugin) ------
 # `huawei.com/<resource>`, the chips that the scheduler chose, is the resource name itself.
 
-#: When the scheduler placed the pod, in nanoseconds; the device plugin takes the smallest first and
-#: replaces it with 18446744073709551615. Scheduler, then device plugin.
+#: When the scheduler placed the pod, in nanoseconds; the device plugin serves the pod with the smallest value
+#: first and then sets it to 18446744073709551615. Scheduler, then device plugin.
 PREDICATE_TIME = "predicate-time"
-#: Chips that are mounted. Device plugin; for pods of an operator and of whole nodes first the scheduler.
+#: Mounted chips. Device plugin; for pods of an operator or with whole nodes, first the scheduler.
 ASCEND_REAL = "huawei.com/AscendReal"
-#: Device ids that kubelet chose; they do not name the mounted chips. Device plugin.
+#: Device IDs that the kubelet chose; they are not the mounted chips. Device plugin.
 KUBELET_DEVICES = "huawei.com/kltDev"
 #: The pod's part of the rank table, for Ascend910 and for npu resources. Scheduler or device plugin.
 RANK_TABLE_910 = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
@@ -243,25 +245,25 @@ DISTRIBUTED_JOB = "distributed-job"
 IS_SHARED_TOR = "isSharedTor"
 #: Whether that switch was healthy (0) or not (1) when the pod was placed. Scheduler.
 IS_HEALTHY = "isHealthy"
-#: Address of the pod's switch, where it is shared. Scheduler; read by ClusterD for the network controller.
+#: Address of the pod's switch, if it is shared. Scheduler; read by ClusterD for the network controller.
 SHARED_TOR_IP = "sharedTorIp"
 #: Logical SuperPoD (block) of the pod. Scheduler.
 SUPER_POD_RANK = "super-pod-rank"
 #: Physical SuperPoD of the pod. Scheduler.
 SUPER_POD_ID = "super-pod-id"
-#: Logical rack of the pod, counted through the whole job (rule R2). Scheduler.
+#: Logical rack of the pod, numbered across the whole job (rule R2). Scheduler.
 LOGICAL_RACK = "ringwise.io/logical-rack"
 #: The pod returned to its previous node while only part of its job was rescheduled. Scheduler.
 RESCHEDULE_IN_PLACE = "reschedule-in-place"
-#: `Unhealthy-<fault type>`: another component shall delete the pod (mode `external-*`). Scheduler.
+#: `Unhealthy-<fault type>`: another component must delete the pod (mode `external-*`). Scheduler.
 POD_STATUS = "huawei.com/pod-status"
 #: Why the scheduler does not restart the job of this failed pod, although `fault-retry-times` is set (F5).
-#: The controller ends the job then. Scheduler.
+#: The controller then ends the job. Scheduler.
 RESTART_REFUSED = "ringwise.io/restart-rejected"
-#: How many pods before this one kubelet rejected at admission, one after the other (F5). Controller.
+#: How many consecutive pods before this one the kubelet rejected at admission (F5). Controller.
 KUBELET_REJECTIONS = "ringwise.io/kubelet-rejections"
-#: What a pod has of its shared chip: percent of the cores, megabytes of the memory, and the policy. As labels
-#: the user's request; as annotations what the scheduler granted (rule V4).
+#: Share of a chip: percent of the cores, megabytes of the memory, and the policy. Labels are the request of
+#: the user; annotations are what the scheduler assigned (rule V4).
 AICORE_QUOTA = "huawei.com/scheduler.softShareDev.aicoreQuota"
 HBM_QUOTA = "huawei.com/scheduler.softShareDev.hbmQuota"
 SHARE_POLICY = "huawei.com/scheduler.softShareDev.policy"
@@ -299,11 +301,11 @@ OWNED_ANNOTATIONS = frozenset(
 BACKUP_NEW_POD = "backupNewPodName"
 #: On the backup, until it has taken over: the name of the pod that it replaces. Operator.
 BACKUP_SOURCE_POD = "backupSourcePodName"
-#: `delete`: the scheduler shall delete the pod.
+#: `delete`: the scheduler must delete the pod.
 NEED_VOLCANO_OPERATION = "needVolcanoOpe"
 #: The pod takes part in a hot switch.
 IN_HOT_SWITCH = "inHotSwitchFlow"
-#: `backup`: the pod waits to replace another one.
+#: `backup`: the pod waits to replace another pod.
 POD_TYPE = "podType"
 
 # -- Labels of nodes --------------------------------------------------------------------------------
@@ -312,13 +314,13 @@ POD_TYPE = "podType"
 ACCELERATOR = "accelerator"
 #: Board of the node; also in a job's node selector. Administrator or device plugin.
 ACCELERATOR_TYPE = "accelerator-type"
-#: Processor of the node, with its two values. Administrator.
+#: CPU architecture of the node, and its two values. Administrator.
 HOST_ARCH = "host-arch"
 HOST_ARCH_ARM = "huawei-arm"
 HOST_ARCH_X86 = "huawei-x86"
-#: Physical SuperPoD of the node, where the annotation is missing. Device plugin.
+#: Physical SuperPoD of the node, if the annotation is missing. Device plugin.
 SUPERPOD_LABEL = "huawei.com/topotree.superpodid"
-#: Rack of the node and its number in the SuperPoD, on the boards that have racks. Device plugin.
+#: Rack of the node and its number in the SuperPoD, on boards with racks. Device plugin.
 RACK_LABEL = "huawei.com/topotree.rackid"
 SERVER_LABEL = "huawei.com/topotree.serverid"
 #: Chip, AI cores, driver and memory of the node, and the kind of its inference cards. Device plugin.
@@ -334,12 +336,12 @@ CHIP_MEMORY_LABEL = "mind-cluster/npu-chip-memory"
 #: Labels of pods that request a dynamic vNPU: performance level, and use of the video unit. User.
 VNPU_LEVEL = "vnpu-level"
 VNPU_DVPP = "vnpu-dvpp"
-#: Nodes on which Huawei's components run, with its value. Administrator.
+#: Nodes on which Huawei's components run, and the value of the label. Administrator.
 WORKER_SELECTOR = "workerselector"
 WORKER_NODE = "dls-worker-node"
 #: Name of the node as a label. Kubelet.
 HOSTNAME = "kubernetes.io/hostname"
-#: Processor and operating system of the node. Kubelet.
+#: CPU architecture and operating system of the node. Kubelet.
 KUBERNETES_ARCH = "kubernetes.io/arch"
 KUBERNETES_OS = "kubernetes.io/os"
 
@@ -365,15 +367,15 @@ NODE_TAINT_PREFIX = "node.kubernetes.io/"
 
 # -- Prefixes of annotations ------------------------------------------------------------------------
 
-#: Who defines what begins so: Volcano, Kubernetes, Ringwise, Huawei's components.
+#: Prefixes of names that Volcano, Kubernetes, Ringwise and Huawei's components define.
 VOLCANO_PREFIX = "volcano.sh/"
 VOLCANO_SCHEDULING_PREFIX = "scheduling.volcano.sh/"
 KUBERNETES_SCHEDULING_PREFIX = "scheduling.k8s.io/"
 RINGWISE_PREFIX = "ringwise.io/"
-#: Labels of nodes in support bundles: the node matches this expression of HyperNodes. Only there.
-BUNDLE_PATTERN = "ringwise.io/bundle-pattern"
 RANK_TABLE_PREFIX = "ascend.kubectl.kubernetes.io/"
 HCCL_PREFIX = "hccl/"
+#: Prefix of node labels in support bundles, and only there: the node matches this expression of HyperNodes.
+BUNDLE_PATTERN = "ringwise.io/bundle-pattern"
 
 # -- Namespaces and ConfigMaps ----------------------------------------------------------------------
 
@@ -386,15 +388,15 @@ MINDX_DL = "mindx-dl"
 
 #: Report of one node (in kube-system): the prefix is followed by the node's name. Device plugin.
 DEVICE_INFO_PREFIX = "mindx-dl-deviceinfo-"
-#: Its data key with the chips that are free, unhealthy and recovering.
+#: Its data key with the free, unhealthy and recovering chips.
 DEVICE_INFO_KEY = "DeviceInfoCfg"
-#: Endings of the chip lists in it; the list of free chips has the resource's name alone.
+#: Suffixes of the names of chip lists in it; the list of free chips has only the name of the resource.
 UNHEALTHY_SUFFIX = "-Unhealthy"
 NETWORK_UNHEALTHY_SUFFIX = "-NetworkUnhealthy"
 RECOVERING_SUFFIX = "-Recovering"
 FAULT_SUFFIX = "-Fault"
-#: Its other data keys: faults of the node's own switches, chips that an operator separated, why chips have a
-#: level that outlives the fault, and a sentence.
+#: Its other data keys: faults of the switches inside the node, chips that an operator separated, why chips
+#: keep a level after the fault has ended, and a description.
 SWITCH_INFO_KEY = "SwitchInfoCfg"
 MANUALLY_SEPARATE_KEY = "ManuallySeparateNPU"
 UPGRADE_REASON_KEY = "UpgradeFaultReason"
@@ -404,36 +406,36 @@ MOUNTED_CHIPS_KEY = "RingwiseMountedChips"
 #: Its data key with the shares of chips that pods have, by the pod's uid: chip, percent, megabytes and policy
 #: (rule V4). The same.
 MOUNTED_SHARES_KEY = "RingwiseMountedShares"
-#: Its data key with the chips that each pod may have whose mount the device plugin has no record of, by the
-#: pod's uid (rule N8). The same.
+#: Its data key with the chips that pods without a mount record may use, by the uid of the pod (rule N8). The
+#: same.
 DOUBTFUL_CHIPS_KEY = "RingwiseUnconfirmedChips"
-#: Its data key with the device ids that kubelet lists for each pod (namespace/name) in its pod-resources API;
-#: empty: kubelet did not answer. The same.
+#: Its data key with the device IDs that the kubelet lists for each pod (namespace/name) in its pod-resources
+#: API; empty if the kubelet does not respond. The same.
 KUBELET_LISTING_KEY = "RingwiseKubeletDevices"
-#: Its data key with the chips that `ringwise isolate` took out of use: no fault, and in no list of faults
-#: (rule F4). The same.
+#: Its data key with the chips that `ringwise isolate` took out of service; they are not in the lists of
+#: faults (rule F4). The same.
 ISOLATED_CHIPS_KEY = "RingwiseIsolatedChips"
-#: Its data key with how much chips were used while their pod had them: mean in percent, and the seconds that
-#: it is about, by name of the chip. Only where the driver tells it. The same.
+#: Its data key with the utilization of chips by their current pods: mean in percent, and the measured
+#: seconds, by name of the chip. Only if the driver reports it. The same.
 UTILIZATION_KEY = "RingwiseUtilization"
 #: Levels of fault codes and rules about them (in kube-system). Administrator.
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
-#: Board files of one's own (in the namespace of Ringwise). Chart.
+#: Custom board files (in the namespace of Ringwise). Chart.
 BOARDS_CONFIG_MAP = "ringwise-boards"
-#: Annotation of the pods that read them: a checksum, so that a change restarts them. The same.
+#: Annotation of the pods that read them: a checksum, so that the pods are restarted after a change. The same.
 BOARDS_CHECKSUM = "ringwise.io/boards-checksum"
 #: Label of these reports, which ClusterD reads. Device plugin and NodeD.
 NODE_REPORT_LABEL = "mx-consumer-cim"
 #: Reports of many nodes (in mindx-dl): the prefix is followed by a number. ClusterD.
 CLUSTER_INFO_PREFIX = "cluster-info-device-"
-#: Health of one node (in mindx-dl), only while it has a fault: the prefix is followed by the node's name; and
-#: its data key. NodeD.
+#: Health of one node while it has a fault (in mindx-dl), and its data key; the prefix is followed by the name
+#: of the node. NodeD.
 NODE_INFO_PREFIX = "mindx-dl-nodeinfo-"
 NODE_INFO_KEY = "NodeInfo"
-#: The same of many nodes (in mindx-dl); its entries have the names of NodeD's. ClusterD.
+#: The same for many nodes (in mindx-dl); its entries have the names of NodeD's ConfigMaps. ClusterD.
 CLUSTER_NODE_INFO = "cluster-info-node-cm"
-#: Health of the own switches of many nodes (in mindx-dl): the prefix is followed by a number; and the names
-#: of its entries, followed by the node's name. ClusterD.
+#: Health of the switches inside many nodes (in mindx-dl): the prefix is followed by a number; and the prefix
+#: of its entries, followed by the name of the node. ClusterD.
 CLUSTER_SWITCH_INFO_PREFIX = "cluster-info-switch-"
 SWITCH_INFO_PREFIX = "mindx-dl-switchinfo-"
 #: Label of ClusterD's reports, which the scheduler reads. ClusterD.
@@ -447,14 +449,14 @@ TOR_LEVEL_KEY = "tor_level"
 TOR_SHARE_CONFIG_MAP = "tor-share-cm"
 TOR_SHARE_KEY = "global-tor-info"
 
-#: On a node: `UnHealthy` makes it unhealthy, whatever NodeD reports. Operator.
+#: On a node: with `UnHealthy` it is unhealthy, regardless of the reports of NodeD. Operator.
 NODE_HEALTHY_STATUS = "NodeHealthyStatus"
 
-#: Faulty nodes and the retries that jobs have left (in volcano-system), and its data keys. Scheduler.
+#: Faulty nodes and the remaining retries of jobs (in volcano-system), and its data keys. Scheduler.
 FAULT_NODES_CONFIG_MAP = "vcjob-fault-npu-cm"
 FAULT_NODE_KEY = "fault-node"
 REMAINING_RETRIES_KEY = "remain-retry-times"
-#: Why jobs were rescheduled lately (in mindx-dl), and its data key. Scheduler.
+#: Why jobs were rescheduled recently (in mindx-dl), and its data key. Scheduler.
 RESCHEDULE_REASON_CONFIG_MAP = "job-reschedule-reason"
 RESCHEDULE_RECORDS_KEY = "recent-reschedule-records"
 #: What the processes of a job read about its rescheduling (in its namespace), and its data keys. User,
@@ -464,8 +466,8 @@ RESET_KEY = "reset.json"
 CHECK_CODE_KEY = "checkCode"
 RESTART_TYPE_KEY = "restartType"
 POD_RESCHEDULE = "podReschedule"
-#: The leader record (rule F1; in volcano-system): what the next leader has to know, with a data key for each
-#: table. It continues in the other objects if it is larger than one. Scheduler.
+#: The leader record (rule F1; in volcano-system): data for the next leader, with a data key for each table.
+#: If it is too large for one object, it continues in others. Scheduler.
 RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
 RECORD_CONFIG_MAPS = (
     RESCHEDULING_CONFIG_MAP,
@@ -489,12 +491,12 @@ CONTROLLER_CONFIG_KEY = "volcano-controller.conf"
 
 # -- Schedulers, leases and priority classes --------------------------------------------------------
 
-#: `schedulerName` of pods that belong to Volcano, and so to Ringwise. User. Jobs of Volcano and of
-#: operators that name none get this one.
+#: `schedulerName` of pods that Volcano, and therefore Ringwise, schedules. User. Jobs of Volcano and of
+#: operators without a schedulerName get this one.
 VOLCANO_SCHEDULER = "volcano"
 #: The scheduler names that Ringwise serves unless it is told otherwise: Volcano's and its own.
 SCHEDULER_NAMES = (VOLCANO_SCHEDULER, "ringwise")
-#: `schedulerName` that the API server fills in; a Pod without one is read as if it had this one.
+#: `schedulerName` that the API server sets by default; a Pod without one is read as if it had this one.
 DEFAULT_SCHEDULER = "default-scheduler"
 #: Leases for leader election; also the names of the two components' objects. Scheduler, controller.
 SCHEDULER_LEASE = "ringwise-scheduler"
@@ -534,16 +536,16 @@ LAB_PROVISIONER = "lab.ringwise.io"
 
 # -- Labels of HyperNodes ----------------------------------------------------------------------------
 
-#: What a HyperNode was made from: `label`, or another source. Volcano's controller and ours.
+#: Source of a HyperNode: `label` or another source. Volcano's controller and Ringwise's.
 TOPOLOGY_SOURCE = "volcano.sh/network-topology-source"
-#: The topology type of a HyperNode that our controller made: it changes no others. Controller.
+#: The topology type of a HyperNode that Ringwise's controller created; it does not change others. Controller.
 TOPOLOGY_TYPE = "ringwise.io/topology-type"
 
 # -- Labels of objects that Ringwise creates ---------------------------------------------------------
 
-#: On pods of a scheduler in shadow mode, which places nothing. Chart.
+#: On pods of a scheduler in shadow mode, which does not bind pods. Chart.
 SHADOW = "ringwise.io/shadow"
-#: Kubernetes' recommended labels. Whoever creates the object.
+#: Kubernetes' recommended labels. The client that creates the object.
 APP_NAME = "app.kubernetes.io/name"
 APP_COMPONENT = "app.kubernetes.io/component"
 APP_PART_OF = "app.kubernetes.io/part-of"
