@@ -353,7 +353,7 @@ SHOWN_OF_CLUSTERS = frozenset(
         "closed",
         "failed_vnpus",
         "modes",
-        *("names", "node_id", "nodes", "node_count", "known_nodes", "pods", "pods_on", "position_of"),
+        *("names", "node_id", "nodes", "node_count", "existing_nodes", "pods", "pods_on", "position_of"),
         # The entries of operators as they wrote them; whether a node or chip is isolated is a state.
         *("isolations", "isolations_of", "node_reservations", "not_served"),
         # What a driver measures: no state follows from it.

@@ -166,7 +166,7 @@ def look_at_all(
             if domain_of(state, where, term.topology_key) == domain and matches_pod(term, "default", one)
         )
 
-    raw = {node: near(node) for node in state.known_nodes()}
+    raw = {node: near(node) for node in state.existing_nodes()}
     spread = max(0, *raw.values()) - min(0, *raw.values())
     total = sum(weight for weight, _ in cls.preferred_nodes)
     by_class = cls.preferred_keys is not None and cls.preferred_keys <= state.shapes.watched
@@ -254,7 +254,7 @@ def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
         for pod in job.in_order:
             selection = session.node_selection(job, pod)
             hidden: dict[int, Reason] = {}
-            left = [node for node in lab.state.known_nodes() if node not in refused]
+            left = [node for node in lab.state.existing_nodes() if node not in refused]
             preferred = node_preferences(session, job, pod)
             found: SelectedNode | None = None
             for avoid in (avoided, set[int]()):

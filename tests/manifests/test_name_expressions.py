@@ -43,7 +43,7 @@ def test_each_finds_what_the_standard_library_finds(expressions: list[str], name
     assert not found.errors
     for name in names:
         expected = [one for one in expressions if re.search(one, name, re.ASCII)]
-        assert sorted(found.found_in(name)) == sorted(expected)
+        assert sorted(found.matching(name)) == sorted(expected)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_each_finds_what_the_standard_library_finds(expressions: list[str], name
     ],
 )
 def test_syntax(expression: str, name: str, found: bool) -> None:
-    assert bool(NameExpressions([expression]).found_in(name)) is found
+    assert bool(NameExpressions([expression]).matching(name)) is found
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_go_does_not_have_and_what_is_too_large_is_refused(expression: str)
     assert expression_error(expression)
     both = NameExpressions([expression, "a"])
     assert list(both.errors) == [expression]
-    assert both.found_in("a") == ["a"]
+    assert both.matching("a") == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_go_does_not_have_and_what_is_too_large_is_refused(expression: str)
 )
 def test_no_expression_is_slow(expression: str) -> None:
     # An engine that backtracks would need more steps than there are atoms.
-    assert not NameExpressions([expression]).found_in("a" * 250 + "!")
+    assert not NameExpressions([expression]).matching("a" * 250 + "!")
 
 
 @pytest.mark.full
@@ -97,7 +97,7 @@ def test_the_longest_expressions_that_are_allowed_together() -> None:
     random.seed(1)
     expressions = ["".join(random.choices("abcdefgh-01234567", k=PATTERN.most)) for _ in range(256)]
     found = NameExpressions(expressions)
-    assert [found.found_in(f"x{one}") for one in expressions] == [[one] for one in expressions]
+    assert [found.matching(f"x{one}") for one in expressions] == [[one] for one in expressions]
 
 
 @pytest.mark.full

@@ -548,7 +548,7 @@ class World:
         """The scheduler's books are what its records say, however they came about."""
         state = self.scheduler.view.cluster
         assert not self.scheduler.view.inconsistencies()
-        for number in state.known_nodes():
+        for number in state.existing_nodes():
             mode = state.modes.get(number)
             if mode is None or mode.mode not in ("soft", "dynamic"):
                 continue
@@ -566,7 +566,7 @@ class World:
             self.look(node)
             assert not self.plugins[node].ledger.mounts, (node, self.history[-50:])
         state = self.scheduler.view.cluster
-        for number in state.known_nodes():
+        for number in state.existing_nodes():
             assert not state.amounts(number).chips
             assert not state.amounts(number).unsettled
             for resource, fleet in state.fleets.items():

@@ -114,7 +114,7 @@ def test_what_is_found_about_a_node_is_what_a_look_at_it_finds(
         asking = session.node_selection(lab["new"], lab.pod("new-0"))
         preferred = node_preferences(session, lab["new"], lab.pod("new-0"))
         fitting = asking.fitting_nodes()
-        for number in lab.state.known_nodes():
+        for number in lab.state.existing_nodes():
             node, pods = on_node(lab, number)
             fits = plain_fits(cls, node, pods)
             assert asking.fits(number) is fits
@@ -143,7 +143,7 @@ def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
         for pod in ("new-0", "new-1"):
             ranked = [
                 (-round(plain_score(cls, node, pods), 6), number)
-                for number in lab.state.known_nodes()
+                for number in lab.state.existing_nodes()
                 for node, pods in [on_node(lab, number)]
                 if plain_fits(cls, node, pods)
             ]

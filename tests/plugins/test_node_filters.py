@@ -39,7 +39,7 @@ def open_nodes(lab: Lab, session: Session, job: str = "new") -> list[str]:
     pod = lab.pod(f"{job}-0")
     filters = [made for make in session.registered(NODE_FILTER) if (made := make(lab[job], pod))]
     names = []
-    for number in lab.state.known_nodes():
+    for number in lab.state.existing_nodes():
         reasons = [reason for ask in filters if (reason := ask(number)) is not None]
         if not reasons:
             names.append(lab.state.names[number])
@@ -283,7 +283,7 @@ def plainly(lab: Lab) -> list[str]:
             if speaks_of(owner, term, other)
         )
 
-    return [lab.state.names[n] for n in lab.state.known_nodes() if friendly(n) and peaceful(n)]
+    return [lab.state.names[n] for n in lab.state.existing_nodes() if friendly(n) and peaceful(n)]
 
 
 #: Around what a node of 1 TiB offers, and around what is rounded.

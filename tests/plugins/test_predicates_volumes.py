@@ -79,7 +79,7 @@ def reasons(
     """Of nodes that are refused, or of those that are not, the codes of the reasons."""
     session = lab.session(plugin)
     found: dict[str, str] = {}
-    for number in lab.state.known_nodes():
+    for number in lab.state.existing_nodes():
         reason = verdict(lab, session, pod, number)
         if reason is not None:
             assert reason.fixes
@@ -126,7 +126,7 @@ def test_a_pod_waits_for_a_claim_and_the_reason_names_it(fields: dict[str, Any] 
     assert "unknown)" not in reason.message + " ".join(reason.fixes)
     session = lab.session("predicates", "gang")
     filters = node_filters(session, lab["new"], lab.pod("new-0"))
-    assert {first_reason(filters, number) for number in lab.state.known_nodes()} == {reason}
+    assert {first_reason(filters, number) for number in lab.state.existing_nodes()} == {reason}
     allocate(session)
     assert lab["new"].reason == reason
 

@@ -113,7 +113,7 @@ def test_preferred_node_affinity_weight_that_holds_over_all_weight(
 def favors(lab: Lab, plugin: PluginOption) -> dict[str, float]:
     preferred = node_preferences(lab.session(plugin), lab["new"], lab.pod("new-0"))
     assert preferred is not None
-    extras = {lab.state.names[node]: preferred.extra(node) for node in lab.state.known_nodes()}
+    extras = {lab.state.names[node]: preferred.extra(node) for node in lab.state.existing_nodes()}
     return {name: extra for name, extra in extras.items() if extra}
 
 

@@ -45,7 +45,7 @@ def zones() -> Lab:
 def refusals(lab: Lab, session: Session, pod: Pod) -> dict[str, Reason | None]:
     filters = [made for make in session.registered(NODE_FILTER) if (made := make(lab["new"], pod))]
     found = {}
-    for number in lab.state.known_nodes():
+    for number in lab.state.existing_nodes():
         reasons = [reason for ask in filters if (reason := ask(number)) is not None]
         found[lab.state.names[number]] = reasons[0] if reasons else None
     return found
@@ -153,7 +153,7 @@ def test_a_preference_leads_to_the_emptiest_domain() -> None:
     session = lab.session("predicates", "nodeorder")
     preferences = node_preferences(session, lab["new"], lab.pod("new-0"))
     assert preferences is not None
-    extra = {lab.state.names[node]: preferences.extra(node) for node in lab.state.known_nodes()}
+    extra = {lab.state.names[node]: preferences.extra(node) for node in lab.state.existing_nodes()}
     assert extra["n4"] == max(extra.values())
     assert extra["n1"] == extra["n2"] == extra["n3"] < extra["n4"]
     assert extra["n5"] <= extra["n1"]
@@ -168,7 +168,7 @@ def test_a_preference_counts_what_a_requirement_counts() -> None:
     lab.job("new", labels={"app": "web"}, cls=cls)
     preferences = node_preferences(lab.session("predicates", "nodeorder"), lab["new"], lab.pod("new-0"))
     assert preferences is not None
-    extra = {lab.state.names[node]: preferences.extra(node) for node in lab.state.known_nodes()}
+    extra = {lab.state.names[node]: preferences.extra(node) for node in lab.state.existing_nodes()}
     assert extra["n1"] == extra["n3"] > extra["n4"]
 
 
@@ -351,7 +351,7 @@ def test_each_pod_of_a_gang_gets_the_best_node_that_is_open_to_it(
         filters = [made for make in session.registered(NODE_FILTER) if (made := make(lab["new"], pod))]
         ranked = [
             (rank[0], node)
-            for node in lab.state.known_nodes()
+            for node in lab.state.existing_nodes()
             if all(ask(node) is None for ask in filters) and (rank := selection.rank(node)) is not None
         ]
         if not ranked:

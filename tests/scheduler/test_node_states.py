@@ -218,7 +218,7 @@ def _events(drawn: list[dict[str, Any]]) -> list[object]:
 def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]]) -> None:
     view = told(_events(drawn))
     cluster = view.cluster
-    for number in cluster.known_nodes():
+    for number in cluster.existing_nodes():
         found = chip_states(cluster, number, cluster.fleets[CHIP], node_states(cluster, number, NOW))
         masks = [mask for _, mask in found.by_state()]
         assert sum(masks) == found.listed

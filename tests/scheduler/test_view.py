@@ -47,7 +47,7 @@ def test_nodes_are_in_natural_order_before_the_first_cycle() -> None:
         rig.node(name)
     rig.machine.handle(rig.events, rig.now, ev.Decide.NOTHING)
     cluster = rig.machine.view.cluster
-    assert [cluster.names[number] for number in cluster.known_nodes()] == ["n9", "n10"]
+    assert [cluster.names[number] for number in cluster.existing_nodes()] == ["n9", "n10"]
 
 
 def test_s2_switch_states_come_in_the_order_of_the_config_map() -> None:

@@ -19,7 +19,7 @@ def test_nodes_that_come_and_go_leave_nothing() -> None:
         state.settle()
         state.drop_node(f"node-{number - 1}")
     assert len(state.names) <= 2
-    assert [state.names[number] for number in state.known_nodes()] == ["node-99"]
+    assert [state.names[number] for number in state.existing_nodes()] == ["node-99"]
     assert state.fleets[CHIP].free_total == 8
 
 

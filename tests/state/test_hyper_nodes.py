@@ -247,9 +247,9 @@ def test_a_name_is_searched_once_while_the_expressions_stay_the_same() -> None:
     searched: list[str] = []
 
     class Counting(NameExpressions):
-        def found_in(self, name: str) -> list[str]:
+        def matching(self, name: str) -> list[str]:
             searched.append(name)
-            return super().found_in(name)
+            return super().matching(name)
 
     state = ClusterState(compile_expressions=Counting)
     state.put_node(Node("n1"))

@@ -68,7 +68,7 @@ def _compare(state: ClusterState, table: VolumeTable) -> None:
         assert capacities.nodes_for(state.labels, size) == _naive(state, table, size)
         # Kept, until something changes.
         assert capacities.is_known(state.labels, size) or not capacities.count
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         found = state.nodes[number]
         assert found is not None
         largest = max((one.largest for one in _of(table, found)), default=0)
@@ -77,7 +77,7 @@ def _compare(state: ClusterState, table: VolumeTable) -> None:
 
 def _naive(state: ClusterState, table: VolumeTable, size: int) -> int:
     found = 0
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         known = state.nodes[number]
         if known is not None and any(one.largest >= size for one in _of(table, known)):
             found |= 1 << number

@@ -188,6 +188,6 @@ def assumed_chips(view: SchedulerView) -> list[str]:
     state = view.cluster
     return sorted(
         state.names[number]
-        for number in state.known_nodes()
+        for number in state.existing_nodes()
         if any(one.state is NodeState.AWAITING_REPORT for one in node_states(state, number, view.now))
     )

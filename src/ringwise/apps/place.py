@@ -175,7 +175,7 @@ class _Candidates:
         filters = node_filters(session, job, pod)
         outside = _outside_racks(session, job)
         found: list[CandidateFields] = []
-        for node in session.state.known_nodes():
+        for node in session.state.existing_nodes():
             unselected = selection.unselected(node)
             if unselected is not None and unselected.code in UNASKED:
                 continue

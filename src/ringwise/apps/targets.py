@@ -108,7 +108,7 @@ def find_target(view: SchedulerView, text: str) -> Target:
         raise UnknownTargetError(f"invalid target {quoted(text)}: expected {FORMS}")
     # Nodes of many clusters are named by an address, too: such a name may mean either.
     what = "node or leaf switch" if _is_address(text) else "node"
-    known = [state.names[one] for one in state.known_nodes()]
+    known = [state.names[one] for one in state.existing_nodes()]
     known += [f"switch/{one}" for one in _switch_names(view)]
     known += [f"superpod/{one}" for one in view.superpods().nodes_of]
     raise UnknownTargetError(f'{what} "{text}" not found{did_you_mean(text, known)}')

@@ -176,10 +176,10 @@ class HyperNodeController:
             del self._requested[name]
         before = self._seen.pop(name, None)
         if before is not None:
-            self._sort(before, known=False)
+            self._sort(before, exists=False)
         if hyper_node is not None:
             self._seen[name] = hyper_node
-            self._sort(hyper_node, known=True)
+            self._sort(hyper_node, exists=True)
         taken = self._taken.get(name)
         if taken is not None:
             # Its name may be another one now.
@@ -198,14 +198,14 @@ class HyperNodeController:
             for tree in self._trees.values():
                 tree.put(name, labels)
         for hyper_node in self._seen.values():
-            self._sort(hyper_node, known=True)
+            self._sort(hyper_node, exists=True)
 
-    def _sort(self, hyper_node: HyperNode, *, known: bool) -> None:
+    def _sort(self, hyper_node: HyperNode, *, exists: bool) -> None:
         """Enter it where it belongs, or remove it from there."""
         name, labels = hyper_node.name, hyper_node.labels
         if TOPOLOGY_TYPE not in labels:
             if labels.get(TOPOLOGY_SOURCE) == LABEL_SOURCE and (kind := self._type_in(name)) is not None:
-                _enter(self._others, kind, name, known)
+                _enter(self._others, kind, name, exists)
                 if kind not in self._others:
                     self._touch_all(kind)
             return
@@ -213,9 +213,9 @@ class HyperNodeController:
             return
         domain = self._domain_of(hyper_node)
         if domain is not None:
-            _enter(self._ours, domain, name, known)
+            _enter(self._ours, domain, name, exists)
             self._touch(domain)
-        elif known:
+        elif exists:
             self._left_over[name] = None
         else:
             self._left_over.pop(name, None)
@@ -276,8 +276,8 @@ class HyperNodeController:
         """What had no effect is compared, and sent, again."""
         for name, sent in self._requested.items():
             if sent.due <= now:
-                known = sent.wanted or self._seen.get(name)
-                domain = None if known is None else self._domain_of(known)
+                current = sent.wanted or self._seen.get(name)
+                domain = None if current is None else self._domain_of(current)
                 if domain is not None:
                     self._changed[domain] = None
 
@@ -300,16 +300,16 @@ class HyperNodeController:
         """What follows for one domain from its nodes, and from the HyperNodes that are there for it."""
         tree = self._trees[domain.type]
         members = tree.members(domain)
-        found = sorted(self._ours.get(domain, ()))
+        names = sorted(self._ours.get(domain, ()))
         if members:
             name = self._name(domain)
             # Until what was sent is seen, nothing else is: a label that changes all the time costs little.
             if not self._is_under_way(name, now):
                 self._put_wanted(self._wanted(name, domain, tree, members), commands, now)
-            found = [other for other in found if other != name]
+            names = [other for other in names if other != name]
         else:
             self._taken.pop(self._names.pop(domain, ""), None)
-        for name in found:
+        for name in names:
             self._delete(name, commands, now)
 
     def _wanted(self, name: str, domain: LabelDomain, tree: TypeTree, members: Iterable[str]) -> HyperNode:
@@ -366,9 +366,9 @@ class HyperNodeController:
         self._requested[name] = _Request(wanted, now, wait)
 
 
-def _enter(table: dict[Key, dict[str, None]], key: Key, name: str, known: bool) -> None:
+def _enter(table: dict[Key, dict[str, None]], key: Key, name: str, exists: bool) -> None:
     names = table.setdefault(key, {})
-    if known:
+    if exists:
         names[name] = None
     else:
         names.pop(name, None)

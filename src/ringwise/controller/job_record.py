@@ -36,8 +36,8 @@ class Counts:
         of_task[phase] = of_task.get(phase, 0) + pods
 
     def of(self, task: str, *phases: str) -> int:
-        found = self.tasks.get(task, {})
-        return sum(found.get(phase, 0) for phase in phases)
+        counts = self.tasks.get(task, {})
+        return sum(counts.get(phase, 0) for phase in phases)
 
     def __getitem__(self, phase: str) -> int:
         return self.total[phase]
@@ -235,14 +235,14 @@ def index_of(pod: Pod) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else -1
 
 
-def later(known: Pod | None, seen: Pod) -> Pod:
+def later(previous: Pod | None, seen: Pod) -> Pod:
     """The later of two states of one pod: phases only advance, and a deletion is not taken back."""
-    if known is None:
+    if previous is None:
         return seen
-    if known.phase in ENDED and seen.phase not in ENDED:
-        return known
-    if known.deleting and not seen.deleting:
-        return known
-    if known.phase == RUNNING and seen.phase == PENDING:
-        return known
+    if previous.phase in ENDED and seen.phase not in ENDED:
+        return previous
+    if previous.deleting and not seen.deleting:
+        return previous
+    if previous.phase == RUNNING and seen.phase == PENDING:
+        return previous
     return seen

@@ -133,8 +133,8 @@ class Controller:
             self.on_progress()
         if self._initial:
             self._initial = False
-            for key, known in self._records.items():
-                self._containment.attempt("Job", key, partial(known.note_losses, now), known.job.uid)
+            for key, existing in self._records.items():
+                self._containment.attempt("Job", key, partial(existing.note_losses, now), existing.job.uid)
         self._changed.update(dict.fromkeys(self._timers.take_due(now)))
         commands: list[Command] = []
         for key in self._changed:
@@ -224,8 +224,8 @@ class Controller:
         if name is None or pod.uid in self._deleted:
             return
         key = f"{pod.namespace}/{name}"
-        known = self._pods.setdefault(key, {}).get(pod.uid)
-        pod = later(known, pod)
+        previous = self._pods.setdefault(key, {}).get(pod.uid)
+        pod = later(previous, pod)
         self._pods[key][pod.uid] = pod
         self._job_of[pod.uid] = key
         self._changed[key] = None
@@ -238,7 +238,7 @@ class Controller:
                 # The new one. The one before it may be seen once more while it goes.
                 record.rejections.pop(pod.name, None)
             # In the first call every pod is new; there the counts of the status show which are missing.
-            before = self._initial if known is None else known.deleting
+            before = self._initial if previous is None else previous.deleting
             if pod.deleting and not before:
                 record.note_eviction(pod, now)
 
@@ -368,18 +368,18 @@ class Controller:
         due = due_actions(record, group, now)
         if not due or not is_allowed(record.phase, due[0].action):
             return
-        found, target = due[0], targets(record, due[0])
-        if found.action in PARTIAL and target is None:
+        policy, target = due[0], targets(record, due[0])
+        if policy.action in PARTIAL and target is None:
             record.evicted.clear()
             return
-        cause = f"{found.cause.sentence}: {found.action}"
-        self._start(record, found.action, now, found.cause.event, cause, creates)
+        cause = f"{policy.cause.sentence}: {policy.action}"
+        self._start(record, policy.action, now, policy.cause.event, cause, creates)
         if target is None:
             self._delete_group(record, deletes)
             return
         # Several parts that are lost at once, under one switch for example, are one restart of the job.
         for one in due:
-            if one is found or one.action in _PARTS:
+            if one is policy or one.action in _PARTS:
                 _delete_part(record, one, now, deletes)
 
     def _delete_rejected(

@@ -122,9 +122,9 @@ class PodGroupController:
         self._changed.update(dict.fromkeys(self._timers.take_due(now)))
         commands: list[Command] = []
         for key in self._changed:
-            found: list[Command] = []
-            if containment.attempt("PodGroup", key, partial(self._handle, key, now, found)):
-                commands += found
+            more: list[Command] = []
+            if containment.attempt("PodGroup", key, partial(self._handle, key, now, more)):
+                commands += more
         self._changed.clear()
         return commands
 

@@ -144,8 +144,8 @@ class QueueController:
         self, name: str, action: Callable[[list[Command]], None], containment: Containment
     ) -> list[Command]:
         commands: list[Command] = []
-        known = self._seen.get(name)
-        uid = known.uid if known is not None else ""
+        queue = self._seen.get(name)
+        uid = queue.uid if queue is not None else ""
         return commands if containment.attempt("Queue", name, partial(action, commands), uid) else []
 
     def next_deadline(self) -> int | None:

@@ -45,10 +45,10 @@ class NamespaceSteps:
         self.passed_over: dict[str, dict[str, None]] = {}
 
     def left(self, namespace: str, now: int) -> int:
-        known = self._left.get(namespace)
-        if known is None:
+        entry = self._left.get(namespace)
+        if entry is None:
             return NAMESPACE_STEPS
-        left, since = known
+        left, since = entry
         left += (now - since) * NAMESPACE_STEPS_A_SECOND // SECOND
         if left >= NAMESPACE_STEPS:
             del self._left[namespace]

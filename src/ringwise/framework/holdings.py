@@ -111,10 +111,10 @@ class Holdings:
         """Count by these shapes from now on."""
         self.shapes = tuple(sorted(shapes))
         self.used.clear()
-        known = set[str]()
+        counted = set[str]()
         for (job, queue), (_, amounts) in self.held.items():
-            self._count(job, queue, amounts, 1, job not in known, 1)
-            known.add(job)
+            self._count(job, queue, amounts, 1, job not in counted, 1)
+            counted.add(job)
 
     def set_user(self, job: str, queues: Iterable[str], user: str) -> None:
         """The user of a job whose pods count for these queues; empty: not verified."""
@@ -143,9 +143,9 @@ class Holdings:
         return tuple(dict(table) for table in self._tables)
 
     def restore(self, copies: tuple[dict[Any, Any], ...]) -> None:
-        for table, kept in zip(self._tables, copies, strict=True):
+        for table, copy in zip(self._tables, copies, strict=True):
             table.clear()
-            table.update(kept)
+            table.update(copy)
 
     def clear(self) -> None:
         """What pods hold; users stay."""

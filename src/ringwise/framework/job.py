@@ -262,7 +262,7 @@ class Job:
         return pod.deleting and pod.rank is not None and self.rank_table.get(pod.uid) != pod.rank
 
     @property
-    def known_chip_pods(self) -> int:
+    def expected_chip_pods(self) -> int:
         """Pods with chips that exist now or that its vcjob orders."""
         return max(len(self.chip_pods), self.ordered_chip_pods)
 
@@ -274,7 +274,7 @@ class Job:
         less the pods that are known to ask for no chips.
         """
         others = max(sum(not pod.cls.chips for pod in self.in_order), self.ordered_other_pods)
-        return max(self.known_chip_pods, min(self.min_available, MAX_PODS) - others)
+        return max(self.expected_chip_pods, min(self.min_available, MAX_PODS) - others)
 
     @property
     def has_independent_pods(self) -> bool:

@@ -85,7 +85,7 @@ class LimitTable:
         self.longest: Callable[[Job], int | None] = lambda job: None
         #: The limit that ends a running job: it may have been in several queues.
         self.ended_by: Callable[[Job], UsageLimit | None] = lambda job: None
-        self._kept: tuple[int, dict[Scope, Amounts]] = -1, {}
+        self._cached: tuple[int, dict[Scope, Amounts]] = -1, {}
 
     # -- what is set ------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class LimitTable:
         self.changed = True
         holdings = self._usage.holdings
         if set(holdings.shapes) != self._by_shape.keys():
-            self._kept = -1, {}
+            self._cached = -1, {}
             holdings.count_by(self._by_shape)
         return True
 
@@ -135,11 +135,11 @@ class LimitTable:
         """Those whose subject names the scope; if none does, those that name most of its parts, and `*`."""
         by_subject = self._by_shape.get(scope.shape, {})
         parts = [(name, EACH) if name else ("",) for name in scope]
-        found: dict[int, list[UsageLimit]] = {}
+        by_count: dict[int, list[UsageLimit]] = {}
         for subject in product(*parts):
             if (limits := by_subject.get(Scope(*subject))) is not None:
-                found.setdefault(subject.count(EACH), []).extend(limits)
-        return found[min(found)] if found else ()
+                by_count.setdefault(subject.count(EACH), []).extend(limits)
+        return by_count[min(by_count)] if by_count else ()
 
     def run_limit(self, job: Job, queue: str | None = None) -> UsageLimit | None:
         """The limit with the shortest maximum run time."""
@@ -160,11 +160,11 @@ class LimitTable:
         """
         holdings = self._usage.holdings
         used = holdings.used.get(scope, _NOTHING)
-        kept = self._kept_in().get(scope, _NOTHING) if len(self._usage.reserved) else _NOTHING
-        if not kept and (but is None or not holdings.runs_in(but.key, scope)):
+        reserved = self._reserved_in().get(scope, _NOTHING) if len(self._usage.reserved) else _NOTHING
+        if not reserved and (but is None or not holdings.runs_in(but.key, scope)):
             return used
         result = dict(used)
-        add(result, kept)
+        add(result, reserved)
         if but is not None:
             add(result, {RUNNING_JOBS: -holdings.runs_in(but.key, scope)})
             own = self._usage.reserved.by_job().get(but.key)
@@ -173,21 +173,21 @@ class LimitTable:
                 add(result, {RUNNING_JOBS: -(not holdings.runs(but.key))})
         return result
 
-    def _kept_in(self) -> dict[Scope, Amounts]:
+    def _reserved_in(self) -> dict[Scope, Amounts]:
         """F6, by scope. Counted again when what is kept changes."""
         shares, holdings = self._usage.reserved, self._usage.holdings
         by_job = shares.by_job()
         if shares.is_ignored:
             return {}
-        if self._kept[0] != shares.version:
-            found: dict[Scope, Amounts] = {}
+        if self._cached[0] != shares.version:
+            totals: dict[Scope, Amounts] = {}
             for job, (queue, amounts) in by_job.items():
                 for scope in holdings.scopes(job, queue):
-                    total = found.setdefault(scope, {})
+                    total = totals.setdefault(scope, {})
                     add(total, amounts)
                     add(total, {RUNNING_JOBS: not holdings.runs(job)})
-            self._kept = shares.version, found
-        return self._kept[1]
+            self._cached = shares.version, totals
+        return self._cached[1]
 
     def exceeded_by(self, scope: Scope, limit: UsageLimit) -> Iterator[tuple[str, Amount]]:
         """What of the limit is exceeded, and by how much."""
@@ -289,8 +289,8 @@ class LimitTable:
 
     def _returns(self, job: Job, pods: Sequence[Pod], asked: Mapping[str, Amount]) -> bool:
         """Whether the pods replace some that the job lost, so that they are not new start."""
-        kept = self._usage.reserved
-        had = kept.share_of(job.key)
+        reserved = self._usage.reserved
+        had = reserved.share_of(job.key)
         if had is not None and had.queue != job.queue:
             # In another queue they are new.
             return False
@@ -299,7 +299,7 @@ class LimitTable:
         if had is None:
             return False
         # Not ignored here: also a what-if without shares of others lets the job have its own.
-        share = kept.of(job.key)
+        share = reserved.of(job.key)
         if share and _is_within(asked, share):
             return True
         if job.clock is None:
@@ -344,7 +344,7 @@ class WaitingCounts:
         self._jobs = jobs
         self._counts: dict[Scope, int] | None = None
         #: Those that are counted.
-        self._known: set[str] = set()
+        self._counted: set[str] = set()
 
     def refusal(self, job: Job) -> Reason | None:
         """Why the job may not be tried."""
@@ -353,7 +353,7 @@ class WaitingCounts:
             if most is None:
                 continue
             counts = self.by_scope()
-            if job.key in self._known:
+            if job.key in self._counted:
                 return None
             jobs = counts.get(scope, 0)
             if jobs >= most:
@@ -361,13 +361,13 @@ class WaitingCounts:
         return None
 
     def tried(self, job: Job) -> None:
-        if self._counts is not None and job.key not in self._known:
+        if self._counts is not None and job.key not in self._counted:
             self._add(job, self._counts)
 
     def started(self, job: Job) -> None:
         """Supposed: it waits no more."""
-        if self._counts is not None and job.key in self._known:
-            self._known.remove(job.key)
+        if self._counts is not None and job.key in self._counted:
+            self._counted.remove(job.key)
             for scope in self._table.scopes(job):
                 self._counts[scope] -= 1
 
@@ -380,7 +380,7 @@ class WaitingCounts:
         return self._counts
 
     def _add(self, job: Job, counts: dict[Scope, int]) -> None:
-        self._known.add(job.key)
+        self._counted.add(job.key)
         for scope in self._table.scopes(job):
             counts[scope] = counts.get(scope, 0) + 1
 

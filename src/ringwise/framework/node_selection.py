@@ -134,18 +134,18 @@ class NodeSelection:
         return result
 
     def _resolve_sets(self) -> None:
-        known = self._state.labels.existing
-        allowed = known
+        existing = self._state.labels.existing
+        allowed = existing
         for part in self._sets:
             allowed &= part.nodes
-        for kept in self._withheld:
-            allowed &= ~kept.nodes
+        for withheld in self._withheld:
+            allowed &= ~withheld.nodes
         self._allowed = allowed
-        few = known.bit_count() // (_HIDDEN if self._withheld else 2)
-        if (known & ~allowed).bit_count() >= few:
+        few = existing.bit_count() // (_HIDDEN if self._withheld else 2)
+        if (existing & ~allowed).bit_count() >= few:
             self._members = RankedNodes(self, members_of(allowed))
         else:
-            self._excluded = frozenset(members_of(known & ~allowed))
+            self._excluded = frozenset(members_of(existing & ~allowed))
 
     @property
     def version(self) -> int:
@@ -155,14 +155,14 @@ class NodeSelection:
     # -- by class ------------------------------------------------------------------------
 
     def admits(self, shape: NodeShape) -> bool:
-        known = self._admitted.get(shape.number)
-        if known is None:
+        admitted = self._admitted.get(shape.number)
+        if admitted is None:
             self.budget.spend(1)
             reason = first_reason(self._predicates, self.pod_class, self.policy, shape)
-            known = self._admitted[shape.number] = reason is None
+            admitted = self._admitted[shape.number] = reason is None
             if reason is not None:
                 self._reasons[shape.number] = reason
-        return known
+        return admitted
 
     def refusal(self, shape: NodeShape) -> Reason | None:
         """Why the predicates refuse nodes of this shape."""
@@ -170,14 +170,14 @@ class NodeSelection:
 
     def score(self, shape: NodeShape) -> float:
         """The sum of the plugins' scores, without the board's."""
-        known = self._scored.get(shape.number)
-        if known is None:
-            known = 0.0
+        total = self._scored.get(shape.number)
+        if total is None:
+            total = 0.0
             self.budget.spend(_STEPS_TO_SCORE)
             for score in self._scores:
-                known += score(self.pod_class, shape)
-            self._scored[shape.number] = known
-        return known
+                total += score(self.pod_class, shape)
+            self._scored[shape.number] = total
+        return total
 
     # -- choosing -------------------------------------------------------------------------
 
@@ -227,13 +227,13 @@ class NodeSelection:
         preferred: PreferredNodes,
         avoided: Collection[int],
     ) -> SelectedNode | None:
-        known = self._state.labels.existing
+        nodes = self._state.labels.existing
         within = self._allowed
         if avoided:
-            within = (known if within is None else within) & ~node_set(node for node in avoided if node >= 0)
+            within = (nodes if within is None else within) & ~node_set(node for node in avoided if node >= 0)
         for one in filters:
             if isinstance(one, SetFilter):
-                within = (known if within is None else within) & one.nodes()
+                within = (nodes if within is None else within) & one.nodes()
         while True:
             best = self.view.best_preferred(
                 self.chips,
@@ -341,19 +341,19 @@ class NodeSelection:
         """All nodes that could take one pod now, in natural order."""
         return sorted(members_of(self.fitting_set({})), key=self._state.rank_of)
 
-    def fitting_set(self, known: dict[tuple[int, ...], int]) -> int:
-        """The same as a set. `known` keeps what was found for other classes while nothing is placed."""
+    def fitting_set(self, cache: dict[tuple[int, ...], int]) -> int:
+        """The same as a set. `cache` holds the results of other classes while nothing is placed."""
         if self._members is not None:
             self.budget.spend(1 + len(self._members.nodes))
             return node_set(node for node in self._members.nodes if self.rank(node) is not None)
         groups = [group for _, group in self.view.fitting(self.chips) if self.admits(group.shape)]
         self.budget.spend(1 + len(groups))
         key = tuple(map(id, groups))
-        nodes = known.get(key)
+        nodes = cache.get(key)
         if nodes is None:
             members = [node for group in groups for node in self.view.members(group)]
             self.budget.spend(len(members))
-            nodes = known[key] = node_set(members)
+            nodes = cache[key] = node_set(members)
         return nodes if self._allowed is None else nodes & self._allowed
 
     def room(self, most: int) -> NodeWeights:
@@ -503,9 +503,9 @@ class NodeSelection:
                 if group is not None:
                     result[id(group)] += 1
                     counts[part.kind.code] += 1
-        for kept in self._withheld:
-            code = NODE_RESERVED.code if kept.is_reservation else NODE_DRAINS.code
-            for node in members_of(left & kept.nodes):
+        for withheld in self._withheld:
+            code = NODE_RESERVED.code if withheld.is_reservation else NODE_DRAINS.code
+            for node in members_of(left & withheld.nodes):
                 group = self.view.group_of(node)
                 # The reason of a filter: only nodes count that would do otherwise.
                 if group is None or not self.admits(group.shape) or self._board_score(group) is None:
@@ -544,8 +544,8 @@ class RankedNodes:
     ) -> SelectedNode | None:
         """As `NodeSelection.choose`."""
         view = self._selection.view
-        kept = not avoided
-        heap = self._current() if kept else self._ranked(avoided)
+        current = not avoided
+        heap = self._current() if current else self._ranked(avoided)
         while heap:
             _, score, node = heap[0]
             if view.group_of(node) is None:
@@ -553,7 +553,7 @@ class RankedNodes:
                 continue
             blocked = first_reason(filters, node)
             if blocked is None:
-                if kept:
+                if current:
                     self._last, self._last_group = node, view.group_of(node)
                 return SelectedNode(node, score)
             hidden[node] = blocked

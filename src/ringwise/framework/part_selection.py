@@ -189,54 +189,54 @@ class PartSelection(NodeSelection):
         self._synchronize()
         return super().rank(node)
 
-    def fitting_set(self, known: dict[tuple[int, ...], int]) -> int:
+    def fitting_set(self, cache: dict[tuple[int, ...], int]) -> int:
         self._synchronize()
-        return super().fitting_set(known)
+        return super().fitting_set(cache)
 
     def room(self, most: int) -> Any:
         self._synchronize()
         return super().room(1)
 
     def chips_on(self, node: int) -> tuple[int, ...]:
-        found = self._fit(node)
-        return () if isinstance(found, Reason) else found.chips
+        fit = self._fit(node)
+        return () if isinstance(fit, Reason) else fit.chips
 
     def chips_of_chosen(self, node: int) -> tuple[int, ...]:
         return self.chips_on(node)
 
     def part_on(self, node: int) -> tuple[PartBinding, Mapping[str, str]] | None:
         """What a pod gets on the node that was chosen for it, and the annotations that say so."""
-        found = self._fit(node)
+        fit = self._fit(node)
         request = self._request
-        if isinstance(found, Reason) or request.mode == STATIC:
+        if isinstance(fit, Reason) or request.mode == STATIC:
             return None
         if request.mode == SOFT:
-            name = f"{request.resource.rpartition('/')[2]}-{found.chips[0]}"
+            name = f"{request.resource.rpartition('/')[2]}-{fit.chips[0]}"
             annotations = {
                 request.resource: name,
                 AICORE_QUOTA: str(request.count),
                 HBM_QUOTA: str(request.mb),
                 SHARE_POLICY: request.policy,
             }
-            return PartBinding(found.chips, request.mb, request.policy), annotations
-        chips = ",".join(map(str, found.chips))
-        text = f"{chips}-{found.template}" if found.template else chips
-        return PartBinding(found.chips, template=found.template), {request.resource: text}
+            return PartBinding(fit.chips, request.mb, request.policy), annotations
+        chips = ",".join(map(str, fit.chips))
+        text = f"{chips}-{fit.template}" if fit.template else chips
+        return PartBinding(fit.chips, template=fit.template), {request.resource: text}
 
     def _board_score(self, group: Any) -> int | None:
         signature = group.bucket.signature
         return signature if isinstance(signature, int) else None
 
     def verdict(self, node: int) -> tuple[int | None, Reason | None]:
-        found = self._fit(node)
-        if isinstance(found, Reason):
-            return None, found
+        fit = self._fit(node)
+        if isinstance(fit, Reason):
+            return None, fit
         refused = self.unselected(node)
-        return (None, refused) if refused is not None else (found.score, None)
+        return (None, refused) if refused is not None else (fit.score, None)
 
     def refusals(self, hidden: Mapping[int, Reason]) -> dict[str, int]:
         counts: Counter[str] = Counter(reason.code for reason in hidden.values())
-        for number in self._state.known_nodes():
+        for number in self._state.existing_nodes():
             if number not in hidden:
                 reason = self.verdict(number)[1]
                 if reason is not None:
@@ -246,8 +246,8 @@ class PartSelection(NodeSelection):
 
 def part_of(selection: NodeSelection, node: int) -> tuple[Mapping[str, str], PartBinding | None]:
     """Annotations and binding of a pod with a share or a vNPU on its node; other pods have none."""
-    found = selection.part_on(node) if isinstance(selection, PartSelection) else None
-    return (EMPTY, None) if found is None else (found[1], found[0])
+    part = selection.part_on(node) if isinstance(selection, PartSelection) else None
+    return (EMPTY, None) if part is None else (part[1], part[0])
 
 
 def _text(request: PartRequest) -> str:

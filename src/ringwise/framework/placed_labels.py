@@ -32,10 +32,10 @@ class PlacedLabels:
         looked_at = self._follow(state)
         missing = []
         for key in keys:
-            known = self._values.pop(key, None)
-            if known is None:
+            uids_of = self._values.pop(key, None)
+            if uids_of is None:
                 missing.append(key)
-            self._values[key] = {} if known is None else known
+            self._values[key] = {} if uids_of is None else uids_of
         while len(self._values) > MAX_KEYS:
             del self._values[next(iter(self._values))]
         missing = [key for key in missing if key in self._values]
@@ -74,13 +74,13 @@ class PlacedLabels:
         size = len(self._pods) if everywhere else sum(len(uids) for uids in self._in(spaces))
         best: list[str | _Uids] | None = None
         for requirement in term.selector:
-            known = self._values.get(requirement.key) if requirement.operator == "In" else None
-            if known is None:
+            uids_of = self._values.get(requirement.key) if requirement.operator == "In" else None
+            if uids_of is None:
                 continue
-            found = [known[value] for value in set(requirement.values) if value in known]
-            count = sum(1 if isinstance(uids, str) else len(uids) for uids in found)
+            matching = [uids_of[value] for value in set(requirement.values) if value in uids_of]
+            count = sum(1 if isinstance(uids, str) else len(uids) for uids in matching)
             if count < size:
-                best, size = found, count
+                best, size = matching, count
         if best is not None:
             yield from best
         elif everywhere:
@@ -119,31 +119,31 @@ class PlacedLabels:
         if before is not None:
             del self._pods[uid]
             _discard(self._spaces, before.namespace, uid)
-            for key, known in self._values.items():
+            for key, uids_of in self._values.items():
                 if key in before.labels:
-                    _discard(known, before.labels[key], uid)
+                    _discard(uids_of, before.labels[key], uid)
         if after is not None:
             self._pods[uid] = after
             self._spaces.setdefault(after.namespace, {})[uid] = None
-            for key, known in self._values.items():
+            for key, uids_of in self._values.items():
                 if key in after.labels:
-                    _add(known, after.labels[key], uid)
+                    _add(uids_of, after.labels[key], uid)
 
 
-def _add(known: dict[str, str | _Uids], value: str, uid: str) -> None:
-    uids = known.get(value)
+def _add(uids_of: dict[str, str | _Uids], value: str, uid: str) -> None:
+    uids = uids_of.get(value)
     if uids is None:
         # Most pods have some labels of their own: no set for each.
-        known[value] = uid
+        uids_of[value] = uid
     elif isinstance(uids, str):
-        known[value] = {uids: None, uid: None}
+        uids_of[value] = {uids: None, uid: None}
     else:
         uids[uid] = None
 
 
-def _discard(known: dict[str, str | _Uids] | dict[str, _Uids], value: str, uid: str) -> None:
-    uids = known[value]
+def _discard(uids_of: dict[str, str | _Uids] | dict[str, _Uids], value: str, uid: str) -> None:
+    uids = uids_of[value]
     if not isinstance(uids, str):
         del uids[uid]
     if isinstance(uids, str) or not uids:
-        del known[value]
+        del uids_of[value]

@@ -62,7 +62,7 @@ class PreferredNodes:
 
         The key is the negative sum of the rating and the extra score. None where all are above the limit.
         """
-        pushed, found = 0, 0
+        pushed, chosen = 0, 0
         # Where no node has the highest score of every part, the nodes are split. What promises most is first.
         # Where the parts contradict each other so much that this does not end, each node is looked at.
         splits = nodes.bit_count() // (_SHARE * self._steps + 1)
@@ -71,7 +71,7 @@ class PreferredNodes:
             key, _, together, best = heappop(left)
             if best:
                 # Nothing that is left promises more.
-                found = found | best if key == limit else best
+                chosen = chosen | best if key == limit else best
                 limit = key
             elif pushed < 2 * splits and together.bit_count() > _FEW:
                 for half in self._halves(together):
@@ -81,9 +81,9 @@ class PreferredNodes:
                 for node in self._one_by_one(together):
                     key = -rating - self.extra(node)
                     if key <= limit:
-                        found = found | 1 << node if key == limit else 1 << node
+                        chosen = chosen | 1 << node if key == limit else 1 << node
                         limit = key
-        return (limit, found) if found else None
+        return (limit, chosen) if chosen else None
 
     def _one_by_one(self, nodes: int) -> list[int]:
         members = members_of(nodes)

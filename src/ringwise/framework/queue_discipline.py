@@ -177,7 +177,7 @@ def _plainly_fits(session: Session, job: Job) -> bool:
     fleet = session.state.fleets[policy.resource]
     selection = session.node_selection(job, next(iter(job.pods.values())))
     missing = job.min_available
-    for node in session.state.known_nodes():
+    for node in session.state.existing_nodes():
         if session.state.closed(node, policy.resource) is None and selection.unselected(node) is None:
             free = fleet.free_if_empty(node)
             if policy.withholds_network:
@@ -191,7 +191,7 @@ def _plainly_fits(session: Session, job: Job) -> bool:
 
 def waiting_in_line(session: Session, line: Line) -> list[Job]:
     """The unplaced jobs of the line that wait for room or behind others, as they are served."""
-    found = [
+    waiting = [
         job
         for job in session.jobs.values()
         if job.queue == line.queue
@@ -200,7 +200,7 @@ def waiting_in_line(session: Session, line: Line) -> list[Job]:
         and _resource(session, job) == line.resource
         and _is_unplaced(session, job)
     ]
-    return sorted(found, key=session.job_key)
+    return sorted(waiting, key=session.job_key)
 
 
 def lines_to_test(session: Session) -> dict[Line, None]:

@@ -123,8 +123,8 @@ class QueueHeads:
         heap = self._behind.setdefault(place.line, [])
         if len(heap) > 2 * len(self._places) + _MAX_LEFT:
             # Jobs that change all the time leave an entry each time.
-            kept = {entry for entry in heap if self._places.get(entry[1]) == (place.line, entry[0])}
-            heap[:] = sorted(kept)
+            current = {entry for entry in heap if self._places.get(entry[1]) == (place.line, entry[0])}
+            heap[:] = sorted(current)
         heappush(heap, (place.order, key))
 
     def unpark(self, key: str) -> None:

@@ -145,7 +145,7 @@ class ReservedQuotas:
         """What is kept in each queue, from the pods. Slow: for checks."""
         total: dict[str, Amounts] = {}
         for share in self._shares.values():
-            add(total.setdefault(share.queue, {}), self._kept(share))
+            add(total.setdefault(share.queue, {}), self._amounts_of(share))
         return {queue: amounts for queue, amounts in total.items() if amounts}
 
     def by_job(self) -> dict[str, tuple[str, Amounts]]:
@@ -167,21 +167,21 @@ class ReservedQuotas:
     def _count_again(self, job: str) -> None:
         self._stale.pop(job, None)
         share = self._shares[job]
-        self._count(job, share.queue, self._kept(share))
+        self._count(job, share.queue, self._amounts_of(share))
 
-    def _kept(self, share: ReservedQuota) -> Amounts:
-        kept: Amounts = {}
+    def _amounts_of(self, share: ReservedQuota) -> Amounts:
+        total: Amounts = {}
         if share.counts and share.ranks:
             held = self.held_ranks(share)
             lost = [amounts for rank, amounts in share.ranks.items() if rank not in held]
             # Pods that came since took the places of those that were lost first.
             for amounts in lost[max(0, len(lost) + len(held) - share.most) :]:
-                add(kept, amounts)
-        return kept
+                add(total, amounts)
+        return total
 
-    def _count(self, job: str, queue: str, kept: Amounts) -> None:
+    def _count(self, job: str, queue: str, amounts: Amounts) -> None:
         before = self._counted.pop(job, None)
-        if before != ((queue, kept) if kept else None):
+        if before != ((queue, amounts) if amounts else None):
             self._jobs_in.clear()
             self.version += 1
         if before is not None:
@@ -189,6 +189,6 @@ class ReservedQuotas:
             add(total, before[1], -1)
             if not total:
                 del self._by_queue[before[0]]
-        if kept:
-            self._counted[job] = queue, kept
-            add(self._by_queue.setdefault(queue, {}), kept)
+        if amounts:
+            self._counted[job] = queue, amounts
+            add(self._by_queue.setdefault(queue, {}), amounts)

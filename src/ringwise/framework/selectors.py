@@ -64,11 +64,11 @@ def spaces_of(term: PodTerm, owner_namespace: str) -> tuple[str, ...]:
 
 def domain_of(state: ClusterState, node: int, key: str) -> str | None:
     """The node's value of a topology key. Without a host name label its name is used."""
-    found = state.nodes[node]
-    if found is None:
+    entry = state.nodes[node]
+    if entry is None:
         return None
-    value = found.labels.get(key)
-    return found.name if value is None and key == HOSTNAME else value
+    value = entry.labels.get(key)
+    return entry.name if value is None and key == HOSTNAME else value
 
 
 def nodes_in(state: ClusterState, key: str, domains: Collection[str]) -> int:

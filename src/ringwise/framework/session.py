@@ -475,8 +475,8 @@ class Session:
 
     def retry_at(self, job: Job, time: int) -> None:
         """Called by a plugin whose answer about the job changes at that time, without any event."""
-        known = self.retries.get(job.key)
-        self.retries[job.key] = time if known is None else min(known, time)
+        earlier = self.retries.get(job.key)
+        self.retries[job.key] = time if earlier is None else min(earlier, time)
 
     # -- jobs, pods and nodes -----------------------------------------------------------------
 

@@ -70,20 +70,20 @@ class TooManySteps(Exception):
 def cut(policies: Sequence[SubGroupPolicy], pods: Iterable[Pod]) -> tuple[SubGroup, ...]:
     """The sub-groups of these pods, in natural order of their first pods. May raise `TooManySteps`."""
     finder = _Finder(policies)
-    found: dict[tuple[int, str], list[str]] = {}
+    members: dict[tuple[int, str], list[str]] = {}
     indexes: dict[tuple[int, str], int] = {}
     for pod in pods:
         position, values = finder.find(pod.labels)
         name = _name(values)
         key = position, name
-        if key not in found:
-            found[key] = []
+        if key not in members:
+            members[key] = []
             indexes[key] = _index(values)
-        found[key].append(pod.uid)
+        members[key].append(pod.uid)
     rest = len(policies)
     return tuple(
         SubGroup(name, policies[position] if position < rest else None, position, indexes[key], tuple(uids))
-        for key, uids in found.items()
+        for key, uids in members.items()
         for position, name in (key,)
     )
 
@@ -94,7 +94,7 @@ class _Finder:
     def __init__(self, policies: Sequence[SubGroupPolicy]) -> None:
         self._policies = policies
         self._keys = tuple(dict.fromkeys(key for policy in policies for key in policy.labels))
-        self._known: dict[tuple[str | None, ...], tuple[int, tuple[str, ...]]] = {}
+        self._matches: dict[tuple[str | None, ...], tuple[int, tuple[str, ...]]] = {}
         self._steps = 0
         #: Positions of policies by a label that their pods have; and of those that name none.
         self._by_label: dict[tuple[str, str], list[int]] = {}
@@ -113,9 +113,9 @@ class _Finder:
 
     def find(self, labels: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:
         signature = tuple(labels.get(key) for key in self._keys)
-        result = self._known.get(signature)
+        result = self._matches.get(signature)
         if result is None:
-            result = self._known[signature] = self._first_match(labels)
+            result = self._matches[signature] = self._first_match(labels)
         return result
 
     def _first_match(self, labels: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:

@@ -32,23 +32,23 @@ class DomainNumbers:
     _MOST = 256
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], int] = {}
+        self._numbers: dict[tuple[str, int], int] = {}
         self._version = -1
 
     def of(self, state: ClusterState, key: str, nodes: int) -> tuple[int, int]:
         """The number, and how many domains had to be looked at."""
-        if self._version != state.labels.version or len(self._known) >= self._MOST:
+        if self._version != state.labels.version or len(self._numbers) >= self._MOST:
             self._version = state.labels.version
-            self._known.clear()
-        known = self._known.get((key, nodes))
-        if known is not None:
-            return known, 0
+            self._numbers.clear()
+        cached = self._numbers.get((key, nodes))
+        if cached is not None:
+            return cached, 0
         values = state.labels.values(key)
         number = sum(1 for value in values if state.labels.with_any(key, (value,)) & nodes)
         if key == HOSTNAME:
             unlabeled = nodes & ~state.labels.with_label(HOSTNAME)
             number += unlabeled.bit_count()
-        self._known[key, nodes] = number
+        self._numbers[key, nodes] = number
         return number, len(values)
 
 
@@ -134,7 +134,7 @@ class _Member(NamedTuple):
 def _addresses(state: ClusterState) -> dict[str, str]:
     """Node names by address; for a node without an address its name is used."""
     result: dict[str, str] = {}
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         node = state.nodes[number]
         if node is not None and state.addresses.holds(node):
             result.setdefault(node.internal_ip or node.name, node.name)
@@ -142,7 +142,7 @@ def _addresses(state: ClusterState) -> dict[str, str]:
 
 
 def _members(state: ClusterState) -> Iterator[_Member]:
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         position = state.position_of(number)
         if position.offers:
             yield _Member(number, position.superpod, position.server_index, position.rack)

@@ -45,31 +45,31 @@ def fewest(
         low, high = high, min(wanted, available(wanted))
         if high == low:
             return None
-        found = attempt(high)
-        if found is not None:
-            return nearest(high, low, attempt, found)
+        result = attempt(high)
+        if result is not None:
+            return nearest(high, low, attempt, result)
 
 
-def nearest(good: int, bad: int, attempt: Callable[[int], Value | None], found: Value) -> tuple[int, Value]:
-    """Return the number nearest to `bad` with which an attempt succeeds; `found` is what `good` gives."""
+def nearest(good: int, bad: int, attempt: Callable[[int], Value | None], result: Value) -> tuple[int, Value]:
+    """Return the number nearest to `bad` with which an attempt succeeds; `result` is that of `good`."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
         again = attempt(middle)
         if again is None:
             bad = middle
         else:
-            good, found = middle, again
-    return good, found
+            good, result = middle, again
+    return good, result
 
 
 def reduced(
-    items: Sequence[Item], attempt: Callable[[list[Item]], Value | None], found: Value
+    items: Sequence[Item], attempt: Callable[[list[Item]], Value | None], result: Value
 ) -> tuple[list[Item], Value]:
     """Leave out each item without which the attempt still succeeds, the last one first."""
-    kept = list(items)
+    needed = list(items)
     for item in reversed(items):
-        fewer = [other for other in kept if other is not item]
+        fewer = [other for other in needed if other is not item]
         again = attempt(fewer)
         if again is not None:
-            kept, found = fewer, again
-    return kept, found
+            needed, result = fewer, again
+    return needed, result

@@ -97,10 +97,10 @@ class VolumeNodes:
         return result
 
     def with_room(
-        self, state: ClusterState, claim: PersistentVolumeClaim, found: StorageClass, budget: StepBudget
+        self, state: ClusterState, claim: PersistentVolumeClaim, cls: StorageClass, budget: StepBudget
     ) -> int:
         """The nodes for which the driver of the class has room for a volume of the claim."""
-        capacities = state.volumes.capacities_of(found)
+        capacities = state.volumes.capacities_of(cls)
         if capacities is None or not claim.requested:
             return state.labels.existing
         if not capacities.is_known(state.labels, claim.requested):
@@ -158,23 +158,23 @@ def smallest(
         return name not in excluded and taken.get(name, claim.key) == claim.key
 
     passed = 0
-    found: tuple[int, str] | None = None
+    best: tuple[int, str] | None = None
     here = volumes.local.get(node, [])
     for place in range(bisect_left(here, (least, "")), len(here)):
         if is_free(here[place][1]):
-            found = here[place]
+            best = here[place]
             break
         passed += 1
     for place in range(bisect_left(volumes.wide, (least, "", 0)), len(volumes.wide)):
         capacity, name, nodes = volumes.wide[place]
-        if found is not None and found <= (capacity, name):
+        if best is not None and best <= (capacity, name):
             break
         if nodes >> node & 1 and is_free(name):
-            found = capacity, name
+            best = capacity, name
             break
         passed += 1
     budget.spend(passed // _PASSED_A_STEP)
-    return None if found is None else found[1]
+    return None if best is None else best[1]
 
 
 def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

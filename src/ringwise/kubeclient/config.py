@@ -266,17 +266,17 @@ class _KubeConfigReader:
             self._fail("has no current-context; choose one with --context")
         context = contexts.get(name)
         if context is None:
-            known = ", ".join(sorted(contexts)) or "none"
-            self._fail(f"context {shown(name)} not found; must be one of {known}")
+            names = ", ".join(sorted(contexts)) or "none"
+            self._fail(f"context {shown(name)} not found; must be one of {names}")
         cluster = next((one for one in self._config.clusters or () if one.name == context.cluster), None)
         if cluster is None or cluster.cluster is None or not cluster.cluster.server:
             self._fail(f"context {name}: cluster {shown(context.cluster)} has no server")
         user = next((one for one in self._config.users or () if one.name == context.user), None)
         if context.user and user is None:
             self._fail(f"context {name}: user {shown(context.user)} not found")
-        found = self._cluster(cluster.name, cluster.cluster)
-        found = replace(found, namespace=context.namespace or "default", context=name)
-        return self._with_user(found, context.user, user.user if user else None)
+        access = self._cluster(cluster.name, cluster.cluster)
+        access = replace(access, namespace=context.namespace or "default", context=name)
+        return self._with_user(access, context.user, user.user if user else None)
 
     def _cluster(self, name: str, cluster: _Cluster) -> Access:
         folder = self._folders[f"cluster {name}"]

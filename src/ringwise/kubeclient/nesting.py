@@ -29,17 +29,17 @@ def decode_nested(decoder: msgspec.json.Decoder[Any], text: bytes | msgspec.Raw)
 
 def without_deep_values(text: bytes) -> bytes:
     """The same JSON with null in place of every array or object that is nested too deeply."""
-    kept: list[bytes] = []
+    parts: list[bytes] = []
     depth = begin = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         if first in b"[{":
             depth += 1
             if depth == MAX_LEVELS + 1:
-                kept += [text[begin : token.start()], b"null"]
+                parts += [text[begin : token.start()], b"null"]
         elif first in b"]}":
             if depth == MAX_LEVELS + 1:
                 begin = token.end()
             depth -= 1
-    kept.append(text[begin:])
-    return b"".join(kept)
+    parts.append(text[begin:])
+    return b"".join(parts)

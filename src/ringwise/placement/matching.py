@@ -100,16 +100,16 @@ class Matching:
         #: By class: the class that gives up a node for it, and the mask of that node.
         came_from: dict[int, tuple[int, int]] = {}
         while waiting:
-            found, before, given = waiting.popleft()
-            unmet = found & self._open
+            classes, before, given = waiting.popleft()
+            unmet = classes & self._open
             if unmet:
                 last = first_class(unmet)
                 came_from[last] = (before, given)
                 self._spend(steps)
                 return self._push(last, wanted, came_from)
-            while found:
-                cls = first_class(found)
-                found &= found - 1
+            while classes:
+                cls = first_class(classes)
+                classes &= classes - 1
                 came_from[cls] = (before, given)
                 for held in self._held.get(cls, ()):
                     steps += 1
@@ -118,7 +118,7 @@ class Matching:
                         reached |= new
                         if new & self._open:
                             waiting.appendleft((new, cls, held))
-                            found = 0
+                            classes = 0
                             break
                         waiting.append((new, cls, held))
         self._spend(steps)

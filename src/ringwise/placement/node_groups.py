@@ -188,15 +188,15 @@ class _Assignment:
         self._first_place: list[int] = []
         for number, group in enumerate(groups):
             self._first_place.append(len(self._slot_at))
-            known: dict[int, _Slot] = {}
+            slot_of: dict[int, _Slot] = {}
             for mask in group.masks:
-                slot = known.get(mask)
+                slot = slot_of.get(mask)
                 if slot is None:
-                    slot = known[mask] = _Slot(len(self._slots), number, mask)
+                    slot = slot_of[mask] = _Slot(len(self._slots), number, mask)
                     self._slots.append(slot)
                 slot.places.append(len(self._slot_at))
                 self._slot_at.append(slot)
-            self._slots_in.append(list(known.values()))
+            self._slots_in.append(list(slot_of.values()))
         spend(len(self._slot_at) + len(pods))
 
     # -- some assignment ------------------------------------------------------------------------
@@ -319,10 +319,10 @@ class _Assignment:
         self._spend(1 + len(held))
         return True
 
-    def _follow(self, chains: _Chains, cls: int, goal: int, kept: _Slot | None = None) -> None:
+    def _follow(self, chains: _Chains, cls: int, goal: int, fixed: _Slot | None = None) -> None:
         """A pod of the class has no node: it takes over the node of the next one, and so on to the goal.
 
-        The node of `kept` that the goal has just got stays with it.
+        The node of `fixed` that the goal has just got stays with it.
         """
         while cls != goal:
             following = chains.following(cls)
@@ -335,12 +335,12 @@ class _Assignment:
                 )
                 self._move(cls, next(slot for slot in slots if slot.spare and slot.mask >> cls & 1), 1)
                 return
-            self._take_over(cls, following, kept if following == goal else None)
+            self._take_over(cls, following, fixed if following == goal else None)
             cls = following
 
-    def _take_over(self, cls: int, giver: int, kept: _Slot | None) -> None:
+    def _take_over(self, cls: int, giver: int, fixed: _Slot | None) -> None:
         """A pod of the class gets a node instead of one of another class, in the same group."""
-        held = [one for number in self._held[giver] if (one := self._slots[number]) is not kept]
+        held = [one for number in self._held[giver] if (one := self._slots[number]) is not fixed]
         slot = given = next((one for one in held if one.mask >> cls & 1), None)
         if slot is None or given is None:
             groups = dict.fromkeys(one.group for one in held)
@@ -393,12 +393,12 @@ class _Assignment:
             self._open &= ~(1 << cls)
 
     def _spare_in(self, group: int) -> int:
-        known = self._spare[group]
-        if known is None:
-            known = union_of(slot.mask for slot in self._slots_in[group] if slot.spare)
-            self._spare[group] = known
+        spare = self._spare[group]
+        if spare is None:
+            spare = union_of(slot.mask for slot in self._slots_in[group] if slot.spare)
+            self._spare[group] = spare
             self._spend(len(self._slots_in[group]) // _SLOTS_A_STEP)
-        return known
+        return spare
 
 
 class Completion(_Assignment):

@@ -114,10 +114,10 @@ class Nodeorder:
         parts = []
         if even.spread:
             parts.append(ScoredNodes(even.numbers, lambda number: self._spread * 100 * number / even.spread))
-        known = state.labels.existing
-        lacking = known & ~nodes_with_all(state, keys)
+        existing = state.labels.existing
+        lacking = existing & ~nodes_with_all(state, keys)
         if lacking:
-            numbers = NodeWeights(known)
+            numbers = NodeWeights(existing)
             numbers.add(-1, lacking)
             parts.append(ScoredNodes(numbers, lambda number: self._spread * 100 * number))
         return parts

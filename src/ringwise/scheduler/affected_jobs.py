@@ -59,7 +59,7 @@ class AffectedJobs:
         cluster = self._cluster
         return [
             (JobFault(fault, self._view.fault_since(fault)), self._jobs(number, fault))
-            for number in cluster.known_nodes()
+            for number in cluster.existing_nodes()
             for fault in self.of_node(number)
         ]
 

@@ -269,7 +269,7 @@ def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNod
 def chip_counts(cluster: ClusterReader, now: int, within: int | None = None) -> dict[str, dict[str, int]]:
     """Resource -> state -> how many chips of the cluster, or of these nodes, are in it; `chips` are all."""
     result: dict[str, dict[str, int]] = {}
-    for number in cluster.known_nodes() if within is None else members_of(within):
+    for number in cluster.existing_nodes() if within is None else members_of(within):
         states = node_states(cluster, number, now)
         for resource, fleet in offered(cluster, number):
             counts = result.setdefault(resource, dict.fromkeys(("chips", *CHIP_STATES), 0))
@@ -298,7 +298,7 @@ def nodes_with_stale_reports(cluster: ClusterReader, now: int) -> set[str]:
 def listed_chips(cluster: ClusterReader) -> dict[str, int]:
     """Resource -> chips of the cluster, whatever state they are in."""
     counts: dict[str, int] = {}
-    for number in cluster.known_nodes():
+    for number in cluster.existing_nodes():
         for resource, fleet in offered(cluster, number):
             if chips := fleet.listed[number].bit_count():
                 counts[resource] = counts.get(resource, 0) + chips

@@ -687,13 +687,13 @@ class ClusterState:
     def chip_memories(self) -> Mapping[str, int]:
         """V18: resource -> the smallest chip memory in MB of the nodes with soft shares that offer it."""
         if self._chip_memories is None:
-            found: dict[str, int] = {}
+            sizes: dict[str, int] = {}
             for number in self.nodes_in_mode[SOFT]:
                 node, size = self.nodes[number], self.modes[number].chip_memory
                 for resource, count in node.chips_capacity.items() if node is not None and size else ():
                     if count:
-                        found[resource] = min(size, found.get(resource, size))
-            self._chip_memories = found
+                        sizes[resource] = min(size, sizes.get(resource, size))
+            self._chip_memories = sizes
         return self._chip_memories
 
     def amounts(self, number: int) -> ChipAmounts:
@@ -852,23 +852,23 @@ class ClusterState:
         """A pod was observed. What it holds follows from its node, its phase and N8 (N6)."""
         if pod.holds or pod.mounted:
             _check_range(pod)
-        known = self.pods.get(pod.uid)
-        kept = 0
+        existing = self.pods.get(pod.uid)
+        chips = 0
         bound: tuple[PartBinding | None, bool] = (None, False)
         before: PodRecord | None = None
-        if known is not None:
-            if known.assumed and pod.node is None and pod.live and not pod.deleting:
+        if existing is not None:
+            if existing.assumed and pod.node is None and pod.live and not pod.deleting:
                 # Our own decision is on its way; an older observation does not undo it.
                 return
             if self.stays(pod):
                 return
-            if known.node >= 0:
-                if pod.node == self.names[known.node] and _same_limit(known.pod, pod):
-                    kept, before, bound = known.chips, known, (known.binding, known.settled)
-                self._unhold(known)
+            if existing.node >= 0:
+                if pod.node == self.names[existing.node] and _same_limit(existing.pod, pod):
+                    chips, before, bound = existing.chips, existing, (existing.binding, existing.settled)
+                self._unhold(existing)
         placement = PodRecord(pod)
         self.pods[pod.uid] = placement
-        if pod.node is not None and known is None:
+        if pod.node is not None and existing is None:
             # A report may have named it before it was seen.
             self._withhold_left(pod.node, self.reported_resource(pod))
         if pod.node is None or not pod.live:
@@ -881,10 +881,10 @@ class ClusterState:
             placement.binding, placement.settled = bound
             self._observe(placement, number)
             if pod.cls.part is not None:
-                kept = self._part_chips(placement, number)
-                self._hold(placement, number, kept, assumed=False)
+                chips = self._part_chips(placement, number)
+                self._hold(placement, number, chips, assumed=False)
                 return
-        self._hold(placement, number, self._chips_of(pod, kept), assumed=False)
+        self._hold(placement, number, self._chips_of(pod, chips), assumed=False)
 
     def _doubtful_of(self, pod: Pod, before: PodRecord | None) -> int:
         """N8: what a live bound pod may have besides its chips. Until its mount is reported or it ends, no
@@ -924,34 +924,34 @@ class ClusterState:
 
         Most do, the event that follows our own binding first of all.
         """
-        known = self.pods.get(pod.uid)
+        existing = self.pods.get(pod.uid)
         if (
-            known is None
-            or known.node < 0
+            existing is None
+            or existing.node < 0
             or not pod.live
-            or pod.node != self.names[known.node]
-            or known.chips != self._chips_of(pod, known.chips)
-            or (self.shared_nodes and known.node in self.shared_nodes)
-            or known.pod.name != pod.name
-            or known.pod.namespace != pod.namespace
-            or known.pod.cls != pod.cls
-            or known.pod.unreadable != pod.unreadable
-            or known.pod.claims != pod.claims
+            or pod.node != self.names[existing.node]
+            or existing.chips != self._chips_of(pod, existing.chips)
+            or (self.shared_nodes and existing.node in self.shared_nodes)
+            or existing.pod.name != pod.name
+            or existing.pod.namespace != pod.namespace
+            or existing.pod.cls != pod.cls
+            or existing.pod.unreadable != pod.unreadable
+            or existing.pod.claims != pod.claims
         ):
             return False
-        if known.pod.labels != pod.labels:
+        if existing.pod.labels != pod.labels:
             self.placed_changes.add(pod.uid)
-        known.pod = pod
-        known.assumed = False
+        existing.pod = pod
+        existing.assumed = False
         return True
 
     def drop_pod(self, uid: str) -> None:
-        known = self.pods.pop(uid, None)
-        if known is None:
+        existing = self.pods.pop(uid, None)
+        if existing is None:
             return
-        if known.node >= 0:
-            self._unhold(known)
-        pod = known.pod
+        if existing.node >= 0:
+            self._unhold(existing)
+        pod = existing.pod
         resource = self.reported_resource(pod)
         if pod.node is not None and resource is not None:
             if not pod.live:
@@ -1299,7 +1299,7 @@ class ClusterState:
     def node_count(self) -> int:
         return len(self.nodes) - len(self._deleted)
 
-    def known_nodes(self) -> Iterator[int]:
+    def existing_nodes(self) -> Iterator[int]:
         """Ids of the nodes that exist, in natural order."""
         self.settle()
         for number in self._node_at:
@@ -1307,11 +1307,11 @@ class ClusterState:
                 yield number
 
 
-def _same_limit(known: Pod, pod: Pod) -> bool:
+def _same_limit(existing: Pod, pod: Pod) -> bool:
     """Chips are part of a limit that cannot change. Its owner can change other parts of a bound pod's spec:
     add tolerations, resize processor and memory.
     """
-    return requested(known.cls) == requested(pod.cls)
+    return requested(existing.cls) == requested(pod.cls)
 
 
 def _check_range(value: object) -> None:

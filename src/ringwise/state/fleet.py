@@ -401,9 +401,9 @@ class Fleet:
         made = self.views[key] = View(rule, multi_pod)
         return made, True
 
-    def drop_views(self, kept: Collection[tuple[str, bool, bool]]) -> None:
+    def drop_views(self, used: Collection[tuple[str, bool, bool]]) -> None:
         """Drop all views but these."""
-        for key in [key for key in self.views if key not in kept]:
+        for key in [key for key in self.views if key not in used]:
             del self.views[key]
         if not self.resource and not self.views:
             # Without a view this fleet is not kept up to date at all, see `refresh`.

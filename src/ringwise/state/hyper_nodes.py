@@ -158,7 +158,7 @@ class Expressions(Protocol):
     def errors(self) -> Mapping[str, str]:
         """By expression that cannot be used: why."""
 
-    def found_in(self, name: str) -> Sequence[str]:
+    def matching(self, name: str) -> Sequence[str]:
         """The expressions that match anywhere in the name."""
 
 
@@ -174,20 +174,20 @@ class _ExpressionMatches:
         self._texts: Sequence[str] = ()
         self._expressions: Expressions | None = None
         #: By name: the expressions that are found in it.
-        self._found: dict[str, Sequence[str]] = {}
+        self._names_of: dict[str, Sequence[str]] = {}
 
     def read(self, texts: Sequence[str], names: Iterable[str]) -> Mapping[str, list[str]]:
         if texts != self._texts:
             self._texts = texts
-            self._found = {}
+            self._names_of = {}
             self._expressions = self._compile(texts) if texts and self._compile is not None else None
         if self._expressions is None:
             return {}
-        known, search = self._found, self._expressions.found_in
-        self._found = {name: known[name] if name in known else search(name) for name in names}
+        previous, search = self._names_of, self._expressions.matching
+        self._names_of = {name: previous[name] if name in previous else search(name) for name in names}
         matches: dict[str, list[str]] = {}
-        for name, found in self._found.items():
-            for text in found:
+        for name, of_name in self._names_of.items():
+            for text in of_name:
                 matches.setdefault(text, []).append(name)
         return matches
 
@@ -218,9 +218,9 @@ class HyperNodes:
         return changed
 
     def drop(self, name: str) -> bool:
-        known = self._objects.pop(name, None) is not None
-        self.version += known
-        return known
+        existed = self._objects.pop(name, None) is not None
+        self.version += existed
+        return existed
 
     def get(self, name: str) -> HyperNode | None:
         return self._objects.get(name)
@@ -272,13 +272,13 @@ class _Builder:
         characters = accumulate(map(len, texts))
         #: As many as are allowed, in the order of the HyperNodes.
         self._allowed = {text for text, used in zip(texts, characters, strict=True) if used <= MAX_CHARACTERS}
-        known = labels.existing
-        names = (name for name, number in node_id.items() if known >> number & 1)
+        existing = labels.existing
+        names = (name for name, number in node_id.items() if existing >> number & 1)
         self._matches = matches
         #: By expression: the nodes that it matches.
         self._matching = {
-            text: node_set(node_id[name] for name in found)
-            for text, found in matches.read([text for text in texts if text in self._allowed], names).items()
+            text: node_set(node_id[name] for name in hits)
+            for text, hits in matches.read([text for text in texts if text in self._allowed], names).items()
         }
         self._problems: dict[str, dict[ProblemKind, list[str]]] = {}
         #: Nodes that a HyperNode names itself, and the HyperNode above it.
@@ -289,7 +289,7 @@ class _Builder:
         for one in self._objects.values():
             self._own[one.name] = self._own_nodes(one)
         self._choose_parents(self._links())
-        skipped = {name for name, found in self._problems.items() if ProblemKind.EXPRESSION in found}
+        skipped = {name for name, by_kind in self._problems.items() if ProblemKind.EXPRESSION in by_kind}
         skipped |= self._overlapping(skipped)
         domains = self._domains(skipped)
         self._check_tier_names(domains)
@@ -297,9 +297,9 @@ class _Builder:
             MappingProxyType(domains),
             MappingProxyType(
                 {
-                    name: tuple(Problem(kind, text) for kind in ProblemKind for text in found.get(kind, ()))
+                    name: tuple(Problem(kind, text) for kind in ProblemKind for text in by_kind.get(kind, ()))
                     for name in self._objects
-                    if (found := self._problems.get(name))
+                    if (by_kind := self._problems.get(name))
                 }
             ),
         )

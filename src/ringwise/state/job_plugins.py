@@ -183,7 +183,7 @@ def _allowed(flag: Flag) -> str:
     return f"a number from 1 to {flag.most}" if isinstance(flag.default, int) else "a string"
 
 
-def _unknown(message: str, name: str, known: Mapping[str, object], prefix: str = "") -> str:
-    if not known:
+def _unknown(message: str, name: str, allowed: Mapping[str, object], prefix: str = "") -> str:
+    if not allowed:
         return f"{message}; it takes none"
-    return f"{message}; allowed: {', '.join(prefix + one for one in known)}{did_you_mean(name, known)}"
+    return f"{message}; allowed: {', '.join(prefix + one for one in allowed)}{did_you_mean(name, allowed)}"

@@ -76,13 +76,13 @@ class ReservedLoads:
         return node in self._by_node
 
     def put(self, node: int, number: int, reserved: ReservedLoad) -> None:
-        kept = {**self._by_node.get(node, {}), number: reserved}
-        self._by_node[node] = dict(sorted(kept.items()))
+        reservations = {**self._by_node.get(node, {}), number: reserved}
+        self._by_node[node] = dict(sorted(reservations.items()))
 
     def drop(self, node: int, number: int) -> None:
-        kept = self._by_node[node]
-        del kept[number]
-        if not kept:
+        reservations = self._by_node[node]
+        del reservations[number]
+        if not reservations:
             del self._by_node[node]
 
     def counted(self, node: int, used_by: Callable[[str], PodClass | None]) -> Load:

@@ -50,7 +50,7 @@ class NodeHealth:
 
     @property
     def reports(self) -> list[NodeReport]:
-        return [report for found in self._reports.values() for report in found.values()]
+        return [report for of_node in self._reports.values() for report in of_node.values()]
 
     def of(self, node: str) -> list[NodeReport]:
         """The reports of a node that count."""

@@ -91,7 +91,7 @@ class ShapeTable:
         shapes = {shape.number for shape in used if shape is not None}
         self._shapes = {key: shape for key, shape in self._shapes.items() if shape.number in shapes}
         classes = {shape.node_class.number for shape in self._shapes.values()}
-        self._classes = {key: found for key, found in self._classes.items() if found.number in classes}
+        self._classes = {key: one for key, one in self._classes.items() if one.number in classes}
         self._for_nodes.clear()
         for shape in self._shapes.values():
             self._note(shape)

@@ -18,7 +18,7 @@ _FEW = 64
 class NodeWeights:
     """0 for every node at first."""
 
-    __slots__ = ("_digits", "_known", "_nodes", "_offset")
+    __slots__ = ("_digits", "_nodes", "_offset", "_weights")
 
     def __init__(self, nodes: int) -> None:
         #: All nodes that are asked for.
@@ -26,7 +26,7 @@ class NodeWeights:
         self._digits: list[int] = []
         #: What is to be added to every number: those in digits are never negative.
         self._offset = 0
-        self._known: dict[int, int] = {}
+        self._weights: dict[int, int] = {}
 
     @property
     def digits(self) -> int:
@@ -35,11 +35,11 @@ class NodeWeights:
 
     def add(self, weight: int, nodes: int) -> None:
         """Add a weight to the numbers of these nodes."""
-        if len(self._known) and nodes.bit_count() <= _FEW:
+        if len(self._weights) and nodes.bit_count() <= _FEW:
             for node in members_of(nodes):
-                self._known.pop(node, None)
+                self._weights.pop(node, None)
         else:
-            self._known.clear()
+            self._weights.clear()
         if weight < 0:
             # The same as adding to all others what these lose.
             self._offset += weight
@@ -60,13 +60,13 @@ class NodeWeights:
             self.add(weight << place, having)
 
     def of(self, node: int) -> int:
-        known = self._known.get(node)
-        if known is None:
-            known = self._offset
+        weight = self._weights.get(node)
+        if weight is None:
+            weight = self._offset
             for place, having in enumerate(self._digits):
-                known += (having >> node & 1) << place
-            self._known[node] = known
-        return known
+                weight += (having >> node & 1) << place
+            self._weights[node] = weight
+        return weight
 
     def total(self, nodes: int) -> int:
         """The sum of the numbers of these nodes."""
@@ -80,18 +80,18 @@ class NodeWeights:
         number = 0
         for having in reversed(self._digits):
             number <<= 1
-            found = nodes & having
-            if found:
-                nodes, number = found, number + 1
+            heavier = nodes & having
+            if heavier:
+                nodes, number = heavier, number + 1
         return number + self._offset, nodes
 
     def lowest(self, nodes: int) -> int:
         number = 0
         for having in reversed(self._digits):
             number <<= 1
-            found = nodes & ~having
-            if found:
-                nodes = found
+            lighter = nodes & ~having
+            if lighter:
+                nodes = lighter
             else:
                 number += 1
         return number + self._offset
@@ -99,7 +99,7 @@ class NodeWeights:
     def split(self, nodes: int) -> tuple[int, int] | None:
         """The nodes with the higher and with the lower numbers; None where all have the same."""
         for having in reversed(self._digits):
-            found = nodes & having
-            if found and found != nodes:
-                return found, nodes & ~having
+            heavier = nodes & having
+            if heavier and heavier != nodes:
+                return heavier, nodes & ~having
         return None

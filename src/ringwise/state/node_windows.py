@@ -34,8 +34,8 @@ class NodeReservationTable:
         self.entries.append(one)
         self.size += len(one.nodes)
         for node in one.nodes:
-            kept = (*self._of_node.get(node, ()), one)
-            self._of_node[node] = tuple(sorted(kept, key=lambda other: (other.start, other.name)))
+            reservations = (*self._of_node.get(node, ()), one)
+            self._of_node[node] = tuple(sorted(reservations, key=lambda other: (other.start, other.name)))
 
     def overlap(self, one: NodeReservation) -> str:
         """Return which nodes are reserved at that time already, and for whom; empty if none are."""
@@ -92,14 +92,14 @@ class WindowSets:
     """All windows with their nodes, so that a decision costs as much as there are windows, not nodes."""
 
     def __init__(self, windows: Mapping[int, Iterable[NodeWindow]]) -> None:
-        found: dict[tuple[object, ...], tuple[NodeWindow, list[int]]] = {}
-        for number, kept in windows.items():
-            for one in kept:
+        sets: dict[tuple[object, ...], tuple[NodeWindow, list[int]]] = {}
+        for number, of_node in windows.items():
+            for one in of_node:
                 reserved = isinstance(one, NodeReservation)
                 holder = (one.queue, one.namespace) if isinstance(one, NodeReservation) else None
                 # Drains of many nodes at one time are one.
-                found.setdefault((reserved, one.start, one.end, holder), (one, []))[1].append(number)
-        self._sets = [(one, sum(1 << number for number in set(numbers))) for one, numbers in found.values()]
+                sets.setdefault((reserved, one.start, one.end, holder), (one, []))[1].append(number)
+        self._sets = [(one, sum(1 << number for number in set(numbers))) for one, numbers in sets.values()]
 
     def withheld(self, queue: str, namespace: str, now: int, ends: int | None) -> tuple[WithheldNodes, ...]:
         """What drains keep from the job, then what only reservations do."""
@@ -110,8 +110,8 @@ class WindowSets:
                     reserved |= nodes
                 else:
                     drained |= nodes
-        found = (WithheldNodes(False, drained), WithheldNodes(True, reserved & ~drained))
-        return tuple(part for part in found if part.nodes)
+        parts = (WithheldNodes(False, drained), WithheldNodes(True, reserved & ~drained))
+        return tuple(part for part in parts if part.nodes)
 
 
 def drain_of(windows: Iterable[NodeWindow]) -> Isolation | None:

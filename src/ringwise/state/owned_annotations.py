@@ -21,5 +21,5 @@ def without_stray(pod: Pod) -> Pod:
     stray = owned_in(pod.annotations) if pod.annotations else ()
     if not stray:
         return pod
-    kept = {key: value for key, value in pod.annotations.items() if key not in stray}
-    return replace(pod, annotations=kept, holds=(), mounted=(), stray=tuple(sorted({*pod.stray, *stray})))
+    own = {key: value for key, value in pod.annotations.items() if key not in stray}
+    return replace(pod, annotations=own, holds=(), mounted=(), stray=tuple(sorted({*pod.stray, *stray})))

@@ -120,7 +120,7 @@ class Reservations:
 
     def use(self, owner: str, until: int) -> None:
         """The owner was given its nodes. What a failed binding gives back is reserved again until then."""
-        if (kept := self._by_owner.get(owner)) is not None and kept.lasting:
+        if (existing := self._by_owner.get(owner)) is not None and existing.lasting:
             return
         reservation = self.lift(owner)
         if reservation is not None:

@@ -131,7 +131,7 @@ class ClassCapacities:
     @property
     def largest(self) -> int:
         """Bytes of the largest volume that can be made for any node."""
-        by_value = (max(given.values()) for found in self._by_value.values() for given in found.values())
+        by_value = (max(given.values()) for inner in self._by_value.values() for given in inner.values())
         return max(max(by_value, default=0), max((one.largest for one in self._others.values()), default=0))
 
 

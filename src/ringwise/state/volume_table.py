@@ -61,21 +61,21 @@ class VolumeTable:
 
     def put_claim(self, claim: PersistentVolumeClaim) -> bool:
         """Returns whether it changed."""
-        known = self.claims.get(claim.key)
+        existing = self.claims.get(claim.key)
         self.claims[claim.key] = claim
-        if claim.bound or (known is not None and known.uid != claim.uid):
+        if claim.bound or (existing is not None and existing.uid != claim.uid):
             self.refused.pop(claim.key, None)
-        return known != claim
+        return existing != claim
 
     def drop_claim(self, key: str) -> None:
         self.claims.pop(key, None)
         self.refused.pop(key, None)
 
     def put_volume(self, volume: PersistentVolume) -> bool:
-        known = self.volumes.get(volume.name)
-        if known == volume:
+        existing = self.volumes.get(volume.name)
+        if existing == volume:
             return False
-        self._forget(known)
+        self._forget(existing)
         self.volumes[volume.name] = volume
         if volume.claim is not None:
             self._of_claim.setdefault(volume.claim.key, {})[volume.name] = None
@@ -98,19 +98,19 @@ class VolumeTable:
 
     def put_capacity(self, capacity: StorageCapacity) -> StorageGrowth | None:
         """Returns for whom more can be made."""
-        known = self.capacities.get(capacity.key)
-        if known == capacity:
+        existing = self.capacities.get(capacity.key)
+        if existing == capacity:
             return None
         self.capacities[capacity.key] = capacity
-        if known is not None and known.storage_class != capacity.storage_class:
-            self._change_capacity(known, None)
-            known = None
-        return self._change_capacity(known, capacity)
+        if existing is not None and existing.storage_class != capacity.storage_class:
+            self._change_capacity(existing, None)
+            existing = None
+        return self._change_capacity(existing, capacity)
 
     def drop_capacity(self, key: str) -> None:
-        known = self.capacities.pop(key, None)
-        if known is not None:
-            self._change_capacity(known, None)
+        existing = self.capacities.pop(key, None)
+        if existing is not None:
+            self._change_capacity(existing, None)
 
     def _change_capacity(
         self, before: StorageCapacity | None, after: StorageCapacity | None

@@ -13,21 +13,21 @@ _LONGEST = 253
 _NUMBERED = re.compile(r"(.*-)(\d+)")
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word closest to a mistyped one, or None if nothing is close.
+def nearest(word: str, allowed: Iterable[str]) -> str | None:
+    """The allowed word closest to a mistyped one, or None if nothing is close.
 
     Case is ignored; of equally close words the first in sorted order is taken, so
     that the result does not depend on the order of the input. Of a series of names, who types `node-77`
     may mean `node-7`, but not `node-5`: that is another one.
     """
-    return _nearest(word, tuple(sorted(known))) if len(word) <= _LONGEST else None
+    return _nearest(word, tuple(sorted(allowed))) if len(word) <= _LONGEST else None
 
 
 # Jobs of a queue that is missing are checked in every cycle, and a comparison takes a millisecond.
 @lru_cache(512)
-def _nearest(word: str, known: tuple[str, ...]) -> str | None:
+def _nearest(word: str, allowed: tuple[str, ...]) -> str | None:
     by_lower: dict[str, str] = {}
-    for candidate in known:
+    for candidate in allowed:
         by_lower.setdefault(candidate.lower(), candidate)
     close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.5)
     return by_lower[close[0]] if close and not _is_another_number(word.lower(), close[0]) else None
@@ -41,7 +41,7 @@ def _is_another_number(word: str, candidate: str) -> bool:
     return not one[2].startswith(other[2]) and not other[2].startswith(one[2])
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?`, or nothing if no known word is close; the last part of a message."""
-    name = nearest(word, known)
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """`; did you mean "x"?`, or nothing if no allowed word is close; the last part of a message."""
+    name = nearest(word, allowed)
     return f'; did you mean "{name}"?' if name else ""

@@ -108,9 +108,9 @@ def make_topology(
                 SWITCH_LISTED_TWICE(origin=origin, switch=name, first=first_entry[name], second=entry)
             )
         first_entry.setdefault(name, entry)
-        kept = servers_of.setdefault(name, [])
+        listed = servers_of.setdefault(name, [])
         # A repeated switch continues its indexes, so that no two servers share one.
-        offset = kept[-1].index + 1 if kept else 0
+        offset = listed[-1].index + 1 if listed else 0
         for server in servers:
             if server.server_ip in owner:
                 problems.append(
@@ -120,12 +120,12 @@ def make_topology(
                 )
                 continue
             owner[server.server_ip] = name
-            kept.append(Server(server.server_ip, server.slice_id, server.index + offset, server.npu_count))
+            listed.append(Server(server.server_ip, server.slice_id, server.index + offset, server.npu_count))
     problems.extend(_size_problems(servers_of, nodes_per_switch, origin))
     return SwitchTopology(
         switches=tuple(
-            LeafSwitch(name, position, tuple(kept))
-            for position, (name, kept) in enumerate(servers_of.items())
+            LeafSwitch(name, position, tuple(listed))
+            for position, (name, listed) in enumerate(servers_of.items())
         ),
         nodes_per_switch=nodes_per_switch,
         single_layer=single_layer,
@@ -167,10 +167,10 @@ def resolve(topology: SwitchTopology, ip_to_node: Mapping[str, str]) -> Resolved
             if not name or name in switch_of:
                 unmatched.append(server.server_ip)
                 continue
-            known = SwitchNode(name, server.index, server.slice_id, server.server_ip)
+            node = SwitchNode(name, server.index, server.slice_id, server.server_ip)
             switch_of[name] = switch.position
-            server_of[name] = known
-            row.append(known)
+            server_of[name] = node
+            row.append(node)
         rows.append(tuple(row))
     problems = list(topology.problems)
     if unmatched:

@@ -21,7 +21,7 @@ def chip_documents(view: SchedulerView, now: int, nodes: Container[str] | None =
     """The chips of some nodes, or of all, in natural order."""
     state = view.cluster
     result: list[ChipFields] = []
-    for number in sorted(state.known_nodes(), key=lambda one: natural_key(state.names[one])):
+    for number in sorted(state.existing_nodes(), key=lambda one: natural_key(state.names[one])):
         if nodes is None or state.names[number] in nodes:
             states = node_states(state, number, now)
             for chips in sorted(chips_of_node(state, number, states), key=lambda one: one.resource):

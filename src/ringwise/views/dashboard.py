@@ -90,7 +90,7 @@ class DashboardRows:
 
     def nodes(self) -> list[DashboardNode]:
         """In natural order."""
-        return [row for number in self._view.cluster.known_nodes() if (row := self._nodes.get(number))]
+        return [row for number in self._view.cluster.existing_nodes() if (row := self._nodes.get(number))]
 
     def jobs(self) -> list[DashboardJob]:
         return list(self._jobs.values())

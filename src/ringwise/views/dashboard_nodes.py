@@ -149,7 +149,7 @@ def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     state, sums = view.cluster, CountsByResource()
     # Most nodes are alike.
     found = Counter[tuple[str, ChipStates, bool]]()
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         states = node_states(state, number, now)
         drained = drain_ahead(states, view.settings) is not None
         found.update(

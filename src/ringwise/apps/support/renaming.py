@@ -198,7 +198,7 @@ def _matched(value: dict[str, Any], renamed: dict[str, Any], renaming: Renaming)
     name = value["name"]
     if name not in renaming.matched:
         renaming.matched[name] = {
-            key: "" for key, expressions in renaming.patterns.values() if expressions.found_in(name)
+            key: "" for key, expressions in renaming.patterns.values() if expressions.matching(name)
         }
     renamed["labels"] = {**(renamed.get("labels") or {}), **renaming.matched[name]}
 

@@ -44,12 +44,12 @@ def tensorflow(job: VcJob, arguments: PluginArguments, task: Task, index: int) -
         return _NOTHING
     port, cluster, kind = arguments.number("port"), dict[str, list[str]](), task.name
     for role in ("ps", "worker", "chief", "evaluator"):
-        found = _task(job, arguments.text(role))
-        if found is None:
+        role_task = _task(job, arguments.text(role))
+        if role_task is None:
             continue
-        if found.replicas:
-            cluster[role] = [f"{host}:{port}" for host in hosts_of(job, found)]
-        if found.name == task.name:
+        if role_task.replicas:
+            cluster[role] = [f"{host}:{port}" for host in hosts_of(job, role_task)]
+        if role_task.name == task.name:
             kind = role
     config = {"cluster": cluster, "task": {"type": kind, "index": index}}
     return PodAdditions(container_env=(("TF_CONFIG", json.dumps(config, separators=(",", ":"))),))

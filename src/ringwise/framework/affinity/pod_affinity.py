@@ -62,14 +62,14 @@ class NearbyPods:
         self._completed: dict[int, int] = {}
         groups = []
         for cls in classes:
-            known = len(self._terms.terms)
+            start = len(self._terms.terms)
             for term in _single_terms(cls):
                 self._terms.bit_of((term, namespace))
             if len(cls.pod_affinity) > 1:
                 groups.append(cls.pod_affinity)
                 for term in cls.pod_affinity:
                     self._terms.bit_of((term, namespace))
-            session.budget.spend(sum(map(_steps_to_compile, self.terms_from(known))))
+            session.budget.spend(sum(map(_steps_to_compile, self.terms_from(start))))
         for group in dict.fromkeys(groups):
             bit = 1 << len(self._terms.terms) + len(self._together)
             self._together[group] = self._mask(group), bit
@@ -103,15 +103,15 @@ class NearbyPods:
         result = self._terms.matching(pod, self._session.state.namespaces)
         if not result or not self._together:
             return result
-        known = self._completed.get(result)
-        if known is None:
-            known = result
+        completed = self._completed.get(result)
+        if completed is None:
+            completed = result
             self._session.budget.spend(len(self._together) // 16)
             for mask, bit in self._together.values():
                 if result & mask == mask:
-                    known |= bit
-            self._completed[result] = known
-        return known
+                    completed |= bit
+            self._completed[result] = completed
+        return completed
 
     def anywhere(self) -> int:
         """The terms that match any placed pod."""
@@ -139,11 +139,11 @@ class NearbyPods:
     def count(self, key: str, domain: str, bit: int) -> int:
         """How many pods a term matches in this domain."""
         place = (key, domain, bit)
-        known = self._counted.get(place)
-        if known is None:
+        total = self._counted.get(place)
+        if total is None:
             counts = self._by_domain(key).get(domain, {})
-            known = self._counted[place] = sum(pods for terms, pods in counts.items() if terms & bit)
-        return known
+            total = self._counted[place] = sum(pods for terms, pods in counts.items() if terms & bit)
+        return total
 
     def staying(self, bit: int) -> Iterator[tuple[int, int]]:
         """By node: how many pods a term matches that do not terminate."""
@@ -264,7 +264,7 @@ class PreferredDomains:
             number = bit.bit_length() - 1
             weights[number] = weights.get(number, 0) + weight
             self._own[term.topology_key] = self._own.get(term.topology_key, 0) | bit
-        self._known: dict[tuple[str, int], int] = {}
+        self._cache: dict[tuple[str, int], int] = {}
         self.numbers = NodeWeights(session.state.labels.existing)
         for key in self._weights:
             for matching, pods in nearby.numbers(key).items():
@@ -304,12 +304,12 @@ class PreferredDomains:
     def _weight(self, key: str, terms: int) -> int:
         # The other pods of a gang may have terms of their own, each any number of them.
         terms &= self._own[key]
-        known = self._known.get((key, terms))
-        if known is None:
+        weight = self._cache.get((key, terms))
+        if weight is None:
             weights = self._weights[key]
             self._session.budget.spend(1 + len(weights) // 2)
-            known = self._known[key, terms] = sum(weights[number] for number in members_of(terms))
-        return known
+            weight = self._cache[key, terms] = sum(weights[number] for number in members_of(terms))
+        return weight
 
 
 class EvenDomains:
@@ -394,8 +394,8 @@ class PodAffinityIndex:
                 if (cls, pod.namespace) not in self._nearby and has_pod_terms(cls)
             ]
             key = tuple(dict.fromkeys(map(_terms_of, classes))), pod.namespace
-            known = self._compiled.get(key)
-            result = self._compiled[key] = known or self._count(classes, pod.namespace)
+            compiled = self._compiled.get(key)
+            result = self._compiled[key] = compiled or self._count(classes, pod.namespace)
             for cls in (*classes, pod.cls):
                 self._nearby[cls, pod.namespace] = result
         result.follow(self._changes)
@@ -427,12 +427,12 @@ class PodAffinityIndex:
                 domains = count_domains(session, constraint.term.topology_key, nodes)
                 counted.append((constraint.term, round(_SCALE * log(domains + 2)), nodes))
             key = tuple(counted), pod.namespace
-            known = self._spread_out.get(key)
-            if known is None:
+            spread = self._spread_out.get(key)
+            if spread is None:
                 nearby = self.nearby(job, pod)
-                known = EvenDomains(session, nearby, counted, len(self._changes))
-                self._spread_out[key] = known
-            result = self._even[cls, pod.namespace] = known
+                spread = EvenDomains(session, nearby, counted, len(self._changes))
+                self._spread_out[key] = spread
+            result = self._even[cls, pod.namespace] = spread
         result.follow(self._changes)
         return result
 

@@ -127,23 +127,23 @@ def counted_nodes(session: Session, cls: PodClass, constraints: Sequence[Topolog
     state = session.state
     every = nodes_with_all(state, {constraint.term.topology_key for constraint in constraints})
     #: By what a constraint honors: a pod may have many of them.
-    known: dict[tuple[bool, bool], int] = {}
+    nodes_of: dict[tuple[bool, bool], int] = {}
     for constraint in constraints:
         honored = constraint.selected_only, constraint.tolerated_only
-        if honored not in known:
+        if honored not in nodes_of:
             nodes = every
             if constraint.selected_only:
                 nodes &= session.topology.node_sets.selected(state, cls)
             if constraint.tolerated_only:
                 nodes &= _tolerated(session, cls)
-            known[honored] = nodes
-    return [known[one.selected_only, one.tolerated_only] for one in constraints]
+            nodes_of[honored] = nodes
+    return [nodes_of[one.selected_only, one.tolerated_only] for one in constraints]
 
 
 def _tolerated(session: Session, cls: PodClass) -> int:
     state, nodes = session.state, session.state.labels.existing
     session.budget.spend(len(state.nodes) // _LOOKS_A_STEP)
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         node = state.nodes[number]
         if node is not None and (node.taints or node.unschedulable) and not _tolerates(cls, node):
             nodes &= ~(1 << number)

@@ -30,41 +30,41 @@ class FilledDomains:
 
     def __init__(self) -> None:
         self._forest: Forest | None = None
-        self._known = 0
+        self._existing = 0
         self._weights: tuple[object, ...] = ()
-        self._kept: dict[PodAmounts, _Numbers] = {}
+        self._cache: dict[PodAmounts, _Numbers] = {}
 
     def numbers(
-        self, loads: DomainLoads, known: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
+        self, loads: DomainLoads, existing: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
     ) -> NodeWeights:
-        """`loads` are up to date; `known`: all nodes."""
+        """`loads` are up to date; `existing`: all nodes."""
         key = (tuple(sorted(weights.items())), fading)
-        if self._forest is not loads.forest or self._known != known or self._weights != key:
-            self._forest, self._known, self._weights = loads.forest, known, key
-            self._kept.clear()
-        numbers = self._kept.pop(asked, None)
+        if self._forest is not loads.forest or self._existing != existing or self._weights != key:
+            self._forest, self._existing, self._weights = loads.forest, existing, key
+            self._cache.clear()
+        numbers = self._cache.pop(asked, None)
         if numbers is None:
-            numbers = _Numbers(loads, known, asked, weights, fading)
-        self._kept[asked] = numbers
-        while len(self._kept) > _MOST:
-            del self._kept[next(iter(self._kept))]
+            numbers = _Numbers(loads, existing, asked, weights, fading)
+        self._cache[asked] = numbers
+        while len(self._cache) > _MOST:
+            del self._cache[next(iter(self._cache))]
         return numbers.follow(loads)
 
 
 class _Numbers:
     def __init__(
-        self, loads: DomainLoads, known: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
+        self, loads: DomainLoads, existing: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
     ) -> None:
         assert loads.forest is not None
         self._asked = dict(asked)
         self._resource_weights = weights
         self._domains = loads.forest.domains
         self._shares = tier_shares(loads.forest.by_tier, fading)
-        self._numbers = NodeWeights(known)
+        self._numbers = NodeWeights(existing)
         self._parts: Counter[str] = Counter()
         self._read = -1
         for tier, domains in loads.forest.by_tier.items():
-            outside = known
+            outside = existing
             for domain in domains:
                 outside &= ~domain.nodes
             self._numbers.add(round(FULL * self._shares[tier]), outside)

@@ -101,15 +101,15 @@ class QueuePods:
         fewer = QueuePods(
             self._session, self.name, [member for member in self._members if member[1].uid not in going]
         )
-        known = self.__dict__
+        cached = self.__dict__
         lost = {job.key for job, pod in self._members if pod.uid in going}
         fewer.jobs = {job.key: job for job, _ in fewer._members}
-        if "elastic" in known:
+        if "elastic" in cached:
             fewer.elastic = [job for job in self.elastic if job.key in fewer.jobs]
-        if "in_order" in known and lost.isdisjoint(fewer.jobs):
+        if "in_order" in cached and lost.isdisjoint(fewer.jobs):
             # No job lost a part of its pods: the order of the others is as it was.
             fewer.in_order = [member for member in self.in_order if member[1].uid not in going]
-            if "positions" in known:
+            if "positions" in cached:
                 fewer.positions = self.positions
         # A queue with pods of several priorities would else be put in order again for each job.
         fewer._lower = {
@@ -204,9 +204,9 @@ class EvictablePods:
             uid = eviction.pod.uid
             gone.setdefault(self._session.usage.queue_of(uid, eviction.job.queue), set()).add(uid)
         for name, uids in gone.items():
-            known = self._queues.get(name)
-            if known is not None:
-                fewer = known.without(uids)
+            queue_pods = self._queues.get(name)
+            if queue_pods is not None:
+                fewer = queue_pods.without(uids)
                 if fewer.jobs:
                     self._queues[name] = fewer
                 else:

@@ -31,8 +31,8 @@ DEFAULT_LONGEST_COOLDOWN = 3600 * SECOND
 
 def pod_started(job: Job, pod: Pod, now: int) -> int:
     """When the pod got its node. No clock runs so far ahead that it would be spared for ever."""
-    known = pod.bound or job.started or pod.created
-    return min(known, now)
+    started = pod.bound or job.started or pod.created
+    return min(started, now)
 
 
 def gang_started(job: Job, now: int) -> int:
@@ -78,20 +78,20 @@ def believed_checkpoint(job: Job, queue: Queue | None, start: int, now: int) -> 
 
 def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
     """What the job says and does not count, and why."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     longest = longest_cooldown(queue)
     for pod in job.in_order:
         written = written_cooldown(job, pod)
         span = None if written is None else go_duration(written)
         if written is not None and span is None:
-            found[
+            texts[
                 (
                     f"{COOLDOWN_TIME}: invalid duration {shortened(written)}: expected a duration such as "
                     "10m; ignored"
                 )
             ] = None
         elif span is not None and span > longest:
-            found[
+            texts[
                 f"{COOLDOWN_TIME}: {shortened(written or '')} counts as {duration_text(longest)}, the "
                 f"longest that queue {job.queue} allows ({LONGEST_COOLDOWN})"
             ] = None
@@ -103,7 +103,7 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         if written is None or plain_duration(written) is not None:
             continue
         if key != RESTART_COST or written.strip() not in NO_COST:
-            found[
+            texts[
                 (
                     f"{key}: invalid duration {shortened(written)}: expected a duration such as 90s, 1h30m "
                     f"or 2d: {instead}"
@@ -111,18 +111,18 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
             ] = None
     written = job.annotations.get(MOVABLE)
     if written is not None and written.strip().lower() not in TRUE | FALSE:
-        found[f'{MOVABLE}: {shortened(written)} is neither "true" nor "false": the job is never moved'] = None
+        texts[f'{MOVABLE}: {shortened(written)} is neither "true" nor "false": the job is never moved'] = None
     written = job.annotations.get(CHECKPOINT_TIME)
     if written is not None:
         name = f"{CHECKPOINT_TIME}: {shortened(written)}"
         at = unix_nanoseconds(written)
         if at is None:
-            found[f"{name}: invalid time: expected a time such as 2025-01-31T08:00:00Z; ignored"] = None
+            texts[f"{name}: invalid time: expected a time such as 2025-01-31T08:00:00Z; ignored"] = None
         elif queue is None or queue.annotations.get(BELIEVE_CHECKPOINTS) != "true":
-            found[f"{name} does not count: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"] = None
+            texts[f"{name} does not count: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"] = None
         elif at > now:
-            found[f"{name} is still to come: it does not count"] = None
-    return list(found)
+            texts[f"{name} is still to come: it does not count"] = None
+    return list(texts)
 
 
 def queue_claim_problems(queue: Queue) -> list[str]:

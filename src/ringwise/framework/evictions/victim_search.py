@@ -196,13 +196,13 @@ class VictimSearch:
 
     def _in_victim_order(self, queues: list[QueuePods]) -> list[QueuePods]:
         """The reverse of the order in which they are served. A plugin may order them in another way."""
-        known = self._session.queues
-        result = [queue for queue in queues if queue.name in known]
+        existing = self._session.queues
+        result = [queue for queue in queues if queue.name in existing]
         if len(result) > 1:
-            result.sort(key=lambda queue: self._session.queue_key(known[queue.name]), reverse=True)
-            taker = known.get(self._job.queue)
+            result.sort(key=lambda queue: self._session.queue_key(existing[queue.name]), reverse=True)
+            taker = existing.get(self._job.queue)
             if taker is not None:
-                result.sort(key=lambda queue: self._session.victim_queue_key(taker, known[queue.name]))
+                result.sort(key=lambda queue: self._session.victim_queue_key(taker, existing[queue.name]))
         return result
 
     def would_be_admitted(self) -> bool:
@@ -213,9 +213,9 @@ class VictimSearch:
         session = self._session
         if not self._pods:
             return False
-        kept = session.usage.reserved
-        if len(kept):
-            with kept.ignored():
+        reserved = session.usage.reserved
+        if len(reserved):
+            with reserved.ignored():
                 if session.job_enqueueable(self._job)[0]:
                     return False
         allowed = self._allowed(self._candidates)
@@ -238,14 +238,14 @@ class VictimSearch:
         F6: every victim is needed also if nothing were kept for jobs that are being rescheduled; and with
         what is kept for those, the plan must do.
         """
-        kept = self._session.usage.reserved
-        if not len(kept):
+        reserved = self._session.usage.reserved
+        if not len(reserved):
             return self._find()
-        with kept.ignored():
+        with reserved.ignored():
             plan = self._find()
-        return plan if plan is not None and self._fits_beside_kept(plan) else None
+        return plan if plan is not None and self._fits_beside_reserved(plan) else None
 
-    def _fits_beside_kept(self, plan: EvictionPlan) -> bool:
+    def _fits_beside_reserved(self, plan: EvictionPlan) -> bool:
         with trial(self._session) as outer:
             self._release_leaving(outer.evict)
             return self._try((plan.victims,)) is not None
@@ -646,8 +646,8 @@ class VictimSearch:
             for group in groups
         }
 
-        def fits(kept: Iterable[VictimGroup]) -> bool:
-            free = fleet.free(node) | _union(freed[id(group)] for group in kept) & fleet.listed[node]
+        def fits(retained: Iterable[VictimGroup]) -> bool:
+            free = fleet.free(node) | _union(freed[id(group)] for group in retained) & fleet.listed[node]
             signature = policy.rule.signature(free & ~bad, fleet.allocatable[node], fleet.faulty[node])
             return policy.rule.score(signature, selection.chips, policy.multi_pod) is not None
 
@@ -691,9 +691,9 @@ class VictimSearch:
                 candidates = next(sources, None)
                 if candidates is None:
                     break
-                known = self._groups(candidates, kind)
+                of_candidates = self._groups(candidates, kind)
                 if len(candidates) == len(self._candidates) or self._session.first_tier_decided:
-                    groups = known
+                    groups = of_candidates
             return len(groups)
 
         fit = fewest(available, lambda count: self._try(groups[:count]))
@@ -735,10 +735,10 @@ def _awaited(
 
 
 def _by_job(members: Iterable[JobPod]) -> list[list[JobPod]]:
-    found: dict[str, list[JobPod]] = {}
+    of_job: dict[str, list[JobPod]] = {}
     for member in members:
-        found.setdefault(member[0].key, []).append(member)
-    return list(found.values())
+        of_job.setdefault(member[0].key, []).append(member)
+    return list(of_job.values())
 
 
 def _members(groups: Iterable[VictimGroup]) -> tuple[JobPod, ...]:

@@ -99,12 +99,12 @@ def chips_besides(
 ) -> dict[int, int]:
     """By node: its chips that are not kept for these pods; on their nodes, or everywhere."""
     fleet = session.state.fleets[job.policy.resource if job.policy is not None else ""]
-    kept: dict[int, int] = {}
+    reserved: dict[int, int] = {}
     if everywhere:
-        kept = {node: 0 for node in session.state.known_nodes() if fleet.free_mask[node]}
+        reserved = {node: 0 for node in session.state.existing_nodes() if fleet.free_mask[node]}
     for uid, node in planned_nodes(session, job, planned).items():
-        kept[node] = kept.get(node, 0) | planned[uid].chips
-    return {node: fleet.listed[node] & ~chips for node, chips in kept.items()}
+        reserved[node] = reserved.get(node, 0) | planned[uid].chips
+    return {node: fleet.listed[node] & ~chips for node, chips in reserved.items()}
 
 
 def waits_for_planned_places(planned: Mapping[str, PlannedPlace]) -> Reason:

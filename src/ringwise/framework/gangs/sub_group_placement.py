@@ -131,16 +131,16 @@ class _SortKeys:
 
     def __init__(self, session: Session) -> None:
         self._orders = session.registered(SUB_JOB_ORDER)
-        self._known: dict[str, tuple[Sequence[SubGroup], list[SubGroup]]] = {}
+        self._cache: dict[str, tuple[Sequence[SubGroup], list[SubGroup]]] = {}
 
     def of(self, job: Job) -> list[SubGroup]:
         groups = job.sub_groups
-        known = self._known.get(job.key)
-        if known is None or known[0] is not groups:
+        entry = self._cache.get(job.key)
+        if entry is None or entry[0] is not groups:
             orders = self._orders
-            found = sorted(groups, key=lambda one: (*[order(job, one) for order in orders], *one.order))
-            known = self._known[job.key] = groups, found
-        return known[1]
+            ordered = sorted(groups, key=lambda one: (*[order(job, one) for order in orders], *one.order))
+            entry = self._cache[job.key] = groups, ordered
+        return entry[1]
 
 
 class _Plan:
@@ -155,10 +155,10 @@ class _Plan:
         self.units: list[SubGroupState] = []
         for group in session.shared(_SortKeys).of(job):
             unit = SubGroupState(group, group.size)
-            found: list[Pod] = []
+            members: list[Pod] = []
             for uid in group.pods:
                 if uid in waiting:
-                    found.append(waiting[uid])
+                    members.append(waiting[uid])
                     continue
                 pod = job.pods.get(uid)
                 if pod is None or uid in backups:
@@ -170,13 +170,13 @@ class _Plan:
                     continue
                 unit.have += 1
                 self._started.append(pod)
-            if len(found) > 1:
-                found.sort(key=lambda pod: place_of[pod.uid])
+            if len(members) > 1:
+                members.sort(key=lambda pod: place_of[pod.uid])
             self.units.append(unit)
             if group.policy is not None:
-                unit.waiting = tuple(found)
+                unit.waiting = tuple(members)
                 continue
-            for pod in found:
+            for pod in members:
                 single = SubGroupState(group, 1)
                 single.waiting = (pod,)
                 self.units.append(single)

@@ -51,8 +51,8 @@ def switch_job(
     mark: Callable[[Pod], int] = written_mark,
 ) -> SwitchJob | None:
     """The job's pods under switches; None when it is not switch-aware or has none there."""
-    found = switch_class(job, state, writes_marks(settings, resolved.topology), mark)
-    if not isinstance(found, SwitchClass):
+    cls = switch_class(job, state, writes_marks(settings, resolved.topology), mark)
+    if not isinstance(cls, SwitchClass):
         return None
     seats: list[tuple[int, int]] = []
     for uid, pod in job.pods.items():
@@ -62,7 +62,7 @@ def switch_job(
         switch = resolved.switch_of.get(state.names[node])
         if switch is not None:
             seats.append((switch, mark(pod)))
-    return SwitchJob(job.key, found, tuple(seats)) if seats else None
+    return SwitchJob(job.key, cls, tuple(seats)) if seats else None
 
 
 def states_now(
@@ -78,6 +78,6 @@ def _placed(
     jobs: Iterable[Job], state: ClusterState, resolved: ResolvedTopology, settings: Settings
 ) -> Iterator[SwitchJob]:
     for job in jobs:
-        found = switch_job(job, state, resolved, settings)
-        if found is not None:
-            yield found
+        placed_job = switch_job(job, state, resolved, settings)
+        if placed_job is not None:
+            yield placed_job

@@ -9,9 +9,9 @@ from ringwise.state.model import VisibleDevices
 ALLOWED, STRICT = "allowed", "strict"
 
 
-def refused_choice(found: VisibleDevices | None, pod: str, setting: str) -> Reason | None:
+def refused_choice(devices: VisibleDevices | None, pod: str, setting: str) -> Reason | None:
     """Why the pod of this name is refused; None where it chooses nothing, or may."""
-    if found is None or setting == ALLOWED or not (found.certain or setting == STRICT):
+    if devices is None or setting == ALLOWED or not (devices.certain or setting == STRICT):
         return None
-    kind = VISIBLE_DEVICES_SET if found.certain else VISIBLE_DEVICES_HIDDEN
-    return kind(container=found.container, pod=pod, field=found.field, source=found.source)
+    kind = VISIBLE_DEVICES_SET if devices.certain else VISIBLE_DEVICES_HIDDEN
+    return kind(container=devices.container, pod=pod, field=devices.field, source=devices.source)

@@ -22,8 +22,8 @@ class Promises:
         self._beyond: dict[str, Amounts] = {}
         self._total: Amounts = {}
         #: F6: job -> its queue and what is kept for it beyond its promise; the same by queue.
-        self._kept_for: dict[str, tuple[str, Amounts]] = {}
-        self._kept_in: dict[str, Amounts] = {}
+        self._reserved_for: dict[str, tuple[str, Amounts]] = {}
+        self._reserved_in: dict[str, Amounts] = {}
         session.register(JOB_ENQUEUED, self.enqueued)
 
     def needs(self, job: Job) -> Amounts:
@@ -61,8 +61,8 @@ class Promises:
         if not len(shares) or shares.is_ignored:
             return {}
         self._counted()
-        total = dict(self._kept_in.get(queue, {}))
-        own = self._kept_for.get(job)
+        total = dict(self._reserved_in.get(queue, {}))
+        own = self._reserved_for.get(job)
         if own is not None and own[0] == queue:
             add(total, own[1], -1)
         return total
@@ -71,7 +71,7 @@ class Promises:
         """The job was enqueued in this cycle."""
         if self._unused is not None:
             self._count(job, self._unused)
-            self._count_kept(job.key)
+            self._count_reserved(job.key)
 
     def _counted(self) -> dict[str, Amounts]:
         if self._unused is None:
@@ -79,22 +79,22 @@ class Promises:
             for job in self._session.jobs.values():
                 self._count(job, self._unused)
             for key in self._session.usage.reserved.jobs():
-                self._count_kept(key)
+                self._count_reserved(key)
         return self._unused
 
-    def _count_kept(self, key: str) -> None:
+    def _count_reserved(self, key: str) -> None:
         """What is kept for the job is counted once: its promise is a part of it, or it of its promise."""
-        before = self._kept_for.pop(key, None)
+        before = self._reserved_for.pop(key, None)
         if before is not None:
-            add(self._kept_in[before[0]], before[1], -1)
+            add(self._reserved_in[before[0]], before[1], -1)
         shares, job = self._session.usage.reserved, self._session.jobs.get(key)
         share = shares.share_of(key)
         if share is None:
             return
         promised = self._rest(job) if job is not None else {}
         more = {name: max(0, amount - promised.get(name, 0)) for name, amount in shares.of(key).items()}
-        self._kept_for[key] = share.queue, more
-        add(self._kept_in.setdefault(share.queue, {}), more)
+        self._reserved_for[key] = share.queue, more
+        add(self._reserved_in.setdefault(share.queue, {}), more)
 
     def _count(self, job: Job, unused: dict[str, Amounts]) -> None:
         used = self._session.usage.used_by_job(job.key)

@@ -17,12 +17,12 @@ _NAMED = 3
 
 def reserved_against(session: Session, queues: Sequence[str], job: str) -> Amounts:
     """What is kept in these queues for other jobs."""
-    kept = session.usage.reserved
-    if not len(kept):
+    reserved = session.usage.reserved
+    if not len(reserved):
         return {}
     total: Amounts = {}
     for name in queues:
-        add(total, kept.against(name, job))
+        add(total, reserved.against(name, job))
     return total
 
 
@@ -30,7 +30,7 @@ def no_room_beside(
     session: Session,
     queues: Sequence[str],
     job: str,
-    kept: Mapping[str, Amount],
+    reserved: Mapping[str, Amount],
     asked: Mapping[str, Amount],
     used: Mapping[str, Amount],
     limit: Mapping[str, Amount],
@@ -39,10 +39,10 @@ def no_room_beside(
 
     The others are the queues below it, which count for it.
     """
-    if not kept:
+    if not reserved:
         return None
     total = dict(used)
-    add(total, kept)
+    add(total, reserved)
     over = lacking(asked, total, limit)
     if not over:
         return None
@@ -56,7 +56,7 @@ def no_room_beside(
         queue=queues[0],
         resource=name,
         used=used.get(name, 0),
-        kept=kept.get(name, 0),
+        kept=reserved.get(name, 0),
         asked=asked[name],
         limit=limit[name],
         jobs=", ".join(named) + more

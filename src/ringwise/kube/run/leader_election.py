@@ -253,8 +253,8 @@ class LeaderElection:
         settings = self._settings
         where = (settings.namespace, settings.name)
         # A renewal that waits for the rate limit could be too late.
-        found = await self._client.find(LEASES, *where, _Lease, settings.timeout, rate_limited=False)
-        lease = found or _Lease(_LeaseMeta(settings.name, settings.namespace))
+        existing = await self._client.find(LEASES, *where, _Lease, settings.timeout, rate_limited=False)
+        lease = existing or _Lease(_LeaseMeta(settings.name, settings.namespace))
         spec, moment = lease.spec, self._clock.monotonic()
         if spec.holder_identity and spec.holder_identity != self.identity:
             renewal = (spec.holder_identity, spec.renew_time, spec.lease_transitions)

@@ -203,9 +203,9 @@ class LeaderTerm:
         for key, problem in sorted(problems.items()):
             _LOG.error("record of the previous leader ignored", record=key, why=problem)
         if problems and self._status is not None:
-            found = tuple(f"{key}: {problem}" for key, problem in sorted(problems.items()))
+            messages = tuple(f"{key}: {problem}" for key, problem in sorted(problems.items()))
             place = f"{VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
-            self._status.events.malformed(BadObject(CONFIG_MAPS.kind, place, found))
+            self._status.events.malformed(BadObject(CONFIG_MAPS.kind, place, messages))
 
     async def read_accounts(self) -> None:
         """What the previous leader accounted for. Without it this term accounts for nothing."""

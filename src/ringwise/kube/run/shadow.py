@@ -96,8 +96,8 @@ class ShadowAdapter(SchedulerAdapter):
         ours, decided = self._decided.pop(pod.uid, (None, None))
         waited = self._waited(pod, decided, now)
         if ours is None:
-            known = self.scheduler.view.cluster.pods.get(pod.uid)
-            if known is not None and known.node < 0 and self.scheduler.view.is_ours(pod):
+            record = self.scheduler.view.cluster.pods.get(pod.uid)
+            if record is not None and record.node < 0 and self.scheduler.view.is_ours(pod):
                 self._only_theirs(pod, node, now, waited)
             return False
         if ours.node == node and tuple(sorted(ours.chips)) == tuple(sorted(pod.named_chips)):
@@ -179,11 +179,11 @@ class ShadowAdapter(SchedulerAdapter):
         )
 
 
-def _verdict(found: NodeAssessment | None) -> _NodeAssessment:
-    if found is None:
+def _verdict(verdict: NodeAssessment | None) -> _NodeAssessment:
+    if verdict is None:
         return _NodeAssessment(None, "the node is not known")
-    reason = found.reason
-    return _NodeAssessment(found.score, None if reason is None else reason.message, found.splits_node)
+    reason = verdict.reason
+    return _NodeAssessment(verdict.score, None if reason is None else reason.message, verdict.splits_node)
 
 
 def _why(outcome: str, ours: _NodeAssessment, theirs: _NodeAssessment) -> str:

@@ -120,9 +120,9 @@ class VolcanoCounts:
         # Another job may have the name of one that is gone.
         self._placed.keep(lambda key, times: key in jobs and jobs[key].created == times[0])
         times: dict[Labels, tuple[int, int]] = {
-            (_name(key), jobs[key].queue, jobs[key].namespace): found for key, found in self._placed.items()
+            (_name(key), jobs[key].queue, jobs[key].namespace): span for key, span in self._placed.items()
         }
-        metrics.job_duration.replace({labels: milliseconds(*found) for labels, found in times.items()})
+        metrics.job_duration.replace({labels: milliseconds(*span) for labels, span in times.items()})
         metrics.job_start.replace({labels: created // 10**9 for labels, (created, _) in times.items()})
         metrics.job_last.replace({labels: assumed // 10**9 for labels, (_, assumed) in times.items()})
 
@@ -140,7 +140,7 @@ class VolcanoCounts:
         shares = {
             name: share for name, queue in queues.items() if (share := _share(session, queue)) is not None
         }
-        metrics.share.replace({(name,): found.share for name, found in shares.items()})
+        metrics.share.replace({(name,): entry.share for name, entry in shares.items()})
         used = {name: session.usage.used_by_queue(name) for name in queues}
         requested = _requested(session)
         below = {name: shares[name].below if name in shares else (name,) for name in queues}
@@ -148,11 +148,11 @@ class VolcanoCounts:
         amounts: dict[str, dict[str, Mapping[str, Amount]]] = {
             "allocated": {name: _sum(used, below[name], offered) for name in queues},
             "request": {name: _sum(requested, below[name], offered) for name in queues},
-            "deserved": {name: _all(found.deserved, offered) for name, found in shares.items()},
-            "inqueue": {name: _all(found.promised, offered) for name, found in shares.items()},
+            "deserved": {name: _all(entry.deserved, offered) for name, entry in shares.items()},
+            "inqueue": {name: _all(entry.promised, offered) for name, entry in shares.items()},
             # What is not named has no limit.
             "capacity": {name: queue.limits for name, queue in queues.items()},
-            "real_capacity": {name: found.limit for name, found in shares.items()},
+            "real_capacity": {name: entry.limit for name, entry in shares.items()},
         }
         for kind, of_queues in amounts.items():
             metrics.amounts[kind].replace(of_queues)

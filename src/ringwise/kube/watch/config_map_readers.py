@@ -39,14 +39,14 @@ class ReportReader(ObjectReader[ConfigMapWire]):
         if named is None:
             return before
         readable = dict(self._readable(wire, Findings(origin)))
-        kept = [pair for pair in before if pair[0] not in readable and pair[0].rpartition("/")[2] in named]
-        return (*readable.items(), *kept)
+        older = [pair for pair in before if pair[0] not in readable and pair[0].rpartition("/")[2] in named]
+        return (*readable.items(), *older)
 
     def forget(self, key: str) -> None:
         self._entries.pop(key.rpartition("/")[2], None)
 
     def _readable(self, wire: ConfigMapWire, issues: Findings) -> KeyedObjects:
-        """What can be read of it; the rest is in `found`."""
+        """What can be read of it; the rest is in `issues`."""
         read = config_map_from_wire(wire, issues, self._entries)
         health = node_reports_of(wire, issues)
         if read is None and health is None:

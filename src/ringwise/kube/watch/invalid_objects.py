@@ -63,8 +63,8 @@ class InvalidObjects:
         if before is not None or len(self._objects) < MAX_OBJECTS:
             self._objects[kind, key] = bad
             if self._listener is not None:
-                known = before.problems if before is not None and before.uid == uid else ()
-                self._listener(replace(bad, problems=tuple(p for p in problems if p not in known)))
+                reported = before.problems if before is not None and before.uid == uid else ()
+                self._listener(replace(bad, problems=tuple(p for p in problems if p not in reported)))
         _LOG.warning("object ignored", kind=kind, object=key, problems=list(problems))
 
     def remove(self, kind: str, key: str) -> None:

@@ -120,8 +120,8 @@ class TemplateStore:
         return key in self._jobs
 
     def put(self, key: str, templates: JobTemplates) -> None:
-        known = self._jobs.get(key)
-        if known is None or known != templates:
+        previous = self._jobs.get(key)
+        if previous is None or previous != templates:
             self._jobs[key] = templates
 
     def drop(self, key: str) -> None:

@@ -59,13 +59,13 @@ def _changed(old: object, new: object) -> Iterator[ev.Event]:
 def _changed_reports(old: NodeReports | None, new: NodeReports) -> Iterator[ev.Event]:
     if old is not None and old.reports == new.reports:
         return
-    known = {report.resource: report for report in old.reports} if old is not None else {}
-    if old is not None and known.keys() - {report.resource for report in new.reports}:
+    previous = {report.resource: report for report in old.reports} if old is not None else {}
+    if old is not None and previous.keys() - {report.resource for report in new.reports}:
         # There is no event for one resource: all reports of the node are deleted and sent again.
         yield from deletion_events(old)
-        known = {}
+        previous = {}
     for report in new.reports:
-        before = known.get(report.resource)
+        before = previous.get(report.resource)
         # The update time alone changes every few minutes and matters to no decision.
         if before is None or replace(before, update_time=report.update_time) != report:
             yield ev.ReportSeen(report)

@@ -218,8 +218,8 @@ class PodReader(BatchObjectReader[WatchedPod]):
         """Its last good version, else a pod that closes its node if it may hold chips (N7)."""
         if isinstance(received, msgspec.Raw):
             received = _plain(received)
-        for key, known in before:
-            if isinstance(known, Pod) and (pod := last_good(known, received)) is not None:
+        for key, previous in before:
+            if isinstance(previous, Pod) and (pod := last_good(previous, received)) is not None:
                 return ((key, pod),)
         stand_in = stand_in_for_pod(received, self._classes, origin)
         return () if stand_in is None else ((stand_in.uid, stand_in),)
@@ -384,10 +384,10 @@ def _missing(wire: QueueWire) -> tuple[str, ...]:
 
 def pods_in(allocated: object) -> int:
     """How many pods a queue has by `status.allocated`; 0 where that cannot be read."""
-    found = allocated.get("pods") if isinstance(allocated, dict) else None
-    if not isinstance(found, (str, int, float)) or isinstance(found, bool):
+    value = allocated.get("pods") if isinstance(allocated, dict) else None
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return 0
-    return max(0, amount("pods", found, "", Findings("")))
+    return max(0, amount("pods", value, "", Findings("")))
 
 
 # -- vcjobs

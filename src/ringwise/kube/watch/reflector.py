@@ -73,7 +73,7 @@ class Reflector(ListWatch):
         self._malformed = malformed if malformed is not None else InvalidObjects()
         self._observer = observer or Metrics()
         self._on_crash = on_crash
-        self._known: dict[str, _CachedObject] = {}
+        self._cache: dict[str, _CachedObject] = {}
         #: Which API object holds a part that may move between API objects.
         self._holder: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
@@ -87,7 +87,7 @@ class Reflector(ListWatch):
         self._forbidden: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._cache)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self.run(), name=f"reflector {self.target.title}")
@@ -162,7 +162,7 @@ class Reflector(ListWatch):
             self._send(events)
         self._forbidden.discard("list")
         if self.target.is_retained:
-            self._deleted = dict.fromkeys(key for key in self._known if key not in present)
+            self._deleted = dict.fromkeys(key for key in self._cache if key not in present)
             served = not self._deleted or await self._remove_deleted()
             if served and self._kind_unknown:
                 self._sink([KindServed(self.target.resource.kind, True)])
@@ -179,7 +179,7 @@ class Reflector(ListWatch):
     def _remove_missing(self, present: dict[str, None]) -> None:
         """Objects that are known and were not listed have been deleted meanwhile."""
         events: list[Event] = []
-        for key in [key for key in self._known if key not in present]:
+        for key in [key for key in self._cache if key not in present]:
             self._remove(key, events)
         self._send(events)
 
@@ -240,8 +240,8 @@ class Reflector(ListWatch):
             return None
         key, version = _key(meta), meta.resource_version or ""
         self._deleted.pop(key, None)
-        known = self._known.get(key)
-        if known is not None and known.version == version != "":
+        entry = self._cache.get(key)
+        if entry is not None and entry.version == version != "":
             return key
         kind = self.target.resource.kind
         issues = Findings(f"{kind} {key}")
@@ -258,18 +258,18 @@ class Reflector(ListWatch):
         elif self._malformed:
             self._malformed.remove(kind, key)
         self._observer.malformed(len(self._malformed))
-        before = known.objects if known is not None else ()
+        before = entry.objects if entry is not None else ()
         is_stand_in = False
         if objects is None:
             # What was known before stays: the chips of a pod are not free because it became unreadable.
             # What stands for an aggregate are the good reports in it.
             was_readable = (
-                known is not None and known.uid == uid and (not known.is_stand_in or self.target.parts_move)
+                entry is not None and entry.uid == uid and (not entry.is_stand_in or self.target.parts_move)
             )
             is_stand_in = not was_readable
             last_good = before if was_readable else ()
             objects = stand_in_for(self._reader, received, last_good, issues.origin)
-        self._known[key] = _CachedObject(version, objects, uid, is_stand_in)
+        self._cache[key] = _CachedObject(version, objects, uid, is_stand_in)
         if self.target.parts_move:
             before = tuple(pair for pair in before if self._holder.get(pair[0]) == key)
             self._holder.update((part, key) for part, _ in objects)
@@ -280,14 +280,14 @@ class Reflector(ListWatch):
         return key
 
     def _remove(self, key: str, events: list[Event]) -> None:
-        known = self._known.pop(key, None)
+        entry = self._cache.pop(key, None)
         self._reader.forget(key)
         if self._malformed:
             self._malformed.remove(self.target.resource.kind, key)
             self._observer.malformed(len(self._malformed))
-        if known is None:
+        if entry is None:
             return
-        for part, value in known.objects:
+        for part, value in entry.objects:
             if self.target.parts_move:
                 if self._holder.get(part) != key:
                     continue

@@ -47,7 +47,7 @@ class ConfigMapAccounts:
         self._retrier = retrier
 
     async def read(self) -> list[tuple[str, str]]:
-        found: dict[str, str] = {}
+        accounts: dict[str, str] = {}
         for start in range(0, len(SLOTS), _TOGETHER):
             slots = SLOTS[start : start + _TOGETHER]
             names = [f"{ACCOUNTING_CONFIG_MAPS}{slot}" for slot in slots]
@@ -55,8 +55,8 @@ class ConfigMapAccounts:
             all_data = await asyncio.gather(*map(self._retrier.run, finds))
             for slot, data in zip(slots, all_data, strict=True):
                 if data is not None:
-                    found[slot] = data.get(ACCOUNTING_KEY, "")
-        return sorted(found.items())
+                    accounts[slot] = data.get(ACCOUNTING_KEY, "")
+        return sorted(accounts.items())
 
     async def write(self, name: str, text: str) -> None:
         config_map = f"{ACCOUNTING_CONFIG_MAPS}{name}"

@@ -235,18 +235,18 @@ def _matches(bind: Bind, pod: _Pod | None) -> bool:
         return False
     if node != bind.node:
         raise _BindFailedError("taken", f"it was bound to {node} by another scheduler")
-    found = pod.metadata.annotations or {}
-    differing = sorted(_differing(bind.annotations, found))
+    current = pod.metadata.annotations or {}
+    differing = sorted(_differing(bind.annotations, current))
     # With the time of this decision it is our binding, and the pod was edited since: it has the chips.
-    if differing and found.get(PREDICATE_TIME) != bind.annotations.get(PREDICATE_TIME, ""):
+    if differing and current.get(PREDICATE_TIME) != bind.annotations.get(PREDICATE_TIME, ""):
         raise _BindFailedError(
             "taken", f"it was bound to {node} by another scheduler, with another {differing[0]}"
         )
     return True
 
 
-def _differing(ours: Mapping[str, str], found: Mapping[str, str | None]) -> Iterable[str]:
-    return (key for key, value in ours.items() if key not in _CHANGED_LATER and found.get(key) != value)
+def _differing(ours: Mapping[str, str], theirs: Mapping[str, str | None]) -> Iterable[str]:
+    return (key for key, value in ours.items() if key not in _CHANGED_LATER and theirs.get(key) != value)
 
 
 async def post_binding(client: Client, bind: Bind) -> None:

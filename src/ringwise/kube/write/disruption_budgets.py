@@ -40,8 +40,8 @@ async def pods_held_back(client: Client, namespace: str, names: Sequence[str]) -
 
 async def _labels(client: Client, namespace: str, name: str) -> Mapping[str, str]:
     """None of a pod that is gone."""
-    found = await client.find(PODS, namespace, name, _Labeled) or _Labeled()
-    written = (found.metadata.labels if found.metadata is not None else None) or {}
+    pod = await client.find(PODS, namespace, name, _Labeled) or _Labeled()
+    written = (pod.metadata.labels if pod.metadata is not None else None) or {}
     return {key: value or "" for key, value in written.items()}
 
 

@@ -279,8 +279,8 @@ class Executor:
             there = [number for number, one in enumerate(commands) if one.namespace == namespace]
             asked = [commands[number] for number in there]
             names = [one.pod for one in asked]
-            found = await self._problems(asked, partial(pods_held_back, self._client, namespace, names))
-            for number, problem in zip(there, found, strict=True):
+            answers = await self._problems(asked, partial(pods_held_back, self._client, namespace, names))
+            for number, problem in zip(there, answers, strict=True):
                 problems[number] = problem
         refused = any(problems)
         for command, why in zip(commands, problems, strict=True):
@@ -332,13 +332,13 @@ class Executor:
 
     def _put_job_status(self, command: SetJobStatus) -> None:
         """A phase is written at once and in its order; other counts of the same phase can wait."""
-        known = self._phases.get(command.key) == command.phase
-        if not known:
+        repeated = self._phases.get(command.key) == command.phase
+        if not repeated:
             if len(self._phases) > 2 * len(self._templates) + 1000:
                 self._phases = {key: phase for key, phase in self._phases.items() if key in self._templates}
             self._phases[command.key] = command.phase
         action = partial(self._execute, command)
-        self._ordered_work.add(command.key, [action], kind=f"status {command.phase}", patient=known)
+        self._ordered_work.add(command.key, [action], kind=f"status {command.phase}", patient=repeated)
 
     def _update(self, key: str, write: Callable[[Any], Awaitable[None]], what: Any) -> None:
         """Write what is not urgent, after the bindings."""
@@ -577,10 +577,10 @@ class Executor:
             await self._update_group(group, body["spec"])
 
     async def _update_group(self, group: PodGroup, spec: dict[str, Any]) -> None:
-        found = await existing(self._client, POD_GROUPS, group.namespace, group.name)
+        current = await existing(self._client, POD_GROUPS, group.namespace, group.name)
         owner = group.owner
         if group.ordinary:
-            if owner is not None and found.is_owned_by(owner.uid):
+            if owner is not None and current.is_owned_by(owner.uid):
                 # Null removes what is no longer wanted; what others wrote stays.
                 if group.topology is not None:
                     spec["networkTopology"] = {**dict.fromkeys(TOPOLOGY_FIELDS), **spec["networkTopology"]}
@@ -588,11 +588,11 @@ class Executor:
                     "labels": {**dict.fromkeys(BUILT_LABELS), **group.labels},
                     "annotations": {**dict.fromkeys(BUILT_ANNOTATIONS), **group.annotations},
                 }
-                await self._patch_group(group, found, spec, more)
+                await self._patch_group(group, current, spec, more)
             return
         # As Volcano does: the topology of a job is written when its PodGroup is created, and left alone then.
         spec = {name: value for name, value in spec.items() if name != "networkTopology"}
-        relation = ownership(found, owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
+        relation = ownership(current, owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
         if relation is Ownership.EARLIER_JOB:
             raise not_yet_deleted(POD_GROUPS.kind, group.name)
         if relation is Ownership.FOREIGN:
@@ -601,22 +601,22 @@ class Executor:
                 message = foreign_message(POD_GROUPS.kind, group.name)
                 self._report_foreign(templates, group.namespace, message)
             return
-        await self._patch_group(group, found, spec, {})
+        await self._patch_group(group, current, spec, {})
 
     async def _patch_group(
-        self, group: PodGroup, found: ExistingObject, spec: dict[str, Any], more: dict[str, Any]
+        self, group: PodGroup, current: ExistingObject, spec: dict[str, Any], more: dict[str, Any]
     ) -> None:
         # With the version that was checked: the owner cannot change in between.
-        meta = {"labels": dict(group.labels), "resourceVersion": found.metadata.resource_version, **more}
+        meta = {"labels": dict(group.labels), "resourceVersion": current.metadata.resource_version, **more}
         await self._client.patch(POD_GROUPS, group.namespace, group.name, {"metadata": meta, "spec": spec})
 
     async def _delete_group(self, key: str) -> None:
         namespace, _, name = key.partition("/")
-        found = await self._client.get(POD_GROUPS, namespace, name, ExistingObject)
-        if not owned_by_named_owner(found, name):
+        current = await self._client.get(POD_GROUPS, namespace, name, ExistingObject)
+        if not owned_by_named_owner(current, name):
             _LOG.warning("PodGroup is not owned by its job and is not deleted", group=key)
             return
-        await self._client.delete(POD_GROUPS, namespace, name, uid=found.metadata.uid)
+        await self._client.delete(POD_GROUPS, namespace, name, uid=current.metadata.uid)
 
     def _report_foreign(self, templates: JobTemplates, namespace: str, message: str) -> None:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)

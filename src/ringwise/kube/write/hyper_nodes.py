@@ -47,18 +47,18 @@ class HyperNodeWriter:
 
     async def put(self, wanted: HyperNode) -> None:
         """Create it, or update it: what others wrote into it and its status stay."""
-        found = await self._client.find(HYPER_NODES, None, wanted.name, _Existing)
-        if found is not None and not found.is_ours:
+        existing = await self._client.find(HYPER_NODES, None, wanted.name, _Existing)
+        if existing is not None and not existing.is_ours:
             _LOG.warning("HyperNode is not managed by Ringwise and is not changed", object=wanted.name)
             return
         meta: dict[str, Any] = {"labels": dict(wanted.labels)}
-        if found is not None:
+        if existing is not None:
             # With the version that was checked: it cannot become another's in between.
-            meta["resourceVersion"] = found.metadata.resource_version
+            meta["resourceVersion"] = existing.metadata.resource_version
         body = {"metadata": meta, "spec": hyper_node_spec(wanted)}
         # Without force: one that another client creates meanwhile is a conflict, and not ours.
         with IgnoredStatus(404):
-            await self._client.apply(HYPER_NODES, None, wanted.name, body, force=found is not None)
+            await self._client.apply(HYPER_NODES, None, wanted.name, body, force=existing is not None)
             return
         # The controller asks again and again, ever more seldom.
         if not self._logged_missing:
@@ -67,8 +67,8 @@ class HyperNodeWriter:
             _LOG.error("HyperNodes cannot be created: their CRD is not installed", crd=kind)
 
     async def delete(self, name: str) -> None:
-        found = await self._client.find(HYPER_NODES, None, name, _Existing)
-        if found is not None and found.is_ours:
-            await self._client.delete(HYPER_NODES, None, name, uid=found.metadata.uid)
-        elif found is not None:
+        existing = await self._client.find(HYPER_NODES, None, name, _Existing)
+        if existing is not None and existing.is_ours:
+            await self._client.delete(HYPER_NODES, None, name, uid=existing.metadata.uid)
+        elif existing is not None:
             _LOG.warning("HyperNode is not managed by Ringwise and is not deleted", object=name)

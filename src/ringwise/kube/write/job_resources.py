@@ -237,20 +237,20 @@ class JobResources:
     async def _check_existing(
         self, resource: Resource, templates: JobTemplates, namespace: str, name: str
     ) -> None:
-        found = await existing(self._client, resource, namespace, name)
-        match ownership(found, templates.name, templates.uid):
+        current = await existing(self._client, resource, namespace, name)
+        match ownership(current, templates.name, templates.uid):
             case Ownership.EARLIER_JOB:
                 job = OwnerReference(name=templates.name, uid=templates.uid)
-                await remove_left_over(self._client, resource, namespace, name, found, job)
+                await remove_left_over(self._client, resource, namespace, name, current, job)
                 raise not_yet_deleted(resource.kind, name)
             case Ownership.FOREIGN:
                 self._on_foreign(templates, namespace, foreign_message(resource.kind, name))
 
 
-def _remember(known: dict[Key, Value], key: Key, value: Value) -> None:
-    if key not in known and len(known) >= _MAX_REMEMBERED:
-        del known[next(iter(known))]
-    known[key] = value
+def _remember(cache: dict[Key, Value], key: Key, value: Value) -> None:
+    if key not in cache and len(cache) >= _MAX_REMEMBERED:
+        del cache[next(iter(cache))]
+    cache[key] = value
 
 
 def _body(templates: JobTemplates, namespace: str, name: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,6 @@ class OwnConfigMaps:
         """The same; None where there is no such ConfigMap."""
         for place in dict.fromkeys((namespace, self._namespace)):
             with IgnoredStatus(*_NOT_THERE):
-                found = await self._client.get(CONFIG_MAPS, place, name, ConfigMapWire)
-                return {key: value for key, value in (found.data or {}).items() if value}
+                config_map = await self._client.get(CONFIG_MAPS, place, name, ConfigMapWire)
+                return {key: value for key, value in (config_map.data or {}).items() if value}
         return None

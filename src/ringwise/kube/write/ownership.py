@@ -60,9 +60,9 @@ async def existing(client: Client, resource: Resource, namespace: str, name: str
     return result
 
 
-def ownership(found: ExistingObject, job: str, uid: str) -> Ownership:
+def ownership(actual: ExistingObject, job: str, uid: str) -> Ownership:
     """The relation of the object to the job of this name and UID."""
-    owners = found.job_owners
+    owners = actual.job_owners
     if any(owner.uid == uid for owner in owners):
         return Ownership.OWN
     if any(owner.name == job for owner in owners):
@@ -71,29 +71,29 @@ def ownership(found: ExistingObject, job: str, uid: str) -> Ownership:
 
 
 async def remove_left_over(
-    client: Client, resource: Resource, namespace: str, name: str, found: ExistingObject, job: OwnerReference
+    client: Client, resource: Resource, namespace: str, name: str, actual: ExistingObject, job: OwnerReference
 ) -> None:
     """Delete what an earlier job owns alone, as the garbage collector would.
 
     It is gone if the API server has a later one under its name: `job`.
     """
-    owners = found.metadata.owner_references or []
-    alone = len(owners) == len(found.job_owners) and all(owner.name == job.name for owner in owners)
-    if alone and found.metadata.deletion_timestamp is None and await exists(client, namespace, job):
-        await client.delete(resource, namespace, name, uid=found.metadata.uid)
+    owners = actual.metadata.owner_references or []
+    alone = len(owners) == len(actual.job_owners) and all(owner.name == job.name for owner in owners)
+    if alone and actual.metadata.deletion_timestamp is None and await exists(client, namespace, job):
+        await client.delete(resource, namespace, name, uid=actual.metadata.uid)
 
 
 async def exists(client: Client, namespace: str, job: OwnerReference) -> bool:
     """Whether the vcjob of this name is the one with this UID."""
-    found = await client.find(VCJOBS, namespace, job.name, ExistingObject)
-    return found is not None and found.metadata.uid == job.uid
+    actual = await client.find(VCJOBS, namespace, job.name, ExistingObject)
+    return actual is not None and actual.metadata.uid == job.uid
 
 
-def owned_by_named_owner(found: ExistingObject, group: str) -> bool:
+def owned_by_named_owner(actual: ExistingObject, group: str) -> bool:
     """Whether a PodGroup belongs to the vcjob, or the owner of ordinary pods, that its name is made from."""
-    if any(group == ordinary_group_name(owner.uid) for owner in found.metadata.owner_references or ()):
+    if any(group == ordinary_group_name(owner.uid) for owner in actual.metadata.owner_references or ()):
         return True
-    return any(group in (owner.name, f"{owner.name}-{owner.uid}") for owner in found.job_owners)
+    return any(group in (owner.name, f"{owner.name}-{owner.uid}") for owner in actual.job_owners)
 
 
 def not_yet_deleted(kind: str, name: str) -> ApiError:

@@ -47,10 +47,10 @@ def render(command: CreatePod, templates: JobTemplates) -> dict[str, Any]:
 
 def _add(spec: dict[str, Any], additions: PodAdditions) -> None:
     for init in additions.init_containers:
-        known = spec.get("initContainers") or []
-        if not any(one.get("name") == init.name for one in known):
+        containers = spec.get("initContainers") or []
+        if not any(one.get("name") == init.name for one in containers):
             made = {"name": init.name, "image": init.image, "command": list(init.command)}
-            spec["initContainers"] = [*known, made]
+            spec["initContainers"] = [*containers, made]
     everywhere: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in additions.env]
     everywhere += [
         {"name": name, "valueFrom": {"configMapKeyRef": {"name": source, "key": name}}}
@@ -93,10 +93,10 @@ def _add_env(container: dict[str, Any], added: list[dict[str, Any]]) -> None:
 
 def _add_ports(container: dict[str, Any], ports: Iterable[ContainerPort]) -> None:
     for port in ports:
-        known = container.get("ports") or []
+        listed = container.get("ports") or []
         is_meant = port.container in ("", container.get("name"))
-        if is_meant and not any(one.get("containerPort") == port.number for one in known):
-            container["ports"] = [*known, {"name": port.name, "containerPort": port.number}]
+        if is_meant and not any(one.get("containerPort") == port.number for one in listed):
+            container["ports"] = [*listed, {"name": port.name, "containerPort": port.number}]
 
 
 def _mount(spec: dict[str, Any], name: str, path: str, source: dict[str, Any], folder: str = "") -> None:

@@ -47,10 +47,10 @@ class ResetConfigs:
         name = f"{RESET_CONFIG_PREFIX}{command.job}"
 
         # ClusterD and the device plugin write it, too, so it may have to be changed again.
-        def change(found: ConfigMapWire | None) -> dict[str, Any] | None:
-            if found is None:
+        def change(config_map: ConfigMapWire | None) -> dict[str, Any] | None:
+            if config_map is None:
                 return None
-            data = changed((found.data or {}).get(RESET_KEY) or "", command)
+            data = changed((config_map.data or {}).get(RESET_KEY) or "", command)
             if data is None:
                 _LOG.warning(
                     "the reset configuration of a job is not a JSON object and is not changed", name=where

@@ -395,11 +395,11 @@ def merged_conditions(
     if observed is None:
         return []
     before = {one.get("type"): one for one in observed}
-    found: list[dict[str, Any]] = []
+    conditions: list[dict[str, Any]] = []
     for one in command.conditions:
         status, old = "True" if one.status else "False", before.get(one.type, {})
         since = old.get("lastTransitionTime") if old.get("status") == status else None
-        found.append(
+        conditions.append(
             {
                 "type": one.type,
                 "status": status,
@@ -409,7 +409,7 @@ def merged_conditions(
                 "lastTransitionTime": since or now,
             }
         )
-    same = len(observed) == len(found) and all(
-        all(before.get(one["type"], {}).get(key) == value for key, value in one.items()) for one in found
+    same = len(observed) == len(conditions) and all(
+        all(before.get(one["type"], {}).get(key) == value for key, value in one.items()) for one in conditions
     )
-    return [] if same else found
+    return [] if same else conditions

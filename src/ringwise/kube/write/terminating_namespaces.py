@@ -21,10 +21,10 @@ class TerminatingNamespaces:
 
     def explain(self, why: str) -> bool:
         """Whether the refusal is of this kind; it was logged then, and needs no line of its own."""
-        found = _REFUSAL.search(why)
-        if found is None:
+        match = _REFUSAL.search(why)
+        if match is None:
             return False
-        namespace = found.group(1)
+        namespace = match.group(1)
         if namespace not in self._logged:
             self._logged[namespace] = None
             if len(self._logged) > _MAX_REMEMBERED:

@@ -34,7 +34,7 @@ class NameExpressions:
         self._filters: list[tuple[re2.Filter, Sequence[str]]] = []
         self._compile(expressions)
 
-    def found_in(self, name: str) -> list[str]:
+    def matching(self, name: str) -> list[str]:
         text = name.encode(errors="replace")
         return [expressions[number] for one, expressions in self._filters for number in one.Match(text) or ()]
 

@@ -212,7 +212,7 @@ class RackPool:
         """Ranks by rack: group by group the first rack from which the rest can be completed."""
         masks = [self._masks(rack.nodes) for rack in racks]
         needs = [sorted(self._pod_classes(group)) for group in groups]
-        offers, wanted = [union_of(found) for found in masks], [class_set(need) for need in needs]
+        offers, wanted = [union_of(rack_masks) for rack_masks in masks], [class_set(need) for need in needs]
         members: list[list[int]] = [[] for _ in racks]
         #: For each group on the way, the rack that is tried next.
         tries = [0]

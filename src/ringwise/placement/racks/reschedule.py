@@ -126,8 +126,8 @@ class _Repair:
         return slot.node in self.fault.running or (is_free_again and slot.node not in self.fault.faulty)
 
     def healthy_previous_nodes(self) -> set[NodeId]:
-        known = {slot.node for block in self.previous for slot in block.slots if slot is not None}
-        return known - self.fault.running - self.fault.faulty
+        previous = {slot.node for block in self.previous for slot in block.slots if slot is not None}
+        return previous - self.fault.running - self.fault.faulty
 
     def _spare(self, superpod: SuperPodId | None, rack: RackId | None) -> list[NodeId]:
         """Free nodes of a rack that no rank holds; those that broke the job before stand last."""
@@ -219,8 +219,8 @@ class _Repair:
         """The UB-memory domain that the job may not leave, once it is in one."""
         if not self.request.ub_memory:
             return None
-        known = (slot for block in settled for slot in block.slots if slot.rack != UNKNOWN)
-        slot = next(known, None)
+        slots = (slot for block in settled for slot in block.slots if slot.rack != UNKNOWN)
+        slot = next(slots, None)
         return None if slot is None else (slot.superpod, self.request.system.domain_of(slot.rack))
 
     def _anew(self, reason: Reason) -> tuple[RackBlock, ...] | Reason:
@@ -228,8 +228,8 @@ class _Repair:
         if self.fault.level < Level.JOB or any(self._running_in(block) for block in self.previous):
             return reason
         self.held = set()
-        known = [block for block in self.previous if any(slot is not None for slot in block.slots)]
-        return self._select([block.logical for block in known], (), None)
+        blocks = [block for block in self.previous if any(slot is not None for slot in block.slots)]
+        return self._select([block.logical for block in blocks], (), None)
 
     def _repaired(self, block: PreviousRackBlock) -> tuple[Slot, ...] | None:
         """The block with its lost places filled as near as the level allows; None where that fails."""
@@ -267,10 +267,10 @@ class _Repair:
                 return None
             by_rack.setdefault(rack, []).append(position)
         for rack, positions in by_rack.items():
-            found = self._take(block, positions, rack, self._spare(*rack))
-            if found is None:
+            slots = self._take(block, positions, rack, self._spare(*rack))
+            if slots is None:
                 return None
-            filled.update(found)
+            filled.update(slots)
         return filled
 
     def _move_groups(self, block: PreviousRackBlock) -> dict[int, Slot] | None:
@@ -298,11 +298,11 @@ class _Repair:
         self.held |= {slot.node for slot in filled.values()}
         for superpod, groups in movable.items():
             self.held -= {good[position].node for group in groups for position in group if position in good}
-            found = self._into_racks(block, superpod, groups)
-            if found is None:
+            slots = self._into_racks(block, superpod, groups)
+            if slots is None:
                 self.held = held
                 return None
-            filled.update(found)
+            filled.update(slots)
         return filled
 
     def _into_racks(
@@ -341,12 +341,12 @@ class _Repair:
     ) -> bool:
         """Put one logical rack into a rack and take its nodes out of `racks`, if they are enough."""
         nodes = racks.get(rack[1], [])
-        found = self._take(block, group, rack, nodes)
-        if found is None:
+        slots = self._take(block, group, rack, nodes)
+        if slots is None:
             return False
-        taken = {slot.node for slot in found.values()}
+        taken = {slot.node for slot in slots.values()}
         racks[rack[1]] = [node for node in nodes if node not in taken]
-        filled.update(found)
+        filled.update(slots)
         return True
 
     def _scatter(self, block: PreviousRackBlock) -> dict[int, Slot] | None:
@@ -364,10 +364,10 @@ class _Repair:
             for rack in sorted(racks[superpod], key=lambda rack: len(racks[superpod][rack]))
             for node in racks[superpod][rack]
         ]
-        found = self._match(block, lost, nodes)
-        if found is None:
+        chosen = self._match(block, lost, nodes)
+        if chosen is None:
             return None
-        for position, node in zip(lost, found, strict=True):
+        for position, node in zip(lost, chosen, strict=True):
             filled[position] = Slot(node, *self.where[node])
         return filled
 
@@ -451,22 +451,22 @@ class _Repair:
         """Nodes of one rack for these places; a place whose own healthy node is among them keeps it."""
         if len(nodes) < len(positions):
             return None
-        kept = {
+        own = {
             position: slot.node
             for position in positions
             if (slot := block.slots[position]) is not None
             and slot.node in nodes
             and slot.node not in self.fault.faulty
         }
-        taken = set(kept.values())
-        rest = [position for position in positions if position not in kept]
-        found = self._match(block, rest, [node for node in nodes if node not in taken])
-        if found is None:
-            kept, rest = {}, list(positions)
-            found = self._match(block, rest, nodes)
-        if found is None:
+        taken = set(own.values())
+        rest = [position for position in positions if position not in own]
+        others = self._match(block, rest, [node for node in nodes if node not in taken])
+        if others is None:
+            own, rest = {}, list(positions)
+            others = self._match(block, rest, nodes)
+        if others is None:
             return None
-        chosen = {**kept, **dict(zip(rest, found, strict=True))}
+        chosen = {**own, **dict(zip(rest, others, strict=True))}
         return {position: Slot(chosen[position], *rack) for position in positions}
 
     def _match(

@@ -44,7 +44,7 @@ class Preference:
         return max((request for request, _ in self._places), default=0)
 
     def fits_some_ring(self, request: int) -> bool:
-        return any(known == request for known, _ in self._places)
+        return any(size == request for size, _ in self._places)
 
     def table(self, title: str, columns: str) -> ScoreTable:
         rows: dict[int, dict[int, int]] = {}

@@ -46,7 +46,7 @@ class DifferingAssignment(BlockAssignment):
     SuperPoD is kept until nodes of it, or blocks that it could take, are taken.
     """
 
-    __slots__ = ("_found", "_left", "_needs", "_offers", "_pods", "_possible", "_waiting", "_wanted", "open")
+    __slots__ = ("_fits", "_left", "_needs", "_offers", "_pods", "_possible", "_waiting", "_wanted", "open")
 
     def __init__(self, free: FreeBySuperPod, logical_ids: Iterable[int], pods: BlockPods) -> None:
         super().__init__(free)
@@ -64,7 +64,7 @@ class DifferingAssignment(BlockAssignment):
         self._offers = [union_of(self._masks(left)) for left in self._left]
         #: By SuperPoD: the blocks that it may be able to take; fewer nodes later on will not hold more.
         self._possible: dict[int, list[int]] = {}
-        self._found: dict[int, _FittingBlocks] = {}
+        self._fits: dict[int, _FittingBlocks] = {}
         for position in range(len(self._left)):
             self._count(position)
 
@@ -79,8 +79,8 @@ class DifferingAssignment(BlockAssignment):
 
     def matching_blocks(self, position: int, most: int) -> list[tuple[int, list[NodeId]]]:
         """The first blocks, at most so many, that the SuperPoD can take together, with their nodes."""
-        known = self._found.get(position)
-        first = None if known is None else known.first(most)
+        fitting = self._fits.get(position)
+        first = None if fitting is None else fitting.first(most)
         if first is not None:
             return first
         offer = self._offers[position]
@@ -89,44 +89,44 @@ class DifferingAssignment(BlockAssignment):
             self._pods.spend(len(self.open))
             possible = [logical for logical in self.open if not self._needs[logical] & ~offer]
         left = self._left[position]
-        kept: list[int] = []
-        found: dict[int, list[NodeId]] = {}
+        remaining: list[int] = []
+        nodes_of: dict[int, list[NodeId]] = {}
         useless: set[tuple[int, ...]] = set()
         for logical in possible:
             if logical not in self.open or self._needs[logical] & ~offer:
                 continue
             classes = tuple(self._pods.of_block[logical])
-            if len(found) < most and classes not in useless:
+            if len(nodes_of) < most and classes not in useless:
                 chosen = first_matching(classes, self._masks(left), self._pods.spend)
                 if chosen is None:
                     # Fewer nodes later on will not hold such a block either.
                     useless.add(classes)
                 else:
-                    found[logical] = [left[place] for place in chosen]
+                    nodes_of[logical] = [left[place] for place in chosen]
                     taken = set(chosen)
                     left = [node for place, node in enumerate(left) if place not in taken]
             # It failed for good only where no other block was in its way.
-            if found or classes not in useless:
-                kept.append(logical)
-        self._possible[position] = kept
-        self._found[position] = _FittingBlocks(most, found)
-        return list(found.items())
+            if nodes_of or classes not in useless:
+                remaining.append(logical)
+        self._possible[position] = remaining
+        self._fits[position] = _FittingBlocks(most, nodes_of)
+        return list(nodes_of.items())
 
     def take(self, position: int, size: int, origin: Origin) -> bool:
         return self.take_blocks(position, 1, origin) == 1
 
     def take_blocks(self, position: int, most: int, origin: Origin) -> int:
         """Take the first blocks that match, at most so many."""
-        found = self.matching_blocks(position, most)
-        for logical, nodes in found:
+        blocks = self.matching_blocks(position, most)
+        for logical, nodes in blocks:
             del self.open[logical]
             self._take(position, logical, nodes, origin)
-        if found:
-            taken = {logical for logical, _ in found}
-            for other in [one for one, known in self._found.items() if not taken.isdisjoint(known.blocks)]:
-                del self._found[other]
+        if blocks:
+            taken = {logical for logical, _ in blocks}
+            for other in [one for one, fits in self._fits.items() if not taken.isdisjoint(fits.blocks)]:
+                del self._fits[other]
             self._placed(position, [cls for logical in taken for cls in self._pods.of_block[logical]])
-        return len(found)
+        return len(blocks)
 
     def _take(self, position: int, logical: int, nodes: Sequence[NodeId], origin: Origin) -> None:
         self.blocks.append(Block(logical, self._ids[position], len(nodes), tuple(nodes), origin))
@@ -135,7 +135,7 @@ class DifferingAssignment(BlockAssignment):
 
     def _placed(self, position: int, classes: Sequence[int]) -> None:
         """Pods of these classes are placed in a SuperPoD: some nodes may be of no use now."""
-        self._found.pop(position, None)
+        self._fits.pop(position, None)
         self._offers[position] = union_of(self._masks(self._left[position]))
         self._waiting.subtract(classes)
         gone = class_set(cls for cls in set(classes) if not self._waiting[cls])

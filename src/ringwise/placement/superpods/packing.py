@@ -105,8 +105,8 @@ def _first_blocks(
     """Rule P8: the placed blocks up to the first that is missing, if they are enough to start with."""
     if minimum is None:
         return None
-    known = {block.logical for block in placed}
-    first = set(itertools.takewhile(lambda logical: logical in known, ids))
+    placed_ids = {block.logical for block in placed}
+    first = set(itertools.takewhile(lambda logical: logical in placed_ids, ids))
     start = tuple(block for block in placed if block.logical in first)
     return start if sum(block.size for block in start) >= max(1, minimum) else None
 

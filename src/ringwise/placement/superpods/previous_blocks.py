@@ -46,8 +46,8 @@ def previous_blocks(
     other about a block give a reason.
     """
     placed = sorted(_annotated(pods), key=lambda entry: entry[:2])
-    known = {rank: logical for rank, _, logical, _ in placed if 0 <= rank < pod_count}
-    logical_of_rank = _logical_ids(known, nodes_per_block, pod_count)
+    block_of = {rank: logical for rank, _, logical, _ in placed if 0 <= rank < pod_count}
+    logical_of_rank = _logical_ids(block_of, nodes_per_block, pod_count)
     if isinstance(logical_of_rank, Reason):
         return logical_of_rank
     ranks_of: dict[int, list[int]] = {}
@@ -89,31 +89,31 @@ def _annotated(pods: Iterable[BlockMember]) -> list[_Ranked]:
     ]
 
 
-def _logical_ids(known: dict[int, int], nodes_per_block: int, pod_count: int) -> list[int] | Reason:
+def _logical_ids(block_of: dict[int, int], nodes_per_block: int, pod_count: int) -> list[int] | Reason:
     """The logical id of every rank."""
-    if all(rank // nodes_per_block == logical for rank, logical in known.items()):
+    if all(rank // nodes_per_block == logical for rank, logical in block_of.items()):
         return [rank // nodes_per_block for rank in range(pod_count)]
-    ranks = sorted(known)
+    ranks = sorted(block_of)
     for before, after in itertools.pairwise(ranks):
-        if known[before] > known[after]:
+        if block_of[before] > block_of[after]:
             return BLOCKS_DISAGREE(
-                block=known[after],
-                says=f"rank {before} is in block {known[before]}, rank {after} in {known[after]}",
+                block=block_of[after],
+                says=f"rank {before} is in block {block_of[before]}, rank {after} in {block_of[after]}",
             )
-    return _uneven_ids(known, ranks, nodes_per_block, pod_count)
+    return _uneven_ids(block_of, ranks, nodes_per_block, pod_count)
 
 
 def _uneven_ids(
-    known: dict[int, int], ranks: Sequence[int], nodes_per_block: int, pod_count: int
+    block_of: dict[int, int], ranks: Sequence[int], nodes_per_block: int, pod_count: int
 ) -> list[int]:
     """Fragments have any size: a lost rank joins the block before it while that has room, else the next."""
     logical_of_rank: list[int] = []
     current, size = 0, 0
     for rank in range(pod_count):
-        if rank in known:
-            logical = known[rank]
+        if rank in block_of:
+            logical = block_of[rank]
         else:
-            following = next((known[later] for later in ranks if later > rank), None)
+            following = next((block_of[later] for later in ranks if later > rank), None)
             full = size >= nodes_per_block and current != following
             logical = current + 1 if full else current
         size = size + 1 if logical == current else 1

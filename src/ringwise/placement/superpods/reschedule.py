@@ -237,9 +237,9 @@ class _NodePool:
             return None
         filled = dict(zip(lost, spare, strict=False))
         nodes = [filled.get(place, node) for place, node in enumerate(block.nodes)]
-        known = tuple(node for node in nodes if node is not None)
-        self.held.update(known)
-        return known
+        held_nodes = tuple(node for node in nodes if node is not None)
+        self.held.update(held_nodes)
+        return held_nodes
 
     def release(self, block: PreviousBlock) -> None:
         """Release the block's intact positions. Other jobs may have its other previous nodes by now."""
@@ -275,10 +275,10 @@ class _NodePool:
 
 
 def _placed(block: PreviousBlock, nodes: Sequence[NodeId | None], origin: Origin) -> Block:
-    known = tuple(node for node in nodes if node is not None)
-    if block.superpod is None or len(known) != len(nodes):
+    present = tuple(node for node in nodes if node is not None)
+    if block.superpod is None or len(present) != len(nodes):
         raise ValueError(f"block {block.logical} has unknown nodes and cannot be {origin.value}")
-    return Block(block.logical, block.superpod, len(known), known, origin)
+    return Block(block.logical, block.superpod, len(present), present, origin)
 
 
 def _groups(

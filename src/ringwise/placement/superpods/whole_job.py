@@ -120,8 +120,8 @@ def _most_matching(
     for bound, waste, position in counted:
         if best is not None and (bound, waste, position) > best:
             break
-        found = (-len(assignment.matching_blocks(position, -bound)), waste, position)
-        best = found if best is None else min(best, found)
+        candidate = (-len(assignment.matching_blocks(position, -bound)), waste, position)
+        best = candidate if best is None else min(best, candidate)
     return None if best is None or not best[0] else (best[2], -best[0])
 
 

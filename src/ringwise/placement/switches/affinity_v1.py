@@ -225,8 +225,8 @@ def _plan(view: TopologyView, parts: Sequence[_Row], request: SwitchRequest) -> 
         chosen = [(part, places[: part.pods]) for part, places in ordered]
     else:
         offers = [([place.node for place in places], part.pods) for part, places in ordered]
-        found = nodes_of_groups(offers, request.classes)
-        for nodes, members in found:
+        groups = nodes_of_groups(offers, request.classes)
+        for nodes, members in groups:
             ranks.update(zip(nodes, members, strict=True))
         chosen = [(part, [place for place in places if place.node in ranks]) for part, places in ordered]
     entries: list[PlanEntry] = []

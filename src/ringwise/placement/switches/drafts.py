@@ -66,13 +66,13 @@ def nodes_of_groups(
     )
     if chosen is None:
         raise ValueError("a group does not hold the pods that it was counted for")
-    found: list[tuple[list[int], list[int]]] = [([], []) for _ in groups]
+    placed: list[tuple[list[int], list[int]]] = [([], []) for _ in groups]
     for rank, place in zip(ranks, chosen, strict=True):
         if place is not None:
             group, position = place
-            found[group][0].append(groups[group][0][position])
-            found[group][1].append(rank)
-    return [(tuple(nodes), tuple(members)) for nodes, members in found]
+            placed[group][0].append(groups[group][0][position])
+            placed[group][1].append(rank)
+    return [(tuple(nodes), tuple(members)) for nodes, members in placed]
 
 
 def entry_of(

@@ -194,8 +194,8 @@ class MatchedHolding(Holding):
             if best is not None and bound > best:
                 break
             _, size, number = bound
-            found = (-self.capacity(sets[number]), size, number)
-            best = found if best is None else min(best, found)
+            candidate = (-self.capacity(sets[number]), size, number)
+            best = candidate if best is None else min(best, candidate)
         return () if best is None else sets[best[2]]
 
     def _gains(self, candidates: Iterable[int]) -> dict[int, int]:
@@ -204,13 +204,13 @@ class MatchedHolding(Holding):
     def _alike(self, candidates: Sequence[int], count: int) -> list[int]:
         """The first `count` switches of each kind: those with the same nodes are alike."""
         seen: Counter[frozenset[tuple[int, int]]] = Counter()
-        kept: list[int] = []
+        chosen: list[int] = []
         for switch in candidates:
             kind = frozenset(self._masks_of(switch).items())
             seen[kind] += 1
             if seen[kind] <= count:
-                kept.append(switch)
-        return kept
+                chosen.append(switch)
+        return chosen
 
     def _pairs(self, candidates: Sequence[int]) -> list[tuple[int, int]]:
         pairs = list(combinations(sorted(self._alike(candidates, 2)), 2))

@@ -51,9 +51,9 @@ def plan_at_least(view: TopologyView, request: SwitchRequest, minimum: int) -> S
 
 def refusal_of_topology(view: TopologyView) -> Reason | None:
     """Rule S10: the problem that makes the topology unusable for every job, if there is one."""
-    known = next((problem for problem in view.problems if problem.code in FATAL), None)
-    if known is not None:
-        return known
+    fatal = next((problem for problem in view.problems if problem.code in FATAL), None)
+    if fatal is not None:
+        return fatal
     if not view.switches:
         return TOPOLOGY_EMPTY(origin="the leaf-switch topology")
     if view.nodes_per_switch < 1:

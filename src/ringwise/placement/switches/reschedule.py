@@ -72,9 +72,9 @@ def stays_under_one(view: TopologyView, request: SwitchRequest, survivors: Seque
     if view.single_layer or request.job_class is SwitchClass.PADDING:
         return True
     # `single-switch-first` placed this job like a padding job: its pods carry no mark.
-    known = [pod for pod in survivors if pod.switch is not None]
-    unmarked = all(pod.mark == 0 for pod in known)
-    return view.settings.version == "2.0" and unmarked and len({pod.switch for pod in known}) == 1
+    placed = [pod for pod in survivors if pod.switch is not None]
+    unmarked = all(pod.mark == 0 for pod in placed)
+    return view.settings.version == "2.0" and unmarked and len({pod.switch for pod in placed}) == 1
 
 
 def _with_ranks(fresh: SwitchPlan, ranks: Sequence[int]) -> SwitchPlan:

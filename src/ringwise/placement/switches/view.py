@@ -101,11 +101,11 @@ class IndexedTopology:
 
 def index_nodes(resolved: ResolvedTopology, id_of: Mapping[str, int]) -> IndexedTopology:
     """Nodes without an id are left out."""
-    known = [[server for server in row if server.node in id_of] for row in resolved.nodes]
+    rows = [[server for server in row if server.node in id_of] for row in resolved.nodes]
     return IndexedTopology(
         resolved,
-        tuple(tuple([id_of[server.node] for server in row]) for row in known),
-        tuple(tuple([server.index for server in row]) for row in known),
+        tuple(tuple([id_of[server.node] for server in row]) for row in rows),
+        tuple(tuple([server.index for server in row]) for row in rows),
     )
 
 

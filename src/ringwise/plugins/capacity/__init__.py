@@ -85,8 +85,8 @@ class Capacity:
         return -queue.priority, tuple(self._level(one) for one in path)
 
     def _level(self, node: QueueNode) -> Level:
-        known = (node.queue.created, node.name) if self._by_tree else (0, "")
-        return (self._tree.share(node), not node.deserved, *known)
+        order = (node.queue.created, node.name) if self._by_tree else (0, "")
+        return (self._tree.share(node), not node.deserved, *order)
 
     def victim_queue_order(self, queue: Queue, victim: Queue) -> int:
         """Queues nearer to the reclaiming one in the tree give pods first."""
@@ -125,9 +125,9 @@ class Capacity:
                     limit=tested.limit[name],
                     needed=used.get(name, 0) + asked[name],
                 )
-            if tested.limit and (kept := self._tree.kept(tested, job_key(pod))):
+            if tested.limit and (reserved := self._tree.reserved(tested, job_key(pod))):
                 reason = no_room_beside(
-                    self._session, tested.below, job_key(pod), kept, asked, used, tested.limit
+                    self._session, tested.below, job_key(pod), reserved, asked, used, tested.limit
                 )
                 if reason is not None:
                     return reason
@@ -155,8 +155,8 @@ class Capacity:
                     limit=tested.limit[name],
                     asked=asked[name],
                 )
-            kept = self._tree.reserved_beyond_promises(tested, job.key) if tested.limit else {}
-            reason = no_room_beside(self._session, tested.below, job.key, kept, asked, promised, tested.limit)
+            held = self._tree.reserved_beyond_promises(tested, job.key) if tested.limit else {}
+            reason = no_room_beside(self._session, tested.below, job.key, held, asked, promised, tested.limit)
             if reason is not None:
                 return Vote.REJECT, reason
         return Vote.PERMIT, None

@@ -167,7 +167,7 @@ class QueueTree:
             add(total, self._promises.beyond(name), -1)
         return total
 
-    def kept(self, node: QueueNode, job: str) -> Amounts:
+    def reserved(self, node: QueueNode, job: str) -> Amounts:
         """F6: what is kept for other jobs in the queue and all below it."""
         return reserved_against(self._session, node.below, job)
 

@@ -69,8 +69,8 @@ class Drf:
             used = left.setdefault(owner.key, dict(usage.used_by_job(owner.key)))
             without = dict(used)
             add(without, usage.amounts(candidate.cls), -1)
-            kept = share(without, usage.capacity)
-            if target < kept or abs(target - kept) <= _EQUAL:
+            rest = share(without, usage.capacity)
+            if target < rest or abs(target - rest) <= _EQUAL:
                 left[owner.key] = without
                 victims.append(uid)
         return victims
@@ -78,23 +78,23 @@ class Drf:
     def names_none(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
         """Whether every job would have less than the preempting one, whichever pod it loses first."""
         usage = self._session.usage
-        known = self._largest.get(victims.name)
-        if known is None or known[0] is not victims:
-            largest = max(self._kept(job) for job in victims.jobs.values())
-            known = self._largest[victims.name] = victims, largest
+        entry = self._largest.get(victims.name)
+        if entry is None or entry[0] is not victims:
+            largest = max(self._remaining_share(job) for job in victims.jobs.values())
+            entry = self._largest[victims.name] = victims, largest
         gets = dict(usage.used_by_job(job.key))
         add(gets, usage.amounts(pod.cls))
-        return known[1] + _EQUAL < share(gets, usage.capacity)
+        return entry[1] + _EQUAL < share(gets, usage.capacity)
 
-    def _kept(self, job: Job) -> float:
+    def _remaining_share(self, job: Job) -> float:
         """The largest share that the job can have without one of its pods."""
         usage = self._session.usage
-        kept = []
+        shares = []
         for cls in {id(pod.cls): pod.cls for pod in job.pods.values()}.values():
             without = dict(usage.used_by_job(job.key))
             add(without, usage.amounts(cls), -1)
-            kept.append(share(without, usage.capacity))
-        return max(kept, default=0.0)
+            shares.append(share(without, usage.capacity))
+        return max(shares, default=0.0)
 
     # -- with hierarchy ----------------------------------------------------------------------
 

@@ -138,10 +138,10 @@ class NetworkTopologyAware:
     def _room_for(self, selection: NodeSelection, most: int) -> NodeWeights:
         """How many pods of a class each node can take at most; counted again when anything changed."""
         version = selection.version
-        found = self._room.get(selection)
-        if found is None or found[0] != version or found[1] < most:
-            found = self._room[selection] = version, most, selection.room(most)
-        return found[2]
+        entry = self._room.get(selection)
+        if entry is None or entry[0] != version or entry[1] < most:
+            entry = self._room[selection] = version, most, selection.room(most)
+        return entry[2]
 
     def _could_hold(self, domain: Domain, asked: Amounts) -> bool:
         """Whether the domain would hold so much if nothing else ran there."""
@@ -162,8 +162,8 @@ class NetworkTopologyAware:
         common = self._common_of(forest, job)
         if common is None or not self._session.within & ~common.nodes:
             return ()
-        found = self._near_numbers.get(common.name)
-        if found is None:
+        near = self._near_numbers.get(common.name)
+        if near is None:
             chain = (common, *forest.ancestors(common.name))
             highest, lowest = max(forest.by_tier), min(forest.by_tier)
             # By the number of these domains that a node is in.
@@ -174,9 +174,9 @@ class NetworkTopologyAware:
                 values.append((highest - domain.tier) / (highest - lowest) if highest > lowest else 0.0)
             values[-1] = 1.0
             scale = 100 * self._weight
-            found = ScoredNodes(numbers, lambda number: scale * values[number])
-            self._near_numbers[common.name] = found
-        return (found,)
+            near = ScoredNodes(numbers, lambda number: scale * values[number])
+            self._near_numbers[common.name] = near
+        return (near,)
 
     def _common_of(self, forest: Forest, job: Job) -> Domain | None:
         if job.key not in self._common:

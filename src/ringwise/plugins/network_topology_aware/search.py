@@ -67,19 +67,19 @@ class DomainSearch:
 
     def tiers(self) -> Iterator[Sequence[Domain]]:
         request, left = self._request, self._max_evicting
-        kept = self._previous_nodes()
+        previous = self._previous_nodes()
         # Healthy pods return to their nodes, so the domains that hold those come before a lower tier.
-        first = [domain for domain in self._holding(kept) if self._takes(domain)] if kept else []
+        first = [domain for domain in self._holding(previous) if self._takes(domain)] if previous else []
         for domain in first:
             yield [domain]
         tried = {domain.name for domain in first}
         for domains in self._by_tier():
-            found = [domain for domain in domains if domain.name not in tried and self._takes(domain)]
+            fitting = [domain for domain in domains if domain.name not in tried and self._takes(domain)]
             if request.evicting:
-                found = found[:left]
-                left -= len(found)
-            if found:
-                yield found
+                fitting = fitting[:left]
+                left -= len(fitting)
+            if fitting:
+                yield fitting
             if request.evicting and not left:
                 return
         root = self._root()

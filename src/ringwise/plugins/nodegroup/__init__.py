@@ -180,7 +180,7 @@ class NodeGroup:
             return ()
         state = self._session.state
         scores: dict[int, float] = {}
-        for number in state.known_nodes():
+        for number in state.existing_nodes():
             node = state.nodes[number]
             group = node.labels.get(NODE_GROUP_NAME) if node is not None else None
             if group is not None and group in by_group:

@@ -224,9 +224,9 @@ def _labels_differ(pod_class: PodClass, node: NodeClass, selected: SelectedNodes
 
 def _selector_mismatch(pod_class: PodClass, labels: Mapping[str, str]) -> Reason | None:
     for key, wanted in pod_class.node_selector:
-        found = labels.get(key)
-        if found != wanted:
-            return SELECTOR_MISMATCH(key=key, wanted=wanted, found="absent" if found is None else found)
+        value = labels.get(key)
+        if value != wanted:
+            return SELECTOR_MISMATCH(key=key, wanted=wanted, found="absent" if value is None else value)
     return None
 
 

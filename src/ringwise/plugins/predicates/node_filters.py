@@ -116,23 +116,23 @@ class NodeFilters:
             by_key[term.topology_key] = by_key.get(term.topology_key, 0) | nearby.bit_of(term)
         first_of: dict[int, tuple[PodTerm, str]] = {}
 
-        def first(found: int) -> tuple[PodTerm, str]:
-            known = first_of.get(found)
-            if known is None:
-                term = next(one for one in terms if nearby.bit_of(one) & found)
-                known = first_of[found] = term, written_term(term)
-            return known
+        def first(matching: int) -> tuple[PodTerm, str]:
+            entry = first_of.get(matching)
+            if entry is None:
+                term = next(one for one in terms if nearby.bit_of(one) & matching)
+                entry = first_of[matching] = term, written_term(term)
+            return entry
 
         def check(node: int) -> Reason | None:
             nearby = affinity.nearby(job, pod)
-            found = 0
+            matching = 0
             for key, bits in by_key.items():
                 domain = domain_of(state, node, key)
                 if domain is not None:
-                    found |= nearby.at(key, domain) & bits
-            if not found:
+                    matching |= nearby.at(key, domain) & bits
+            if not matching:
                 return None
-            term, wanted = first(found)
+            term, wanted = first(matching)
             key = term.topology_key
             pods = nearby.count(key, domain_of(state, node, key) or "", nearby.bit_of(term))
             return POD_ANTI_AFFINITY(pods=pods, key=key, node=state.names[node], wanted=wanted)
@@ -144,10 +144,10 @@ class NodeFilters:
         state, anti_affinity = self._session.state, self._session.topology.anti_affinity_index
 
         def check(node: int) -> Reason | None:
-            found = anti_affinity.at(state, terms, node)
-            if found is None:
+            conflict = anti_affinity.at(state, terms, node)
+            if conflict is None:
                 return None
-            term, pods = found
+            term, pods = conflict
             return ANTI_AFFINITY_OF_OTHERS(
                 pods=pods, key=term.topology_key, node=state.names[node], wanted=written_term(term)
             )

@@ -115,17 +115,17 @@ class PodVolumes:
 
     def _unbound(self, pod: Pod, claim: PersistentVolumeClaim) -> Reason | None:
         name = claim.storage_class
-        found = self._table.classes.get(name)
-        if found is None and name and not claim.volume:
+        cls = self._table.classes.get(name)
+        if cls is None and name and not claim.volume:
             return STORAGE_CLASS_MISSING(claim=claim.key, pod=pod.name, class_name=name)
-        if found is None or claim.volume or not found.waits_for_pod:
+        if cls is None or claim.volume or not cls.waits_for_pod:
             classed = f" of StorageClass {name}" if name else ""
             return CLAIM_NOT_BOUND(claim=claim.key, pod=pod.name, classed=classed)
-        if self._table.reserved_volume(claim) is not None or self._selected(claim, found) is not None:
+        if self._table.reserved_volume(claim) is not None or self._selected(claim, cls) is not None:
             return None
-        if self._with_room(claim, found) if found.provisions else self._fitting(claim):
+        if self._with_room(claim, cls) if cls.provisions else self._fitting(claim):
             return None
-        if not found.provisions:
+        if not cls.provisions:
             return NO_VOLUME(
                 claim=claim.key,
                 pod=pod.name,
@@ -133,7 +133,7 @@ class PodVolumes:
                 size=_size(claim),
                 modes=", ".join(claim.access_modes) or "any access mode",
             )
-        capacities = self._table.capacities_of(found)
+        capacities = self._table.capacities_of(cls)
         if capacities is None or self._fitting(claim):
             return None
         largest = _bytes(capacities.largest)
@@ -155,40 +155,40 @@ class PodVolumes:
         return [claim for key in keys_of(pod) if (claim := self._table.claims.get(key)) is not None]
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterator[tuple[Hashable, NodeSet]]:
-        known = self._state.labels.existing
+        existing = self._state.labels.existing
         volume = self._table.volumes.get(claim.volume) if claim.bound else None
         if volume is not None:
             if self._binding and volume.node_terms:
                 yield self._set_of_volume(claim, volume)
-            places = self._nodes.of_places(self._state, volume) if self._zones else known
-            if places != known:
+            places = self._nodes.of_places(self._state, volume) if self._zones else existing
+            if places != existing:
                 yield self._set_of_zone(claim, volume, places)
             return
-        found = self._delayed(claim)
-        if found is None:
+        cls = self._delayed(claim)
+        if cls is None:
             return
-        kept = self._table.reserved_volume(claim)
-        selected = self._selected(claim, found)
-        if kept is not None:
-            if kept.node_terms:
-                yield self._set_of_volume(claim, kept)
+        reserved = self._table.reserved_volume(claim)
+        selected = self._selected(claim, cls)
+        if reserved is not None:
+            if reserved.node_terms:
+                yield self._set_of_volume(claim, reserved)
         elif selected is not None:
             reason = VOLUME_FOR_ANOTHER_NODE(claim=claim.key, selected=claim.selected_node)
             yield claim.key, NodeSet(1 << selected, VOLUME_FOR_ANOTHER_NODE, lambda node: reason)
         else:
             asks = (claim.storage_class, claim.requested, claim.access_modes, claim.selector, claim.block)
-            fitting, made = self._fitting(claim), self._made_for(claim, found)
+            fitting, made = self._fitting(claim), self._made_for(claim, cls)
             nodes = fitting | made
-            if nodes != known:
+            if nodes != existing:
                 part = NodeSet(nodes, NO_VOLUME_HERE, lambda node: self._no_volume(claim, node))
                 # Pods with equal claims share what is found; avoided nodes are the claim's own.
                 yield (asks if claim.key not in self._table.refused else claim.key), part
-            room = self._with_room(claim, found)
+            room = self._with_room(claim, cls)
             if made & ~room:
                 few = (fitting | made & room).bit_count() <= _FEW
                 what = f"the claim {claim.key}" if few else "a claim of the pod"
                 key = (claim.key if few else "", NO_STORAGE_HERE.code, asks)
-                refuse = partial(self._no_storage, claim, found, what)
+                refuse = partial(self._no_storage, claim, cls, what)
                 yield key, NodeSet(fitting | room, NO_STORAGE_HERE, refuse)
 
     def _set_of_volume(
@@ -218,51 +218,51 @@ class PodVolumes:
         """The class of a claim that gets its volume with the node of its pod; None: it does not."""
         if not self._binding or claim.bound or claim.volume:
             return None
-        found = self._table.classes.get(claim.storage_class)
-        return found if found is not None and found.waits_for_pod else None
+        cls = self._table.classes.get(claim.storage_class)
+        return cls if cls is not None and cls.waits_for_pod else None
 
-    def _selected(self, claim: PersistentVolumeClaim, found: StorageClass) -> int | None:
+    def _selected(self, claim: PersistentVolumeClaim, cls: StorageClass) -> int | None:
         """The node for which its volume is being made, while that exists.
 
         Pods on other nodes may use a volume that is shared: where it can be used shows when it is there.
         """
-        if not claim.selected_node or claim.is_shared or not found.provisions:
+        if not claim.selected_node or claim.is_shared or not cls.provisions:
             return None
         number = self._state.node_id.get(claim.selected_node)
         return number if number is not None and self._state.nodes[number] is not None else None
 
-    def _made_for(self, claim: PersistentVolumeClaim, found: StorageClass) -> int:
+    def _made_for(self, claim: PersistentVolumeClaim, cls: StorageClass) -> int:
         """The nodes for which a volume of the claim can be made."""
-        if not found.provisions:
+        if not cls.provisions:
             return 0
-        nodes = self._nodes.of_terms(self._state, found.allowed_topologies)
+        nodes = self._nodes.of_terms(self._state, cls.allowed_topologies)
         for name in self._table.refused.get(claim.key, ()):
             number = self._state.node_id.get(name)
             if number is not None:
                 nodes &= ~(1 << number)
         return nodes
 
-    def _with_room(self, claim: PersistentVolumeClaim, found: StorageClass) -> int:
-        return self._nodes.with_room(self._state, claim, found, self._session.budget)
+    def _with_room(self, claim: PersistentVolumeClaim, cls: StorageClass) -> int:
+        return self._nodes.with_room(self._state, claim, cls, self._session.budget)
 
-    def _no_storage(self, claim: PersistentVolumeClaim, found: StorageClass, what: str, node: int) -> Reason:
-        capacities, known = self._table.capacities_of(found), self._state.nodes[node]
-        labels = {} if known is None else known.labels
+    def _no_storage(self, claim: PersistentVolumeClaim, cls: StorageClass, what: str, node: int) -> Reason:
+        capacities, info = self._table.capacities_of(cls), self._state.nodes[node]
+        labels = {} if info is None else info.labels
         largest = 0 if capacities is None else capacities.largest_for(self._state.labels, node, labels)
         return NO_STORAGE_HERE(
             what=what,
             node=self._state.names[node],
-            class_name=found.name,
+            class_name=cls.name,
             size=_size(claim),
             largest=_bytes(largest),
         )
 
     def _no_volume(self, claim: PersistentVolumeClaim, node: int) -> Reason:
         name = self._state.names[node]
-        found = self._table.classes.get(claim.storage_class)
+        cls = self._table.classes.get(claim.storage_class)
         if name in self._table.refused.get(claim.key, ()):
             why = ": its provisioner refused to, not long ago"
-        elif found is not None and found.provisions:
+        elif cls is not None and cls.provisions:
             why = " (allowedTopologies)"
         else:
             why = ""
@@ -293,10 +293,10 @@ class PodVolumes:
         # As kube-scheduler does: the claim that asks for least takes the smallest volume.
         given: dict[str, None] = {}
         for claim in sorted(claims, key=lambda claim: (claim.requested, claim.key)):
-            found = self._delayed(claim)
-            if found is not None:
+            cls = self._delayed(claim)
+            if cls is not None:
                 self._session.budget.spend(1)
-                choice = self._choose(pod, claim, found, node, given)
+                choice = self._choose(pod, claim, cls, node, given)
                 if isinstance(choice, Reason):
                     return choice
                 choices.append(choice)
@@ -311,14 +311,14 @@ class PodVolumes:
         self,
         pod: Pod,
         claim: PersistentVolumeClaim,
-        found: StorageClass,
+        cls: StorageClass,
         node: int,
         excluded: Collection[str],
     ) -> ClaimChoice | Reason:
         chosen = self._table.chosen.get(claim.key, {})
         # Thousands of pods may share a claim: the first of them tells.
         other = next((one for uid, one in chosen.items() if uid != pod.uid), None)
-        kept = self._table.reserved_volume(claim)
+        reserved = self._table.reserved_volume(claim)
         if other is not None:
             # Another pod uses the claim, and was placed before this one.
             there, name = other
@@ -328,11 +328,11 @@ class PodVolumes:
                 selected = self._state.names[there]
                 return VOLUME_FOR_ANOTHER_NODE(claim=claim.key, selected=selected)
             return ClaimChoice(claim.key, name)
-        if kept is not None:
-            if self._of(kept) >> node & 1:
-                return ClaimChoice(claim.key, kept.name)
-            return self._set_of_volume(claim, kept)[1].refuse(node)
-        selected_node = self._selected(claim, found)
+        if reserved is not None:
+            if self._of(reserved) >> node & 1:
+                return ClaimChoice(claim.key, reserved.name)
+            return self._set_of_volume(claim, reserved)[1].refuse(node)
+        selected_node = self._selected(claim, cls)
         if selected_node is not None:
             if selected_node != node:
                 return VOLUME_FOR_ANOTHER_NODE(claim=claim.key, selected=claim.selected_node)
@@ -341,10 +341,10 @@ class PodVolumes:
         name = smallest(self._state, volumes, node, claim, excluded, budget) or ""
         if name:
             return ClaimChoice(claim.key, name)
-        if not self._made_for(claim, found) >> node & 1:
+        if not self._made_for(claim, cls) >> node & 1:
             return self._no_volume(claim, node)
-        if not self._with_room(claim, found) >> node & 1:
-            return self._no_storage(claim, found, f"the claim {claim.key}", node)
+        if not self._with_room(claim, cls) >> node & 1:
+            return self._no_storage(claim, cls, f"the claim {claim.key}", node)
         return ClaimChoice(claim.key)
 
     def _fitting(self, claim: PersistentVolumeClaim) -> int:
@@ -366,16 +366,16 @@ class PodVolumes:
         if not limits:
             return None
         volumes = dict(choices)
-        wanted = {found for claim in claims if (found := self._attached(claim, volumes.get(claim.key)))}
+        wanted = {handle for claim in claims if (handle := self._attached(claim, volumes.get(claim.key)))}
         drivers = {driver for driver, _ in wanted if driver in limits}
         if not drivers:
             return None
         there = self._table.on_node.get(node, {})
         self._session.budget.spend(1 + len(there))
         present = {
-            found
+            handle
             for key in there
-            if (claim := self._table.claims.get(key)) is not None and (found := self._attached(claim, None))
+            if (claim := self._table.claims.get(key)) is not None and (handle := self._attached(claim, None))
         }
         for driver in sorted(drivers):
             used = sum(one == driver for one, _ in present)
@@ -391,8 +391,8 @@ class PodVolumes:
         volume = self._table.volumes.get(claim.volume or chosen)
         if volume is not None:
             return (volume.driver, volume.handle or volume.name) if volume.driver else None
-        found = self._table.classes.get(claim.storage_class)
-        return (found.provisioner, claim.key) if found is not None and found.provisions else None
+        cls = self._table.classes.get(claim.storage_class)
+        return (cls.provisioner, claim.key) if cls is not None and cls.provisions else None
 
 
 def _named(claim: PersistentVolumeClaim, volume: PersistentVolume, nodes: int) -> tuple[str, str]:

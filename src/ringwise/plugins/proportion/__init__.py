@@ -105,12 +105,12 @@ class Proportion:
         reason = self._beyond(queue, pod, self._usage.used_by_queue(queue.name))
         if reason is not None:
             return reason
-        kept = reserved_against(self._session, (queue.name,), job_key(pod))
-        if not kept:
+        reserved = reserved_against(self._session, (queue.name,), job_key(pod))
+        if not reserved:
             return None
         asked, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
         limit = smaller(self._accounts.deserved_with_reserved(queue.name), self._accounts.capability(queue))
-        return no_room_beside(self._session, (queue.name,), job_key(pod), kept, asked, used, limit)
+        return no_room_beside(self._session, (queue.name,), job_key(pod), reserved, asked, used, limit)
 
     def _beyond(self, queue: Queue, pod: Pod, used: Amounts) -> Reason | None:
         asked = self._usage.amounts(pod.cls)
@@ -194,8 +194,8 @@ class Proportion:
         limit = self._accounts.limit(queue)
         over = lacking(asked, promised, limit)
         if not over:
-            kept = self._accounts.reserved_beyond_promises(queue.name, job)
-            reason = no_room_beside(self._session, (queue.name,), job.key, kept, asked, promised, limit)
+            reserved = self._accounts.reserved_beyond_promises(queue.name, job)
+            reason = no_room_beside(self._session, (queue.name,), job.key, reserved, asked, promised, limit)
             return (Vote.PERMIT if reason is None else Vote.REJECT), reason
         name = over[0]
         return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(

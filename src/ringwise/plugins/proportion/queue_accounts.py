@@ -141,12 +141,12 @@ class QueueAccounts:
         """
         result = self._deserved_with_reserved.get(queue)
         if result is None:
-            more = self._kept_without_pods(queue)
+            more = self._reserved_without_pods(queue)
             result = self._share_out({queue: more})[queue] if more else self.deserved(queue)
             self._deserved_with_reserved[queue] = result
         return result
 
-    def _kept_without_pods(self, queue: str) -> Amounts:
+    def _reserved_without_pods(self, queue: str) -> Amounts:
         session = self._session
         total: Amounts = {}
         for key in session.usage.reserved.jobs_in(queue):
@@ -155,8 +155,8 @@ class QueueAccounts:
             for pod in job.pods.values() if job is not None else ():
                 if session.is_pending(pod):
                     add(pending, session.usage.amounts(pod.cls))
-            kept = session.usage.reserved.of(key)
-            add(total, {name: max(0, amount - pending.get(name, 0)) for name, amount in kept.items()})
+            reserved = session.usage.reserved.of(key)
+            add(total, {name: max(0, amount - pending.get(name, 0)) for name, amount in reserved.items()})
         return total
 
     def _share_out(self, more: Mapping[str, Amounts] = _NOTHING) -> dict[str, Amounts]:

@@ -99,16 +99,16 @@ class Topology910:
         length = "has no expected duration" if runs is None else f"runs {at_most}{duration_text(runs)}"
 
         #: By window: what is the same for all of its nodes.
-        known: dict[int, dict[str, str]] = {}
+        details_of: dict[int, dict[str, str]] = {}
 
         def check(number: int) -> Reason | None:
             windows = nodes.get(number)
             window = None if windows is None else withheld(windows, job.queue, job.namespace, now, ends)
             if window is None:
                 return None
-            details = known.get(id(window))
+            details = details_of.get(id(window))
             if details is None:
-                details = known[id(window)] = {"length": length, **_details(window, now)}
+                details = details_of[id(window)] = {"length": length, **_details(window, now)}
             kind = NODE_RESERVED if isinstance(window, NodeReservation) else NODE_DRAINS
             return kind(node=session.state.names[number], **details)
 
@@ -125,15 +125,15 @@ class Topology910:
             job.validated = refused is None
             return refused
         plain = plain_key(job)
-        found = self._plain.get(plain) if plain is not None else None
-        if found is None:
+        policy = self._plain.get(plain) if plain is not None else None
+        if policy is None:
             answer = policy_of(job, self._session)
             if isinstance(answer, Reason):
                 return answer
-            found = answer
-            if plain is not None and found is not None:
-                self._plain[plain] = found
-        job.policy = found
+            policy = answer
+            if plain is not None and policy is not None:
+                self._plain[plain] = policy
+        job.policy = policy
         job.validated = True
         return None
 

@@ -26,13 +26,13 @@ Near = Callable[[NodeId], tuple[str, Sequence[NodeId]]]
 
 def plan_backups(session: Session, job: Job, pods: Sequence[Pod], near: Near) -> JobPlan | Reason:
     """Nodes for the backups that find one; a reason when none does."""
-    found = candidates(session, job, pods)
+    usable = candidates(session, job, pods)
     plan, taken = JobPlan({}), set[NodeId]()
     failed: Reason | None = None
     for pod in pods:
         source = job.pods[job.backups[pod.uid]]
         where, nodes = near(session.state.pods[source.uid].node)
-        node = next((node for node in nodes if node not in taken and found.takes(node, pod)), None)
+        node = next((node for node in nodes if node not in taken and usable.takes(node, pod)), None)
         if node is None:
             failed = failed or BACKUP_WAITS(pod=pod.name, source=source.name, where=where)
             continue

@@ -92,14 +92,14 @@ def candidates(session: Session, job: Job, pods: Sequence[Pod]) -> Candidates:
     class_of: dict[str, int] = {}
     names: dict[int, str] = {}
     sets: list[int] = []
-    known: dict[tuple[int, ...], int] = {}
+    cache: dict[tuple[int, ...], int] = {}
     for pod in pods:
         selection = session.node_selection(job, pod)
         number = numbers.get(selection)
         if number is None:
             number = numbers[selection] = len(numbers)
             names[number] = pod.task or pod.name
-            nodes = selection.fitting_set(known) & ~taken_set
+            nodes = selection.fitting_set(cache) & ~taken_set
             filters = node_filters(session, job, pod)
             if filters:
                 members = members_of(nodes)

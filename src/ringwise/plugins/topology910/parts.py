@@ -87,10 +87,10 @@ def check_parts(job: Job, session: Session) -> Reason | None:
         return None if more is None else MORE_THAN_ONE_PART(pod=more.name, count=requested(more.cls)[1])
     if parts[0].mode == SOFT:
         waiting = [pod for pod in pods if pod.node is None]
-        found = [_check_share(job, pod) for pod in waiting]
+        reasons = [_check_share(job, pod) for pod in waiting]
         # If the first pod is valid, the others differ from it.
-        first = next(iter(found), None)
-        return first or _check_equal(job, pods) or next((one for one in found if one is not None), None)
+        first = next(iter(reasons), None)
+        return first or _check_equal(job, pods) or next((one for one in reasons if one is not None), None)
     return next((reason for part in parts if (reason := _check_vnpu(part, session)) is not None), None)
 
 
@@ -129,8 +129,8 @@ def _check_share(job: Job, pod: Pod) -> Reason | None:
 def _check_equal(job: Job, pods: list[Pod]) -> Reason | None:
     if job.has_independent_pods:
         return None
-    found = {tuple(_labels(job, pod)) for pod in pods}
-    if len(found) < 2 and len({pod.cls.part is None for pod in pods}) < 2:
+    label_sets = {tuple(_labels(job, pod)) for pod in pods}
+    if len(label_sets) < 2 and len({pod.cls.part is None for pod in pods}) < 2:
         return None
     return SHARE_LABELS_DIFFER(labels=SHARE_LABELS)
 
@@ -159,5 +159,5 @@ def _kinds(family: str, session: Session) -> list[DividedChip]:
     """The kinds of chips of the nodes with dynamic vNPUs; without such nodes all of the family."""
     state = session.state
     modes = (state.modes[number] for number in state.nodes_in_mode[DYNAMIC])
-    found = {id(one.divided): one.divided for one in modes if one.divided is not None}
-    return [kind for kind in found.values() if kind.family == family] or kinds_of(family)
+    kinds = {id(one.divided): one.divided for one in modes if one.divided is not None}
+    return [kind for kind in kinds.values() if kind.family == family] or kinds_of(family)

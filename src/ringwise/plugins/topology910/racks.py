@@ -25,8 +25,8 @@ from ringwise.plugins.topology910.superpods import (
     avoiding,
     dense_ranks,
     fewest_pods,
-    known_places,
     level_of,
+    member_places,
     naming_nodes,
     release_of,
 )
@@ -58,28 +58,28 @@ class RackPlanner:
         ranks = dense_ranks(job)
         waiting.sort(key=lambda pod: ranks[pod.uid])
         racks = session.topology.racks(session.state, session.settings.super_pod_size)
-        found = _Candidates(session, job, waiting, ranks, racks, rack.shape.pods)
+        usable = _Candidates(session, job, waiting, ranks, racks, rack.shape.pods)
         request = RackRequest(
             rack.shape,
             tuple(range(rack.shape.blocks)),
             soft=policy.soft and rack.service is None,
             ub_memory=rack.ub_memory and rack.service is None,
             minimum=fewest_pods(session, job, waiting),
-            classes=found.classes,
+            classes=usable.classes,
             system=rack.system,
         )
-        placed = self._known_places(job, ranks, racks)
+        placed = self._member_places(job, ranks, racks)
         if not placed and len(waiting) < rack.shape.pods:
             return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
 
         def answer_without(avoided: Set[NodeId]) -> tuple[RackBlock, ...] | Reason:
-            free = found.free
+            free = usable.free
             if avoided:
                 free = {
                     superpod: {
                         number: [one for one in nodes if one not in avoided] for number, nodes in of.items()
                     }
-                    for superpod, of in found.free.items()
+                    for superpod, of in usable.free.items()
                 }
             if placed:
                 return self._again(job, policy, rack, request, free, placed)
@@ -88,7 +88,7 @@ class RackPlanner:
 
         blocks = avoiding(session, job, answer_without, again=bool(placed))
         if isinstance(blocks, Reason):
-            return _hinting(blocks, found.outside)
+            return _hinting(blocks, usable.outside)
         return self._as_plan(job, rack, blocks, waiting)
 
     def near(self, policy: RackPolicy) -> Near:
@@ -142,9 +142,9 @@ class RackPlanner:
 
     # -- after a fault ---------------------------------------------------------------------------
 
-    def _known_places(self, job: Job, ranks: Mapping[str, int], racks: Racks) -> list[PlacedPod]:
+    def _member_places(self, job: Job, ranks: Mapping[str, int], racks: Racks) -> list[PlacedPod]:
         """The places of running pods, and of lost ones as far as they are remembered (R2)."""
-        return [_placed(*place, racks) for place in known_places(job, ranks, self._session.state)]
+        return [_placed(*place, racks) for place in member_places(job, ranks, self._session.state)]
 
     def _again(
         self,
@@ -216,8 +216,8 @@ class RackPlanner:
         # The slots that are left: first those whose own pod runs in another slot, no pod will ask for them.
         state = self._session.state
         elsewhere = {rank for uid, rank in ranks.items() if state.pods[uid].node in running}
-        kept = {rank for rank in ranks.values() if rank not in elsewhere}
-        spare = sorted((rank for rank in free_slots if rank not in kept), key=lambda r: r not in elsewhere)
+        fixed = {rank for rank in ranks.values() if rank not in elsewhere}
+        spare = sorted((rank for rank in free_slots if rank not in fixed), key=lambda r: r not in elsewhere)
         for pod, rank in zip(displaced, spare, strict=False):
             chosen.append((pod, rank, free_slots[rank]))
         for pod, rank, slot in chosen:
@@ -238,17 +238,17 @@ class _Candidates:
         racks: Racks,
         pods: int,
     ) -> None:
-        found = candidates(session, job, waiting)
-        masks = found.masks
+        usable = candidates(session, job, waiting)
+        masks = usable.masks
         of_rank = {
             **dict.fromkeys(range(pods), 0),
-            **{ranks[pod.uid]: found.class_of[pod.uid] for pod in waiting},
+            **{ranks[pod.uid]: usable.class_of[pod.uid] for pod in waiting},
         }
         self.free: FreeRacks = {
             superpod: {rack: [node for node in nodes if node in masks] for rack, nodes in members.items()}
             for superpod, members in racks.nodes_of.items()
         }
-        self.classes = PodClasses(of_rank, masks, found.spend) if len(found.names) > 1 else None
+        self.classes = PodClasses(of_rank, masks, usable.spend) if len(usable.names) > 1 else None
         #: Why candidates are in no rack.
         self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
 

@@ -60,12 +60,12 @@ class SuperPodPlanner:
         pending.sort(key=lambda pod: ranks[pod.uid])
         session = self._session
         superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
-        found = candidates(session, job, pending)
-        free = _by_superpod(found, superpods)
+        usable = candidates(session, job, pending)
+        free = _by_superpod(usable, superpods)
         nodes = [node for members in free.values() for node in members]
-        classes = found.classes({ranks[pod.uid]: pod for pod in pending}, nodes)
+        classes = usable.classes({ranks[pod.uid]: pod for pod in pending}, nodes)
         least = fewest_pods(session, job, pending)
-        placed = self._known_places(job, ranks)
+        placed = self._member_places(job, ranks)
         if not placed and len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
             return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
 
@@ -87,7 +87,7 @@ class SuperPodPlanner:
                 answer = answer.with_hints([outlook])
             if classes is not None:
                 least = len(pending) if least is None else max(1, least)
-                answer = found.explain(answer, nodes, least, "of SuperPoDs")
+                answer = usable.explain(answer, nodes, least, "of SuperPoDs")
             return _hinting(answer, superpods)
         return _as_plan(answer, pending, ranks, session)
 
@@ -131,9 +131,9 @@ class SuperPodPlanner:
 
     # -- after a fault (P7) -------------------------------------------------------------------
 
-    def _known_places(self, job: Job, ranks: dict[str, int]) -> list[BlockMember]:
+    def _member_places(self, job: Job, ranks: dict[str, int]) -> list[BlockMember]:
         """The blocks of running pods, and of lost ones as far as their previous nodes are known."""
-        return [_place(*place) for place in known_places(job, ranks, self._session.state)]
+        return [_place(*place) for place in member_places(job, ranks, self._session.state)]
 
     def _again(
         self,
@@ -260,10 +260,10 @@ def fewest_pods(session: Session, job: Job, waiting: Sequence[Pod]) -> int | Non
     return None if fewest >= len(waiting) else fewest
 
 
-def _by_superpod(found: Candidates, superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
+def _by_superpod(usable: Candidates, superpods: SuperPods) -> dict[SuperPodId, list[NodeId]]:
     """Candidate nodes by SuperPoD, in the order in which they are taken."""
     return {
-        superpod: [node for node in nodes if node in found.masks]
+        superpod: [node for node in nodes if node in usable.masks]
         for superpod, nodes in superpods.nodes_of.items()
     }
 
@@ -294,7 +294,7 @@ def dense_ranks(job: Job) -> dict[str, int]:
     return {uid: place for place, uid in enumerate(asking)}
 
 
-def known_places(
+def member_places(
     job: Job, ranks: Mapping[str, int], state: ClusterState
 ) -> list[tuple[int, int, Mapping[str, str]]]:
     """Position, node and annotations of every pod that has a node, and of lost ones as far as known (P7, R2).

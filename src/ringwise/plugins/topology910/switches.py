@@ -69,18 +69,18 @@ class SwitchPlanner:
             return JobPlan({})
         ranks = ranks_of(job)
         pending.sort(key=lambda pod: ranks[pod.uid])
-        found = candidates(session, job, pending)
+        usable = candidates(session, job, pending)
         replaced = {job.backups[pod.uid] for pod in pending if pod.uid in job.backups}
         seats = self._survivors(job, resolved, ranks, replaced)
-        kept = self._previous_nodes(job, ranks, pending, found, resolved)
-        answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
-        if isinstance(answer, Reason) and kept and not seats and session.retry_scope is RetryScope.ANY:
+        previous = self._previous_nodes(job, ranks, pending, usable, resolved)
+        answer = self._answer(job, policy, resolved, pending, ranks, usable, seats, previous)
+        if isinstance(answer, Reason) and previous and not seats and session.retry_scope is RetryScope.ANY:
             # No pod of the job is left: it is placed anew.
-            kept = {}
-            answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
+            previous = {}
+            answer = self._answer(job, policy, resolved, pending, ranks, usable, seats, previous)
         if isinstance(answer, Reason):
             return answer
-        return self._as_plan(resolved, answer, pending, ranks, kept, job)
+        return self._as_plan(resolved, answer, pending, ranks, previous, job)
 
     def _answer(
         self,
@@ -89,22 +89,22 @@ class SwitchPlanner:
         resolved: ResolvedTopology,
         pending: list[Pod],
         ranks: dict[str, int],
-        found: Candidates,
+        usable: Candidates,
         seats: list[PodPosition],
-        kept: dict[str, tuple[int, PodPosition]],
+        previous: dict[str, tuple[int, PodPosition]],
     ) -> SwitchPlan | Reason:
-        held = {node for node, _ in kept.values()}
-        missing = [pod for pod in pending if pod.uid not in kept]
-        staying = [*seats, *(seat for _, seat in kept.values())]
+        held = {node for node, _ in previous.values()}
+        missing = [pod for pod in pending if pod.uid not in previous]
+        staying = [*seats, *(seat for _, seat in previous.values())]
         failed = [self._lost_seat(job, resolved, pod, ranks[pod.uid]) for pod in missing]
-        free = found.open_to(missing) - held
+        free = usable.open_to(missing) - held
         if staying and self._session.retry_scope is RetryScope.OWN:
             own = {seat.switch for seat in (*staying, *failed)}
             names = self._session.state.names
             free = {node for node in free if resolved.switch_of.get(names[int(node)], -1) in own}
         view = self._view(resolved, free)
         nodes = [node for switch in view.switches for node in switch.free]
-        classes = found.classes({ranks[pod.uid]: pod for pod in missing}, nodes)
+        classes = usable.classes({ranks[pod.uid]: pod for pod in missing}, nodes)
         request = SwitchRequest(SwitchClass(policy.switch_class), job.chip_pod_count, classes)
         if staying:
             least = len(missing)
@@ -114,7 +114,7 @@ class SwitchPlanner:
             least = min(len(pending), max(1, job.min_available - without_chips))
             answer = plan_at_least(view, replace(request, pods=len(pending)), least)
         if isinstance(answer, Reason) and classes is not None:
-            return found.explain(answer, nodes, least, "under leaf switches")
+            return usable.explain(answer, nodes, least, "under leaf switches")
         return answer
 
     def _view(self, resolved: ResolvedTopology, free: Collection[NodeId]) -> TopologyView:
@@ -175,21 +175,21 @@ class SwitchPlanner:
         job: Job,
         ranks: dict[str, int],
         pending: list[Pod],
-        found: Candidates,
+        usable: Candidates,
         resolved: ResolvedTopology,
     ) -> dict[str, tuple[int, PodPosition]]:
         """Pending pods whose previous node is healthy and free: they return to it."""
         ids = self._session.state.node_id
         returned: set[int] = set()
-        kept: dict[str, tuple[int, PodPosition]] = {}
+        seats: dict[str, tuple[int, PodPosition]] = {}
         for pod in pending:
             previous = job.previous_nodes.get(ranks[pod.uid])
             node = None if previous is None or previous.faulty else ids.get(previous.node)
-            if previous is not None and node is not None and node not in returned and found.takes(node, pod):
+            if previous is not None and node is not None and node not in returned and usable.takes(node, pod):
                 mark = switch_mark(previous.annotations)
-                kept[pod.uid] = (node, self._seat(resolved, previous.node, ranks[pod.uid], mark))
+                seats[pod.uid] = (node, self._seat(resolved, previous.node, ranks[pod.uid], mark))
                 returned.add(node)
-        return kept
+        return seats
 
     def _lost_seat(self, job: Job, resolved: ResolvedTopology, pod: Pod, rank: int) -> PodPosition:
         source = job.backups.get(pod.uid)
@@ -214,10 +214,10 @@ class SwitchPlanner:
         answer: SwitchPlan,
         pending: list[Pod],
         ranks: dict[str, int],
-        kept: dict[str, tuple[int, PodPosition]],
+        previous: dict[str, tuple[int, PodPosition]],
         job: Job,
     ) -> JobPlan:
-        by_rank = {ranks[pod.uid]: pod for pod in pending if pod.uid not in kept}
+        by_rank = {ranks[pod.uid]: pod for pod in pending if pod.uid not in previous}
         in_order = [by_rank[rank] for rank in sorted(by_rank)]
         plan = JobPlan({}, lines=tuple(self._line(entry, resolved, job) for entry in answer.entries))
         following = 0
@@ -229,7 +229,7 @@ class SwitchPlanner:
                 pod = by_rank[entry.ranks[position]] if entry.ranks else in_order[following]
                 following += 1
                 self._note(plan, pod, node, entry.mark, notes)
-        for uid, (node, seat) in kept.items():
+        for uid, (node, seat) in previous.items():
             notes = dict(job.previous_nodes[ranks[uid]].annotations)
             self._note(plan, job.pods[uid], node, seat.mark, notes)
         return plan

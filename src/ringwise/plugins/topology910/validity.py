@@ -94,7 +94,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     if job.has_independent_pods and label is None and not (board.superpod or board.rack_nodes or sp_block):
         return _independent_policy(job, pods, resources[0], board, session)
     # Pods that only `minMember` announces may turn out to ask for none; boards with blocks need them all.
-    expected = block_pod_count(job) if board.superpod or board.rack_nodes else job.known_chip_pods
+    expected = block_pod_count(job) if board.superpod or board.rack_nodes else job.expected_chip_pods
     members = [*pods, *_missing(asking, expected)]
     rack = _rack_policy(job, board, members, session) if board.rack_nodes else None
     if isinstance(rack, Reason):
@@ -179,10 +179,10 @@ def _missing(asking: list[Pod], expected: int) -> list[Pod]:
 def board_policy(job: Job, session: Session) -> ChipPolicy | None:
     """How the job's board would choose, whether or not it allows the requests."""
     asking = job.chip_pods
-    found = _board_of(job, asking, session)
-    if found is None:
+    request = _board_of(job, asking, session)
+    if request is None:
         return None
-    resource, board = found
+    resource, board = request
     multi_pod = len(asking) > 1
     return ChipPolicy(
         resource,
@@ -227,12 +227,12 @@ def _choosing_labels(resource: str, session: Session) -> list[str]:
 def _conflict(job: Job, pods: list[Pod], labels: Iterable[str], annotations: Iterable[str]) -> Reason | None:
     """S1: PodGroup and pods that carry different values. A missing one is not a different value."""
     group = job.group
-    found = [("label", key, group and group.labels, [pod.labels for pod in pods]) for key in labels]
-    found += [
+    sources = [("label", key, group and group.labels, [pod.labels for pod in pods]) for key in labels]
+    sources += [
         ("annotation", key, group and group.annotations, [pod.annotations for pod in pods])
         for key in annotations
     ]
-    for what, key, of_group, of_pods in found:
+    for what, key, of_group, of_pods in sources:
         in_pods = {one[key] for one in of_pods if key in one}
         in_group = {of_group[key]} if of_group and key in of_group else set()
         if len(in_pods | in_group) > 1:
@@ -250,11 +250,11 @@ def _values_text(of_group: set[str], of_pods: set[str]) -> str:
 
 def _zero_requests(job: Job, pods: list[Pod], session: Session) -> Reason | None:
     """N2: the check of a job whose pods all request 0 chips of a resource."""
-    found = _board_of(job, pods, session)
-    if found is None:
+    request = _board_of(job, pods, session)
+    if request is None:
         return None
     return check_requests(
-        found[1],
+        request[1],
         [0] * len(pods),
         multi_pod_requests=session.settings.multi_pod_requests,
         exempt=[may_request_none(pod.annotations) for pod in pods],

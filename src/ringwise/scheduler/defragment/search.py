@@ -488,7 +488,7 @@ class _Search:
         if policy is None:
             return []
         fleet = self._session.state.fleets[policy.resource]
-        for node in self._session.state.known_nodes():
+        for node in self._session.state.existing_nodes():
             if not self.could_take(selection, node):
                 continue
             lacking = max(0, selection.chips - fleet.free_mask[node].bit_count())
@@ -1036,7 +1036,7 @@ class _Trial:
         free = state.fleets[policy.resource].free_mask
         # Known nodes come in natural order: to sort all of them takes longer than the search.
         by_free: dict[int, list[int]] = {}
-        for node in state.known_nodes():
+        for node in state.existing_nodes():
             by_free.setdefault(free[node].bit_count(), []).append(node)
         search.spend(1 + state.node_count // (8 * _NODES_A_STEP))
         following = chain.from_iterable(by_free[chips] for chips in sorted(by_free, reverse=True))

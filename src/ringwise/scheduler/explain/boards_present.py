@@ -21,7 +21,7 @@ def boards_present(view: SchedulerView, *, shared: bool = False) -> list[tuple[s
     state, catalog = view.cluster, view.catalog
     found: dict[tuple[str, str], Board] = {}
     used = {job.policy.resource: job.policy.board for job in view.jobs.values() if job.policy is not None}
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         node = state.nodes[number]
         if node is None or (has_shared_chips(state, number) and not shared):
             continue

@@ -71,7 +71,7 @@ class _Counting:
         self._fleet = self._state.fleets[resource]
         self._nodes = [
             number
-            for number in self._state.known_nodes()
+            for number in self._state.existing_nodes()
             if self._fleet.allocatable[number] >= 0
             and self._meant(number)
             and not has_shared_chips(self._state, number)

@@ -80,7 +80,7 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
     state = view.cluster
     concerned = (
         {one.name for one in state.isolations_of(number)} if state.isolations else ()
-        for number in state.known_nodes()
+        for number in state.existing_nodes()
     )
     nodes_of = Counter(name for names in concerned for name in names)
     for one in sorted(state.isolations.values(), key=lambda one: natural_key(f"{one.target} {one.name}")):
@@ -134,7 +134,7 @@ def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
 def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Finding]:
     state = view.cluster
     assumed: list[str] = []
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         if fleet.allocatable[number] < 0:
             continue
         name = state.names[number]

@@ -97,7 +97,7 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
     rows: list[tuple[int, int, int, int | None, Reason]] = []
     fits = 0
     missing_chips = _MissingChips(selection.policy, selection.chips) if selection.policy is not None else None
-    for node in state.known_nodes():
+    for node in state.existing_nodes():
         _, reason = selection.verdict(node)
         if reason is None:
             reason = first_reason(filters, node)

@@ -273,7 +273,7 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
             "has no nodes: no job can start",
             "add nodes; of files, give those with the Nodes, too (kubectl get nodes -o yaml)",
         )
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         node = state.nodes[number]
         if node is None:
             continue
@@ -379,7 +379,7 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
         return
     outside = [
         state.names[number]
-        for number in state.known_nodes()
+        for number in state.existing_nodes()
         if state.names[number] not in resolved.switch_of and _offers_chips(view, number)
     ]
     if outside:

@@ -28,7 +28,7 @@ def part_capacity(view: SchedulerView, now: int) -> Iterator[BoardCapacity]:
     dynamic: dict[int, list[int]] = {}
     static: dict[str, list[int]] = {}
     state = view.cluster
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         node, mode = state.nodes[number], state.modes.get(number, NO_CHIPS)
         if node is None or mode.closed is not None:
             continue

@@ -18,7 +18,7 @@ from ringwise.wellknown import ASCEND_REAL
 
 def part_findings(view: SchedulerView) -> Iterator[Finding]:
     state = view.cluster
-    for number in state.known_nodes():
+    for number in state.existing_nodes():
         mode = state.modes.get(number, NO_CHIPS)
         if mode.mode not in (SOFT, STATIC, DYNAMIC) or mode.closed is not None:
             continue

@@ -79,7 +79,7 @@ def nodes_free_soonest(
 def _nodes_by_board(view: SchedulerView) -> Mapping[str, list[int]]:
     boards = {(resource, kind): board.name for resource, kind, board in boards_present(view)}
     nodes: dict[str, list[int]] = {}
-    for number in view.cluster.known_nodes():
+    for number in view.cluster.existing_nodes():
         node = view.cluster.nodes[number]
         label = node.labels.get(ACCELERATOR_TYPE, "") if node is not None else ""
         for chips in chips_of_node(view.cluster, number, ()):
