@@ -190,7 +190,7 @@ UNSUITABLE: dict[str, tuple[Callable[[Rig], None], str]] = {
     "a scheduled drain": (
         lambda rig: rig.tell(isolated(Isolation("n2", start=rig.now + SECOND))),
         "small-0 does not fit on n2: n2 is drained at 1970-01-01T00:16:41Z, "
-        "and the job does not say how long it runs",
+        "and the job has no expected duration",
     ),
     "another resource": (
         lambda rig: asks(rig, "small-0", extended=(("example.com/fpga", 1),)),
