@@ -278,6 +278,32 @@ def test_which_groups_follow_their_owner(kind: str, members: int) -> None:
     assert lab.groups["default/podgroup-rs"].min_member == members
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({"created": 1}, {"created": 2}, "new"),
+        # Not the order in which they are seen.
+        ({"created": 3}, {"created": 2}, "old"),
+        ({"created": 1}, {"created": 2, "phase": "Failed"}, "old"),
+        ({"created": 1}, {"created": 2, "deleting": True}, "old"),
+        ({"created": 1}, {"created": 1}, "new"),
+    ],
+)
+def test_the_group_of_a_stateful_set_follows_its_latest_pod(
+    old: dict[str, Any], new: dict[str, Any], expected: str
+) -> None:
+    """A rolling update changes the pods one after the other."""
+    lab = Lab()
+    lab.put(owner_of("StatefulSet"))
+    for uid, more in (("p0-old", old), ("p1-new", new)):
+        queue = uid.partition("-")[2]
+        annotations = {"scheduling.volcano.sh/queue-name": queue}
+        lab.put(pod_of(uid, annotations=annotations, priority_class=queue, **more))
+        lab.settle()
+    group = lab.groups["default/podgroup-rs"]
+    assert (group.queue, group.priority_class) == (expected, expected)
+
+
 def test_a_rolling_update_has_a_group_for_each_replica_set() -> None:
     lab = Lab()
     new_set = Owner("ReplicaSet", "chat-2", "rs2", "apps/v1")

@@ -259,6 +259,26 @@ def test_a_job_that_starts_at_once_is_told_and_one_that_runs_is_not_told_again()
     assert not any(isinstance(command, RecordJobEvent) for command in again.commands)
 
 
+@pytest.mark.parametrize(
+    ("fields", "used"),
+    [({}, 2), ({"phase": "Failed"}, 1), ({"phase": "Succeeded"}, 1), ({"deleting": True}, 1)],
+    ids=["runs", "failed", "succeeded", "terminates"],
+)
+def test_a_pod_that_ended_or_terminates_is_not_counted_beside_its_replacement(
+    fields: dict[str, Any], used: int
+) -> None:
+    lab = Rig(1)
+    lab.priority("high", 1000)
+    lab.tell(quota({"pods": 2}))
+    lab.submit("a", chips=4, priority="high")
+    lab.run()
+    lab.change("a-0", **fields)
+    lab.put(pod("a-1", 4, group="a", created=2))
+    lab.submit("b", chips=4, priority="high")
+    lab.run()
+    assert priorities(lab) == {"a": 1000, "b": 1000 if used == 1 else 0}
+
+
 def test_what_the_quota_counts_as_used_changes_nothing() -> None:
     """It follows the pods with a delay; the jobs are shared out by their objects alone."""
     lab = rig()

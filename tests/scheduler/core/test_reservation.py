@@ -730,6 +730,23 @@ def test_nobody_is_evicted_for_it_before_the_grace_period_is_over() -> None:
     assert rig.evictions() == ["liar-0"]
 
 
+def test_nobody_is_evicted_for_it_while_another_pod_has_reserved_chips() -> None:
+    rig = lent()
+    rig.end("old")
+    rig.run()
+    assert nodes_kept(rig, "big") == ["n1", "n2"]
+    rig.put(values.pod("foreign", 4, on="n1", holds=(0, 1, 2, 3), scheduler="another"))
+    rig.step(1800)
+    assert len(rig.messages("ExpectedDurationExceeded")) == 1
+    for _ in range(10):
+        rig.step(60)
+    assert rig.evictions() == []
+    rig.gone("foreign")
+    for _ in range(2):
+        rig.step(60)
+    assert rig.evictions() == ["liar-0"]
+
+
 @pytest.mark.parametrize("trick", ["annotation", "PodGroup deleted", "next leader"])
 def test_what_a_job_said_is_remembered(trick: str) -> None:
     rig = lent()

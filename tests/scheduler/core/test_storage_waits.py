@@ -99,6 +99,37 @@ def test_room_on_a_full_node_helps_only_who_may_evict_until_chips_come_free_ther
     assert rig.selected() == {"new": "n1"}
 
 
+def test_room_on_a_node_helps_the_job_whose_chips_are_reserved_there() -> None:
+    """Only that job may use them. It restarts as a whole after a fault of n2."""
+    rig = StorageRig(3, 5, actions=ALLOCATE)
+
+    def claim() -> None:
+        for number in range(2):
+            rig.claim(f"data-{number}", requested=5 * GIB, uid=f"{number} at {rig.now}")
+
+    claim()
+    rig.submit("train", pods=2, chips=8, labels={"fault-scheduling": "force"}, claims=("data-{}",))
+    rig.run()
+    for number in range(2):
+        rig.provision(f"data-{number}")
+    rig.run()
+    assert rig.nodes_of("train") == ["n1", "n2"]
+    rig.room("n1", 1)
+    rig.sick("n2", 0b100)
+    rig.step(1)
+    # Their claims go with the pods, as those of ephemeral volumes do.
+    rig.tell(*(ev.ClaimGone(f"default/data-{number}") for number in range(2)))
+    rig.finish()
+    claim()
+    rig.run()
+    assert rig.reason("train") == "gang-incomplete"
+    (reservation,) = rig.machine.view.reservations
+    assert reservation.owner == "default/train"
+    rig.room("n1", 5)
+    rig.run()
+    assert rig.selected() == {"data-0": "n1", "data-1": "n3"}
+
+
 def test_a_node_with_room_that_comes_later_is_used() -> None:
     rig = StorageRig(1)
     rig.room("n9", 9)
