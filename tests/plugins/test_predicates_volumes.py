@@ -131,6 +131,16 @@ def test_a_pod_waits_for_a_claim_and_the_reason_names_it(fields: dict[str, Any] 
     assert lab["new"].reason == reason
 
 
+@pytest.mark.parametrize(("usable", "admitted"), [(3, True), (2, True), (1, False), (0, False)])
+def test_a_job_is_admitted_where_the_claims_of_its_minimum_can_be_used(usable: int, admitted: bool) -> None:
+    lab = disks("data-{}", pods=3, min_available=2)
+    for index in range(usable):
+        claim(lab, f"data-{index}")
+    permitted, reason = lab.session("predicates").job_enqueueable(lab["new"])
+    assert permitted is admitted
+    assert (None if reason is None else reason.code) == (None if admitted else "claim-missing")
+
+
 def test_a_claim_of_an_ephemeral_volume_must_be_made_for_the_pod() -> None:
     lab = disks("new-0-scratch").change("new-0", ephemeral_claims=("new-0-scratch",))
     assert set(reasons(lab).values()) == {"ephemeral-claim-not-created"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,6 +119,28 @@ def test_what_an_awaited_pod_uses_is_not_counted_a_second_time() -> None:
     assert _used(state) == (15_000, 0, 3)
     kept.lift("x/a")
     assert _used(state) == (3_000, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "chips"),
+    [((0, 0), {0: 0x33}), ((0, 1), {0: 0x03, 1: 0x30})],
+    ids=["one-node", "two-nodes"],
+)
+def test_all_chips_of_failed_bindings_are_reserved_again_S9(
+    nodes: tuple[int, int], chips: dict[int, int]
+) -> None:
+    state, _ = a_cluster()
+    kept = Reservations(state)
+    kept.make(Reservation("x/a", CHIP, {0: 0x33, 1: 0x30}))
+    kept.use("x/a", until=100)
+    for node, mask in zip(nodes, (0x03, 0x30), strict=True):
+        kept.binding_failed("x/a", node, mask, pod("p", 2).cls, now=10)
+    again = kept.of("x/a")
+    assert again is not None
+    assert again.chips == chips
+    assert {node: load.pods for node, load in again.loads.items()} == dict(Counter(nodes))
+    assert kept.expired(99) == []
+    assert kept.expired(100) == [again]
 
 
 @given(st.data())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ringwise.placement.matching import PodClasses
@@ -117,6 +117,24 @@ def compare(case: RoleCase, version: str, model: Callable[[RoleCase], Taken | No
         assert set(answer.nodes) <= used
 
 
+#: One switch holds both pods, and so do two others with as many nodes in all.
+EQUAL_TOTALS = RoleCase(
+    tuple(
+        RoleLeaf(takes, "shared")
+        for takes in (
+            {0: frozenset({0, 1}), 1: frozenset({0, 1})},
+            {0: frozenset({0})},
+            {0: frozenset({1})},
+        )
+    ),
+    width=4,
+    limit=2,
+    job="common",
+    roles=(0, 1),
+)
+
+
+@example(EQUAL_TOTALS)
 @given(cases())
 @settings(max_examples=examples(100))
 def test_version2_equals_the_reference_S13(case: RoleCase) -> None:

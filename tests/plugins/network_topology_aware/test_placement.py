@@ -13,6 +13,7 @@ from ringwise.actions.allocate import allocate
 from ringwise.actions.backfill import backfill
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
+from ringwise.framework.job import PreviousNode
 from ringwise.framework.statement import Allocation
 from ringwise.reasons import Trigger
 from ringwise.state.model import NetworkTopology, PodTerm, Requirement
@@ -212,6 +213,23 @@ def test_a_replaced_pod_waits_for_its_domain_and_does_not_leave_it() -> None:
         "(tier 1) with 0; its other pods run in s1"
     )
     assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
+
+
+@pytest.mark.parametrize(
+    ("former", "expected"),
+    [
+        # The nodes of healthy pods decide the domain, before a lower one; a node that broke does not.
+        ((PreviousNode("n2", held=True), PreviousNode("n1", held=True)), ["n2", "n1"]),
+        ((PreviousNode("n2", held=True), PreviousNode("n1", held=True, faulty=True)), ["n2", "n3"]),
+        ((PreviousNode("n2", held=True, faulty=True), PreviousNode("n7", held=True)), ["n6", "n7"]),
+    ],
+)
+def test_S9_pods_return_to_the_lowest_domain_with_their_healthy_nodes(
+    former: tuple[PreviousNode, ...], expected: list[str]
+) -> None:
+    lab = tree().job("job", pods=2, chips=8, topology=hard(3))
+    lab["job"].previous_nodes = dict(enumerate(former))
+    assert run(lab) == expected
 
 
 def test_pods_beyond_the_gang_stay_in_the_domain() -> None:

@@ -155,6 +155,17 @@ def test_F3_a_chip_that_broke_the_job_twice_comes_after_one_that_did_so_once() -
     assert len(rig.nodes_of("train")) == 1
 
 
+@pytest.mark.parametrize("pods", [1, 2])
+def test_F3_a_chip_that_broke_the_job_twice_is_used_at_once_where_nothing_else_fits(pods: int) -> None:
+    rig = Rig(pods)
+    rig.submit("train", chips=8, pods=pods, labels=LABELS)
+    rig.run()
+    before = rig.places("train")
+    for _ in range(3):
+        break_and_heal(rig, f"train-{pods - 1}", 0)
+        assert rig.places("train") == before
+
+
 @pytest.mark.parametrize(("after", "times"), [(599, 2), (601, 1)])
 def test_F3_only_faults_within_the_cool_down_are_counted_together(after: int, times: int) -> None:
     cool_downs = CoolDowns(RecordTables())
