@@ -1,8 +1,10 @@
-"""Every reason why a node rejects a share or a vNPU: reached from files, and the same in every place."""
+"""Every reason why a share or a vNPU waits: reached from files, the same in every place, with fixes."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
 
@@ -10,10 +12,12 @@ import pytest
 
 from ringwise.messages.commands import SetPodCondition
 from tests.builders.objects import pod_group
+from tests.lab import test_same_reason as jobs
 from tests.lab.rig import Terminal
-from tests.place.asking import Plain
+from tests.place.asking import Plain, configuration_text
 from tests.place.part_cases import (
     CASES,
+    CODES,
     answer,
     code,
     node_object,
@@ -41,7 +45,15 @@ OF_THE_NODE = {
     # The running pods of the gang keep their percentage, so no other one of the rest is allowed.
     "job-is-on-another-node",
 }
-#: Of node reasons in README-parts.md, from top to bottom.
+#: Of reasons of jobs, and then of nodes, in README-parts.md, from top to bottom.
+OF_JOBS = (
+    *("several-chip-resources-in-a-pod", "policy-and-resource-differ", "network-affinity-with-parts"),
+    *("a-soft-sharing-label-is-missing", "quota-not-a-number", "aicore-quota-not-1-to-100"),
+    *("hbm-quota-less-than-1", "policy-unknown", "request-differs-from-quota", "pods-differ"),
+    *("more-than-one-part-in-a-pod", "scheduler-configured-for-static-parts"),
+    *("no-handler-for-ring-controller-label", "dvpp-word-unknown", "count-not-allowed"),
+    *("dvpp-label-not-allowed-for-count", "level-label-not-allowed"),
+)
 REASONS = (
     *("ways-mixed", "node-has-no-accelerator-label", "node-has-no-servertype-label"),
     *("node-has-no-chip-name-label", "no-template-table-for-this-chip", "cores-not-a-multiple-of-chip"),
@@ -91,7 +103,7 @@ def objects_of(case: Plain) -> list[Plain]:
     if group is not None:
         found.append(pod_group(group, request["pods"], phase="Inqueue"))
         found[-1]["metadata"]["namespace"] = "vcjob"
-    live = [
+    settled = [
         one
         for one in held
         if one["status"]["phase"] != "Failed"
@@ -99,12 +111,12 @@ def objects_of(case: Plain) -> list[Plain]:
         and "scheduling.k8s.io/group-name" in one["metadata"]["annotations"]
     ]
     labels = {"volcano.sh/job-name": "train", **request["labels"]}
-    for at in range(request.get("pods", 1) - len(live)):
-        limits = {resource: str(request["count"])}
+    for at in range(request.get("pods", 1) - len(settled)):
+        amounts = {resource: request["count"], **request.get("also", {})}
+        limits = {name: str(count) for name, count in amounts.items()}
         notes = request.get("annotations", {})
-        held.append(
-            pod_object(f"new-{at}", f"new-{at}", limits, annotations=notes, labels=labels, group=group)
-        )
+        own = labels | (request["other_pods"][at - 1] if at and "other_pods" in request else {})
+        held.append(pod_object(f"new-{at}", f"new-{at}", limits, annotations=notes, labels=own, group=group))
     return [*found, *held]
 
 
@@ -119,11 +131,9 @@ def test_a_node_reason_reads_the_same_in_place_why_and_events(reason: str, tmp_p
         for one in decided.commands
         if isinstance(one, SetPodCondition) and one.pod == "new-0"
     }
-    files = "\n---\n".join(map(json.dumps, objects_of(case)))
-    terminal = Terminal(tmp_path)
-    name = "train" if case["request"].get("pods", 1) > 1 else "new-0"
-    placed = next(one for one in terminal.json("place -f -", files)["jobs"] if one["name"] == name)
-    why = terminal.json(f"why {name} -n vcjob -f -", files)
+    objects, terminal = objects_of(case), Terminal(tmp_path)
+    name = name_of(case)
+    placed, why = placed_and_why(terminal, name, objects)
     assert placed["reason"] == why["reason"]
     assert placed["reason"]["message"] == condition
     assert code(reason) in condition
@@ -134,3 +144,132 @@ def test_a_node_reason_reads_the_same_in_place_why_and_events(reason: str, tmp_p
     assert bool(why["fixes"]) or reason in OF_THE_NODE
     # What is general says what to do at the node.
     assert refused[node]["fixes"]
+    check_fixes(terminal, name, objects, why)
+
+
+@pytest.mark.parametrize("reason", OF_JOBS)
+def test_a_reason_of_a_job_reads_the_same_in_place_why_and_events(reason: str, tmp_path: Path) -> None:
+    case = next(one for one in CASES if one["expect"].get("reason") == reason and "request" in one)
+    decided = answer(case)
+    (condition,) = {
+        one.reason.message
+        for one in decided.commands
+        if isinstance(one, SetPodCondition) and one.pod == "new-0"
+    }
+    terminal, name, option = Terminal(tmp_path), name_of(case), ""
+    if "presetVirtualDevice" in case["request"]:
+        value = str(case["request"]["presetVirtualDevice"]).lower()
+        (tmp_path / "scheduler.conf").write_text(configuration_text({"presetVirtualDevice": value}))
+        option = f" --config {tmp_path / 'scheduler.conf'}"
+    placed, why = placed_and_why(terminal, name, objects_of(case), option)
+    assert placed["reason"] == why["reason"]
+    assert placed["reason"]["code"] == code(reason)
+    assert placed["reason"]["message"] == condition
+
+
+#: Reasons of jobs that one change of the manifest does not remove, in a cluster with nodes of every mode.
+NOT_FIXED = {"several-chip-resources-in-a-pod", "scheduler-configured-for-static-parts"}
+#: Labels without which the jobs of some reasons would be wrong in a second way.
+NEEDED = {
+    "policy-and-resource-differ": {"ring-controller.atlas": "ascend-310P"},
+    "pods-differ": {"volcano.sh/job-name": "job"},
+}
+
+
+@pytest.mark.parametrize("reason", OF_JOBS)
+def test_fixes_of_a_reason_of_a_job_start_it(reason: str, tmp_path: Path) -> None:
+    case = jobs.CASES[CODES.get(reason, reason)]
+    terminal, option = Terminal(tmp_path), ""
+    if case.settings:
+        (tmp_path / "scheduler.conf").write_text(case.settings)
+        option = f" --config {tmp_path / 'scheduler.conf'}"
+    objects = deepcopy([*case.cluster, *nodes_of_every_mode(), case.wanted, *case.more])
+    for one in waiting_pods(objects):
+        one["metadata"].setdefault("labels", {}).update(NEEDED.get(reason, {}))
+    placed, why = placed_and_why(terminal, "job", objects, option)
+    assert placed["reason"]["code"] == code(reason)
+    assert bool(why["fixes"]) == (reason not in NOT_FIXED)
+    check_fixes(terminal, "job", objects, why)
+
+
+def name_of(case: Plain) -> str:
+    return "train" if case["request"].get("pods", 1) > 1 else "new-0"
+
+
+def placed_and_why(
+    terminal: Terminal, name: str, objects: Iterable[Plain], option: str = ""
+) -> tuple[Plain, Plain]:
+    files = "\n---\n".join(map(json.dumps, objects))
+    placed = next(one for one in terminal.json(f"place -f -{option}", files)["jobs"] if one["name"] == name)
+    return placed, terminal.json(f"why {name} -n vcjob -f -{option}", files)
+
+
+def nodes_of_every_mode() -> list[Plain]:
+    soft = {"mind-cluster/npu-chip-memory": "64G", "huawei.com/scheduler.chip1softsharedev.enable": "true"}
+    by_family = {
+        family: {
+            "accelerator": f"huawei-{family}",
+            "servertype": server,
+            "node.kubernetes.io/npu.chip.name": chip,
+        }
+        for family, server, chip in (
+            ("Ascend310P", "Ascend310P-8", "310P3"),
+            ("Ascend910", "Ascend910B-20", "910B4"),
+        )
+    }
+    described: list[tuple[str, Plain, Plain, str]] = [
+        ("soft", soft, {ASCEND910: 200}, "Ascend910"),
+        ("static", {}, {"huawei.com/Ascend910-4c": 4}, ""),
+        ("dynamic-310p", by_family["Ascend310P"], {CORES: 16}, "Ascend310P"),
+        ("dynamic-910b4", by_family["Ascend910"], {CORES: 40}, "Ascend910"),
+    ]
+    made = []
+    for name, labels, capacities, kind in described:
+        lists = {f"huawei.com/{kind}": f"{kind}-0,{kind}-1"} if kind else {}
+        one = {
+            "name": name,
+            "labels": labels,
+            "capacities": capacities,
+            "device_info": lists,
+            "pods": [],
+        }
+        made += [node_object(one, None), report_object(one, None)]
+    return made
+
+
+# -- a fix, applied -----------------------------------------------------------------------------------
+
+
+def check_fixes(terminal: Terminal, name: str, objects: list[Plain], why: Plain) -> None:
+    """With each of the fixes, the job starts."""
+    for fix in why["fixes"]:
+        placed, _ = placed_and_why(terminal, name, fixed(objects, fix["message"]))
+        assert placed["state"] == "scheduled", (fix["message"], placed["reason"])
+
+
+def waiting_pods(objects: Iterable[Plain]) -> Iterator[Plain]:
+    for one in objects:
+        if one["kind"] == "Job":
+            yield from (task["template"] for task in one["spec"]["tasks"])
+        elif one["kind"] == "Pod" and "nodeName" not in one["spec"]:
+            yield one
+
+
+def fixed(objects: Iterable[Plain], message: str) -> list[Plain]:
+    changed = deepcopy(list(objects))
+    if ended := re.findall(r"job vcjob/(\S+)", message):
+        return [one for one in changed if one["kind"] != "Pod" or one["metadata"]["name"] not in ended]
+    count = re.search(r"with (\d+) (?:instead of|vNPU)|and (\d+) cores?", message)
+    removed = re.fullmatch(r"without the (label|annotation) (\S+)", message)
+    labels = dict(re.findall(r'([\w./-]+): "?([^"\s,]+)', message))
+    assert count or removed or labels, message
+    if count and "percent" in message:
+        labels[f"{SHARE}aicoreQuota"] = count[1]
+    for one in waiting_pods(changed):
+        one["metadata"].setdefault("labels", {}).update(labels)
+        if removed:
+            one["metadata"][f"{removed[1]}s"].pop(removed[2])
+        if count:
+            for amounts in one["spec"]["containers"][0]["resources"].values():
+                amounts |= {key: count[1] or count[2] for key in amounts if key.startswith("huawei.com/")}
+    return changed
