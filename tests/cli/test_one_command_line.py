@@ -31,6 +31,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.limits import UsageLimit
 from ringwise.state.model import Isolation, NodeReservation
 from ringwise.views.kinds import BY_PLURAL
+from tests.checkout import ROOT
 from tests.cli.command_tree import command_paths
 from tests.device.test_commands import kubeconfig
 from tests.event_loop import run
@@ -394,6 +395,7 @@ spec:
   maxRunTime: 1.5h
 """
 OPERATOR_KINDS = "/apis/ringwise.io/v1alpha1"
+PLAN = ROOT / "examples" / "defrag" / "plan.yaml"
 
 
 def test_custom_resources_are_submitted_to_a_cluster_and_deleted(tmp_path: Path) -> None:
@@ -435,6 +437,27 @@ def test_what_is_submitted_is_what_the_manifests_say(tmp_path: Path) -> None:
     assert not second.errors
     for kind in (Isolation, NodeReservation, UsageLimit):
         assert first.of(kind) == second.of(kind) != []
+
+
+def test_what_a_manifest_no_longer_has_is_removed(tmp_path: Path) -> None:
+    file, less = tmp_path / "wanted.yaml", tmp_path / "less.yaml"
+    file.write_text(WANTED)
+    limit, plan = yaml.safe_load(WANTED.split("---")[2]), yaml.safe_load(PLAN.read_text())
+    limit["spec"] = {"subject": {"queue": "*"}, "hard": {"runningJobs": 2}}
+    shorter = {**plan, "spec": {key: one for key, one in plan["spec"].items() if key[:3] != "ttl"}}
+    less.write_text(yaml.safe_dump_all([limit, shorter]))
+
+    def with_plan(api: FakeApiServer) -> None:
+        one_node(api)
+        # As kubectl creates it.
+        api.put(f"{OPERATOR_KINDS}/moveplans", plan)
+
+    ran, api = on_cluster(tmp_path, with_plan, f"submit {file}", f"submit {less}")
+    assert [one.exit_code for one in ran] == [0, 0], [one.stderr for one in ran]
+    assert [one["spec"] for one in api.all(f"{OPERATOR_KINDS}/usagelimits")] == [
+        {"subject": {"queue": "*"}, "hard": {"runningJobs": "2"}}
+    ]
+    assert [one["spec"] for one in api.all(f"{OPERATOR_KINDS}/moveplans")] == [shorter["spec"]]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from ringwise.apps.reservations import unknown_reservation
 from ringwise.apps.suspension import ACTIONS, JobChangeRequest, message_of
 from ringwise.apps.targets import UnknownTargetError, isolation_answer, isolation_of, moment, named
 from ringwise.durations import SECOND
-from ringwise.kubeclient.client import MERGE_PATCH, PAGE_SIZE, ApiError, Client, run
+from ringwise.kubeclient.client import JSON_PATCH, PAGE_SIZE, ApiError, Client, run
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import NamedObject, page_reader
 from ringwise.kubeclient.resources import Resource
@@ -136,19 +136,19 @@ def _submit(access: Access, _action: str, request: Submission) -> SubmitDocument
 
 async def _put(client: Client, one: Any, *, dry_run: bool = False) -> SubmittedFields:
     resource, body_of = _BODIES[type(one)]
-    body = body_of(one)
+    body = _without_nulls(body_of(one))
     name = body["metadata"]["name"]
     params = {"dryRun": "All"} if dry_run else {}
-    created = msgspec.json.encode(_without_nulls(body))
     try:
-        await client.request("POST", resource.path(None), params=params, body=created)
+        await client.request("POST", resource.path(None), params=params, body=msgspec.json.encode(body))
         done = "created"
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise
-        changed = msgspec.json.encode({"spec": body["spec"]})
+        # A merge would keep the entries of a map that the object no longer has.
+        changed = msgspec.json.encode([{"op": "add", "path": "/spec", "value": body["spec"]}])
         path = resource.path(None, name)
-        await client.request("PATCH", path, params=params, body=changed, content_type=MERGE_PATCH)
+        await client.request("PATCH", path, params=params, body=changed, content_type=JSON_PATCH)
         done = "changed"
     return SubmittedFields(kind=resource.kind, name=name, action=done)
 

@@ -149,7 +149,7 @@ def _place(place: PlaceWire) -> tuple[str, tuple[int, ...]]:
 
 
 def move_plan_body(plan: MovePlan) -> dict[str, Any]:
-    """Return the object, to be created."""
+    """Return the object. Its moves are immutable, so it has no fields that nobody gave it."""
     moves = [
         {
             **_reference(move.job),
@@ -157,31 +157,33 @@ def move_plan_body(plan: MovePlan) -> dict[str, Any]:
                 {
                     "name": _name(new),
                     "uid": new.uid,
-                    "from": {"node": old.node, "chips": list(old.chips)},
-                    "to": {"node": new.node, "chips": list(new.chips)},
+                    "from": _place_body(old),
+                    "to": _place_body(new),
                 }
                 for new, old in zip(move.pods, move.old, strict=True)
             ],
-            "costChipSeconds": min(move.cost // SECOND, MAX_COST),
+            **({"costChipSeconds": min(move.cost // SECOND, MAX_COST)} if move.cost else {}),
         }
         for move in plan.moves
     ]
-    spec: dict[str, Any] = {
+    spec = {
         "targetRef": {**_reference(plan.job), "uid": plan.job_uid},
         "moves": moves,
-        "reservation": [{"pod": _name(pod), "node": pod.node, "chips": list(pod.chips)} for pod in plan.room],
+        "reservation": [{"pod": _name(pod), **_place_body(pod)} for pod in plan.room] or None,
         "approval": plan.approval or PENDING,
+        "savingChipSeconds": None if plan.saving is None else min(plan.saving // SECOND, MAX_COST),
+        "ttlSecondsAfterFinished": plan.ttl,
     }
-    if plan.saving is not None:
-        spec["savingChipSeconds"] = min(plan.saving // SECOND, MAX_COST)
-    if plan.ttl is not None:
-        spec["ttlSecondsAfterFinished"] = plan.ttl
     return {
         "apiVersion": MOVE_PLANS.version,
         "kind": MOVE_PLANS.kind,
         "metadata": {"name": plan.id},
-        "spec": spec,
+        "spec": {name: value for name, value in spec.items() if value is not None},
     }
+
+
+def _place_body(pod: PlannedPod) -> dict[str, Any]:
+    return {"node": pod.node, **({"chips": list(pod.chips)} if pod.chips else {})}
 
 
 def _reference(key: str) -> dict[str, str]:

@@ -124,7 +124,7 @@ def problems_of(one: NodeReservation, targets: list[str] | None = None) -> list[
 
 
 def node_reservation_body(one: NodeReservation) -> dict[str, Any]:
-    """Return the object; fields that it does not have are null, so that a merge patch removes them."""
+    """Return the object; fields that it does not have are null."""
     spec = {
         "nodeNames": list(one.nodes) or None,
         "nodeSelector": dict(one.selector) or None,

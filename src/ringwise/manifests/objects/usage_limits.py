@@ -96,7 +96,7 @@ def usage_limit_from_wire(wire: UsageLimitWire, issues: Findings) -> UsageLimit:
 
 
 def usage_limit_body(one: UsageLimit) -> dict[str, Any]:
-    """Return the object; fields that it does not have are null, so that a merge patch removes them."""
+    """Return the object; fields that it does not have are null."""
     return {
         "apiVersion": USAGE_LIMITS.version,
         "kind": USAGE_LIMITS.kind,
