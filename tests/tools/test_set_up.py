@@ -59,4 +59,4 @@ def test_the_readme_says_how_many_packages_are_installed() -> None:
     assert "up to three minutes" in said
     run = sum(TOOL["packages_of"](ROOT / name) for name in ("requirements.txt", "requirements-build.txt"))
     developed = TOOL["packages_of"](ROOT / "requirements-dev.txt")
-    assert f"installs the packages, {run} for the demo and {developed} for the tests" in readme
+    assert f"installs Python packages ({run} for the demo, {developed} for the tests)" in readme
