@@ -49,7 +49,7 @@ class Trigger(enum.Enum):
     QUEUE_MOVED = "a job ahead in the queue started, changed or was deleted"
     NAMESPACE_CHANGED = "labels of a namespace changed"
     QUOTA_CHANGED = "ResourceQuota changed"
-    LIMIT_FREED = "a job that counts for the same limit ended, or the limit changed"
+    LIMIT_FREED = "a job that counts toward the same limit ended, or the limit changed"
     VOLUME_CHANGED = "a volume, a StorageClass or the volume limit of a node changed"
     TOPOLOGY_CHANGED = "switch or SuperPoD topology changed"
     HYPER_NODES_CHANGED = "HyperNodes changed"

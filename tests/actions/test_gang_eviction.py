@@ -393,7 +393,7 @@ def test_preempt_leaves_a_job_with_a_topology_to_gangpreempt_and_says_so() -> No
         "preempt evicts no pod for a job with a network topology: add gangpreempt to the actions",
     )
     [fix] = [fix.text for fix in answer.fixes if fix.kind == "bundles"]
-    assert fix.startswith("if gangpreempt were one of the actions: default/a loses 16 chips")
+    assert fix.startswith("add gangpreempt to the actions: default/a loses 16 chips")
 
 
 def test_soft_mode_evicts_in_a_hyper_node_and_without_one_where_none_is_enough() -> None:
@@ -472,7 +472,7 @@ def test_whole_jobs_stay_where_they_may_not_be_evicted_and_why_says_so() -> None
     view = rig.machine.view
     answer = explain(view, view.jobs["default/taker"], rig.now)
     [told] = [fix.text for fix in answer.fixes if fix.kind == "bundles"]
-    assert told.startswith("if gangpreempt evicted whole jobs (allowWholeBundle: true): default/a loses 16")
+    assert told.startswith("set allowWholeBundle: true for gangpreempt: default/a loses 16")
     assert view.inconsistencies() == []
     # What a job can spare goes all the same.
     rig.end("a")

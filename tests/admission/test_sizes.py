@@ -102,7 +102,7 @@ OVERSIZED: dict[str, tuple[Object, str, str]] = {
     "dependencies": (
         vcjob(tasks=tasks(100, chained=90)),
         "spec.tasks.dependsOn",
-        f"has 9,000 tasks that all tasks together depend on; at most {DEPENDENCIES.most:,}",
+        f"has 9,000 dependencies of all tasks (dependsOn); at most {DEPENDENCIES.most:,}",
     ),
     "policies": (
         vcjob(policies=[{"event": "PodFailed", "action": "AbortJob"}] * 65),

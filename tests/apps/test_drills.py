@@ -97,7 +97,7 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
         ),
         (
             "drill: x\nsteps:\n- {advance: 1s, clear: all}",
-            "line 3: steps[0]: must be one step, one of submit",
+            "line 3: steps[0]: must be exactly one of submit",
         ),
         (
             "drill: x\nsteps:\n- advance: soon",
@@ -127,7 +127,7 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
         ("drill: x\nsteps:\n- delete: {}", "line 3: steps[0].delete: must name one job, pod or node"),
         (
             "drill: x\ncluster: {nodes: 0}\nsteps: []",
-            "line 2: cluster.nodes: Invalid value: 0: must be a whole number of 1 to",
+            "line 2: cluster.nodes: Invalid value: 0: must be a whole number from 1 to",
         ),
         (
             "drill: x\ncluster: {bord: a}\nsteps: []",

@@ -152,7 +152,7 @@ async def test_more_questions_wait_and_still_more_are_refused() -> None:
     await gate.begun()
     later = [asyncio.create_task(forked_queries.answer(here, lambda: b"later")) for _ in range(2)]
     await asyncio.sleep(0)
-    with pytest.raises(TooManyQuestionsError, match="too many questions at once; ask again"):
+    with pytest.raises(TooManyQuestionsError, match="too many concurrent queries; try again"):
         await forked_queries.answer(here, lambda: b"too many")
     gate.open()
     assert await asyncio.gather(first, *later) == [b".", b"later", b"later"]

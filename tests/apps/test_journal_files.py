@@ -187,7 +187,7 @@ def test_a_line_that_a_crash_cut_off_is_dropped_and_the_next_scheduler_goes_on(
     whole = path.read_bytes()
     cut = whole.rindex(b"\n", 0, -1) + 40
     path.write_bytes(whole[:cut])
-    assert identical(path) == (3, f"{path}: line 5 is cut off and was left out")
+    assert identical(path) == (3, f"{path}: line 5 is truncated and was skipped")
     one = component()
     one.run_job("after")
     one.journal.close()

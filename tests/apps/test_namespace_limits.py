@@ -52,7 +52,7 @@ async def test_a_tenant_sees_the_limits_of_the_namespace_and_what_its_jobs_use(t
     ]
     assert rows == [("of-a", None, {CHIP: (8, 24), "runningJobs": (1, 2)})]
     assert [one["name"] for one in shown["max_run_times"]] == ["of-q"]
-    assert "limits that hold in namespace team-a" in said.stderr
+    assert "limits apply to namespace team-a only" in said.stderr
     assert "team-b" not in said.output
 
 

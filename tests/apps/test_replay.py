@@ -201,7 +201,7 @@ def test_a_cut_off_last_line_is_left_out(journal: bytes, tmp_path: Path) -> None
     code, out, err = run(journal[:-10], tmp_path, "-o", "json")
     assert code == 0
     assert json.loads(out)["batches"] == 2
-    assert err == "note: FILE: line 4 is cut off and was left out\n"
+    assert err == "note: FILE: line 4 is truncated and was skipped\n"
 
 
 @pytest.mark.parametrize(

@@ -546,7 +546,7 @@ def test_only_boards_with_superpods_have_a_size_of_them(tmp_path: Path) -> None:
     ran = CliRunner().invoke(cli, words)
     assert (ran.exit_code, ran.stderr) == (
         2,
-        "ringwise: SuperPoD size: nodes of 910-x8 are in no SuperPoDs\n",
+        "ringwise: SuperPoD size: board 910-x8 does not support SuperPoDs\n",
     )
     assert CliRunner().invoke(cli, [*words, "--board", "a3-x16-superpod"]).exit_code == 0
 

@@ -85,7 +85,7 @@ spec:
   schedulerName: volcano
   containers: [{name: main, resources: {limits: {huawei.com/Ascend910: "8"}}}]
 """
-NOTE = "note: shows the files as of 2026-01-02T03:04:05Z, before any decision; 1 pod has no node"
+NOTE = "note: shows the files as of 2026-01-02T03:04:05Z before any scheduling decision; 1 pod has no node"
 
 
 def test_files_show_one_moment_and_say_which(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_what_is_not_certain_merged_or_given_up_is_told(tmp_path: Path) -> None:
     assert "10.0 (-1.0)" in ran.stdout
     assert "3 jobs merged into rows of their namespaces" in ran.stdout
     assert "no scheduler wrote from 2026-01-31T00:00:00Z to 2026-01-31T00:10:00Z" in ran.stdout
-    assert "before 2025-12-01 were given up" in " ".join(ran.stdout.split())
+    assert "before 2025-12-01 were discarded" in " ".join(ran.stdout.split())
     assert "left out: 2026-01-31-01: it cannot be read" in ran.stderr
 
 
@@ -158,7 +158,7 @@ def test_names_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
 def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:
     ran = report(f"--accounting-dir {tmp_path} --since 1d")
     assert ran.exit_code == 0
-    assert "nothing is accounted for on these days" in ran.stdout
+    assert "no usage was recorded on these days" in ran.stdout
 
 
 @pytest.mark.parametrize(

@@ -115,4 +115,4 @@ def test_other_options_are_refused(more: list[str]) -> None:
 def test_a_log_without_compared_pods_is_refused() -> None:
     done = CliRunner().invoke(cli, ["report", "--shadow", "-"], input="starting\n")
     assert done.exit_code == 2
-    assert "no line compares a pod" in done.stderr
+    assert "no comparisons of pods found" in done.stderr

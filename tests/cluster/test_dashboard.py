@@ -157,7 +157,7 @@ def test_an_exposed_dashboard_asks_the_api_server_who_reads(
         # One sentence with who and what.
         message = refused.document["error"]["message"]
         assert message == (
-            f"system:serviceaccount:{cluster.namespace}:stranger may not list nodes in the whole cluster"
+            f"system:serviceaccount:{cluster.namespace}:stranger cannot list nodes in the whole cluster"
         )
     for path in documents:
         assert web.request(path, may).status == 200, path

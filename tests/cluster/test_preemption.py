@@ -67,7 +67,7 @@ def test_a_job_is_spared_within_its_queues_limit_then_warned_preempted_and_told(
     cluster.wait(lambda: cluster.condition("first"), "the other job waits")
     assert "cooldown-time: 876000h counts as 1h" in asked(cluster, "why", f"{cluster.namespace}/low")
     why = asked(cluster, "why", f"{cluster.namespace}/first")
-    assert f"when cooldowns are over: {cluster.namespace}/low loses 8 chips" in why
+    assert f"when cooldowns end: {cluster.namespace}/low loses 8 chips" in why
     cluster.api.delete(f"{JOBS}/first")
     cluster.wait(lambda: not cluster.pods("first"), "the other job is gone")
     allow(cluster, "0s")

@@ -231,7 +231,7 @@ def test_without_a_controller_nothing_is_left_behind(cluster: Cluster, tenant: P
     cluster.apply([*may_change(cluster), vcjob("alone", 1, 8)])
     refused = kubectl_ringwise(tenant, "suspend", f"{cluster.namespace}/alone", "--timeout", "1s")
     assert refused.returncode == 2
-    assert "no vcjob controller took the Command" in refused.stderr
+    assert "no vcjob controller accepted the Command" in refused.stderr
     assert "nothing was changed; is Volcano's controller running" in refused.stderr
     assert cluster.api.items(COMMANDS) == []
     unknown = kubectl_ringwise(cluster.admin_config, "suspend", f"{cluster.namespace}/alne")

@@ -279,7 +279,7 @@ def test_jobs_wait_for_limits_and_are_woken(cluster: Cluster) -> None:
     cluster.wait_running("other", 1)
     why = said(cluster, "why", f"{cluster.namespace}/second")
     assert "the limit of queue few is used by first (8 Ascend910)" in why
-    assert "if huawei.com/Ascend910 of UsageLimit few were 16 (now 8)" in why
+    assert "raise huawei.com/Ascend910 of UsageLimit few to 16 (now 8)" in why
     shown = said(cluster, "limits")
     assert "queue few Ascend910 8 of 8" in shown
     cluster.api.delete(f"{JOBS}/first")

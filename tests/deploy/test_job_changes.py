@@ -132,7 +132,7 @@ def test_a_vcjob_is_asked_with_a_command(action: str, phase: str, command: str) 
 def test_a_command_that_nobody_takes_is_taken_back() -> None:
     said, api, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(JOBS, vcjob()), take=False)
     assert isinstance(said, str)
-    assert said.startswith("no vcjob controller took the Command train-abortjob-")
+    assert said.startswith("no vcjob controller accepted the Command train-abortjob-")
     assert "nothing was changed; is Volcano's controller running, or `ringwise run controller`" in said
     assert api.all(COMMANDS) == []
 
@@ -140,7 +140,7 @@ def test_a_command_that_nobody_takes_is_taken_back() -> None:
 def test_a_command_that_is_taken_without_effect_says_so() -> None:
     said, _, _ = changed(JobChangeRequest("suspend"), lambda api: api.put(JOBS, vcjob()), obey=False)
     assert said == (
-        "the controller took the Command AbortJob, and vcjob default/train did not change within 30s: "
+        "the controller accepted the Command AbortJob, and vcjob default/train did not change within 30s: "
         "kubectl describe vcjob -n default train shows its events"
     )
 
@@ -249,8 +249,8 @@ def test_a_job_of_kubernetes_is_requeued_when_its_pods_are_gone() -> None:
         JobChangeRequest("requeue"), lambda api: api.put(BATCH_JOBS, batch_job()), obey=False
     )
     assert said == (
-        "Job default/train is suspended, and its pods are not gone after 30s: it stays suspended; then: "
-        "ringwise resume default/train"
+        "Job default/train is suspended, but its pods have not terminated after 30s: it stays suspended; "
+        "then: ringwise resume default/train"
     )
     assert api.get(BATCH_JOBS, "default/train")["spec"]["suspend"] is True
 
@@ -288,7 +288,7 @@ def test_an_ascend_job_has_it_in_its_run_policy() -> None:
             JobChangeRequest("requeue", None, "low"),
             BATCH_JOBS,
             batch_job(),
-            "queue and priority of Job default/train are in the template of its pods, which cannot be ",
+            "queue and priority of Job default/train are part of its pod template, which is immutable: ",
         ),
         (
             JobChangeRequest("requeue"),
@@ -343,8 +343,7 @@ def test_a_name_of_two_kinds_is_not_guessed() -> None:
 
     said, _, _ = changed(JobChangeRequest("suspend"), prepare)
     assert said == (
-        "default/train is the name of several jobs, of jobs.batch.volcano.sh and jobs.batch: delete one of "
-        "them"
+        "default/train matches several jobs (jobs.batch.volcano.sh and jobs.batch): delete one of them"
     )
 
 

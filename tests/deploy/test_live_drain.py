@@ -340,7 +340,7 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     assert first.exit_code == 130
     way = f"--kubeconfig {tmp_path}/kubeconfig"
     assert first.stderr.splitlines()[1:] == [
-        "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",
+        "ringwise: interrupted: node node-1 stays isolated, and evicted pods are not restored",
         f"to continue: kubectl ringwise drain node-1 {way}",
         f"to cancel: kubectl ringwise unisolate node-1 {way}",
     ]

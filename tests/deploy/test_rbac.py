@@ -163,7 +163,7 @@ async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 do.SetPodCondition(uids[1], "default", "b", _some_reason()),
                 do.SetQueueStatus("default", {}, {}),
                 do.SetHyperNodeStatus(
-                    "leaf", 1, False, "Circle", "its member leaf does not count: it is the HyperNode itself"
+                    "leaf", 1, False, "Circle", "its member leaf is ignored: it is the HyperNode itself"
                 ),
                 *(
                     do.SetConditions(kind, name, 1, (do.Condition("Accepted", True, "Accepted"),))

@@ -31,7 +31,7 @@ def says(sentence: str) -> bool:
 
 
 def test_every_port_is_on_the_page_and_none_else() -> None:
-    (sentence,) = re.findall(r"outside a pod on loopback: (.*?)\. `--metrics-address`", TEXT)
+    (sentence,) = re.findall(r"outside a pod on the loopback address: (.*?)\. `--metrics-address`", TEXT)
     named = {int(port) for port in re.findall(r"\b(\d{4,5})\b", sentence)}
     used = {
         port["containerPort"]
@@ -58,7 +58,7 @@ def test_only_the_device_plugin_has_privileges(name: str) -> None:
     assert any("hostPath" in volume for volume in spec.get("volumes", ())) is plugin
     assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
     assert plugin or context["capabilities"]["drop"] == ["ALL"]
-    assert says("except the device plugin: it runs as root and privileged")
+    assert says("The device plugin runs as root and privileged")
     assert says("no host network, process or IPC namespace")
 
 

@@ -265,17 +265,20 @@ def duration(**rule: Any) -> dict[str, str]:
             frequency(FaultHandling="Sometimes"),
             '[0].FaultHandling: Invalid value: "Sometimes": must be one of ManuallySeparateNPU',
         ),
-        (frequency(TimeWindow=5), "TimeWindow: Invalid value: 5: must be a whole number of 60 to 864000"),
-        (frequency(Times=101), "Times: Invalid value: 101: must be a whole number of 1 to 100"),
+        (frequency(TimeWindow=5), "TimeWindow: Invalid value: 5: must be a whole number from 60 to 864000"),
+        (frequency(Times=101), "Times: Invalid value: 101: must be a whole number from 1 to 100"),
         (
             frequency(FaultHandling="SeparateNPU"),
-            "ReleaseTimeWindow: Required value: must be a whole number of 60 to 4294967296",
+            "ReleaseTimeWindow: Required value: must be a whole number from 60 to 4294967296",
         ),
         (duration(FaultHandling="ManuallySeparateNPU"), "is allowed in FaultFrequency only"),
-        (duration(FaultTimeout=601), "FaultTimeout: Invalid value: 601: must be a whole number of 0 to 600"),
+        (
+            duration(FaultTimeout=601),
+            "FaultTimeout: Invalid value: 601: must be a whole number from 0 to 600",
+        ),
         (
             duration(RecoverTimeout=True),
-            "RecoverTimeout: Invalid value: true: must be a whole number of 0 to 86400",
+            "RecoverTimeout: Invalid value: true: must be a whole number from 0 to 86400",
         ),
     ],
 )

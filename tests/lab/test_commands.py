@@ -49,10 +49,10 @@ def test_every_question_has_three_forms(asked: Terminal, command: str) -> None:
         ("get queues", "26 Ascend910"),
         ("describe node node-3", "huawei.com/Ascend910 (910-x8) [##..|....] 6 of 8 free"),
         ("describe job lab/busy", "3 of 3 placed, 3 needed to start"),
-        ("describe job waits", "- if job lab/busy ended"),
+        ("describe job waits", "- wait for job lab/busy to end"),
         ("describe queue default", "used 26 Ascend910"),
         ("describe pod small-worker-0 -n lab", "huawei.com/Ascend910: Ascend910-0,Ascend910-1"),
-        ("why waits", "- if job lab/busy ended"),
+        ("why waits", "- wait for job lab/busy to end"),
         ("why waits", "queue default: 1 of 1 pending"),
         ("why busy", "3 pods with 24 chips run on 3 nodes"),
         ("capacity", "4 nodes with 32 chips: 26 used, 6 free"),
@@ -123,7 +123,7 @@ def test_submit_tells_what_became_of_each_job(terminal: Terminal) -> None:
     said = terminal.ok(f"submit {JOBS}")
     assert "default/gang: scheduled on node-1, node-2, node-3" in said
     assert "default/three-chips: rejected\n  a pod requests 3 chips; 910-x8 allows 1, 2, 4, 8 per pod" in said
-    assert "- with 1 instead of 3 chips" in said
+    assert "- request 1 instead of 3 chips" in said
     assert "default/large-gang: pending\n  48 chips of huawei.com/Ascend910 requested" in said
 
 
@@ -194,7 +194,7 @@ def test_pods_that_come_with_a_node(terminal: Terminal) -> None:
     terminal.submit(pod("first", 2, node="node-1", holds="Ascend910-0,Ascend910-1"))
     assert terminal.seats() == {"lab/first": ("node-1", (0, 1))}
     said = terminal.refused("submit -", pod("second", 1, node="node-1", holds="Ascend910-1"))
-    assert "Ascend910-1 of node node-1 is held by pod lab/first already" in said
+    assert "Ascend910-1 of node node-1 is already held by pod lab/first" in said
     said = terminal.refused("submit -", pod("third", 1, node="node-77", holds="Ascend910-1"))
     assert 'spec.nodeName: node "node-77" not found' in said
     assert "Ascend910-9 not on node node-1" in terminal.refused(

@@ -60,7 +60,7 @@ def test_a_job_that_does_not_wait_for_holes_has_a_reason(tmp_path: Path) -> None
     with with_copies(tmp_path, nodes(2)):
         terminal.submit(job("runs", 1, 8))
         terminal.ok("advance 1m")
-        assert terminal.ok("defrag --plan") == "no job waits for holes: no moves would start one\n"
+        assert terminal.ok("defrag --plan") == "no job is blocked by fragmentation: no moves are needed\n"
         assert "the job is not waiting for chips" in terminal.ok("defrag --plan --for runs")
 
 
@@ -89,7 +89,7 @@ def test_who_must_stay_is_said(tmp_path: Path) -> None:
     answer = ask(f"defrag --plan -f {path}")
     text = " ".join(answer.output.split())
     assert "research/train: no moves can start the job: 0 of 3 nodes can run train-worker-0" in text
-    assert "its pods would not be created again (pod eval-1 has no owner)" in text
+    assert "its pods would not be recreated (pod eval-1 has no owner)" in text
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_lab_says_that_it_keeps_no_disruption_budgets(tmp_path: Path) -> None:
     budget = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a}, spec: {selector: {}}}"
     with with_copies(tmp_path, nodes(1)):
         ran = Terminal(tmp_path).run("submit -", f"{job('runs', 1, 8)}---\n{budget}\n")
-    assert "PodDisruptionBudget: 1 object not stored; a lab keeps no disruption budgets" in ran.stderr
+    assert "PodDisruptionBudget: 1 object not stored; a lab does not support them" in ran.stderr
 
 
 def test_the_setting_switches_plans_off(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_job_waits_for_an_isolated_switch_and_why_names_the_command(tmp_path: 
         terminal.ok("advance 10s")
         assert terminal.seats() == {}
         why = terminal.ok("why train")
-        assert "leaf switch 172.0.0.0 were not isolated" in " ".join(why.split())
+        assert "end the isolation of leaf switch 172.0.0.0" in " ".join(why.split())
         assert "`ringwise unisolate switch/172.0.0.0`" in " ".join(why.split())
         terminal.ok(f"unisolate switch/172.0.0.0 --lab {tmp_path}")
         terminal.ok("advance 10s")
@@ -149,7 +149,7 @@ def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:
         for name, length in (("silent", "has no expected duration"), ("long", "runs 1h30m")):
             why = " ".join(terminal.ok(f"why {name}").split())
             assert f"and the job {length}" in why
-            assert "- if node-0 were not isolated (`ringwise unisolate node-0`)" in why
+            assert "- end the isolation of node-0 (`ringwise unisolate node-0`)" in why
 
 
 def test_a_setting_lets_jobs_without_a_duration_onto_nodes_with_a_drain_ahead(tmp_path: Path) -> None:

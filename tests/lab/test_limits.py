@@ -65,8 +65,8 @@ def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:
     assert why["reason"]["code"] == "chip-limit-reached"
     assert "the limit of queue few is used by first (8 Ascend910)" in why["notes"]
     fixes = [fix["message"] for fix in why["fixes"]]
-    assert "if huawei.com/Ascend910 of UsageLimit few were 16 (now 8)" in fixes
-    assert "if job lab/first ended" in fixes
+    assert "raise huawei.com/Ascend910 of UsageLimit few to 16 (now 8)" in fixes
+    assert "wait for job lab/first to end" in fixes
     (row,) = terminal.json("limits")["limits"]
     (use,) = row["use"]
     assert (row["name"], use["used"], use["hard"], row["blocked_jobs"]) == ("few", 8, 8, 1)

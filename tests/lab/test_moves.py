@@ -275,7 +275,7 @@ def test_plans_are_submitted_listed_approved_and_deleted(tmp_path: Path) -> None
         assert terminal.seats() == before
         # Its moves are immutable, and nobody approves them by the way.
         file.write_text(text.replace("costChipSeconds: 600", "costChipSeconds: 601"))
-        assert "its moves may not change" in terminal.run(f"submit -f {file}").stderr
+        assert "its moves are immutable" in terminal.run(f"submit -f {file}").stderr
         file.write_text(text.replace("approval: Pending", "approval: Approved"))
         terminal.ok(f"submit -f {file}")
         assert terminal.json("get moveplans")["moveplans"][0]["state"] == "running"

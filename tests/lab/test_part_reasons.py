@@ -259,9 +259,9 @@ def fixed(objects: Iterable[Plain], message: str) -> list[Plain]:
     changed = deepcopy(list(objects))
     if ended := re.findall(r"job vcjob/(\S+)", message):
         return [one for one in changed if one["kind"] != "Pod" or one["metadata"]["name"] not in ended]
-    count = re.search(r"with (\d+) (?:instead of|vNPU)|and (\d+) cores?", message)
-    removed = re.fullmatch(r"without the (label|annotation) (\S+)", message)
-    labels = dict(re.findall(r'([\w./-]+): "?([^"\s,]+)', message))
+    count = re.search(r"request (\d+) (?:instead of|vNPU|cores?)", message)
+    removed = re.fullmatch(r"remove the (label|annotation) (\S+)", message)
+    labels = dict(re.findall(r'([\w./-]+)(?::| to) "?([^"\s,]+)', message))
     assert count or removed or labels, message
     if count and "percent" in message:
         labels[f"{SHARE}aicoreQuota"] = count[1]
@@ -271,5 +271,5 @@ def fixed(objects: Iterable[Plain], message: str) -> list[Plain]:
             one["metadata"][f"{removed[1]}s"].pop(removed[2])
         if count:
             for amounts in one["spec"]["containers"][0]["resources"].values():
-                amounts |= {key: count[1] or count[2] for key in amounts if key.startswith("huawei.com/")}
+                amounts |= {key: count[1] for key in amounts if key.startswith("huawei.com/")}
     return changed

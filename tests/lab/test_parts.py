@@ -110,11 +110,11 @@ def test_what_would_help_is_tried(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, LAB):
         terminal.submit(text(share("large", 50, 70_000)))
-        assert 'with the label huawei.com/scheduler.softShareDev.hbmQuota: "65536"' in terminal.ok(
+        assert 'set the label huawei.com/scheduler.softShareDev.hbmQuota to "65536"' in terminal.ok(
             "why large"
         )
         terminal.submit(text(vnpu("odd", 3)))
-        assert "with 2 instead of 3 cores" in terminal.ok("why odd")
+        assert "request 2 instead of 3 cores" in terminal.ok("why odd")
 
 
 def test_doctor_names_capabilities_in_percent_and_static_vnpus_on_faulty_chips_V17_V18(

@@ -184,7 +184,7 @@ def test_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
         assert [one["name"] for one in answer["jobs"]] == ["runs", "waits"]
         assert answer["jobs"][1]["reason"]["fixes"] == []
         said = terminal.refused("why waits")
-        assert said == "ringwise: too many questions at once; ask again in some seconds\n"
+        assert said == "ringwise: too many concurrent queries; try again in a few seconds\n"
         assert len(terminal.json("get jobs")["jobs"]) == 2
 
 

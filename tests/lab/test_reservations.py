@@ -106,7 +106,7 @@ def test_a_number_of_nodes_takes_those_that_are_free_soonest(tmp_path: Path) -> 
 
 
 REFUSED = {
-    "reserve node-0 --for nobody --to 1h": 'neither queue "nobody" nor a namespace "nobody" with jobs found',
+    "reserve node-0 --for nobody --to 1h": 'queue "nobody" not found, and namespace "nobody" has no jobs',
     "reserve node-0 --for both --to 1h": "both is both a queue and a namespace: use queue=both or",
     "reserve node-0 --for queue=nobody --to 1h": 'queue "nobody" not found',
     "reserve node-0 --for team=x --to 1h": '"team=x" is neither a queue nor a namespace: expected',

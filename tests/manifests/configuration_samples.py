@@ -43,5 +43,11 @@ def says_what_is_allowed(line: str) -> bool:
     """Whether an error says what a value must be; one of broken YAML says what is there."""
     return any(
         words in line
-        for words in ("allowed: ", "must ", "invalid YAML", "is repeated in one mapping", "has no finished")
+        for words in (
+            "allowed: ",
+            "must ",
+            "invalid YAML",
+            "is repeated in one mapping",
+            "is not defined before",
+        )
     )

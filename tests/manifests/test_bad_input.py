@@ -108,19 +108,19 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no containers": (with_spec(containers=[]), "spec.containers: must have at least one container"),
     "a negative chip count": (
         with_resources(limits={CHIP: -8}),
-        f"{LIMITS}[{CHIP}]: Invalid value: -8: must be a whole number of 0 to 3600",
+        f"{LIMITS}[{CHIP}]: Invalid value: -8: must be a whole number from 0 to 3600",
     ),
     "a fractional chip count": (
         with_resources(limits={CHIP: "1500m"}),
-        f'{LIMITS}[{CHIP}]: Invalid value: "1500m": must be a whole number of 0 to 3600',
+        f'{LIMITS}[{CHIP}]: Invalid value: "1500m": must be a whole number from 0 to 3600',
     ),
     "half a chip": (
         with_resources(limits={CHIP: 0.5}),
-        f"{LIMITS}[{CHIP}]: Invalid value: 0.5: must be a whole number of 0 to 3600",
+        f"{LIMITS}[{CHIP}]: Invalid value: 0.5: must be a whole number from 0 to 3600",
     ),
     "chips in words": (
         with_resources(limits={CHIP: "eight"}),
-        f'{LIMITS}[{CHIP}]: Invalid value: "eight": must be a whole number of 0 to 3600',
+        f'{LIMITS}[{CHIP}]: Invalid value: "eight": must be a whole number from 0 to 3600',
     ),
     "other requests than limits": (
         with_resources(limits={CHIP: 8}, requests={CHIP: 4}),
@@ -242,7 +242,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a negative allocatable": (
         node_with({CHIP: "-1"}),
-        f'status.allocatable[{CHIP}]: Invalid value: "-1": must be a whole number of 0 to 3600',
+        f'status.allocatable[{CHIP}]: Invalid value: "-1": must be a whole number from 0 to 3600',
     ),
     "an unknown taint effect": (
         {**node(), "spec": {"taints": [{"key": "a", "effect": "Never"}]}},

@@ -59,8 +59,8 @@ def test_profiles_may_have_the_requests_of_the_vendor_N2() -> None:
         (changed("[2, 3]", "[1, 3]"), "rings[1]", "chip 1 is already in rings[0]"),
         (changed("[2, 3]", "[2, 2]"), "rings[1]", "chip 2 is already in rings[1]"),
         (changed("[2, 3]", "[2, 4]"), "rings[1]", "4: must be 0 to 3"),
-        (changed("[2, 3]", "[2, -1]"), "rings[1][1]", "-1: must be a whole number of 0 to 63"),
-        (changed("[2, 3]", '[2, "3"]'), "rings[1][1]", '"3": must be a whole number of 0 to 63'),
+        (changed("[2, 3]", "[2, -1]"), "rings[1][1]", "-1: must be a whole number from 0 to 63"),
+        (changed("[2, 3]", '[2, "3"]'), "rings[1][1]", '"3": must be a whole number from 0 to 63'),
         (changed("[2, 3]", "7"), "rings[1]", "7: must be a list"),
         (changed("[[0, 1], [2, 3]]", "[[0, 1, 2, 3], []]"), "rings[1]", "at least one chip"),
         (changed("[[0, 1], [2, 3]]", "[[0, 1]]"), "rings", "they hold 2 of 4 chips"),
@@ -72,7 +72,7 @@ def test_profiles_may_have_the_requests_of_the_vendor_N2() -> None:
             "3: must divide chips_per_node, 4",
         ),
         (changed("rings = [[0, 1], [2, 3]]", "ring_size = 4"), "rings", "they have 4 chips"),
-        (changed("rings = [[0, 1], [2, 3]]", "ring_size = 0"), "ring_size", "of 1 to 64"),
+        (changed("rings = [[0, 1], [2, 3]]", "ring_size = 0"), "ring_size", "from 1 to 64"),
         (
             changed("chips_per_node = 4", "chips_per_node = 4\nring_size = 2"),
             "ring_size",
@@ -91,7 +91,7 @@ def test_profiles_may_have_the_requests_of_the_vendor_N2() -> None:
         (changed('"two-chip-cards"', '"one-card"\ntable = [[0]]'), "rule.table[0]", "must have 2 numbers"),
         (changed('"two-chip-cards"', '"one-card"\ntable = []'), "rule.table", "must have 1 to 2 rows"),
         (changed('"two-chip-cards"', '"one-card"\ntable = [[0, 0]]'), "rule.table[0]", "same place"),
-        (changed('"two-chip-cards"', '"one-card"\ntable = [[0, 3]]'), "rule.table[0]", "numbers of 0 to 2"),
+        (changed('"two-chip-cards"', '"one-card"\ntable = [[0, 3]]'), "rule.table[0]", "numbers from 0 to 2"),
         (
             changed('"two-chip-cards"', '"one-card"\ntable = [[0, 1], [1, 0]]'),
             "rule.table[1]",

@@ -39,7 +39,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "an alias inside its own anchor": (
         b"a: &a [*a]",
-        "document 1: line 1: the alias *a has no finished anchor",
+        "document 1: line 1: anchor *a is not defined before its alias",
     ),
     "NUL bytes": (
         b"\x00" * 10,
@@ -59,7 +59,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "JSON cut short": (
         b'{"apiVersion": "v1",\n "kind": "Po',
-        "document 1: invalid JSON in line 2, column 10: the value that begins here has no end",
+        "document 1: invalid JSON in line 2, column 10: the value that begins here is not terminated",
     ),
     "a comma too many": (
         b'{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Event"},]}',
@@ -111,7 +111,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "a List in a List": (
         text_of({"kind": "List", "items": [{"apiVersion": "v1", "kind": "List", "items": []}]}),
-        "document 1: items[0]: kind: a List inside a List is not read",
+        "document 1: items[0]: kind: a List inside a List is not supported",
     ),
 }
 

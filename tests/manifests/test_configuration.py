@@ -366,7 +366,7 @@ def test_n2_field_is_read_as_vendor() -> None:
         ("actions: 'allocate", "line 1: invalid YAML"),
         ("actions:\n\tallocate", "line 2: invalid YAML"),
         ("actions: \x00", "line 1: invalid YAML"),
-        ("actions: *gone", "line 1: the alias *gone has no finished anchor"),
+        ("actions: *gone", "line 1: anchor *gone is not defined before its alias"),
     ],
 )
 def test_each_mistake_gives_one_line(text: str, expected: str) -> None:

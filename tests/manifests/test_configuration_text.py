@@ -72,10 +72,10 @@ def _bomb() -> str:
     ("text", "expected"),
     [
         (_bomb(), "aliases expand to more than 100000 values"),
-        ("actions: &a [*a]", "the alias *a has no finished anchor"),
+        ("actions: &a [*a]", "anchor *a is not defined before its alias"),
         ("actions: " + "[" * 100_000, "is nested more than 100 levels deep"),
         ("{a: " * 20_000, "is nested more than 100 levels deep"),
-        ("#" * (MAX_BYTES + 1), "must be at most 1 MiB large"),
+        ("#" * (MAX_BYTES + 1), "must be at most 1 MiB"),
         (b"actions: \xff\xfe", "line 1: invalid YAML: unacceptable character #x00ff: invalid leading UTF-8"),
         ("actions: " + "x" * 500_000, 'actions: Invalid value: "xxx'),
     ],

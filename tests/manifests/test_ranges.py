@@ -20,7 +20,7 @@ def test_chips_of_a_node_have_a_range(count: int) -> None:
     assert [one.name for one in bundle.nodes] == ["a"]
     assert str(bundle.errors[0]) == (
         f'stdin: document 2: status.capacity[{CHIP}]: Invalid value: "{count}": '
-        "must be a whole number of 0 to 3600"
+        "must be a whole number from 0 to 3600"
     )
 
 
@@ -28,7 +28,7 @@ def test_chips_of_a_node_have_a_range(count: int) -> None:
 def test_limits_beyond_64_bits_are_errors_of_their_pod(count: int) -> None:
     bundle = read_bundle(["-"], stdin=text_of(pod("a"), pod("b", count)), keep_going=True)
     assert [one.name for one in bundle.pods] == ["a"]
-    assert all("must be a whole number of 0 to 3600" in str(error) for error in bundle.errors)
+    assert all("must be a whole number from 0 to 3600" in str(error) for error in bundle.errors)
 
 
 def test_classes_that_no_pod_has_are_forgotten() -> None:

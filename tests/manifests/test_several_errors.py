@@ -42,7 +42,7 @@ def test_values_that_cannot_be_are_told_beside_those_of_a_wrong_type() -> None:
         'f: document 1: spec.minAvailable: Invalid value: "x": must be a whole number',
         'f: document 1: spec.tasks[0].replicas: Invalid value: "many": must be a whole number',
         "f: document 1: spec.tasks[0].template.spec.containers[0].resources.limits[huawei.com/Ascend910]: "
-        'Invalid value: "1x": must be a whole number of 0 to 3600',
+        'Invalid value: "1x": must be a whole number from 0 to 3600',
         "f: document 1: spec.maxRetry: Invalid value: -4: must be at least 0",
     ]
 

@@ -56,7 +56,7 @@ WRONG: list[tuple[object, str]] = [
     ({**QUEUE, "hard": {"limits.cpu": 8}}, "must be one of runningJobs"),
     ({**QUEUE, "hard": {CHIPS: -1}}, "must be a whole number of 0 or more"),
     ({**QUEUE, "hard": {CHIPS: 0.5}}, "must be a whole number of 0 or more"),
-    ({**QUEUE, "hard": {"runningJobs": INT32 + 1}}, f"must be a whole number of 0 to {INT32}"),
+    ({**QUEUE, "hard": {"runningJobs": INT32 + 1}}, f"must be a whole number from 0 to {INT32}"),
     ({**QUEUE, "hard": {f"requests.a{n}": 1 for n in range(65)}}, "spec.hard: must have at most 64 entries"),
     ({**QUEUE, "borrowingLimit": {CHIPS: 8}}, "must be a resource with an entry in spec.hard"),
     (

@@ -200,7 +200,7 @@ def test_a_driver_says_for_which_nodes_it_has_room_for_how_large_a_volume() -> N
         (pod() | {"spec": with_claims(pod()["spec"], "")}, "persistentVolumeClaim.claimName: Required value"),
         (
             pod() | {"spec": with_claims(pod()["spec"], *(f"c-{n}" for n in range(POD_CLAIMS.most + 1)))},
-            "spec.volumes: has 257 volumes by claims; at most 256 are allowed",
+            "spec.volumes: has 257 volumes with claims; at most 256 are allowed",
         ),
         (
             vcjob(volumes=[{"mountPath": "/a", "volumeClaim": claim_spec(mode="x")}]),

@@ -151,28 +151,28 @@ def _all_ended(objects: Objects, _: re.Match[str]) -> None:
 
 
 def _repaired(objects: Objects, found: re.Match[str]) -> None:
-    for name, what in re.findall(r"(node-\d+) (were uncordoned|were Ready|had no taint)", found[0]):
+    for what, name in re.findall(r"(uncordon|make|remove the taint \S+ from) (node-\d+)", found[0]):
         one = _named(objects, "Node", name)
-        if what == "were uncordoned":
+        if what == "uncordon":
             one["spec"]["unschedulable"] = False
-        elif what == "were Ready":
+        elif what == "make":
             one["status"]["conditions"][0]["status"] = "True"
         else:
             one["spec"]["taints"] = []
 
 
 APPLIED: dict[str, Callable[[Objects, re.Match[str]], None]] = {
-    r"with (\d+) instead of \d+ chips?( in each pod)?": _size,
-    r"with minAvailable (\d+) instead of \d+": _minimum,
-    r"with(?:out)? the (label|annotation) ([\w./-]+)(?:: (\S+))?(?: \(board .*\))?": _metadata,
-    r"with the nodeSelector (\S+): (\S+) \(board .*\)": _selected,
-    r"without the nodeSelector (\S+): .*": _unselected,
-    r"in queue (\S+)": _in_queue,
-    r"if the capability of queue (\S+) were (.*)": _capability,
-    r"if queue (\S+) were open": _open,
-    r"if ((?:job|pod) .*) ended": _ended,
-    r"if all running jobs ended: .*": _all_ended,
-    r"if (?:(?:, | and )?node-\d+ (?:were uncordoned|were Ready|had no taint \S+))+": _repaired,
+    r"request (\d+) instead of \d+ chips?( in each pod)?": _size,
+    r"lower minAvailable from \d+ to (\d+)": _minimum,
+    r"(?:set|remove) the (label|annotation) ([\w./-]+)(?: to (\S+))?(?: \(board .*\))?": _metadata,
+    r"set the nodeSelector (\S+) to (\S+) \(board .*\)": _selected,
+    r"remove the nodeSelector (\S+): .*": _unselected,
+    r"use queue (\S+)": _in_queue,
+    r"raise the capability of queue (\S+) to (.*)": _capability,
+    r"open queue (\S+)": _open,
+    r"wait for ((?:job|pod) .*) to end": _ended,
+    r"wait for all running jobs to end, or add nodes": _all_ended,
+    r"(?:(?:, | and )?(?:uncordon|make|remove the taint \S+ from) node-\d+(?: Ready)?)+": _repaired,
 }
 
 
@@ -185,7 +185,7 @@ def applied(objects: Objects, fix: str) -> Iterator[Objects]:
             apply(changed, found)
             yield changed
             return
-    found = re.fullmatch(r"if (.*) were free", fix)
+    found = re.fullmatch(r"free (.*)", fix)
     assert found is not None, fix
     yield from _freed(changed, re.findall(r"(\d+) chips?(?: of ring (\d))? on (node-\d+)", found[1]))
 
@@ -231,5 +231,5 @@ def test_every_printed_fix_starts_the_job(cluster: Objects, job: Plain, rules: d
 
 def test_every_sort_of_fix_is_applied() -> None:
     assert chip_list(CHIP, [0]) == "Ascend910-0"
-    for fix in ("with 2 instead of 3 chips", "if 2 chips of ring 0 on node-1 were free", "in queue default"):
+    for fix in ("request 2 instead of 3 chips", "free 2 chips of ring 0 on node-1", "use queue default"):
         list(applied([vcjob("job", [("worker", 1, pod_spec(3))])], fix))

@@ -91,7 +91,7 @@ def test_the_reason_names_the_role_that_lacks_nodes_S13() -> None:
         "4 pods need different nodes; 3 can have one: of 5 free nodes under leaf switches "
         "ps (2 pods) can take 1, worker (2 pods) can take 4"
     )
-    assert any(fix.endswith("old ended") for fix in reason["fixes"])
+    assert any(fix.endswith("old to end") for fix in reason["fixes"])
     # Together the nodes suffice, but not under one switch.
     padding = roles(("ps", 1, B), ("worker", 2, A), labels=MODEL)
     reason = job_of(ask([*leaves("aa", "ab", "ab"), padding], V2, scores=False), "J")["reason"]
@@ -197,8 +197,8 @@ def test_a_part_of_the_blocks_starts_when_it_holds_min_available_P8(
 @pytest.mark.parametrize(
     ("key", "needed", "fix"),
     [
-        ("part", 5, "with minPartitions (minSubGroups) 2 instead of 5"),
-        ("absent", 1, "with minPartitions (minSubGroups) 0 instead of 1"),
+        ("part", 5, "lower minPartitions (minSubGroups) from 5 to 2"),
+        ("absent", 1, "lower minPartitions (minSubGroups) from 1 to 0"),
     ],
 )
 def test_of_sub_groups_no_more_is_given_up_than_must_be(key: str, needed: int, fix: str) -> None:

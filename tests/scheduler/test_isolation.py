@@ -55,7 +55,7 @@ def test_an_isolated_node_is_closed_for_chips_with_who_and_why() -> None:
     assert closed[0] is not None
     assert closed[0].code == "node-isolated"
     assert closed[0].message == "node-0 is isolated by ana: optics are replaced"
-    assert closed[0].fixes == ("ringwise unisolate node-0",)
+    assert closed[0].fixes == ("run `ringwise unisolate node-0`",)
     assert closed[1] is None
     # Pods without chips may run there.
     assert cluster.fleets[""].closed[0] is None
@@ -115,11 +115,11 @@ def manifests(folder: Path, isolation: dict[str, Any], ask: int) -> str:
 @pytest.mark.parametrize(
     ("isolation", "ask", "fix"),
     [
-        ({}, 1, "if node-1 were not isolated (`ringwise unisolate node-1`)"),
+        ({}, 1, "end the isolation of node-1 (`ringwise unisolate node-1`)"),
         (
             {"chips": ["Ascend910-3"]},
             8,
-            "if Ascend910-3 of node-1 were not isolated (`ringwise unisolate node-1 Ascend910-3`)",
+            "end the isolation of Ascend910-3 of node-1 (`ringwise unisolate node-1 Ascend910-3`)",
         ),
     ],
 )
@@ -182,7 +182,7 @@ def test_leaf_switches_and_superpods_are_isolated_with_all_their_nodes_now_and_l
     }
     reason = cluster.fleets[CHIP].closed[cluster.node_id["a"]]
     assert reason is not None
-    assert reason.fixes == ("ringwise unisolate switch/fe80::1",)
+    assert reason.fixes == ("run `ringwise unisolate switch/fe80::1`",)
     # A node moves out of the SuperPoD, and the cabling changes.
     place("c", "10.0.0.3", 8)
     cluster.put_switches({"10.0.0.2": "fe80::1"})

@@ -441,7 +441,7 @@ def test_a_journal_that_was_cut_off_counts_up_to_there(tmp_path: Path) -> None:
     whole = journal.read_bytes()
     journal.write_bytes(whole[:-100])
     path, document = _small(tmp_path, journals=((JOURNAL, journal),))
-    assert document["missing"] == ["journal.jsonl: line 3 is cut off and left out"]
+    assert document["missing"] == ["journal.jsonl: line 3 is truncated and skipped"]
     assert document["journals"][0]["batches"] == 1
     with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
         assert replay(open_journal(folder / JOURNAL), CATALOG).difference is None

@@ -141,7 +141,7 @@ async def test_a_what_if_changes_nothing() -> None:
     ("text", "says"),
     [
         ("a: [", "invalid YAML"),
-        ("", "no job"),
+        ("", "contains no job"),
         ("kind: Nothing", "manifest"),
         (JOB.replace("replicas: 1", "replicas: 999999"), "pods"),
         (JOB.replace("name: asked", "name: NOT/valid"), "name"),

@@ -58,7 +58,9 @@ BENCHES = (
     help="With `simulate`: only traces that match this pattern (`itp/cluster0*`), or `growth`; can be "
     "repeated.",
 )
-@click.option("--days", type=click.IntRange(1), help="With `simulate`: only the first days of each trace.")
+@click.option(
+    "--days", type=click.IntRange(1), help="With `simulate`: use only the first N days of each trace."
+)
 def bench(
     name: str,
     output: str,

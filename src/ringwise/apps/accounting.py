@@ -36,7 +36,7 @@ class AccountFolder:
             return ""
 
     def write(self, name: str, text: str) -> None:
-        """All of it or nothing, whenever the process ends. Raises OSError."""
+        """All of it or nothing, whenever the process exits. Raises OSError."""
         self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
         with replacing(self._file(name), 0o644) as file:
             file.write(text.encode())

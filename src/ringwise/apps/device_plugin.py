@@ -128,8 +128,8 @@ async def opened(kind: str, simulated: Path | None, timeout: float = OPEN_TIMEOU
         if not calls.hanging:
             raise
         raise DriverError(
-            f"the NPU driver hangs while it is opened: {problem}; see what `npu-smi info` and dmesg say on "
-            "the node, and restart the node if that hangs, too"
+            f"the NPU driver did not respond at startup: {problem}; see what `npu-smi info` and dmesg say on "
+            "the node, and reboot the node if npu-smi hangs as well"
         ) from None
 
 
@@ -212,7 +212,7 @@ async def _read_figures(discovery: Discovery, plugin: NodePlugin, metrics: Devic
         metrics.readings = {physical: one for part in found.values() for physical, one in part.items()}
         plugin.take_figures(metrics.readings)
         if problems:
-            discovery.notices.problem("figures", "figures not read", next(iter(problems.values())))
+            discovery.notices.problem("figures", "utilization not read", next(iter(problems.values())))
         else:
-            discovery.notices.works("figures", "figures read again")
+            discovery.notices.works("figures", "utilization read again")
         await asyncio.sleep(READING_PERIOD)

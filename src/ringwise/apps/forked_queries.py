@@ -49,7 +49,7 @@ Progress = Callable[[int], Awaitable[None]]
 class TooManyQuestionsError(Exception):
     """Many wait already, or there is no memory for a copy."""
 
-    def __init__(self, why: str = "too many questions at once; ask again in some seconds") -> None:
+    def __init__(self, why: str = "too many concurrent queries; try again in a few seconds") -> None:
         super().__init__(why)
 
 

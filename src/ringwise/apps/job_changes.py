@@ -155,7 +155,7 @@ class JobChanges:
                 refused.append(error)
         if len(objects) > 1:
             kinds = " and ".join(f"{one.kind.lower()}s.{one.group}" for one, _ in objects)
-            raise NotPossibleError(f"{self._key} is the name of several jobs, of {kinds}: delete one of them")
+            raise NotPossibleError(f"{self._key} matches several jobs ({kinds}): delete one of them")
         if not objects and refused:
             raise refused[0]
         return objects[0] if objects else None
@@ -227,7 +227,7 @@ class JobChanges:
         now = await self._until(lambda now: done(self._read(now)), VCJOBS)
         if now is None:
             raise NotPossibleError(
-                f"the controller took the Command {change.command}, and vcjob {self._key} did not change "
+                f"the controller accepted the Command {change.command}, and vcjob {self._key} did not change "
                 f"within {self._timeout:g}s: kubectl describe vcjob -n {self._namespace} {self._name} shows "
                 "its events"
             )
@@ -259,9 +259,9 @@ class JobChanges:
         except ApiError as error:
             kept = f"; it is still there, because it could not be deleted: {error}"
         raise NotPossibleError(
-            f"no vcjob controller took the Command {name} within {self._timeout:g}s: nothing was changed; "
-            "is Volcano's controller running, or `ringwise run controller`, or `ringwise run scheduler` with "
-            f"its controller?{kept}"
+            f"no vcjob controller accepted the Command {name} within {self._timeout:g}s: nothing "
+            "was changed; is Volcano's controller running, or `ringwise run controller`, or `ringwise run "
+            f"scheduler` with its controller?{kept}"
         )
 
     async def _until(self, done: Callable[[Object], bool], resource: Resource) -> Object | None:
@@ -280,8 +280,8 @@ class JobChanges:
         word = f"{_WORDS[resource]} {self._key}"
         if request.queue is not None or request.priority is not None:
             raise NotPossibleError(
-                f"queue and priority of {word} are in the template of its pods, which cannot be changed: "
-                "delete it and submit it again; those of a vcjob can be changed"
+                f"queue and priority of {word} are part of its pod template, which is immutable: "
+                "delete the job and submit it again (only a vcjob can be changed)"
             )
         if (given.get("metadata") or {}).get("deletionTimestamp"):
             raise NotPossibleError(f"{word} is being deleted")
@@ -315,7 +315,7 @@ class JobChanges:
         gone = await self._until(lambda now: not (now.get("status") or {}).get("active"), resource)
         if gone is None:
             raise NotPossibleError(
-                f"{word} is suspended, and its pods are not gone after {self._timeout:g}s: it stays "
+                f"{word} is suspended, but its pods have not terminated after {self._timeout:g}s: it stays "
                 f"suspended; then: ringwise resume {self._key}"
             )
         await self._set_suspend(resource, False)

@@ -158,7 +158,7 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
                         pod.origin,
                         f"metadata.annotations.{resource}",
                         f"{chip_names(resource, (chip,))} of node {pod.node} "
-                        f"is held by pod {first.key} already",
+                        f"is already held by pod {first.key}",
                     )
                 )
                 break

@@ -61,7 +61,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> ReplayDocument:
             if difference is not None:
                 break
     if omitted.batches and not batches:
-        raise JournalError(f"{journal.first.path}: {omitted}; no file holds the start of a scheduler")
+        raise JournalError(f"{journal.first.path}: {omitted}; no file contains the start of a scheduler")
     notes = [*journal.notes, *([str(omitted)] if omitted.batches else ())]
     return ReplayDocument(
         identical=difference is None,

@@ -45,7 +45,7 @@ def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: in
     except ValueError as problem:
         raise NotReservableError(str(problem)) from None
     if end <= start:
-        raise NotReservableError(f"it would end at {time_text(end)}, before it begins at {time_text(start)}")
+        raise NotReservableError(f"the end {time_text(end)} is before the start {time_text(start)}")
     if start > now + MAX_SPAN:
         raise NotReservableError(f"{time_text(start)} is more than a year ahead")
     queue, namespace = holder_of(objects, request.holder)
@@ -96,7 +96,7 @@ def holder_of(objects: ClusterObjects, text: str) -> tuple[str, str]:
         return "", text
     near = did_you_mean(text, sorted(queues | namespaces))
     raise NotReservableError(
-        f'neither queue "{text}" nor a namespace "{text}" with jobs found; use namespace={text} for '
+        f'queue "{text}" not found, and namespace "{text}" has no jobs; use namespace={text} for '
         f"a namespace without jobs{near}"
     )
 

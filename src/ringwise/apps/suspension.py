@@ -74,8 +74,8 @@ def change_of(job: VcJob, request: JobChangeRequest) -> PlannedChange:
         return PlannedChange(COMMANDS[RESUME], text=f"{name} resumed; it is pending in queue {job.queue}")
     if phase in SUSPENDED:
         raise NotPossibleError(
-            f"{name} is suspended; to queue it again: ringwise resume {job.key}; requeue with "
-            "--queue or --priority changes it while it is suspended"
+            f"{name} is suspended; to queue it again: ringwise resume {job.key}; to "
+            "change it while it is suspended, use requeue with --queue or --priority"
         )
     if phase == "Restarting":
         raise NotPossibleError(f"{name} is already being requeued")

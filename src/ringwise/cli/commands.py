@@ -210,7 +210,7 @@ SECTIONS = {
         "limits": CommandEntry(
             "ringwise.cli.query.explain",
             "limits_command",
-            "Show usage limits and their use",
+            "Show usage limits and their current usage",
         ),
         "place": CommandEntry(
             "ringwise.cli.query.place",
@@ -235,7 +235,7 @@ SECTIONS = {
         "support-bundle": CommandEntry(
             "ringwise.cli.query.support_bundle",
             "support_bundle_command",
-            "Write a support bundle without names and free text",
+            "Write a support bundle with pseudonyms and no free text",
         ),
         "web": CommandEntry(
             "ringwise.cli.query.web",

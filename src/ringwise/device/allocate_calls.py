@@ -101,7 +101,7 @@ class AllocateCalls:
             allocation = await self._chosen(ids)
             if await self._confirmed(allocation):
                 return allocation
-        raise AllocationError("the pods that wait are replaced faster than they can be served")
+        raise AllocationError("pending pods are replaced faster than they can be served")
 
     async def _chosen(self, ids: Sequence[str]) -> AllocateResult:
         if self._allocator.needs_listing(self._clock.now()):

@@ -149,7 +149,7 @@ def check_request(requests: Sequence[Sequence[str]], known: Collection[str], *, 
             raise AllocationError("a container requests an ID twice")
         virtual = [identity for identity in ids if identity.count("-") > 1]
         if len(virtual) > 1 and not shares:
-            raise AllocationError("a container may have one vNPU only")
+            raise AllocationError("a container can have only one vNPU")
         for identity in ids:
             if len(identity) > MAX_ID:
                 raise AllocationError(f"an ID has {len(identity)} characters; the limit is {MAX_ID}")

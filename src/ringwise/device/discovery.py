@@ -42,7 +42,7 @@ class Discovery:
         self._log_problems(problems)
         if not chips:
             if not problems:
-                raise NoChipsError("the driver does not list an NPU")
+                raise NoChipsError("the driver lists no NPUs")
             place, why = next(iter(problems.items()))
             raise DriverError(f"no chip responds; {place}: {why}")
         return list(chips.values())

@@ -119,7 +119,7 @@ class NodePlugin:
         discovery: Discovery | None = None,
     ) -> None:
         if not chips:
-            raise NoChipsError("the driver does not list an NPU")
+            raise NoChipsError("the driver lists no NPUs")
         self.settings = settings = replace(
             settings, mount_method=possible_mounting(settings.mount_method, chips)
         )
@@ -287,9 +287,7 @@ class NodePlugin:
                 for event in known:
                     await event.wait()
         except TimeoutError:
-            _LOG.warning(
-                "chips taken out of use are not known yet", why="the API server has not reported them"
-            )
+            _LOG.warning("isolated chips are not known yet", why="the API server has not reported them")
 
     def why_not(self, chip: str) -> str | None:
         """Why a chip must not be mounted; None for a healthy one."""

@@ -18,7 +18,7 @@ _LOG = Logger()
 
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 #: Looks at a kubelet that registered us and does not watch: after so many it is told again, after so many
-#: the process ends, to be started anew.
+#: the process exits, to be started anew.
 REGISTER_AGAIN_AFTER = 5
 END_AFTER = 15
 #: What `after_failures` returns beside nothing.

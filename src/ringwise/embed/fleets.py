@@ -81,7 +81,7 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
                 f"expected {name}:NUMBER"
             )
         if colon and (whole_number(count) or 0) < 1:
-            raise ValueError(f"{quoted(part)} must have a whole number of 1 or more after the colon")
+            raise ValueError(f"{quoted(part)} must have a whole number, at least 1, after the colon")
         boards[name] = int(count) if colon else nodes
     if (total := sum(boards.values())) > MAX_NODES:
         raise ValueError(f"{quoted(text)} has {counted(total, 'node')}; the limit of a lab is {MAX_NODES}")

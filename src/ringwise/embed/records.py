@@ -85,7 +85,7 @@ def _next_generation(before: Intent, value: Intent) -> Intent:
 def _changed_plan(before: MovePlan, value: MovePlan) -> MovePlan:
     """Only its approval and its ttlSecondsAfterFinished may change."""
     if (before.job, before.room, before.moves) != (value.job, value.room, value.moves):
-        raise ObjectRefusedError(f"MovePlan {value.id} exists: its moves may not change; delete it first")
+        raise ObjectRefusedError(f"MovePlan {value.id} exists: its moves are immutable; delete it first")
     if before.approval not in (PENDING, value.approval) and value.approval != REJECTED:
         raise ObjectRefusedError(f"MovePlan {value.id} is {before.approval}: it cannot be {value.approval}")
     same = (before.approval, before.ttl) == (value.approval, value.ttl)

@@ -248,10 +248,10 @@ def _resource_levels(text: str) -> str:
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON ({error.msg} at character {error.pos})") from None
     if not isinstance(trees, dict) or not trees:
-        raise ValueError("it is not an object that holds a tree")
+        raise ValueError("it is not an object with at least one tree")
     for tree, levels in trees.items():
         if not isinstance(levels, dict) or not levels:
-            raise ValueError(f"{quoted(tree)} holds no levels")
+            raise ValueError(f"{quoted(tree)} has no levels")
         expected = {f"level{number}" for number in range(1, len(levels) + 1)}
         if set(levels) != expected:
             raise ValueError(f"{quoted(tree)} must have level1 to level{len(levels)} without a gap")

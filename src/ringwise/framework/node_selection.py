@@ -516,7 +516,7 @@ class NodeSelection:
 
     def _lack(self, group: Group) -> Reason:
         if self.policy is None:
-            raise ValueError("a pod without chips lacks none")
+            raise ValueError("a pod without chips cannot lack chips")
         return self.policy.rule.lack(self.usable(self.view.first(group)), self.chips, self.policy.multi_pod)
 
 

@@ -110,4 +110,4 @@ class PreferredNodes:
             halves = part.numbers.split(nodes)
             if halves is not None:
                 return halves
-        raise ValueError("nodes with equal scores need no order")
+        raise ValueError("nodes with equal scores are not sorted")

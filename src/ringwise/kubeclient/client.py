@@ -291,7 +291,7 @@ class Client:
             except TimeoutError:
                 raise UnreachableError(f"no response within {limit:g}s", maybe_done=True) from None
             except (aiohttp.ClientError, OSError) as problem:
-                raise UnreachableError(f"the connection broke: {_why(problem)}", maybe_done=True) from None
+                raise UnreachableError(f"the connection was lost: {_why(problem)}", maybe_done=True) from None
             finally:
                 await connections.release()
             if error.status != 401 or refused:
@@ -554,7 +554,7 @@ class Client:
                 f"the watch sent nothing for {WATCH_SILENCE:g}s", maybe_done=False
             ) from None
         except (aiohttp.ClientError, OSError) as problem:
-            raise UnreachableError(f"the watch broke: {_why(problem)}", maybe_done=False) from None
+            raise UnreachableError(f"the watch was interrupted: {_why(problem)}", maybe_done=False) from None
         finally:
             await connections.release()
 

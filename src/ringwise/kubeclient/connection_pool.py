@@ -40,7 +40,7 @@ class ConnectionPool:
         """Connections that stay open until the caller releases them, and the headers with the credential."""
         credential = await self._access.credentials.current()
         if not (credential.token.isascii() and credential.token.isprintable()):
-            raise KubeConfigError("the token has characters that a request cannot carry")
+            raise KubeConfigError("the token contains characters that are not allowed in an HTTP header")
         connections = self._current
         if connections is None or connections.certificate != (credential.certificate, credential.key):
             connections = await self._replaced(credential)

@@ -110,7 +110,7 @@ def read_documents(
             for document in _documents(source, data, advanced):
                 count += 1
                 if count > MAX_OBJECTS:
-                    raise ManifestError(source.name, "", f"holds more than {MAX_OBJECTS} objects")
+                    raise ManifestError(source.name, "", f"contains more than {MAX_OBJECTS} objects")
                 yield document
     except ManifestError as error:
         yield error
@@ -200,7 +200,7 @@ def _document(
     if not kind:
         return ManifestError(origin, "kind", "Required value: such as Pod, Node or Job")
     if list_kind and kind.endswith("List"):
-        return ManifestError(origin, "kind", "a List inside a List is not read")
+        return ManifestError(origin, "kind", "a List inside a List is not supported")
     if not api_version:
         hint = f": a {kind} has {API_VERSIONS[kind]}" if kind in API_VERSIONS else ""
         return ManifestError(origin, "apiVersion", f"Required value{hint}")

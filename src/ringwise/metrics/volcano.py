@@ -23,11 +23,11 @@ _WAIT = (
 #: What is shown of each queue, and how.
 _AMOUNTS = {
     "allocated": "used by its pods",
-    "request": "that its pods use or wait for",
-    "deserved": "that the queue deserves",
+    "request": "that its pods use or request",
+    "deserved": "deserved by the queue",
     "capacity": "of the queue's capability",
-    "real_capacity": "that the queue may use at most, without what other queues are guaranteed",
-    "inqueue": "promised to admitted jobs and not used yet",
+    "real_capacity": "that the queue can use at most, excluding the guarantees of other queues",
+    "inqueue": "admitted to jobs but not yet used",
 }
 _PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
@@ -56,7 +56,7 @@ class VolcanoMetrics(MetricSet):
         # -- pods
         self.assumed = _histogram(
             "task_scheduling_latency_milliseconds",
-            "From the creation of a pod to a stage; only Assumed, when it got a node",
+            "Time from the creation of a pod to a stage; only Assumed, when it is placed on a node",
             _WAIT,
             "stage",
         )
@@ -68,47 +68,47 @@ class VolcanoMetrics(MetricSet):
         )
         self.pod_created = _histogram(
             "controller_job_to_pod_creation_latency_milliseconds",
-            "From the creation of a vcjob to the creation of each of its pods",
+            "Time from the creation of a vcjob to the creation of each of its pods",
             _WAIT,
         )
         self.attempts = counter(
             "volcano_schedule_attempts", "Attempts to bind pods, by result: scheduled or error", "result"
         )
         self.victims = gauge(
-            "volcano_pod_preemption_victims", "Pods that were evicted for the last job that preempted others"
+            "volcano_pod_preemption_victims", "Pods evicted for the last job that preempted others"
         )
         # Prometheus' client gives every counter the suffix _total, which Volcano's name does not have.
         self.preemptions = MetricFamily(
             "untyped", "volcano_total_preemption_attempts", "Preemptions, each for one job in one cycle"
         )
         self.evictions = counter(
-            "volcano_eviction_transactions", "Evictions together for one job, by action", "action"
+            "volcano_eviction_transactions", "Sets of evictions for one job, by action", "action"
         )
         # -- jobs
         self.unscheduled = gauge("volcano_unschedule_job_count", "Jobs that could not be scheduled")
         self.job_latency = _histogram(
             "e2e_job_scheduling_latency_milliseconds",
-            "From the creation of a job to its last pod that got a node, for each turn in which one did",
+            "Time from the creation of a job to its last placed pod, for each turn that placed one",
             _WAIT,
         )
-        self.job_duration = _of_job("duration", "The same of a job, in milliseconds")
+        self.job_duration = _of_job("duration", "The same for each job, in milliseconds")
         self.job_start = _of_job("start_time", "When the job was created, in seconds since 1970")
-        self.job_last = _of_job("last_time", "When its last pod got a node, in seconds since 1970")
+        self.job_last = _of_job("last_time", "When its last pod was placed, in seconds since 1970")
         self.missing_pods = gauge(
             "volcano_unschedule_task_count",
-            "Pods that a pending job lacks to start; of jobs of equal name together",
+            "Pods that a pending job requires to start; jobs with the same name are added up",
             "job_id",
         )
         self.job_share = gauge(
             "volcano_job_share",
-            "Largest part of a resource of the cluster that a job uses",
+            "Largest share of a cluster resource that a job uses",
             "job_ns",
             "job_id",
         )
         # -- queues
-        self.share = _of_queue("share", "Largest part that a queue uses of what it deserves")
+        self.share = _of_queue("share", "Largest ratio of used to deserved resources of a queue")
         self.weight = _of_queue("weight", "Weight of a queue")
-        self.overused = _of_queue("overused", "1 while a queue uses all that it deserves")
+        self.overused = _of_queue("overused", "1 while a queue is overused")
         self.amounts = {name: QueueAmounts(name, text) for name, text in _AMOUNTS.items()}
         self.groups = {
             phase: _of_queue(f"pod_group_{phase.lower()}_count", f"PodGroups with the phase {phase}")

@@ -36,7 +36,7 @@ ONE_POD_ONLY = ReasonKind(
     "{pods:pod requests|pods request} chips; on {board} only one pod of a job can",
     fixes=(
         "use one pod, which can request {one_pod:#}",
-        "split the job into jobs of one pod",
+        "split the job into single-pod jobs",
     ),
     resolved_by=SPECIFICATION,
 )
@@ -194,7 +194,7 @@ SHARED_LIMIT = ReasonKind(
 COMMON_FULL = ReasonKind(
     "switches-full-for-common-job",
     Stage.PLAN,
-    "needs {pods:node}; foundation rules find {foundation}, the common fallback {fallback} ({idle} idle, "
+    "needs {pods:node}; foundation rules allow {foundation}, fallback rules {fallback} ({idle} idle, "
     "shared: {unhealthy} unhealthy, {healthy} healthy); {missing} short",
     ("use at most {largest:pod}, which would fit now",),
     _SWITCH_CAPACITY,

@@ -383,12 +383,12 @@ class _Builder:
                     self._add_problem(
                         parent,
                         ProblemKind.TWO_PARENTS,
-                        f"its member {member} does not count: it is a member of {first} already",
+                        f"its member {member} is ignored: it is already a member of {first}",
                     )
                     self._add_problem(
                         member,
                         ProblemKind.TWO_PARENTS,
-                        f"is a member of {first} and of {parent}, and counts in {first} only",
+                        f"is a member of both {first} and {parent}, and is counted only in {first}",
                     )
                 else:
                     self._parent[member] = parent
@@ -400,7 +400,7 @@ class _Builder:
                 kind, why = ProblemKind.CIRCLE, f"{parent} is below {member}"
             else:
                 kind, why = ProblemKind.TIER_ORDER, f"its tier {low} is not below tier {high}"
-            self._add_problem(parent, kind, f"its member {member} does not count: {why}")
+            self._add_problem(parent, kind, f"its member {member} is ignored: {why}")
 
     def _overlapping(self, skipped: set[str]) -> set[str]:
         """Those that share nodes with one before them in natural order, neither above nor below them."""
@@ -460,7 +460,7 @@ class _Builder:
             tops[name] = tops[parents[name]] if parents[name] else name
         for name in parents:
             if not nodes[name] and name not in self._problems:
-                self._add_problem(name, ProblemKind.NO_NODES, "has no node that exists")
+                self._add_problem(name, ProblemKind.NO_NODES, "none of its nodes exist")
         return {
             name: Domain(
                 name,
@@ -485,7 +485,7 @@ class _Builder:
                     domain.name,
                     ProblemKind.TIER_NAME,
                     f"its tierName {domain.tier_name} is that of tier {first.tier} in the same tree "
-                    f"({first.name}), too: the name stands for tier {first.tier}",
+                    f"({first.name}), too; the name refers to tier {first.tier}",
                 )
 
 

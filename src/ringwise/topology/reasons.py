@@ -99,7 +99,7 @@ NO_NODES_PER_SWITCH = ReasonKind(
     "switch-tor-count-invalid",
     Stage.VALIDATE,
     "{origin}: invalid tor_count {tor_count}: must be at least 1",
-    ("set tor_count in basic-tor-node-cm to the servers of the largest switch (now {largest})",),
+    ("set tor_count in basic-tor-node-cm to the size of the largest switch (now {largest})",),
     _TOPOLOGY,
 )
 TOO_MANY_SERVERS = ReasonKind(
@@ -166,7 +166,7 @@ SUPERPOD_NONE = ReasonKind(
     Stage.PREDICATE,
     "node {node} reports that it is not in a SuperPoD (ID {superpod})",
     (
-        "no action required for a board without SuperPoDs",
+        "no action required if the board is not part of a SuperPoD",
         "check the driver and the cabling of {node} if it belongs to a SuperPoD",
     ),
     _SUPERPOD_IDS,

@@ -52,10 +52,10 @@ class RuleSpec:
 _SPECS = (
     RuleSpec(
         "ring-groups",
-        fits="one ring has the chips, or, for a whole-node request, all chips are free",
+        fits="one ring has enough free chips, or, for a whole node, all chips are free",
         score="chips x (groups x allocatable - group) + (chips - free), group from the table, A = 0; with "
         "ring-packing: tight-node groups x ((chips + 1) x allocatable + chips - free) + groups - 1 - group",
-        chooses="the ring whose free count is first in the table's order, the left one on a tie; lowest ids",
+        chooses="the ring whose free count is first in the table's order, the left one on a tie; lowest IDs",
         rings=RingShape.SOME,
         parameters={"table": ParameterSpec(ParameterKind.TABLE)},
     ),
@@ -63,58 +63,58 @@ _SPECS = (
         "free-count",
         fits="enough chips are free anywhere on the node",
         score="100 x (chips - faulty) - free",
-        chooses="lowest ids",
+        chooses="lowest IDs",
         parameters={"faults_lower_score": ParameterSpec(ParameterKind.SWITCH, True)},
     ),
     RuleSpec(
         "paired-rings",
-        fits="up to a ring: one ring has the chips; more: half of them in each ring "
+        fits="up to the size of a ring: one ring has enough free chips; more: half of them in each ring "
         "(one-pod jobs at the same positions, multi-pod jobs at any); all: the whole node",
         score="chips x (allocatable - misfit) + (chips - free)",
-        chooses="the ring with the fewest chips to spare, left on a tie, lowest ids; "
-        "above a ring left and right in turn",
+        chooses="the ring with the fewest spare chips, left on a tie, lowest IDs; "
+        "for more than a ring, left and right alternately",
         rings=RingShape.TWO_EQUAL,
     ),
     RuleSpec(
         "two-chip-cards",
         fits="one chip: any; more: completely free cards",
         score="16 x (32 - misfit), misfit = free - request, "
-        "and whole_card_penalty more when one chip breaks a whole card",
-        chooses="one chip: the card with the fewest free chips; more: whole cards; lowest ids",
+        "plus whole_card_penalty if one chip is taken from a completely free card",
+        chooses="one chip: the card with the fewest free chips; more: whole cards; lowest IDs",
         rings=RingShape.PAIRS,
         parameters={"whole_card_penalty": ParameterSpec(ParameterKind.COUNT, 16)},
     ),
     RuleSpec(
         "meshes",
-        fits="less than a mesh: one mesh has the chips; whole meshes: as many completely free ones; "
-        "other requests: enough chips anywhere",
+        fits="less than a mesh: one mesh has enough free chips; whole meshes: enough completely free meshes; "
+        "other requests: enough free chips",
         score="up to a mesh and whole meshes: k x (k - chips x spare meshes - misfit), k = chips x meshes; "
         "other requests: chips x (chips - misfit)",
-        chooses="less than a mesh: the mesh with the fewest chips to spare; whole meshes in id order; "
-        "else lowest ids",
+        chooses="less than a mesh: the mesh with the fewest spare chips; whole meshes in the order of IDs; "
+        "otherwise lowest IDs",
         rings=RingShape.EQUAL,
     ),
     RuleSpec(
         "one-card",
-        fits="one card has the chips",
+        fits="one card has enough free chips",
         score="8 x (chips per card - misfit of the best card), misfit from the table",
-        chooses="the card whose free count is first in the table's order; lowest ids",
+        chooses="the card whose free count is first in the table's order; lowest IDs",
         rings=RingShape.SOME,
         parameters={"table": ParameterSpec(ParameterKind.TABLE)},
     ),
     RuleSpec(
         "broken-cards-first",
         fits="enough chips are free anywhere on the node",
-        score="100 x chips - free, or 0 where the profile has scored = false",
-        chooses="chips of the cards with the fewest free chips first, crossing cards; lowest ids",
+        score="100 x chips - free, or 0 if the profile sets scored = false",
+        chooses="the cards with the fewest free chips first, across cards; lowest IDs",
         rings=RingShape.SOME,
         parameters={"scored": ParameterSpec(ParameterKind.SWITCH, True)},
     ),
     RuleSpec(
         "whole-cards",
-        fits="even requests: completely free cards; odd ones: one chip more, from a broken card if any",
+        fits="even: completely free cards; odd: one more chip, from a partly used card if possible",
         score="8 x (16 - misfit), misfit from the tables; 0 above table_chips free chips",
-        chooses="odd requests: one chip of the first broken card, then whole cards; lowest ids",
+        chooses="odd requests: one chip of the first partly used card, then whole cards; lowest IDs",
         rings=RingShape.PAIRS,
         parameters={"table_chips": ParameterSpec(ParameterKind.COUNT, 8)},
     ),

@@ -51,7 +51,7 @@ def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> Limi
             for limit in table.limits_of(scope)
             if limit.hard
         ]
-    problems = [f"UsageLimit {problem}; it is not in force" for problem in limit_problems(view)]
+    problems = [f"UsageLimit {problem}; it is not in effect" for problem in limit_problems(view)]
     problems += [f"{note.where}: {note.what}; {note.fix}" for note in limit_notes(view)]
     return {
         "schema": "ringwise.io/limits/v1",

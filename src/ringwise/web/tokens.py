@@ -141,7 +141,7 @@ class ApiServerTokens:
             if not access.allowed or access.denied:
                 name = f"{resource.plural}.{group}" if group else resource.plural
                 return RequestRefusedError(
-                    403, "forbidden", f"{user.username[:200]} may not list {name} in the whole cluster"
+                    403, "forbidden", f"{user.username[:200]} cannot list {name} in the whole cluster"
                 )
         return None
 

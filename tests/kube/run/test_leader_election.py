@@ -130,8 +130,8 @@ async def test_a_leader_cut_off_from_the_server_is_replaced_after_the_lease_ende
 @pytest.mark.parametrize(
     ("duration", "renew_deadline", "retry", "message"),
     [
-        (15, 11, 2, "the deadline must be 5s earlier"),
-        (10, 10, 2, "the deadline must be 5s earlier"),
+        (15, 11, 2, "the deadline must be at least 5s earlier"),
+        (10, 10, 2, "the deadline must be at least 5s earlier"),
         (15, 10, 6, "two attempts must fit"),
         (15, 10, 0, "two attempts must fit"),
     ],

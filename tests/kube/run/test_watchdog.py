@@ -1,4 +1,4 @@
-"""A hung core: not healthy after the timeout, and the process ends after twice that."""
+"""A hung core: not healthy after the timeout, and the process exits after twice that."""
 
 from __future__ import annotations
 

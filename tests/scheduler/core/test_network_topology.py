@@ -156,11 +156,11 @@ def test_why_tells_what_came_nearest() -> None:
         "no HyperNode up to tier 1 is large enough for 3 pods: the largest is s1 with 2 nodes"
     )
     assert reason.fixes[:2] == (
-        "with networkTopology.highestTierAllowed 2 instead of 1",
-        "with networkTopology.mode soft",
+        "set networkTopology.highestTierAllowed to 2 (now 1)",
+        "set networkTopology.mode to soft",
     )
     # A gang of fewer pods is suggested last.
-    assert "with minAvailable 2 instead of 3" in reason.fixes[2:]
+    assert "lower minAvailable from 3 to 2" in reason.fixes[2:]
 
 
 def test_what_pods_of_the_job_itself_have_is_no_fix() -> None:
@@ -173,8 +173,8 @@ def test_what_pods_of_the_job_itself_have_is_no_fix() -> None:
     reason = explain(view, view.jobs["default/train"], rig.now).reason
     assert reason is not None
     assert reason.fixes == (
-        "with networkTopology.highestTierAllowed 2 instead of 1",
-        "with networkTopology.mode soft",
+        "set networkTopology.highestTierAllowed to 2 (now 1)",
+        "set networkTopology.mode to soft",
     )
 
 

@@ -382,7 +382,9 @@ def test_why_names_the_job_it_waits_behind_and_the_fix_of_that_one() -> None:
     assert answer.reason.code == "blocked-by-head-of-queue"
     assert answer.reason.details["job"] == "default/whole"
     assert "the first of them is default/whole: 0 of 1 node can run whole-0 " in answer.sentence
-    assert "let default/whole start: if job default/old ended" in [fix.sentence for fix in answer.fixes]
+    assert "let default/whole start: wait for job default/old to end" in [
+        fix.sentence for fix in answer.fixes
+    ]
     assert view.jobs["default/small"].reason == before
 
 

@@ -391,7 +391,7 @@ def test_why_names_the_moves_as_a_fix() -> None:
     view = told(*events)
     fixes = explain(view, _job(view, "waiting"), NOW).fixes
     assert [fix.text for fix in fixes if fix.kind == "moves"] == [
-        "if job default/a moved to other places (`ringwise defrag --plan --for default/waiting`)"
+        "move job default/a to other nodes (`ringwise defrag --plan --for default/waiting`)"
     ]
 
 

@@ -87,4 +87,4 @@ def test_where_a_volume_keeps_it_from_every_node_another_volume_would_help() -> 
         "disk", node_terms=(NodeTerm(fields=(Requirement("metadata.name", "In", ("away",)),)),)
     )
     answer = why(elsewhere, claim("data", "", volume="disk", bound=True))
-    assert [fix.text for fix in answer.fixes] == ["if default/data had a volume that every node can use"]
+    assert [fix.text for fix in answer.fixes] == ["use a volume for default/data that every node can use"]

@@ -228,15 +228,15 @@ def test_n7_differences_name_the_chips_and_the_pods() -> None:
     )
     texts = [one.message for one in diagnosis.findings]
     assert any(
-        "Ascend910-0 as free; by the scheduler's state it is held by default/a" in text for text in texts
+        "Ascend910-0 as free; according to the scheduler, it is held by default/a" in text for text in texts
     )
-    assert any("by the scheduler's state Ascend910-7 is free" in text for text in texts)
+    assert any("according to the scheduler, Ascend910-7 is free" in text for text in texts)
 
 
 def test_a_report_need_not_include_pods_that_have_not_started() -> None:
     differs = (
         "its report lists Ascend910-0,Ascend910-1 as free; "
-        "by the scheduler's state they are held by default/a"
+        "according to the scheduler, they are held by default/a"
     )
     for phase, texts in (("Pending", []), ("Running", [differs])):
         bound = pod("a", 2, on="n", holds=[0, 1], phase=phase)
@@ -427,7 +427,7 @@ def test_N8_a_pod_without_a_record_of_its_mount_is_named(doubtful: list[int], se
     (found_here,) = (one for one in findings if one.code == "chips-doubtful")
     assert (found_here.severity, found_here.object) == (severity, "node n")
     named = ",".join(f"Ascend910-{chip}" for chip in doubtful)
-    assert f"for pod default/a, which asks for 2 chips: {named} may be in its container" in found_here.message
+    assert f"for pod default/a, which requests 2 chips: {named} may be in its container" in found_here.message
 
 
 def test_N8_chips_of_a_deleted_pod_that_may_still_run_are_named() -> None:

@@ -101,7 +101,7 @@ def test_jobs_whose_pods_do_not_exist_yet_are_in_the_queue() -> None:
     )
     answer = explain(view, find_job(view, "second"), NOW)
     assert (answer.position, answer.waiting, answer.ahead) == (2, 2, ("default/first",))
-    ended = next(fix for fix in answer.fixes if fix.text == "if job default/old ended")
+    ended = next(fix for fix in answer.fixes if fix.text == "wait for job default/old to end")
     assert ended.contested == 1
 
 

@@ -29,7 +29,7 @@ def questions_leave_no_trace(scheduler: Scheduler) -> None:
 
 
 def test_the_order_of_holders_is_the_same_after_a_tried_fix() -> None:
-    """The fix "if job a ended" was tried by ending it; a was the last of the holders from then on."""
+    """The fix "wait for job a to end" was tried by ending it; a was the last of the holders from then on."""
     scheduler = scheduler_told(
         node("node-1"),
         pod("a", 2, on="node-1", holds=[0, 1]),

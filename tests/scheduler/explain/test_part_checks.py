@@ -60,7 +60,7 @@ def findings(mode: str, edited: Plain, mounted: Plain | None = None, **data: str
             "soft",
             {},
             MOUNTED | {"mb": 7},
-            "counts with 20 percent, 7 MB (elastic) of Ascend910-0; huawei.com",
+            "is counted as 20 percent, 7 MB (elastic) of Ascend910-0; huawei.com",
         ),
         ("soft", {}, MOUNTED | {"percent": 30}, "the device plugin mounted 30 percent"),
         ("soft", {}, MOUNTED | {"chip": "Ascend910-1"}, "of Ascend910-1; huawei.com/Ascend910 and"),
@@ -71,7 +71,7 @@ def findings(mode: str, edited: Plain, mounted: Plain | None = None, **data: str
 def test_V4_a_difference_is_named(mode: str, edited: Plain, mounted: Plain | None, words: str) -> None:
     found = findings(mode, edited, mounted)
     assert [one.code for one in found] == (["annotations-differ"] if words else [])
-    assert all(words in one.message and one.message.startswith("pod vcjob/p counts") for one in found)
+    assert all(words in one.message and one.message.startswith("pod vcjob/p is counted") for one in found)
 
 
 def test_V3_a_pod_of_an_unknown_part_is_named() -> None:

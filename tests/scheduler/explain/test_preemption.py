@@ -68,7 +68,7 @@ def test_a_job_that_waits_for_a_cooldown_is_told_when_it_ends_and_who_loses_then
     answer = explain(view, view.jobs["default/boss"], rig.now)
     ends = rig.now + 500 * SECOND
     # 600 seconds of 8 chips.
-    wanted = f"from {time_text(ends)}, when cooldowns are over: default/v loses 8 chips and 1.3 chip-hours"
+    wanted = f"wait until {time_text(ends)}, when cooldowns end: default/v loses 8 chips and 1.3 chip-hours"
     assert wanted in [fix.text for fix in answer.fixes if fix.kind == "cooldown"]
     assert view.inconsistencies() == before == []
     # It was tried: that is what happens.
@@ -125,13 +125,13 @@ def test_no_cooldown_is_named_that_would_not_help() -> None:
         (
             {},
             {CHECKPOINT_TIME: "2026-01-01T00:00:00Z"},
-            f"{CHECKPOINT_TIME}: 2026-01-01T00:00:00Z does not count: queue default has no "
+            f"{CHECKPOINT_TIME}: 2026-01-01T00:00:00Z is ignored: queue default has no "
             f"{BELIEVE_CHECKPOINTS}: true",
         ),
         (
             {BELIEVE_CHECKPOINTS: "true"},
             {CHECKPOINT_TIME: "3026-01-01T00:00:00Z"},
-            f"{CHECKPOINT_TIME}: 3026-01-01T00:00:00Z is still to come: it does not count",
+            f"{CHECKPOINT_TIME}: 3026-01-01T00:00:00Z is in the future and is ignored",
         ),
         (
             {BELIEVE_CHECKPOINTS: "true"},

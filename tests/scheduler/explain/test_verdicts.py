@@ -142,7 +142,7 @@ def test_near_misses_are_nodes_that_the_job_selects() -> None:
         "untolerated-taint": 2,
         "node-not-wholly-free": 1,
     }
-    assert "if elsewhere were uncordoned" not in [fix.text for fix in answer.fixes]
+    assert "uncordon elsewhere" not in [fix.text for fix in answer.fixes]
 
 
 def test_a_pod_without_chips_counts_nodes_that_are_not_ready() -> None:

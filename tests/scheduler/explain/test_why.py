@@ -60,11 +60,11 @@ def test_n3_a_partly_used_ring_is_named_with_its_holder_and_its_fixes() -> None:
     assert [(miss.node, miss.missing) for miss in answer.misses] == [("node-2", 0), ("node-1", 2)]
     assert answer.misses[1].text == "ring 0 has 2 of 4 chips free: held by a (2)"
     assert fixes(answer) == [
-        "with 2 instead of 4 chips",
-        "if 2 chips of ring 0 on node-1 were free",
-        "if job default/a ended",
-        "if job default/b ended",
-        "if node-2 were uncordoned",
+        "request 2 instead of 4 chips",
+        "free 2 chips of ring 0 on node-1",
+        "wait for job default/a to end",
+        "wait for job default/b to end",
+        "uncordon node-2",
     ]
 
 
@@ -81,7 +81,7 @@ def test_a_gang_that_runs_tells_why_one_more_of_its_pods_waits() -> None:
     assert answer.refusals is not None
     assert answer.refusals.counts == {"node-not-wholly-free": 1, "node-cordoned": 1}
     # Not that its own chips were free.
-    assert fixes(answer) == ["if node-2 were uncordoned"]
+    assert fixes(answer) == ["uncordon node-2"]
     assert answer.start is not None
     assert answer.start.earliest is None
 
@@ -93,7 +93,7 @@ def test_two_jobs_are_named_where_one_is_not_enough() -> None:
         pod("b", 4, on="node-1", holds=[4, 5, 6, 7]),
         pod("new", 8),
     )
-    assert "if job default/a and job default/b ended" in fixes(why(view, "new"))
+    assert "wait for job default/a and job default/b to end" in fixes(why(view, "new"))
 
 
 def test_a_gang_names_the_smaller_gang_that_starts() -> None:
@@ -105,19 +105,19 @@ def test_a_gang_names_the_smaller_gang_that_starts() -> None:
     answer = why(view, "train")
     assert answer.sentence.startswith("2 of 3 pods fit; train-2 ")
     assert fixes(answer) == [
-        "if 1 chip of ring 0 on node-3 were free",
-        "if job default/a ended",
-        "if node-4 were uncordoned",
-        "with minAvailable 2 instead of 3",
+        "free 1 chip of ring 0 on node-3",
+        "wait for job default/a to end",
+        "uncordon node-4",
+        "lower minAvailable from 3 to 2",
     ]
 
 
 @pytest.mark.parametrize(
     ("wrong", "fix"),
     [
-        ({"unschedulable": True}, "if node-1 were uncordoned"),
-        ({"ready": False}, "if node-1 were Ready"),
-        ({"taints": (Taint("reserved"),)}, "if node-1 had no taint reserved:NoSchedule"),
+        ({"unschedulable": True}, "uncordon node-1"),
+        ({"ready": False}, "make node-1 Ready"),
+        ({"taints": (Taint("reserved"),)}, "remove the taint reserved:NoSchedule from node-1"),
     ],
 )
 def test_a_cordoned_node_is_named_as_a_fix(wrong: dict[str, Any], fix: str) -> None:
@@ -129,19 +129,19 @@ def test_faulty_chips_are_reported_as_faulty() -> None:
     view = told(node("node-1", faulty=1), report("node-1", range(1, 8), unhealthy=1), pod("new", 8))
     answer = why(view, "new")
     assert answer.misses[0].text == "ring 0 has 3 of 4 chips free: faulty (1)"
-    assert "if 1 chip of ring 0 on node-1 were free" in fixes(answer)
+    assert "free 1 chip of ring 0 on node-1" in fixes(answer)
 
 
 def test_n2_a_refused_job_gets_valid_sizes_and_no_position_in_its_queue() -> None:
     answer = why(told(node("node-1"), pod("three", 3)), "three")
     assert (answer.outcome, answer.position) == ("rejected", None)
-    assert fixes(answer) == ["with 2 instead of 3 chips", "with 4 instead of 3 chips"]
+    assert fixes(answer) == ["request 2 instead of 3 chips", "request 4 instead of 3 chips"]
 
 
 def test_a_selector_that_no_node_has() -> None:
     cls = pod_class(4, node_selector=(("zone", "b"),))
     view = told(node("node-1", labels={"zone": "a"}), pod("new", 4, cls=cls))
-    assert fixes(why(view, "new")) == ["without the nodeSelector zone: b"]
+    assert fixes(why(view, "new")) == ["remove the nodeSelector zone: b"]
 
 
 def test_a_full_queue_names_its_capability() -> None:
@@ -152,14 +152,14 @@ def test_a_full_queue_names_its_capability() -> None:
         gang("second", 1, 2, queue="small", created=2),
     )
     answer = why(view, "second")
-    assert f"if the capability of queue small were 6 of {CHIP} (now 4)" in fixes(answer)
-    assert "in queue default" in fixes(answer)
+    assert f"raise the capability of queue small to 6 of {CHIP} (now 4)" in fixes(answer)
+    assert "use queue default" in fixes(answer)
 
 
 def test_an_unknown_queue_offers_a_known_one() -> None:
     answer = why(told(node("node-1"), gang("lost", 1, 4, queue="nowhere")), "lost")
     assert answer.outcome == "rejected"
-    assert fixes(answer) == ["in queue default"]
+    assert fixes(answer) == ["use queue default"]
 
 
 def test_position_in_the_queue_and_contested_fixes() -> None:
@@ -171,7 +171,7 @@ def test_position_in_the_queue_and_contested_fixes() -> None:
     )
     answer = why(view, "second")
     assert (answer.position, answer.waiting, answer.ahead) == (2, 2, ("default/first",))
-    ended = next(fix for fix in answer.fixes if fix.text == "if job default/old ended")
+    ended = next(fix for fix in answer.fixes if fix.text == "wait for job default/old to end")
     assert ended.contested == 1
     many = (gang(f"before-{number}", 1, 8, created=number) for number in range(1, 41))
     view = told(
@@ -206,7 +206,7 @@ def test_a_job_whose_pods_do_not_exist_yet() -> None:
     answer = why(view, "train")
     assert (answer.outcome, answer.position) == ("pending", 1)
     assert "; the cluster has 8 in total" in answer.sentence
-    assert fixes(answer) == ["with minAvailable 1 instead of 2"]
+    assert fixes(answer) == ["lower minAvailable from 2 to 1"]
 
 
 def test_unknown_and_ambiguous_names() -> None:
@@ -277,7 +277,7 @@ def test_n1_the_boards_of_the_nodes_are_tried_and_an_assumed_board_is_named() ->
     view = told(node("node-1", labels=labels), node("node-2", labels=labels), pod("new", 3))
     answer = why(view, "new")
     assert answer.outcome == "rejected"
-    assert fixes(answer)[0] == "with the nodeSelector accelerator-type: module-910b-8 (board 910b-x8)"
+    assert fixes(answer)[0] == "set the nodeSelector accelerator-type to module-910b-8 (board 910b-x8)"
     assert answer.board is not None
     assert answer.board.startswith("board 910-x8: assumed, because the job does not select a board")
     assert "910b-x8 (accelerator-type: module-910b-8)" in answer.board

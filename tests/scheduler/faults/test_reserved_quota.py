@@ -525,8 +525,8 @@ def test_why_names_what_is_kept_for_whom_and_for_how_long() -> None:
     found = [fix.text for fix in answer.fixes]
     # Each was tried.
     assert found[:2] == [
-        "if the quota reserved for default/train were released, in 1m40s at the latest",
-        f"if the capability of queue capped were 28 of {CHIP} (now 24)",
+        "wait until the quota reserved for default/train is released, in 1m40s at the latest",
+        f"raise the capability of queue capped to 28 of {CHIP} (now 24)",
     ]
     assert (
         f"rescheduling: queue capped keeps 8 of {CHIP} for it for another 1m40s"

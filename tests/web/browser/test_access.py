@@ -221,7 +221,7 @@ def test_every_color_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: Op
         "job": ["free", "lab/first 32", "faulty 1", "node cordoned or isolated 1 node"],
         "queue": ["free", "queue default 34", "faulty 1"],
         "health": ["healthy 47", "faulty 1"],
-        "free": ["free 6", "used 34", "unschedulable: the node takes no new pods 7"],
+        "free": ["free 6", "used 34", "unschedulable: the node accepts no new pods 7"],
         "fragmentation": [
             "free, on a node without used chips",
             "free, on a node that is partly in use 6",

@@ -72,7 +72,7 @@ def test_the_sums_of_header_and_legend_close(broken_lab: DashboardLab, open_page
         if mode != "health":
             assert f"faulty {header['faulty']}" in entries
             assert f"isolated by an operator {header['isolated']}" in entries
-            assert f"unschedulable: the node takes no new pods {header['unschedulable']}" in entries
+            assert f"unschedulable: the node accepts no new pods {header['unschedulable']}" in entries
 
 
 def test_faulty_and_isolated_chips_in_use_are_counted_everywhere(

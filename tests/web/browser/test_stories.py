@@ -33,7 +33,7 @@ def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) 
 
     waiting.get_by_role("link", name="lab/large").click()
     view.see("Why it waits")
-    view.see("if job lab/first ended")
+    view.see("wait for job lab/first to end")
     view.until(lambda: view.page.evaluate("document.activeElement.id") == "view-title")
 
     lab.terminal.ok("advance 11m")
@@ -53,7 +53,7 @@ def test_a_refused_job_says_what_would_be_allowed(lab: DashboardLab, open_page: 
     lab.terminal.submit(job("odd", 1, 3))
     view.row("lab/odd", "Jobs").get_by_text("rejected").wait_for()
     view.open("jobs", "lab", "odd")
-    view.see("with 4 instead of 3 chips")
+    view.see("request 4 instead of 3 chips")
 
 
 def test_a_chip_breaks_and_comes_back(lab: DashboardLab, open_page: Opener) -> None:
@@ -105,7 +105,7 @@ def test_jobs_that_move_show_their_plan(tmp_path: Path, open_page: Opener) -> No
     with dashboard_lab(tmp_path, "--nodes", "2") as lab:
         submitted(lab.terminal)
         view = open_page(lab.url).open("jobs", "lab", "big")
-        view.see("if job lab/small moved to other places")
+        view.see("move job lab/small to other nodes")
         answer = LabClient(tmp_path).ask("moves", job="lab/big")
         (plan,) = answer["objects"]
         LabClient(tmp_path).do("move", MoveRequest(plan))
@@ -132,7 +132,7 @@ def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> Non
     view.see_total("free", "40")
     view.open("map")
     legend = view.page.get_by_role("region", name="Legend")
-    legend.get_by_role("listitem").filter(has_text="unschedulable: the node takes no new pods").get_by_text(
+    legend.get_by_role("listitem").filter(has_text="unschedulable: the node accepts no new pods").get_by_text(
         "8"
     ).wait_for()
     view.until(lambda: legend.get_by_role("listitem").first.inner_text().split() == ["free", "40"])

@@ -50,7 +50,7 @@ def _rule(spec: RuleSpec) -> str:
     lines = [f"**{spec.name}** (rings: {spec.rings.value})", ""]
     lines += [f"- fits: {spec.fits}", f"- raw score: {spec.score}", f"- chips: {spec.chooses}"]
     for key, parameter in spec.parameters.items():
-        given = "must be given" if parameter.default is None else f"default {_word(parameter.default)}"
+        given = "required" if parameter.default is None else f"default {_word(parameter.default)}"
         lines.append(f"- parameter `{key}`: {parameter.kind.value} ({given})")
     return "\n".join([*lines, ""])
 
@@ -58,8 +58,8 @@ def _rule(spec: RuleSpec) -> str:
 def _board_section(board: Board) -> list[str]:
     spec = RULE_SPECS[board.rule]
     lines = [f"## {board.name}", "", board.title + ".", "", "```text", *ring_picture(board), "```", ""]
-    lines += [f"- serves {' and '.join(f'`{resource}`' for resource in board.resources)}"]
-    lines += [f"- chosen by: {'; '.join(f'`{way}`' for way in chosen_by(board))}"]
+    lines += [f"- resources: {' and '.join(f'`{resource}`' for resource in board.resources)}"]
+    lines += [f"- selected by: {'; '.join(f'`{way}`' for way in chosen_by(board))}"]
     lines += [
         f"- one pod: {counted(counts_text(board.one_pod), 'chip')}; each of several pods: "
         f"{multi_pod_text(board)}"
@@ -67,12 +67,12 @@ def _board_section(board: Board) -> list[str]:
     if board.multi_pod_vendor != board.multi_pod:
         lines[-1] += f" (with `multi-pod-requests: vendor`: {counts_text(board.multi_pod_vendor)})"
     if board.total_multiple_of > 1:
-        lines.append(f"- a job's chips in all: 1 in one pod, or a multiple of {board.total_multiple_of}")
+        lines.append(f"- total chips of a job: 1 in one pod, or a multiple of {board.total_multiple_of}")
     if board.node_labels:
         labels = " and ".join(f"`{key}={value}`" for key, value in board.node_labels)
         lines.append(f"- nodes must be labeled {labels}")
     if board.checks_network:
-        lines.append("- chips with network faults are withheld from jobs of several pods")
+        lines.append("- chips with network faults are not assigned to jobs with several pods")
     lines += [f"- rule {spec.name}; raw score: {spec.score}"]
     settings = [
         f"`{key}` = {_word(value)}"
@@ -110,7 +110,7 @@ def _raw_scores(board: Board, request: int) -> Iterator[tuple[int, list[int | No
 
 def _score_grids(board: Board) -> list[str]:
     lines = [
-        "Raw scores of a node without faults, by the free chips of its rings (rows left, columns right):",
+        "Raw scores of a node without faults, by free chips (rows: left ring, columns: right ring):",
         "",
     ]
     for request in sorted(board.one_pod):

@@ -96,7 +96,7 @@ def _volcano(
 ) -> str:
     rows = [(f"`{name}`", "works", spec.summary) for name, spec in ours.items()]
     for name, row in sorted(theirs.items()):
-        verdict = "warning" if not row.error_when else f"warning; error where {row.error_when}"
+        verdict = "warning" if not row.error_when else f"warning; error if {row.error_when}"
         rows.append((f"`{name}` ({row.purpose})", verdict, row.note))
     return table((what, "here", "what it does here, what replaces it, what is lost"), rows)
 
@@ -107,17 +107,17 @@ def _limits() -> dict[str, str]:
         ("a job in one cycle", f"{JOB_STEPS:,}, and {POD_STEPS:,} more for each of its pods"),
         (
             "all jobs of one namespace",
-            f"{NAMESPACE_STEPS:,}; {NAMESPACE_STEPS_A_SECOND:,} come back every second",
+            f"{NAMESPACE_STEPS:,}; {NAMESPACE_STEPS_A_SECOND:,} are added every second",
         ),
         (
-            "all attempts to reserve nodes for jobs that waited long",
-            f"the same; {TRIED_STEPS:,} for each attempt, {ENDED_STEPS:,} for each pod that is to end first",
+            "all attempts to reserve nodes for long-pending jobs",
+            f"the same; {TRIED_STEPS:,} for each attempt, {ENDED_STEPS:,} for each pod that must end first",
         ),
     )
     return {
         "sizes": table(("objects", "what is counted", "at most"), sizes),
-        "steps": f"{table(('whose work', 'steps'), steps)}\n\n"
-        f"A job that takes more is tried again after 2, 4, 8 ... seconds, at most {AFTER_COST.limit}.",
+        "steps": f"{table(('work', 'limit in steps'), steps)}\n\n"
+        f"A job that exceeds its limit is retried after 2, 4, 8 ... seconds, at most {AFTER_COST.limit}.",
     }
 
 

@@ -198,7 +198,7 @@ class CertificateManager:
             self._unsent[hook.name] = names
             if names:
                 _LOG.warning(
-                    "the webhook configuration does not send objects of these schedulers here",
+                    "the webhook configuration does not match objects of these schedulers",
                     webhook=hook.name,
                     schedulers=names,
                     fix=f"add them to its matchCondition {OUR_SCHEDULER}, or with the chart to "

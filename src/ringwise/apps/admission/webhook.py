@@ -299,7 +299,7 @@ def filled(
     if fill is None or request.operation != "CREATE" or request.sub_resource:
         return _reviewed(request, {})
     if excess := cost_of(request.object).excess:
-        _LOG.warning("not filled in", kind=request.kind.kind, why=excess)
+        _LOG.warning("defaults not set", kind=request.kind.kind, why=excess)
         return _reviewed(request, {})
     return _reviewed(request, _patch(request, fill))
 
@@ -309,7 +309,7 @@ def _patch(request: _Request, fill: Callable[[dict[str, Any]], list[Operation]])
         sent = msgspec.json.decode(request.object)
         operations = fill(sent) if isinstance(sent, dict) else []
     except UNREADABLE as problem:
-        _LOG.warning("not filled in", kind=request.kind.kind, why=repr(problem)[:300])
+        _LOG.warning("defaults not set", kind=request.kind.kind, why=repr(problem)[:300])
         operations = []
     if not operations:
         return {}

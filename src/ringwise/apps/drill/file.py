@@ -303,7 +303,7 @@ def _step(value: object, place: str, issues: Findings) -> DrillStep | None:
     actions = _Step.__struct_fields__
     given = [DrillStep(name, what) for name in actions if (what := getattr(step, name)) is not None]
     if len(given) != 1:
-        issues.add_error(place, f"must be one step, one of {', '.join(actions)}, got {len(given)}")
+        issues.add_error(place, f"must be exactly one of {', '.join(actions)}, got {len(given)}")
         return None
     return given[0]
 

@@ -352,7 +352,7 @@ class _Reading:
                     yield _recorded(text, self.section, number, self.only)
             except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError) as problem:
                 if not text.endswith(b"\n"):
-                    self.note = f"line {number} is cut off and was left out"
+                    self.note = f"line {number} is truncated and was skipped"
                     return
                 if isinstance(problem, JournalError):
                     raise

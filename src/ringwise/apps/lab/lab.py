@@ -178,7 +178,7 @@ class LiveLab:
         self._ledger = self.cluster.accounts = AccountLedger(limited=False)
         self._ledger.read(self.accounts.read(), self.cluster.now)
         for name, why in self._ledger.foreign.items():
-            _LOG.warning("accounting document is left alone", file=name, why=why)
+            _LOG.warning("accounting document is not changed", file=name, why=why)
         self.scheduler = self._new_scheduler()
         self.lab = EmbeddedLoop(self.cluster, self.scheduler, Controller(), self.clock)
         self.lab.forked_queries = self._automatic_moves

@@ -86,7 +86,7 @@ class LabAnswers(ClusterAnswers):
         """Raises UnknownHistoryError. Every turn is in the journal on disk before a query is answered."""
         folder = self.live.folder
         if not folder.journal.exists():
-            raise UnknownNameError("this lab keeps no journal (--journal-size 0)")
+            raise UnknownNameError("this lab does not write a journal (--journal-size 0)")
         journals = [path for path in (folder.older_journal, folder.journal) if path.exists()]
         recorded = history_of(qualified(job, namespace), journals)
         return history_document(recorded.history, recorded.until, recorded.notes)
@@ -94,7 +94,7 @@ class LabAnswers(ClusterAnswers):
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         """Raises AlreadyThereError."""
         if not (manifests.vcjobs or manifests.pod_groups or manifests.pods):
-            raise UnknownNameError("the files hold no job, PodGroup or pod to place")
+            raise UnknownNameError("the files do not contain a job, PodGroup or pod to place")
         answer = what_if(self.live.view, self.now, manifests, scores=scores)
         return place_document(answer, pictures=pictures)
 

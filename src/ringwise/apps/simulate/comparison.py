@@ -104,7 +104,7 @@ class Comparison:
         except ValueError as error:
             raise ImpossibleClusterError(f"board: {error}") from None
         if cluster.superpod_size is not None and not self.board.superpod:
-            raise ImpossibleClusterError(f"SuperPoD size: nodes of {self.board.name} are in no SuperPoDs")
+            raise ImpossibleClusterError(f"SuperPoD size: board {self.board.name} does not support SuperPoDs")
         self.resource = self.board.resources[0]
         self.nodes = self._node_count()
         self.chips = self.nodes * self.board.chips_per_node
@@ -145,7 +145,7 @@ class Comparison:
             else:
                 nodes = nodes_for_load(plan.trace, self.board.chips_per_node, plan.load)
         if nodes > MAX_NODES:
-            raise ImpossibleClusterError(f"nodes: {nodes:,} are too many; at most {MAX_NODES:,}")
+            raise ImpossibleClusterError(f"nodes: must be at most {MAX_NODES:,}, got {nodes:,}")
         return nodes
 
     def _shapes(self, sizes: set[int]) -> dict[int, SimulatedShape]:

@@ -122,8 +122,8 @@ class ClusterSource(ObjectAnswers):
         namespace = self._access.namespace
         live = run(self._access, lambda client: read_namespace(client, namespace))
         self._notify(
-            f"note: {problem}; limits that hold in namespace {namespace}: what queues and users use "
-            "counts its own jobs only"
+            f"note: {problem}; limits apply to namespace {namespace} only: the usage of queues and "
+            "users includes only its jobs"
         )
         # Only limits that are accepted are written there. What is lent is not known.
         default = default_configuration()
@@ -181,7 +181,7 @@ class ClusterSource(ObjectAnswers):
         bundle = self.bundle
         asked = with_submitted(bundle, manifests)
         if not asked:
-            raise NotAnsweredError("the files hold no job, PodGroup or pod to place")
+            raise NotAnsweredError("the files do not contain a job, PodGroup or pod to place")
         if missing := self._live.records_missing:
             self._notify(
                 f"note: chips and quota that the scheduler holds for other jobs are not known; {missing}"

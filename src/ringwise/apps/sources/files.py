@@ -77,7 +77,7 @@ class FilesSource(ObjectAnswers):
         if unbound and (decided is None or would_be_nodes(objects.view, unbound)):
             moment = f" as of {time_text(self._now)}" if self._now else ""
             missing = counted(unbound, "pod has", "pods have")
-            self._notify(f"note: shows the files{moment}, before any decision; {missing} no node")
+            self._notify(f"note: shows the files{moment} before any scheduling decision; {missing} no node")
 
     def history(self, job: str, namespace: str | None = None) -> HistoryDocument:
         raise NotAnsweredError("manifests have no history; use --journal FILE, or query a lab")

@@ -51,7 +51,7 @@ class LabSource:
         """A lab of another version may not know filters, and would list everything."""
         document: dict[str, Any] = self.ask("get", kind=kind, listing=listing)
         if replace(listing, limit=0) != EVERYTHING and self._client.version != __version__:
-            raise RefusedByLabError(f"{_OTHER_VERSION}; until then lists have no filters and no order")
+            raise RefusedByLabError(f"{_OTHER_VERSION}; until then, lists cannot be filtered or sorted")
         return document
 
     describe = _question("describe", "kind", "name", "namespace")

@@ -167,7 +167,7 @@ def _renamed_lines(
     while text := lines.readline(MAX_LINE_BYTES):
         try:
             if not text.endswith(b"\n"):
-                raise ValueError("cut off")
+                raise ValueError("truncated")
             line = msgspec.json.decode(text)
             if text.startswith(HEADER_START):
                 renamed = _header(line, renaming)
@@ -182,7 +182,7 @@ def _renamed_lines(
             break
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
             is_whole = text.endswith(b"\n")
-            problem = "and what follows: cannot be read" if is_whole else "is cut off and left out"
+            problem = "and what follows: cannot be read" if is_whole else "is truncated and skipped"
             break
         number += 1
         yield msgspec.json.encode(renamed) + b"\n"

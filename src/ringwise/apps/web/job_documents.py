@@ -199,7 +199,7 @@ def _read(text: bytes) -> Bundle:
     if bundle.errors:
         raise RequestRefusedError(400, "bad-manifest", "\n".join(str(error) for error in bundle.errors[:50]))
     if not (bundle.vcjobs or bundle.pod_groups or bundle.pods):
-        raise RequestRefusedError(400, "bad-manifest", "the manifest holds no job, PodGroup or pod to place")
+        raise RequestRefusedError(400, "bad-manifest", "the manifest contains no job, PodGroup or pod")
     pods = len(bundle.pods) + sum(vcjob.replicas for vcjob in bundle.vcjobs)
     if pods > MAX_PODS:
         raise RequestRefusedError(

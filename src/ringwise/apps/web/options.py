@@ -38,7 +38,7 @@ class WebOptions:
             raise AddressError("--web-tls-cert-file and --web-tls-private-key-file must be set together")
         if not self.local and self.certificate is None:
             raise AddressError(
-                f"--web-address {self.address}: an address that other machines reach requires "
+                f"--web-address {self.address}: an address that other machines can reach requires "
                 "--web-tls-cert-file and --web-tls-private-key-file; use 127.0.0.1 for this "
                 "machine only"
             )

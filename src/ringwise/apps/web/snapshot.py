@@ -83,7 +83,7 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
             scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
             now = recorded.now
     if scheduler is None:
-        raise JournalError(f"{path}: no file holds the start of the last scheduler")
+        raise JournalError(f"{path}: no file contains the start of the last scheduler")
     notes = list(journal.notes)
     if omitted:
         notes.append(f"left out: {counted(omitted, 'turn')}; what came before is not in the journal")

@@ -76,8 +76,8 @@ def submit_command(
 ) -> None:
     """Submit jobs, nodes, queues and other objects to the lab.
 
-    A cluster takes objects of ringwise.io, such as Isolations; for other kinds use kubectl. Either all
-    objects are stored, or none. A job that can never run is reported immediately. Exit code 1 if
+    A cluster accepts only objects of ringwise.io, such as Isolations; use kubectl for other kinds. Either
+    all objects are stored, or none are. A job that can never run is reported immediately. Exit code 1 if
     a job is rejected or the kind of an object is unknown.
     """
     if not files and not more:
@@ -95,7 +95,7 @@ def submit_command(
     complain(*(f"note: {note}" for note in bundle.notes if note not in bundle.misspelled))
     if bundle.disruption_budgets:
         count = counted(len(bundle.disruption_budgets), "object")
-        complain(f"note: PodDisruptionBudget: {count} not stored; a lab keeps no disruption budgets")
+        complain(f"note: PodDisruptionBudget: {count} not stored; a lab does not support them")
     objects = counted(f"{len(list(submission.objects())):,}", "object")
     target = change_target(options, announce=not dry_run)
     answer = target.change("submit", submission, f"submitting {objects}")
@@ -121,7 +121,7 @@ def submit_command(
     if wait or exit_code:
         code = code_of_outcomes([job["state"] for job in jobs]) or code
     if dry_run:
-        complain("note: a dry run: nothing was submitted")
+        complain("note: dry run: nothing was submitted")
 
     def draw(console: Console) -> None:
         from ringwise.cli.printers.cluster import draw_submitted

@@ -313,7 +313,7 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     unisolate = f"kubectl ringwise unisolate {command}{''.join(given)}"
     if start is not None:
         if not changed:
-            complain(f"note: {place} is already isolated, or has a drain at that time")
+            complain(f"note: {place} is already isolated, or a drain is already scheduled for that time")
         lines = [
             f"{place} takes only jobs that end before {time_text(start)}",
             f"to drain it then: {again}",
@@ -336,7 +336,7 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
             done = drain(access, views, place.nodes, wanted.timeout, show_progress)
     except KeyboardInterrupt:
         raise stop(
-            f"ringwise: interrupted: {place} stays isolated, and pods that were evicted are not brought back",
+            f"ringwise: interrupted: {place} stays isolated, and evicted pods are not restored",
             f"to continue: {again}",
             f"to cancel: {unisolate}",
             code=ExitCode.INTERRUPTED,

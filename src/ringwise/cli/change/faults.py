@@ -35,8 +35,8 @@ def fault() -> None:
 @click.argument("kind", type=_KINDS, metavar="chip|network|node|switch|superpod")
 @_TARGET
 @_CHIPS
-@click.option("--level", help="Level of a chip fault, such as RestartNPU.  [default: that of the code]")
-@click.option("--code", help="Fault code, such as 80E01801.  [default: one of the level]")
+@click.option("--level", help="Level of a chip fault, such as RestartNPU.  [default: the level of --code]")
+@click.option("--code", help="Fault code, such as 80E01801.  [default: a code of --level]")
 @click.option(
     "--status",
     help="Status to set: not-ready (nodes only), UnHealthy, PreSeparate or SubHealthy.",
@@ -85,7 +85,7 @@ def clear_command(
 ) -> None:
     """Clear faults of the lab.
 
-    TARGET and CHIP are those of inject; without CHIP, all faults of the target are cleared.
+    TARGET and CHIP are the same as for `fault inject`. Without CHIP, all faults of the target are cleared.
     """
     if everything and (kind is not None or code is not None):
         raise stop("ringwise: --all cannot be combined with a kind, a target or --code")

@@ -135,7 +135,7 @@ def _follow(lab: Path | None, name: str) -> tuple[str, str]:
             if (result := found["result"]) is not None:
                 return result["state"], result["message"]
             if limit and found["over"]:
-                raise stop(f"ringwise: the plan {name} does not end", code=ExitCode.FAILED)
+                raise stop(f"ringwise: the plan {name} did not end", code=ExitCode.FAILED)
             if limit:
                 time.sleep(POLL_SECONDS)
             limit = limit or found["now"] + _LONGEST

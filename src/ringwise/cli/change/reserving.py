@@ -88,7 +88,7 @@ def reserve_command(
 ) -> None:
     """Reserve nodes for a queue or namespace.
 
-    Until the reservation starts, its nodes accept jobs of others only if they end before the start, as with
+    Until the reservation starts, its nodes accept other jobs only if they end before the start, as with
     `drain --at`. Jobs that are still running there at the start continue; they are listed before the
     confirmation. With a NUMBER, the nodes that become free first are reserved.
     """

@@ -51,8 +51,8 @@ _OF_TRACES = (
     "--column",
     "columns",
     multiple=True,
-    metavar="WHAT=NAME",
-    help="Column of the trace with a field: submitted, duration, chips.",
+    metavar="FIELD=COLUMN",
+    help="Column of the trace that contains a field (submitted, duration or chips); can be repeated.",
 )
 @click.option("--only", multiple=True, metavar="NAME=VALUE", help="Only rows with this value in this column.")
 @click.option("--jobs", type=click.IntRange(1), help="Use only this number of jobs.")
@@ -68,7 +68,7 @@ _OF_TRACES = (
     "--fault",
     "broken",
     multiple=True,
-    metavar="PIECE=MTBF/MTTR",
+    metavar="KIND=MTBF/MTTR",
     help="Mean time between failures and to repair of each chip, node or switch, such as node=300d/6h.",
 )
 @configuration_option

@@ -28,7 +28,7 @@ def print_boards(console: Console, catalog: BoardCatalog) -> None:
     columns += [Column(name, wraps=True) for name in ("one pod", "several pods")]
     # What chooses a board is long; where there is no width for it, `boards show` has it.
     table = Table(columns)
-    wide = Table([*columns, Column("chosen by", wraps=True)])
+    wide = Table([*columns, Column("selected by", wraps=True)])
     for board in catalog:
         row = [board.name, str(board.chips_per_node), rings_text(board)]
         row += [counts_text(board.one_pod), multi_pod_text(board)]
@@ -46,7 +46,7 @@ def print_board(console: Console, board: Board) -> None:
     console.print()
     facts = {
         "serves": ", ".join(board.resources),
-        "chosen by": "; ".join(chosen_by(board)),
+        "selected by": "; ".join(chosen_by(board)),
         "links": rings_text(board),
         "one pod": counts_text(board.one_pod),
         "several pods": multi_pod_text(board),
@@ -55,7 +55,7 @@ def print_board(console: Console, board: Board) -> None:
         facts["several pods"] += f" (multi-pod-requests: vendor: {counts_text(board.multi_pod_vendor)})"
     if board.node_labels:
         facts["node labels"] = ", ".join(f"{key}={value}" for key, value in board.node_labels)
-    facts["network faults"] = "withheld from jobs of several pods" if board.checks_network else "ignored"
+    facts["network faults"] = "not assigned to jobs with several pods" if board.checks_network else "ignored"
     facts |= {"rule": spec.name, "fits": spec.fits, "raw score": spec.score, "chips": spec.chooses}
     listing = Table([Column(""), Column("", wraps=True)], gap=2, headings=False)
     for heading, fact in facts.items():

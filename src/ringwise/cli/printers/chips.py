@@ -1,6 +1,6 @@
 """Small pictures of a node's chips, ring by ring.
 
-[##..|....]   # used   . free   + given now   x faulty   ~ kept for a waiting job
+[##..|....]   # used   . free   + newly allocated   x faulty   ~ kept for a waiting job
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUP_LEGEND = (
 )
 STATES_LEGEND = (
     "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved",
-    "- unschedulable  (! the node takes no new pods)",
+    "- unschedulable  (! the node accepts no new pods)",
 )
 
 _SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "unschedulable": "-", "free": "."}

@@ -28,7 +28,7 @@ _SHOWN = 8
 def print_move_plans(console: Console, document: DefragPlanDocument, *, tried: bool = True) -> None:
     plans = document["plans"]
     if not plans and not document["without_plan"]:
-        print_line(console, Text("no job waits for holes: no moves would start one"))
+        print_line(console, Text("no job is blocked by fragmentation: no moves are needed"))
     for number, plan in enumerate(plans):
         if number:
             console.print()

@@ -48,10 +48,10 @@ def print_placements(console: Console, document: PlaceDocument, scores: bool) ->
     counts: dict[str, int] = {}
     for job in jobs:
         counts[job["state"]] = counts.get(job["state"], 0) + 1
-    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs"
     print_line(console, summary, style="dim")
     if any(pod["node"] for job in jobs for pod in job["pods"]):
-        print_line(console, legend(shown, "given now"), style="dim")
+        print_line(console, legend(shown, "newly allocated"), style="dim")
     if any(job["class"] for job in jobs):
         print_line(console, CLASS_LEGEND, style="dim")
     if scores:

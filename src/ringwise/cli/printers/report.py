@@ -29,7 +29,7 @@ def draw_report(console: Console, document: ReportDocument) -> None:
     print_lines(console, f"chip-hours of {span} (UTC){until}")
     rows = document["rows"]
     if not rows:
-        print_lines(console, "nothing is accounted for on these days")
+        print_lines(console, "no usage was recorded on these days")
     else:
         _table(document).print(console)
     for remark in _remarks(document):
@@ -122,7 +122,7 @@ def _remarks(document: ReportDocument) -> list[str]:
         remarks.append(f"{counted(document['merged_jobs'], 'job')} merged into rows of their namespaces")
     given_up = document["discarded_before"]
     if given_up:
-        remarks.append(f"documents of days before {given_up} were given up for want of room")
+        remarks.append(f"documents of days before {given_up} were discarded for lack of space")
     return remarks
 
 

@@ -162,7 +162,7 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
 @source_options()
 @output_option
 def limits_command(output: str, **options: Any) -> None:
-    """Show usage limits and their use.
+    """Show usage limits and their current usage.
 
     Limits are UsageLimit objects of the cluster.
     """

@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 @click.option(
     "--idle",
     is_flag=True,
-    help="Instead, show allocated chips with low utilization (requires utilization metrics).",
+    help="Show allocated chips with low utilization instead (requires utilization metrics).",
 )
 @click.option(
     "--shadow",
     type=click.File(encoding="utf-8", errors="replace"),
     metavar="FILE",
-    help="Instead, show decisions of shadow mode that differ; FILE is the log of the scheduler, or -.",
+    help="Show shadow-mode decisions that differ instead; FILE is the log of the scheduler, or -.",
 )
 @click.option(
     "-o",
@@ -123,7 +123,7 @@ def _show_shadow(log: TextIO, output: str) -> None:
         raise stop("ringwise: --shadow cannot be combined with other options than -o table, json or yaml")
     document = shadow_report(log)
     if not document["pods"]:
-        raise stop("ringwise: no line compares a pod; expected the log of a scheduler in shadow mode")
+        raise stop("ringwise: no comparisons of pods found; expected the log of a scheduler in shadow mode")
 
     def draw(console: Console) -> None:
         from ringwise.cli.printers.shadow import draw_shadow_report

@@ -80,9 +80,9 @@ def support_bundle_command(
     boards: tuple[Path, ...],
     **options: Any,
 ) -> None:
-    """Write a support bundle without names and free text.
+    """Write a support bundle with pseudonyms and no free text.
 
-    It contains objects, configuration and journal, and its content is listed. FILE defaults to
+    It contains the objects, the configuration and the journal; its files are listed. FILE defaults to
     ringwise-bundle.tar.gz. `place`, `why` and `replay` give the same answers from it.
 
     Exit code 1 if something could not be read and is missing.

@@ -33,7 +33,7 @@ def topology() -> None:
     "--leaf-size",
     "nodes_per_switch",
     type=click.IntRange(min=1),
-    help="Nodes per leaf switch (tor_count).  [default: those of the largest switch]",
+    help="Nodes per leaf switch (tor_count).  [default: size of the largest switch]",
 )
 @click.option(
     "--level",

@@ -339,7 +339,7 @@ def _health_address(given: dict[str, Any]) -> str:
     port = text.rpartition(":")[2]
     if not (port.isascii() and port.isdigit() and _PORTS[0] <= int(port) <= _PORTS[1]):
         raise click.UsageError(
-            f"--healthz-address: must be a port of {_PORTS[0]} to {_PORTS[1]}, got {quoted(text)}"
+            f"--healthz-address: must be a port from {_PORTS[0]} to {_PORTS[1]}, got {quoted(text)}"
         )
     if not given["enable_healthz"]:
         return ""

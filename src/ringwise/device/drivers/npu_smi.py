@@ -156,7 +156,7 @@ class NpuSmi:
     def cards(self) -> list[int]:
         rows = info_table(self._ask())
         if not rows:
-            raise NoChipsError(f"{self._program} does not list a chip")
+            raise NoChipsError(f"{self._program} lists no chips")
         mapped = {
             Place(int(one["NPU ID"]), int(one["Chip ID"])): one
             for one in chip_map(self._ask("-m"))

@@ -218,7 +218,7 @@ def _agree(rules: FaultRules, path: str, issues: Findings) -> bool:
     for at, frequent in enumerate(rules.frequency):
         if frequent.release is None and frequent.level != MANUALLY_SEPARATE:
             field = f"{path}.FaultFrequency[{at}].ReleaseTimeWindow"
-            issues.add_error(field, f"Required value: must be a whole number of 60 to {2**32}")
+            issues.add_error(field, f"Required value: must be a whole number from 60 to {2**32}")
     for at, lasting in enumerate(rules.duration):
         if lasting.level == MANUALLY_SEPARATE:
             field = f"{path}.FaultDuration[{at}].FaultHandling"

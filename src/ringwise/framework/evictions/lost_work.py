@@ -119,9 +119,9 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         if at is None:
             texts[f"{name}: invalid time: expected a time such as 2025-01-31T08:00:00Z; ignored"] = None
         elif queue is None or queue.annotations.get(BELIEVE_CHECKPOINTS) != "true":
-            texts[f"{name} does not count: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"] = None
+            texts[f"{name} is ignored: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"] = None
         elif at > now:
-            texts[f"{name} is still to come: it does not count"] = None
+            texts[f"{name} is in the future and is ignored"] = None
     return list(texts)
 
 

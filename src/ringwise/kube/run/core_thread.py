@@ -171,7 +171,7 @@ class SchedulerAdapter:
         observer.rescheduling_left_out(view.rescheduling_left_out)
         if view.rescheduling_left_out and not self._left_out:
             _LOG.warning(
-                "not all jobs that are rescheduled fit into their ConfigMap; the next leader lacks some",
+                "some jobs being rescheduled do not fit into their ConfigMap; the next leader misses them",
                 entries=view.rescheduling_left_out,
             )
         self._left_out = view.rescheduling_left_out

@@ -62,8 +62,8 @@ class LeaseSettings:
         if self.duration - self.renew_deadline < MIN_FENCE_GAP:
             raise LeaseSettingsError(
                 f"the lease lasts {self.duration:g}s and the renew deadline is {self.renew_deadline:g}s: "
-                f"the deadline must be {MIN_FENCE_GAP:g}s earlier at least, or a binding may still be under "
-                "way when another replica takes over"
+                f"the deadline must be at least {MIN_FENCE_GAP:g}s earlier, or a binding may still be in "
+                "progress when another replica takes over"
             )
         if not 0 < self.retry <= self.renew_deadline / 2:
             raise LeaseSettingsError(
@@ -211,7 +211,7 @@ class LeaderElection:
         while self._fence.is_open:
             await self._clock.sleep(self._settings.retry)
             if not self._healthy():
-                _LOG.error("the core makes no progress; the lease is given up")
+                _LOG.error("the core makes no progress; the lease is released")
                 return
             if not await self._attempt() and self._ours is None and self._other is not None:
                 _LOG.warning("another replica holds the lease")

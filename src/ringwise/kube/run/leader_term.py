@@ -81,7 +81,7 @@ class RunnerSettings:
     in_flight: int = MAX_IN_FLIGHT
     page_size: int = PAGE_SIZE
     #: Seconds without progress of the core after which this replica is not healthy and gives up the lease;
-    #: after twice as many the process ends.
+    #: after twice as many the process exits.
     core_stall_timeout: float = STALL_TIMEOUT
     #: The plugins and actions that the configuration may name.
     registry: Registry = BUILT_IN
@@ -214,7 +214,7 @@ class LeaderTerm:
         try:
             self.core.put([await self._accounts.read()])
         except (GivenUpError, OSError) as error:
-            _LOG.error("accounting documents cannot be read; nothing is accounted for", why=str(error))
+            _LOG.error("accounting documents cannot be read; usage is not recorded", why=str(error))
 
     async def _read_own(self, namespace: str, name: str) -> Mapping[str, str]:
         """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""

@@ -88,7 +88,7 @@ class Runner:
     async def ask(self, work: Callable[[int], Answer]) -> Answer:
         """Run work that only reads on the thread of the core. Raises CoreStoppedError."""
         if self._term is None:
-            raise CoreStoppedError("there is no core now")
+            raise CoreStoppedError("the scheduler is not running")
         return await asyncio.wrap_future(self._term.core.ask(work))
 
     def put(self, events: Sequence[Event]) -> None:

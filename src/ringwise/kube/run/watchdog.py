@@ -1,6 +1,6 @@
 """Detects a core thread that hangs: it works, and makes no progress.
 
-    healthy ──timeout──> /healthz fails, the lease is given up ──timeout again──> the process ends
+    healthy ──timeout──> /healthz fails, the lease is released ──timeout again──> the process exits
 
 Progress is a number that the core changes with every event, every job and every attempt to place a job. While
 the core waits for events there is no number, and that counts as progress.
@@ -75,5 +75,5 @@ class Watchdog:
         if before < self._timeout <= self._stalled:
             _LOG.error("the core makes no progress", seconds=round(self._stalled, 1))
         if before < 2 * self._timeout <= self._stalled:
-            _LOG.error("the core hangs; the process ends", seconds=round(self._stalled, 1))
+            _LOG.error("the core hangs; the process exits", seconds=round(self._stalled, 1))
             self._on_hung()

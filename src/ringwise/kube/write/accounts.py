@@ -87,7 +87,7 @@ class AccountKeeper:
         self._ledger.read(await self._store.read(), self._clock.now())
         self._is_read = True
         for name, why in self._ledger.foreign.items():
-            _LOG.warning("accounting document is left alone", document=name, why=why)
+            _LOG.warning("accounting document is not changed", document=name, why=why)
         return self._ledger.state()
 
     def apply(self, command: AccountCommand) -> None:

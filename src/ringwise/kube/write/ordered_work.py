@@ -90,7 +90,7 @@ class OrderedWork:
                 await action()
             except GivenUpError as error:
                 if not self._namespaces.explain(str(error)):
-                    _LOG.warning("request given up", why=str(error))
+                    _LOG.warning("request abandoned", why=str(error))
             except Exception:
                 # The next steps must not be lost with this one.
                 _LOG.exception("internal error in a step")

@@ -149,7 +149,7 @@ class AccountDocument(msgspec.Struct, omit_defaults=True):
     unnamed: Count = 0
     #: Spans (from, to) in which no scheduler wrote.
     gaps: list[tuple[Seconds, Seconds]] = msgspec.field(default_factory=list)
-    #: The day before which documents were given up for want of room; empty: none.
+    #: The day before which documents were discarded for lack of space; empty: none.
     given_up: str = ""
     jobs: list[JobAccount] = msgspec.field(default_factory=list)
 

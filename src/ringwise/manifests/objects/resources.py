@@ -73,12 +73,12 @@ def amount(
             return quantity(value)
         count = whole_quantity(value)
         if is_chips and count > most_chips:
-            raise NotReadableError(f"must be a whole number of 0 to {most_chips}")
+            raise NotReadableError(f"must be a whole number from 0 to {most_chips}")
         return count
     except NotReadableError as problem:
         if is_chips:
-            allowed = "0 or more" if most_chips == _LARGEST else f"0 to {most_chips}"
-            issues.invalid(keyed(path, name), value, f"must be a whole number of {allowed}")
+            allowed = "of 0 or more" if most_chips == _LARGEST else f"from 0 to {most_chips}"
+            issues.invalid(keyed(path, name), value, f"must be a whole number {allowed}")
         else:
             issues.invalid(keyed(path, name), value, str(problem))
         return 0

@@ -132,6 +132,6 @@ def _amounts(given: Quantities, field: str, issues: Findings) -> dict[str, int]:
         resource = name.removeprefix(_REQUESTS)
         most = amount(resource, value, field, issues)
         if name in JOB_COUNTS and most > INT32:
-            issues.invalid(keyed(field, name), value, f"must be a whole number of 0 to {INT32}")
+            issues.invalid(keyed(field, name), value, f"must be a whole number from 0 to {INT32}")
         amounts[resource] = min(most, amounts.get(resource, most))
     return amounts

@@ -248,7 +248,7 @@ def _table(rows: list[list[int]], field: str, largest: int, issues: Findings) ->
     for number, row in enumerate(rows):
         fitting = [cell for cell in row if cell < largest]
         if len(row) != largest or max(row) > largest:
-            message = f"must have {largest} numbers of 0 to {largest}, one for each free count"
+            message = f"must have {largest} numbers from 0 to {largest}, one for each free count"
         elif min((free for free, cell in enumerate(row, 1) if cell < largest), default=largest) <= number:
             message = f"must be {largest} (unfit) for less than {counted(number + 1, 'free chip')}"
         elif len(set(fitting)) < len(fitting):

@@ -219,7 +219,7 @@ def _type_name(shape: shapes.Type, value: object) -> str:
         case shapes.LiteralType():
             return " or ".join(map(str, shape.values))
         case shapes.IntType() if shape.ge is not None and shape.le is not None:
-            return f"a whole number of {shape.ge} to {shape.le}"
+            return f"a whole number from {shape.ge} to {shape.le}"
         case shapes.FloatType() if shape.gt is not None and shape.le is not None:
             return f"a number above {shape.gt:g} and at most {shape.le:g}"
         case shapes.StrType() if shape.min_length and value == "":

@@ -177,7 +177,7 @@ class JsonStream:
         """The decoder's error about the value that begins here, with line and column."""
         byte = _BYTE.search(text)
         if byte is None:
-            return self._broken(at, "the value that begins here has no end")
+            return self._broken(at, "the value that begins here is not terminated")
         message = text.removeprefix("JSON is malformed: ").partition(" (byte")[0]
         return self._broken(at + int(byte[1]), message)
 

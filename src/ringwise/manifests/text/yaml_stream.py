@@ -128,7 +128,7 @@ def _next_step(value: object, field: str) -> tuple[Any, str]:
 def read_yaml(data: bytes | str, origin: str, first_line: int = 1) -> list[YamlFile]:
     """The documents that are not empty. Raises DocumentError: it is too large, or broken."""
     if len(data) > MAX_BYTES:
-        raise DocumentError([ManifestError(origin, "", f"must be at most {MAX_BYTES >> 20} MiB large")])
+        raise DocumentError([ManifestError(origin, "", f"must be at most {MAX_BYTES >> 20} MiB")])
     positions = Positions()
     encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     stream = YamlStream(origin, encoded, first_line=first_line, positions=positions)
@@ -330,7 +330,7 @@ class YamlStream:
     def _alias(self, event: yaml.AliasEvent) -> object:
         found = self._anchors.get(event.anchor or "")
         if found is None:
-            raise self._unreadable(event, f"the alias *{event.anchor} has no finished anchor")
+            raise self._unreadable(event, f"anchor *{event.anchor} is not defined before its alias")
         value, size = found
         self._values += size
         self._aliased += size

@@ -62,7 +62,7 @@ def plan(free: FreeBySuperPod, request: BlockRequest, settings: SuperPodSettings
     logical_ids, minimum, reserve = request.logical_ids, request.minimum, settings.reserve_nodes
     if nodes_per_block < 1 or blocks < 0:
         raise ValueError(
-            f"a job is cut into whole blocks, not into {blocks} of {counted(nodes_per_block, 'node')}"
+            f"a job is divided into whole blocks, not into {blocks} of {counted(nodes_per_block, 'node')}"
         )
     pack = pack_whole_job if settings.packing is Packing.WHOLE_JOB else pack_per_block
     if (pods := request.pods) is not None:

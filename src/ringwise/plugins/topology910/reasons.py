@@ -86,7 +86,7 @@ PODS_MISSING = ReasonKind(
 SEVERAL_CHIP_RESOURCES = ReasonKind(
     "several-chip-resources",
     Stage.VALIDATE,
-    "pod {pod} requests {resources}; a pod can request one of chips, shares and vNPUs",
+    "pod {pod} requests {resources}; a pod can request only one of chips, shares and vNPUs",
     ("request one resource in each pod",),
     SPECIFICATION,
 )
@@ -114,7 +114,7 @@ SHARE_LABEL_MISSING = ReasonKind(
 QUOTA_NOT_A_NUMBER = ReasonKind(
     "quota-not-a-number",
     Stage.VALIDATE,
-    'invalid label {label} "{value}": must be a number of 1 to 9 digits',
+    'invalid label {label} "{value}": must be a number with 1 to 9 digits',
     ("set the label {label} to a whole number",),
     SPECIFICATION,
 )
@@ -122,7 +122,7 @@ AICORE_QUOTA_RANGE = ReasonKind(
     "aicore-quota-range",
     Stage.VALIDATE,
     "invalid label {label} {value}: must be 1 to 100",
-    ("set the label {label} to a percentage of 1 to 100",),
+    ("set the label {label} to a percentage from 1 to 100",),
     SPECIFICATION,
 )
 HBM_QUOTA_RANGE = ReasonKind(
@@ -159,7 +159,7 @@ SHARE_LABELS_DIFFER = ReasonKind(
 MORE_THAN_ONE_PART = ReasonKind(
     "more-than-one-part",
     Stage.VALIDATE,
-    "pod {pod} requests {count} static vNPUs; a pod can request one",
+    "pod {pod} requests {count} static vNPUs; a pod can request only one",
     ("request one static vNPU in each pod",),
     SPECIFICATION,
 )

@@ -26,7 +26,7 @@ MOVE_NOT_ALLOWED = ReasonKind(
 NOT_RECREATED = ReasonKind(
     "not-recreated",
     Stage.GANG,
-    "{job} is not moved: its pods would not be created again ({why})",
+    "{job} is not moved: its pods would not be recreated ({why})",
     (),
     _JOB_CHANGED,
 )

@@ -93,14 +93,14 @@ def why_this_board(view: SchedulerView, job: Job) -> str | None:
         return None
     resource = job.chip_pods[0].cls.resource or ""
     if job.annotations.get(SCHEDULE_POLICY) in board.policies:
-        return f"board {board.name}: chosen by the annotation {SCHEDULE_POLICY}"
+        return f"board {board.name}: selected by the annotation {SCHEDULE_POLICY}"
     if SP_BLOCK in job.annotations and board.superpod:
-        return f"board {board.name}: chosen by the annotation {SP_BLOCK}"
+        return f"board {board.name}: selected by the annotation {SP_BLOCK}"
     if label:
-        return f"board {board.name}: chosen by the nodeSelector {ACCELERATOR_TYPE}: {label}"
+        return f"board {board.name}: selected by the nodeSelector {ACCELERATOR_TYPE}: {label}"
     if any(job.labels.get(key) == value for key, value in board.job_labels):
         labels = ", ".join(f"{key}: {value}" for key, value in board.job_labels)
-        return f"board {board.name}: chosen by the labels {labels}"
+        return f"board {board.name}: selected by the labels {labels}"
     present = {found.name: type for offered, type, found in boards_present(view) if offered == resource}
     text = f"board {board.name}: assumed, because the job does not select a board of {resource}"
     others = [f"{name} ({ACCELERATOR_TYPE}: {type})" for name, type in present.items() if type]

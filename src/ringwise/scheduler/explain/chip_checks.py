@@ -116,7 +116,7 @@ def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
             WARNING,
             "reservation-not-accepted",
             f"NodeReservation {name}",
-            f"it is not in force: {problem}",
+            f"it is not in effect: {problem}",
             f"correct it or delete it: ringwise unreserve {name}",
         )
     for one in known.entries:
@@ -126,7 +126,7 @@ def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
                 NOTE,
                 "reservation-node-gone",
                 f"reservation {one.name}",
-                f"it names {named(gone, 'node')}, which {agrees(len(gone), 'is', 'are')} not there",
+                f"it names {named(gone, 'node')}, which {agrees(len(gone), 'does', 'do')} not exist",
                 f"reserve other nodes: ringwise unreserve {one.name}, then ringwise reserve",
             )
 
@@ -165,7 +165,7 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
             f"node {name}",
             f"pod {pod} uses {counted(chips, 'chip')} of {resource} and has no annotation that names "
             f"{agrees(chips, 'it', 'them')}; "
-            f"{name} takes no new pods with chips",
+            f"{name} accepts no new NPU pods",
             f"wait until the device plugin has written huawei.com/AscendReal on {pod}, or delete the pod",
         )
     for pod in sorted(fleet.unreadable_pods.get(number, {}).values()):
@@ -173,8 +173,8 @@ def _holders(view: SchedulerView, resource: str, fleet: ChipTable, number: int) 
             ERROR,
             "invalid-pod",
             f"node {name}",
-            f"pod {pod} cannot be read and may use chips; {name} takes no new pods with chips",
-            f"correct or delete {pod}; another finding says what is wrong with it",
+            f"pod {pod} cannot be read and may use chips; {name} accepts no new NPU pods",
+            f"correct or delete {pod}; another finding describes the problem",
         )
     ghosts = fleet.held[number] & ~fleet.listed[number]
     if ghosts:
@@ -243,9 +243,9 @@ def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Findi
             NOTE if certain else WARNING,
             "chips-doubtful",
             f"node {name}",
-            f"the device plugin has no record of what it mounted for pod {key}, which asks for "
-            f"{counted(pod.cls.chips, 'chip')}: {_names(resource, doubtful)} may be in its container and go "
-            "to no other pod until it ends",
+            f"the device plugin has no record of what it mounted for pod {key}, which requests "
+            f"{counted(pod.cls.chips, 'chip')}: {_names(resource, doubtful)} may be in its container and are "
+            "not assigned to other pods until it ends",
             f"no action is required; delete {key} when possible, or configure the device plugin to "
             "read container specifications (--container-spec-dir)",
         )
@@ -364,7 +364,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
                 "views-differ",
                 f"node {name}",
                 f"its report lists {chip_names(resource, chips_of(held))} as free; "
-                f"by the scheduler's state {agrees(held.bit_count(), 'it is', 'they are')} held by "
+                f"according to the scheduler, {agrees(held.bit_count(), 'it is', 'they are')} held by "
                 + ", ".join(_pods_holding(view, resource, number, held)),
                 "the device plugin reports late, or the container is gone: restart the device "
                 "plugin if this persists",
@@ -374,7 +374,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
                 WARNING,
                 "views-differ",
                 f"node {name}",
-                f"by the scheduler's state {_names(resource, only_free)} "
+                f"according to the scheduler, {_names(resource, only_free)} "
                 f"{agrees(only_free.bit_count(), 'is', 'are')} free; its report does not list "
                 f"{agrees(only_free.bit_count(), 'it', 'them')} as free, and no pod names "
                 f"{agrees(only_free.bit_count(), 'it', 'them')}",
@@ -387,8 +387,8 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
             ERROR,
             closed.code,
             f"node {name}",
-            f"{closed.message} (free: {closed.details['free']}); it takes no new pods with chips",
-            "let the device plugin publish faulty chips as Unhealthy, or correct the node's allocatable",
+            f"{closed.message} (free: {closed.details['free']}); it accepts no new NPU pods",
+            "configure the device plugin to publish faulty chips as Unhealthy, or correct allocatable",
         )
     elif idle > count and number not in fleet.unknown_holders:
         yield Finding(
@@ -439,7 +439,7 @@ def _behind(view: SchedulerView) -> Iterator[Finding]:
             "aggregate-behind",
             "ClusterD",
             f"its reports of {counted(late, 'node')} are older than those of the device plugins, that of "
-            f"{worst.node} by {duration_text(age)}; faults since then are not seen",
+            f"{worst.node} by {duration_text(age)}; faults since then are not detected",
             "check that ClusterD is running; if it is not used, delete its ConfigMaps "
             "cluster-info-device-*, or set useClusterInfoManager: false",
         )

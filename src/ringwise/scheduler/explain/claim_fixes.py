@@ -41,7 +41,7 @@ def volume_fixes(search: FixSearch) -> Iterator[Fix]:
     names = claims[:_NAMED_CLAIMS]
     if len(claims) > _NAMED_CLAIMS:
         names.append(counted(len(claims) - _NAMED_CLAIMS, "more claim"))
-    text = f"if {joined(names)} had {agrees(len(claims), 'a volume', 'volumes')} that every node can use"
+    text = f"use {agrees(len(claims), 'a volume', 'volumes')} for {joined(names)} that every node can use"
     supposed = partial(search.view.what_if.claims_bound, pods, others=True)
     if search.holds(supposed, sum(len(pod.claims) for pod in pods)):
         yield search.fix("claim", text, supposed)

@@ -39,7 +39,7 @@ def chip_fixes(search: FixSearch) -> Iterator[Fix]:
     ]
     single = 0
     for miss in near[:5]:
-        text = f"if {_chips_text(policy.board.ring_kind, [miss])} were free"
+        text = f"free {_chips_text(policy.board.ring_kind, [miss])}"
         fixes = list(search.attempt("chips", text, _freed(search, miss)))
         yield from fixes
         single += len(fixes)
@@ -51,7 +51,7 @@ def chip_fixes(search: FixSearch) -> Iterator[Fix]:
         parts = [_freed(search, miss) for miss in region[:16]]
         taken = search.fewest(parts)
         if taken:
-            text = f"if {_chips_text(policy.board.ring_kind, [region[n] for n in taken])} were free"
+            text = f"free {_chips_text(policy.board.ring_kind, [region[n] for n in taken])}"
             yield search.fix("chips", text, together(parts, taken))
             return
 
@@ -104,7 +104,7 @@ def ended_job_fixes(search: FixSearch) -> Iterator[Fix]:
         progress = search.progress(search.ended(uids), len(uids))
         helpful.append((-progress, position))
         if progress == STARTS:
-            yield search.fix("job-ended", f"if {names} ended", search.ended(uids))
+            yield search.fix("job-ended", f"wait for {names} to end", search.ended(uids))
             count += 1
             if count == _MAX_SINGLE_JOBS:
                 return
@@ -117,13 +117,13 @@ def ended_job_fixes(search: FixSearch) -> Iterator[Fix]:
             return
         uids = [*some, *more]
         if search.holds(search.ended(uids), len(uids)):
-            yield search.fix("job-ended", f"if {first} and {second} ended", search.ended(uids))
+            yield search.fix("job-ended", f"wait for {first} and {second} to end", search.ended(uids))
             return
     parts = [search.ended(uids) for _, uids in candidates[:_MAX_TOGETHER]]
     taken = search.fewest(parts, 8)
     if taken:
         names = joined([candidates[position][0] for position in taken])
-        yield search.fix("job-ended", f"if {names} ended", together(parts, taken))
+        yield search.fix("job-ended", f"wait for {names} to end", together(parts, taken))
 
 
 def move_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -143,7 +143,7 @@ def move_fixes(search: FixSearch) -> Iterator[Fix]:
     what = f"job {first.namespace}/{first.name}" if len(moved) == 1 else counted(moved, "job")
     name = f"{job.namespace}/{job.name}"
     # The room that the moves make is kept for this job, whoever is ahead of it.
-    yield Fix("moves", f"if {what} moved to other places (`ringwise defrag --plan --for {name}`)")
+    yield Fix("moves", f"move {what} to other nodes (`ringwise defrag --plan --for {name}`)")
 
 
 def wait_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -151,7 +151,7 @@ def wait_fixes(search: FixSearch) -> Iterator[Fix]:
     view, job = search.view, search.job
     uids = [uid for uid, placed in view.cluster.pods.items() if placed.node >= 0 and uid not in job.pods]
     if uids:
-        text = "if all running jobs ended: it can only wait, or the cluster must grow"
+        text = "wait for all running jobs to end, or add nodes"
         yield from search.attempt("wait", text, search.ended(uids), len(uids))
 
 
@@ -190,7 +190,7 @@ def node_fixes(search: FixSearch) -> Iterator[Fix]:
     ]
     count = 0
     for miss, (node, words) in repairable[:5]:
-        fixes = list(search.attempt("node", f"if {words.format(miss.node)}", _node_as(search, node)))
+        fixes = list(search.attempt("node", words.format(miss.node), _node_as(search, node)))
         yield from fixes
         count += len(fixes)
         if count == 2:
@@ -201,7 +201,7 @@ def node_fixes(search: FixSearch) -> Iterator[Fix]:
     taken = search.fewest(parts)
     if taken:
         words = joined([repairable[n][1][1].format(repairable[n][0].node) for n in taken])
-        yield search.fix("node", f"if {words}", together(parts, taken))
+        yield search.fix("node", words, together(parts, taken))
 
 
 def isolation_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -250,7 +250,7 @@ def _release_text(entries: Sequence[Isolation]) -> str:
         what = joined([one.title for one in whole])
         commands = [one.target for one in whole]
     shown = " and ".join(f"`ringwise unisolate {command}`" for command in commands)
-    return f"if {what} were not isolated ({shown})"
+    return f"end the isolation of {what} ({shown})"
 
 
 def _repaired_node(search: FixSearch, miss: ClosestNode) -> tuple[Node, str] | None:
@@ -259,12 +259,12 @@ def _repaired_node(search: FixSearch, miss: ClosestNode) -> tuple[Node, str] | N
         return None
     if miss.reason.code == NODE_CORDONED.code:
         taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT)
-        return replace(node, unschedulable=False, taints=taints), "{} were uncordoned"
+        return replace(node, unschedulable=False, taints=taints), "uncordon {}"
     if miss.reason.code == NODE_NOT_READY.code:
-        return replace(node, ready=True), "{} were Ready"
+        return replace(node, ready=True), "make {} Ready"
     if miss.reason.code == UNTOLERATED_TAINT.code:
         taint = miss.reason.details["taint"]
-        return replace(node, taints=()), "{} had no taint " + str(taint)
+        return replace(node, taints=()), f"remove the taint {taint} from {{}}"
     return None
 
 

@@ -65,7 +65,7 @@ def fault_findings(view: SchedulerView) -> Iterator[Finding]:
                 "rescheduling-blocked",
                 where,
                 f"affected by a fault, and no pod is restarted: {handled.blocked}",
-                "delete its faulty pods or the job, or change what forbids it",
+                "delete its faulty pods or the job, or remove what prevents it",
             )
         going = handled.deletions.values() if handled.state is State.DELETING and not handled.external else ()
         for name in (*handled.given_up.values(), *(one.name for one in going if one.forced)):
@@ -75,7 +75,7 @@ def fault_findings(view: SchedulerView) -> Iterator[Finding]:
                 where,
                 f"pod {name} was deleted by force because of a fault and is still there; "
                 "it keeps its chips until it is gone",
-                "remove what keeps it: a finalizer, or an API server that refuses the deletion",
+                "find what blocks the deletion, such as a finalizer or an admission webhook",
             )
 
 
@@ -216,7 +216,7 @@ def _users(view: SchedulerView) -> Iterator[Finding]:
             f"user-annotation is guarded, and none of {counted(len(ours), 'job')} has the "
             f"annotation {USER}: accounting by user and limits per user have no effect",
             "install admission, see docs/guides/admission.md, or set user-annotation: open; jobs that are "
-            "older than admission get none",
+            "before that do not get it",
         )
 
 
@@ -226,7 +226,7 @@ def _contained_objects(view: SchedulerView) -> Iterator[Finding]:
             ERROR,
             "object-set-aside",
             f"{kind} {key}",
-            f"an internal error occurred while it was handled ({problem}); its last good version is in force",
+            f"an internal error occurred while it was handled ({problem}); its last valid version is used",
             "report this with the journal",
         )
 
@@ -271,7 +271,7 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
             "no-nodes",
             "cluster",
             "has no nodes: no job can start",
-            "add nodes; of files, give those with the Nodes, too (kubectl get nodes -o yaml)",
+            "add nodes; with -f, include the Nodes (kubectl get nodes -o yaml)",
         )
     for number in state.existing_nodes():
         node = state.nodes[number]
@@ -360,7 +360,7 @@ def _addresses(view: SchedulerView) -> Iterator[Finding]:
             named(list(names), "node"),
             f"have the same InternalIP {address}; {names[0]} is the oldest and keeps the position under its "
             "leaf switch, the others have none",
-            "find out which node reports the address of another, correct or delete it",
+            "find the node that reports another node's address, and correct or delete it",
         )
 
 
@@ -394,7 +394,7 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
 
 _HYPER_NODE_FIXES = {
     ProblemKind.CIRCLE: "remove the member",
-    ProblemKind.TWO_PARENTS: "let one HyperNode alone have this member",
+    ProblemKind.TWO_PARENTS: "list this member in only one HyperNode",
     ProblemKind.MISSING_MEMBER: "create it, or remove the member",
     ProblemKind.MEMBER_SELECTOR: "name each HyperNode with exactMatch",
     ProblemKind.TIER_ORDER: "give the members lower tiers than the HyperNode that has them",
@@ -425,7 +425,7 @@ def _not_served(view: SchedulerView, severity: str) -> Iterator[Finding]:
             severity,
             "kind-not-served",
             f"kind {kind}",
-            "the API server does not serve it; the last known objects stay in force",
+            "the API server does not serve it; the last known objects are still used",
             "install the Helm chart, which has the CustomResourceDefinition",
         )
 
@@ -448,7 +448,7 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
                 WARNING,
                 "superpod-all-reserve",
                 f"SuperPoD {superpod}",
-                f"has {counted(nodes, 'node')}, all of them reserve: reserve-nodes is "
+                f"has {counted(nodes, 'node')}, and all are reserved as spares: reserve-nodes is "
                 f"{settings.reserve_nodes}",
                 f"lower reserve-nodes below {len(nodes)}",
             )
@@ -475,8 +475,8 @@ def _racks(view: SchedulerView) -> Iterator[Finding]:
             WARNING,
             "rack-id-missing",
             named(missing, "node"),
-            "no rack id, so jobs for racks are never placed there",
-            "let the device plugin report RackID, or annotate the node with rackID",
+            "no rack ID, so jobs for racks are never scheduled there",
+            "configure the device plugin to report RackID, or annotate the node with rackID",
         )
 
 
@@ -494,7 +494,7 @@ def _limits(view: SchedulerView) -> Iterator[Finding]:
             WARNING,
             "limit-not-accepted",
             f"UsageLimit {name}",
-            f"it is not in force: {problem}",
+            f"it is not in effect: {problem}",
             f"correct it or delete it: kubectl delete usagelimit {name}",
         )
     for note in limit_notes(view):
@@ -578,7 +578,7 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
                     f"may use {most} of {name} and the cluster has {total[name]}",
                     "queues count soft shares in chips: divide a capability in percent by 100"
                     if shared
-                    else "nothing to do unless nodes are missing",
+                    else "no action required unless nodes are missing",
                 )
     for name, amount in sorted(promised.items()):
         if amount > total.get(name, 0):

@@ -66,7 +66,7 @@ def size_fixes(search: FixSearch) -> Iterator[Fix]:
             fixes = list(
                 search.attempt(
                     "size",
-                    f"with {size} instead of {counted(now, 'chip')}{each}",
+                    f"request {size} instead of {counted(now, 'chip')}{each}",
                     _change(search, JobChange(chips=size)),
                 )
             )
@@ -92,7 +92,7 @@ def minimum_fixes(search: FixSearch) -> Iterator[Fix]:
     job = search.job
     most = _most_with(search, job.min_available, lambda pods: JobChange(min_available=pods))
     if most:
-        text = f"with minAvailable {most} instead of {job.min_available}"
+        text = f"lower minAvailable from {job.min_available} to {most}"
         yield search.fix("min-available", text, _change(search, JobChange(min_available=most)))
 
 
@@ -135,13 +135,13 @@ def topology_fixes(search: FixSearch) -> Iterator[Fix]:
     yield from _first(
         search.attempt(
             "topology",
-            f"with networkTopology.highestTierAllowed {tier} instead of {present}",
+            f"set networkTopology.highestTierAllowed to {tier} (now {present})",
             _change(search, JobChange(topology=NetworkTopology(highest_tier=tier))),
         )
         for tier in higher
     )
     soft = _change(search, JobChange(topology=NetworkTopology(soft=True)))
-    yield from search.attempt("topology", "with networkTopology.mode soft", soft)
+    yield from search.attempt("topology", "set networkTopology.mode to soft", soft)
 
 
 def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
@@ -170,12 +170,12 @@ def sub_group_fixes(search: FixSearch) -> Iterator[Fix]:
     yield from _first(
         search.attempt(
             "topology",
-            f"with highestTierAllowed {tier} in the networkTopology {where}",
+            f"set highestTierAllowed to {tier} in the networkTopology {where}",
             near(NetworkTopology(highest_tier=tier)),
         )
         for tier in [tier for tier in search.view.hyper_forest().by_tier if tier > now][:_TIERS]
     )
-    soft = f"with mode soft in the networkTopology {where}"
+    soft = f"set mode to soft in the networkTopology {where}"
     yield from search.attempt("topology", soft, near(NetworkTopology(soft=True)))
 
 
@@ -199,9 +199,9 @@ def _fewer_sub_groups(search: FixSearch, policies: tuple[SubGroupPolicy, ...]) -
     # With none that must run a job starts which has pods for none; one that waits would start without them.
     if low or (refused and search.holds(_change(search, fewer(0)))):
         change = fewer(low)
-        text = f"with minPartitions (minSubGroups) {low} instead of {now}"
+        text = f"lower minPartitions (minSubGroups) from {now} to {low}"
         if change.min_available != job.min_available:
-            text += f", and minAvailable {change.min_available} instead of {job.min_available}"
+            text += f", and minAvailable from {job.min_available} to {change.min_available}"
         yield search.fix("min-available", text, _change(search, change))
 
 
@@ -224,7 +224,7 @@ def duration_fixes(search: FixSearch) -> Iterator[Fix]:
     shorter = {one for one in lengths if one > 0 and (present is None or one * _MINUTE < present)}
     for minutes in sorted(shorter, reverse=True)[:_DURATIONS]:
         length = minutes * _MINUTE
-        text = f"with {EXPECTED_DURATION}: {minutes}m or less"
+        text = f"set {EXPECTED_DURATION} to {minutes}m or less"
         fixes = list(search.attempt("duration", text, _change(search, JobChange(expected=length))))
         yield from fixes
         if fixes:
@@ -234,9 +234,9 @@ def duration_fixes(search: FixSearch) -> Iterator[Fix]:
 def _edit(search: FixSearch, what: str, key: str, value: str | None) -> Iterator[Fix]:
     """With another value of a label or an annotation, or, where that is None, without it."""
     if value is None:
-        text = f"without the {what} {key}"
+        text = f"remove the {what} {key}"
     else:
-        text = f"with the {what} {key}: " + (f'"{value}"' if value.isdigit() else value)
+        text = f"set the {what} {key} to " + (f'"{value}"' if value.isdigit() else value)
     change = JobChange(labels={key: value}) if what == "label" else JobChange(annotations={key: value})
     yield from search.attempt(what, text, _change(search, change))
 
@@ -291,12 +291,12 @@ def board_fixes(search: FixSearch) -> Iterator[Fix]:
             continue
         policies = [policy for policy in board.policies if policy != job.annotations.get(SCHEDULE_POLICY)]
         if policies and (named or resource in POLICY_ONLY):
-            text = f"with the annotation {SCHEDULE_POLICY}: {policies[0]} (board {board.name})"
+            text = f"set the annotation {SCHEDULE_POLICY} to {policies[0]} (board {board.name})"
             change = JobChange(annotations={SCHEDULE_POLICY: policies[0]})
             yield from search.attempt("board", text, _change(search, change))
         elif label and not named and selected != {label}:
             change = JobChange(selected=(ACCELERATOR_TYPE, label))
-            text = f"with the nodeSelector {ACCELERATOR_TYPE}: {label} (board {board.name})"
+            text = f"set the nodeSelector {ACCELERATOR_TYPE} to {label} (board {board.name})"
             yield from search.attempt("board", text, _change(search, change))
     if named:
         yield from _edit(search, "annotation", SCHEDULE_POLICY, None)
@@ -308,7 +308,7 @@ def board_fixes(search: FixSearch) -> Iterator[Fix]:
     }
     written = sorted(choosing & job.labels.keys())
     if written:
-        text = f"without the {agrees(len(written), 'label', 'labels')} {joined(written)}"
+        text = f"remove the {agrees(len(written), 'label', 'labels')} {joined(written)}"
         change = JobChange(labels=dict.fromkeys(written))
         yield from search.attempt("board", text, _change(search, change))
 
@@ -324,7 +324,7 @@ def selector_fixes(search: FixSearch) -> Iterator[Fix]:
                 values.append(value)
     for key, values in selected.items():
         change = JobChange(unselected=frozenset({key}))
-        text = f"without the nodeSelector {key}: {' or '.join(values)}"
+        text = f"remove the nodeSelector {key}: {' or '.join(values)}"
         yield from search.attempt("selector", text, _change(search, change))
 
 
@@ -342,7 +342,7 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
         if reason.code == QUEUE_SHARE_KEPT.code:
             until = view.reserved_quota_until(queue.name)
             latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"
-            text = f"if the quota reserved for {reason.details['jobs']} were released{latest}"
+            text = f"wait until the quota reserved for {reason.details['jobs']} is released{latest}"
             yield from search.attempt("wait", text, view.what_if.shares_given_up)
         needed = {
             name: max(limit, ceil(used.get(name, 0) + kept.get(name, 0) + job.min_requested().get(name, 0)))
@@ -356,18 +356,18 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
                 for name in raised
             )
             wider = replace(queue, capability=needed)
-            text = f"if the capability of queue {queue.name} were {words}"
+            text = f"raise the capability of queue {queue.name} to {words}"
             yield from search.attempt("queue", text, partial(view.what_if.queue_is, wider))
         if queue.state != "Open":
             opened = replace(queue, state="Open")
-            text = f"if queue {queue.name} were open"
+            text = f"open queue {queue.name}"
             yield from search.attempt("queue", text, partial(view.what_if.queue_is, opened))
         if "share" in reason.code or "overused" in reason.code:
             yield from _weight_fixes(search)
     for other in sorted(view.queues)[:16]:
         if other != job.queue:
             fixes = list(
-                search.attempt("queue", f"in queue {other}", _change(search, JobChange(queue=other)))
+                search.attempt("queue", f"use queue {other}", _change(search, JobChange(queue=other)))
             )
             yield from fixes
             if fixes:
@@ -379,7 +379,7 @@ def _weight_fixes(search: FixSearch) -> Iterator[Fix]:
     queue = view.queues[search.job.queue]
     for factor in (2, 4, 8, 16, 32):
         heavier = replace(queue, weight=max(1, queue.weight) * factor)
-        text = f"if the weight of queue {queue.name} were {heavier.weight} (now {queue.weight})"
+        text = f"raise the weight of queue {queue.name} to {heavier.weight} (now {queue.weight})"
         fixes = list(search.attempt("queue", text, partial(view.what_if.queue_is, heavier)))
         if fixes:
             yield from fixes

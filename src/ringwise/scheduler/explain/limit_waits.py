@@ -121,7 +121,7 @@ def limit_fixes(search: FixSearch, reason: Reason) -> Iterator[Fix]:
     what, needed = raised(reason)
     was, then = (amount_text(what, amount) for amount in (limit.hard[what], needed))
     wanted = replace(limit, hard={**limit.hard, what: needed})
-    text = f"if {reason.details['setting']} were {then} (now {was})"
+    text = f"raise {reason.details['setting']} to {then} (now {was})"
     yield from search.attempt("limit", text, partial(_supposed, table, wanted))
     if reason.code in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
         yield from _ended(search, scope_of(reason), what)
@@ -145,7 +145,7 @@ def _ended(search: FixSearch, scope: Scope, resource: str) -> Iterator[Fix]:
     own = [one for one, _ in users if one.namespace == job.namespace and one is not job]
     for other in own[:_TRIED]:
         uids = [uid for uid in other.pods if view.cluster.pods[uid].node >= 0]
-        text = f"if job {other.namespace}/{other.name} ended"
+        text = f"wait for job {other.namespace}/{other.name} to end"
         fixes = list(search.attempt("job-ended", text, search.ended(uids), len(uids)))
         yield from fixes
         if fixes:

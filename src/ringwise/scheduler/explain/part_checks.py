@@ -52,7 +52,7 @@ def _doubtful(view: SchedulerView, node: str, resource: str, record: PodPlacemen
             f"node {node}",
             f"the device plugin has no record of the share of pod {pod.key}: "
             f"{chip_names(resource, chips_of(chips))} accepts no new shares until it ends",
-            f"no action required; delete {pod.key} when it can be",
+            f"no action required; delete {pod.key} when possible",
         )
 
 
@@ -83,7 +83,7 @@ def _differences(
         WARNING,
         "annotations-differ",
         f"node {node}",
-        f"pod {pod.key} counts with {percent}{_text(resource, chips, counted)}; {'; '.join(said)}",
+        f"pod {pod.key} is counted as {percent}{_text(resource, chips, counted)}; {'; '.join(said)}",
         f"delete {pod.key} if it was edited, and install the admission policy (annotationPolicy)",
     )
 

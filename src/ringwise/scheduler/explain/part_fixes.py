@@ -44,11 +44,11 @@ def part_fixes(search: FixSearch) -> Iterator[Fix]:
         yield from _of_share(search, part)
         return
     if SCHEDULE_POLICY in job.annotations and job.annotations[SCHEDULE_POLICY] == SOFT_SHARE_POLICY:
-        text = f"without the annotation {SCHEDULE_POLICY}"
+        text = f"remove the annotation {SCHEDULE_POLICY}"
         yield from search.attempt("annotation", text, _with(search, annotations={SCHEDULE_POLICY: None}))
     if part.mode == STATIC:
         if part.count > 1:
-            yield from search.attempt("size", "with 1 vNPU in each pod", _with(search, count=1))
+            yield from search.attempt("size", "request 1 vNPU in each pod", _with(search, count=1))
         return
     yield from _of_vnpu(search, part)
 
@@ -80,7 +80,7 @@ def _of_share(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     if wrong or len({tuple(pod.labels.get(key) for key in SHARE_LABELS) for pod in job.in_order}) > 1:
         # All pods have the same labels then.
         every = wrong or {AICORE_QUOTA: str(part.count), HBM_QUOTA: str(memory), SHARE_POLICY: named}
-        text = "with the labels " if len(every) > 1 else "with the label "
+        text = "set the labels " if len(every) > 1 else "set the label "
         text += ", ".join(f'{key}: "{value}"' for key, value in every.items())
         change = _with(search, labels=dict(every), count=part.count, mb=memory, policy=named)
         yield from search.attempt("label", text, change)
@@ -94,16 +94,16 @@ def _of_share(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
 
     most = nearest(0, part.count, lambda count: search.holds(with_percent(count)) or None, True)[0]
     if most:
-        text = f"with {most} instead of {part.count} percent (request and label {AICORE_QUOTA})"
+        text = f"request {most} instead of {part.count} percent (request and label {AICORE_QUOTA})"
         yield search.fix("size", text, with_percent(most))
     most = nearest(0, part.mb, lambda size: search.holds(with_memory(size)) or None, True)[0]
     if most:
-        text = f'with the label {HBM_QUOTA}: "{most}"'
+        text = f'set the label {HBM_QUOTA} to "{most}"'
         yield search.fix("size", text, with_memory(most))
     for other in SHARE_POLICIES:
         if other != part.policy:
             change = _with(search, labels={SHARE_POLICY: other}, policy=other)
-            fixes = list(search.attempt("label", f"with the label {SHARE_POLICY}: {other}", change))
+            fixes = list(search.attempt("label", f"set the label {SHARE_POLICY} to {other}", change))
             yield from fixes
             if fixes:
                 return
@@ -114,12 +114,12 @@ def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     for ring in dict(zip(FAMILY_OF_RING.values(), FAMILY_OF_RING, strict=True)).values():
         if FAMILY_OF_RING[ring] == FAMILY_OF_RING.get(part.ring):
             continue
-        text = f"with the label {RING_CONTROLLER}: {ring}"
+        text = f"set the label {RING_CONTROLLER} to {ring}"
         change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring)
         fixes = list(search.attempt("label", text, change))
         for count in () if fixes else _counts(search, FAMILY_OF_RING[ring], part.count):
             change = _with(search, labels={RING_CONTROLLER: ring}, ring=ring, count=count)
-            fixes = list(search.attempt("label", f"{text} and {counted(count, 'core')}", change))
+            fixes = list(search.attempt("label", f"{text} and request {counted(count, 'core')}", change))
             if fixes:
                 break
         yield from fixes
@@ -128,12 +128,12 @@ def _of_vnpu(search: FixSearch, part: PartRequest) -> Iterator[Fix]:
     for key, name, value in _labels_of(part):
         fields: dict[str, object] = {name: value}
         change = partial(search.view.what_if.changed, search.job, JobChange(labels={key: value}, part=fields))
-        yield from search.attempt("label", f'with the label {key}: "{value}"', change)
+        yield from search.attempt("label", f'set the label {key} to "{value}"', change)
     family = FAMILY_OF_RING.get(part.ring)
     if family is None:
         return
     for count in _counts(search, family, part.count):
-        text = f"with {count} instead of {part.count} cores"
+        text = f"request {count} instead of {part.count} cores"
         fixes = list(search.attempt("size", text, _with(search, count=count)))
         yield from fixes
         if fixes:

@@ -105,7 +105,7 @@ def cooldown_fixes(search: FixSearch) -> Iterator[Fix]:
         plan = _dry_run(later, job, action, protected=True)
         if plan is not None and plan.victims:
             lose = " and ".join(losers_text(losers(later, plan)))
-            yield Fix("cooldown", f"from {time_text(max(ends))}, when cooldowns are over: {lose}")
+            yield Fix("cooldown", f"wait until {time_text(max(ends))}, when cooldowns end: {lose}")
             return
 
 
@@ -114,12 +114,12 @@ def bundle_fixes(search: FixSearch) -> Iterator[Fix]:
     view, job = search.view, search.job
     actions = view.configuration.actions
     supposed = [
-        (action, f"if {action} evicted whole jobs ({ALLOW_WHOLE.name}: true)")
+        (action, f"set {ALLOW_WHOLE.name}: true for {action}")
         for action in (gangpreempt.NAME, gangreclaim.NAME)
         if action in actions and not view.configuration.action_value(action, ALLOW_WHOLE)
     ]
     if _left_to_gangpreempt(view, job):
-        supposed.append((gangpreempt.NAME, f"if {gangpreempt.NAME} were one of the actions"))
+        supposed.append((gangpreempt.NAME, f"add {gangpreempt.NAME} to the actions"))
     for action, text in supposed:
         if not search.spend(len(view.cluster.pods) // 10 + len(job.in_order)):
             continue

@@ -69,8 +69,8 @@ def nodes_free_soonest(
         of = f" of board {board}" if board else ""
         raise NotReservableError(
             f"{counted(rows, 'node')}{of} can be reserved from {time_text(start)} to {time_text(end)}, and "
-            f"{count} {agrees(count, 'is', 'are')} asked for: others take no pods, are drained before "
-            "the end, or are reserved"
+            f"{count} {agrees(count, 'is', 'are')} requested: the others accept no pods, are drained "
+            "before the end, or are reserved"
         )
     chosen = sorted(rows)[:count]
     return tuple(sorted((one[-1] for one in chosen), key=natural_key))

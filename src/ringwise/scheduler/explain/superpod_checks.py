@@ -81,8 +81,8 @@ def superpod_findings(view: SchedulerView) -> list[Finding]:
                 WARNING,
                 SUPERPOD_ID_MISSING.code,
                 named(missing, "node"),
-                "no SuperPoD id, so jobs with blocks are never placed there",
-                "let the device plugin report SuperPodID, or annotate the node with superPodID",
+                "no SuperPoD ID, so jobs with blocks are never scheduled there",
+                "configure the device plugin to report SuperPodID, or annotate the node with superPodID",
             )
         )
     if none:

@@ -12,7 +12,7 @@ GroupBy = Literal["queue", "namespace", "user", "job", "board"]
 
 
 class AmountFields(TypedDict):
-    """What was held, lost and waited for."""
+    """Allocated and lost chip-hours, and pending times."""
 
     allocated_chip_hours: Annotated[
         float, Meta(description="Chips times hours, from when pods got their nodes until their ends.")
@@ -70,7 +70,7 @@ class GapFields(TypedDict):
 
 
 class ReportDocument(TypedDict):
-    """Chip-hours, waiting time, starts and failures, for whole UTC days."""
+    """Chip-hours, pending times, starts and failures, for whole UTC days."""
 
     schema: Literal["ringwise.io/report/v1"]
     now: Annotated[Nanoseconds, Meta(description="Until when the documents tell.")]
@@ -85,13 +85,13 @@ class ReportDocument(TypedDict):
     gaps: list[GapFields]
     merged_jobs: Annotated[int, Meta(description="Jobs that are merged into rows of their namespace.")]
     discarded_before: Annotated[
-        str | None, Meta(description="Documents of days before this one were given up for want of room.")
+        str | None, Meta(description="Documents of days before this one were discarded for lack of space.")
     ]
     unreadable: Annotated[list[str], Meta(description="ConfigMaps or files that cannot be read, and why.")]
 
 
 class IdleFields(TypedDict):
-    """A job that holds chips."""
+    """A job with allocated chips."""
 
     namespace: str
     name: str
@@ -110,7 +110,7 @@ class IdleFields(TypedDict):
 
 
 class IdleDocument(TypedDict):
-    """Chips that jobs hold and hardly use, as the device plugins of the nodes report it."""
+    """Allocated chips with low utilization, as reported by the device plugins."""
 
     schema: Literal["ringwise.io/idle/v1"]
     now: Nanoseconds

@@ -11,7 +11,7 @@ from ringwise.views.documents.common import Nanoseconds
 
 
 class SubmittedFields(TypedDict):
-    """What became of one object."""
+    """The result for one object."""
 
     kind: str
     name: str
@@ -19,7 +19,7 @@ class SubmittedFields(TypedDict):
 
 
 class SubmitDocument(TypedDict):
-    """What became of the jobs that were submitted to the lab."""
+    """The result for each job that was submitted to the lab."""
 
     schema: Literal["ringwise.io/submit/v1"]
     dry_run: bool
@@ -35,14 +35,14 @@ class DeletedFields(TypedDict):
 
 
 class DeleteDocument(TypedDict):
-    """What was deleted from the lab."""
+    """The objects that were deleted from the lab."""
 
     schema: Literal["ringwise.io/delete/v1"]
     deleted: list[DeletedFields]
 
 
 class NodeChangeDocument(TypedDict):
-    """What was done to a node of the lab, or to a node, a leaf switch or a SuperPoD of a cluster."""
+    """The change of a node of the lab, or of a node, leaf switch or SuperPoD of a cluster."""
 
     schema: Literal["ringwise.io/node-change/v1"]
     node: str
@@ -52,7 +52,7 @@ class NodeChangeDocument(TypedDict):
 
 
 class JobChangeDocument(TypedDict):
-    """What was done to a job of the lab or of a cluster."""
+    """The change of a job of the lab or of a cluster."""
 
     schema: Literal["ringwise.io/job-change/v1"]
     namespace: str
@@ -67,7 +67,7 @@ class JobChangeDocument(TypedDict):
 
 
 class AppliedPlanFields(TypedDict):
-    """What became of a plan of moves."""
+    """The result of a MovePlan."""
 
     id: str
     job: Annotated[str, Meta(description="The job that waited.")]
@@ -79,7 +79,7 @@ class AppliedPlanFields(TypedDict):
 
 
 class MovesDocument(TypedDict):
-    """What became of plans of moves that were to be carried out."""
+    """The results of the MovePlans that were executed."""
 
     schema: Literal["ringwise.io/moves/v1"]
     plans: list[AppliedPlanFields]

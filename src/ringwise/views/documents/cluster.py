@@ -72,7 +72,7 @@ class NodeStateFields(TypedDict):
 
 
 class StatesFields(TypedDict):
-    """What a node is."""
+    """The properties of a node."""
 
     schedulable: Annotated[bool, Meta(description="Whether it takes new pods with chips now.")]
     state: Annotated[str, Meta(description="The worst of its states.")]
@@ -128,7 +128,7 @@ class FaultFields(TypedDict):
 
 
 class JobFaultFields(FaultFields):
-    """A fault that hurts a job: of a chip that it holds, or of a node that it runs on."""
+    """A fault that affects a job: of a chip that it uses, or of a node on which it runs."""
 
     since: Annotated[
         Nanoseconds | None, Meta(description="When it was first seen; null where that is not known.")
@@ -437,7 +437,7 @@ class TopDocument(TypedDict):
 
 
 class ShareFields(TypedDict):
-    """What a pod has of a chip: a soft share, a vNPU, or the whole chip."""
+    """The part of a chip that a pod uses: a soft share, a vNPU, or the whole chip."""
 
     pod: Annotated[str, Meta(description="namespace/name.")]
     job: Annotated[str, Meta(description="namespace/name.")]

@@ -119,7 +119,7 @@ class DashboardTotals(TypedDict):
 
 
 class DashboardDocument(TypedDict):
-    """The whole cluster at one moment. `dashboard-change` documents continue it."""
+    """The whole cluster at one point in time. `dashboard-change` documents update it."""
 
     schema: Literal["ringwise.io/dashboard/v1"]
     epoch: Epoch
@@ -134,7 +134,7 @@ class DashboardDocument(TypedDict):
 
 
 class DashboardChangeDocument(TypedDict):
-    """What changed since the document before it. Removed rows come first; rows replace whole rows."""
+    """The changes since the previous document. Removed rows come first; rows replace whole rows."""
 
     schema: Literal["ringwise.io/dashboard-change/v1"]
     sequence: Sequence
@@ -248,7 +248,7 @@ class DashboardReason(TypedDict):
 
 
 class DashboardNodeDocument(TypedDict):
-    """A node with its chips and who holds them."""
+    """A node with its chips and the pods that use them."""
 
     schema: Literal["ringwise.io/dashboard-node/v1"]
     node: DashboardNode
@@ -285,7 +285,7 @@ class DashboardProblem(TypedDict):
 
 
 class DashboardProblemsDocument(TypedDict):
-    """What is broken or blocked now: errors first, then warnings."""
+    """The current problems: errors first, then warnings."""
 
     schema: Literal["ringwise.io/dashboard-problems/v1"]
     now: Nanoseconds
@@ -302,7 +302,7 @@ class SeriesChips(TypedDict):
 
 
 class SeriesDocument(TypedDict):
-    """What the process remembers: samples at equal distances, oldest first."""
+    """The recorded time series: samples at equal intervals, oldest first."""
 
     schema: Literal["ringwise.io/series/v1"]
     interval_seconds: Annotated[float, Meta(description="Seconds between two samples.")]
@@ -314,7 +314,7 @@ class SeriesDocument(TypedDict):
 
 
 class ErrorFields(TypedDict):
-    """What was wrong with a request."""
+    """The error of a request."""
 
     code: str
     message: str

@@ -235,7 +235,7 @@ class FindingFields(Fields):
 
 
 class DoctorDocument(Document, tag="ringwise.io/doctor/v1"):
-    """What is wrong with a cluster."""
+    """The problems of a cluster."""
 
     nodes: int
     jobs: int

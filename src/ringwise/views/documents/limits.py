@@ -10,7 +10,7 @@ from ringwise.views.documents.common import Amounts, More, Nanoseconds
 
 
 class LimitUseFields(TypedDict):
-    """What is used of one entry of `hard`."""
+    """The usage of one entry of `hard`."""
 
     name: Annotated[str, Meta(description="A resource, runningJobs or pendingJobs; cpu in thousandths.")]
     used: int | float

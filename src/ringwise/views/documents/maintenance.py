@@ -61,7 +61,7 @@ class DrillEntryFields(TypedDict):
 
 
 class DrillFields(TypedDict):
-    """One drill: what happened, and whether its expectations hold."""
+    """One drill: what happened, and whether its expectations are met."""
 
     file: str
     title: str
@@ -72,7 +72,7 @@ class DrillFields(TypedDict):
 
 
 class DrillDocument(TypedDict):
-    """The drills that were run, and whether all their expectations hold."""
+    """The drills that were run, and whether all their expectations are met."""
 
     schema: Literal["ringwise.io/drill/v1"]
     passed: bool
@@ -91,7 +91,7 @@ MovedPodFields = TypedDict(
 
 
 class DrainedJobFields(TypedDict):
-    """What draining nodes would do to a job."""
+    """The effect of draining nodes on a job."""
 
     namespace: str
     name: str
@@ -106,7 +106,7 @@ class DrainedJobFields(TypedDict):
 
 
 class DrainPlanDocument(TypedDict):
-    """What draining a node, a leaf switch or a SuperPoD would do, tried on a copy."""
+    """The effect of draining a node, leaf switch or SuperPoD, computed on a copy of the cluster."""
 
     schema: Literal["ringwise.io/drain-plan/v1"]
     target: str
@@ -130,7 +130,7 @@ PlannedPodFields = TypedDict(
 
 
 class PlannedMoveFields(TypedDict):
-    """A job, or a pod of a job whose pods run alone, that moves."""
+    """A job that is moved, or a pod of a job whose pods run alone."""
 
     namespace: str
     name: str
@@ -210,7 +210,7 @@ class PlannedMoves(TypedDict):
 
 
 class DefragPlanDocument(TypedDict):
-    """Which jobs would move where so that jobs start that wait for holes, tried on a copy."""
+    """The moves that would start jobs blocked by fragmentation, computed on a copy of the cluster."""
 
     schema: Literal["ringwise.io/defrag-plan/v1"]
     now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]

@@ -44,7 +44,7 @@ class PlacedJobFields(WithClass):
 
 
 class PlacedPictureFields(TypedDict):
-    """What a drawing shows of a job beside its pods."""
+    """The data of a job that a drawing shows in addition to its pods."""
 
     resource: str | None
     plan: Annotated[list[str], Meta(description="How a job that was placed as a whole got its nodes.")]

@@ -63,7 +63,7 @@ class BoardDocument(BoardFields, tag_field="schema", tag="ringwise.io/board/v1")
 
 
 class BoardsDocument(Document, tag="ringwise.io/boards/v1"):
-    """All known boards."""
+    """All boards."""
 
     boards: list[BoardFields]
 
@@ -77,7 +77,7 @@ class VersionDocument(Document, tag="ringwise.io/version/v1"):
 
 
 class ConfigurationLineFields(Fields):
-    """What one line of the file does."""
+    """The effect of one line of the file."""
 
     line: int
     subject: str
@@ -86,7 +86,7 @@ class ConfigurationLineFields(Fields):
 
 
 class ConfigurationDocument(Document, tag="ringwise.io/configuration/v1"):
-    """What each line of a volcano-scheduler.conf does."""
+    """The effect of each line of a volcano-scheduler.conf."""
 
     file: str
     valid: bool
@@ -114,7 +114,7 @@ class FigureFields(TypedDict):
 
 
 class BenchDocument(TypedDict):
-    """The figures of a benchmark."""
+    """The results of a benchmark."""
 
     schema: Literal["ringwise.io/bench/v1"]
     bench: str
@@ -163,7 +163,7 @@ class BundledJournalFields(TypedDict):
 
 
 class CheckedChipFields(TypedDict):
-    """What the driver says about one chip."""
+    """The data that the driver reports for one chip."""
 
     id: Annotated[int, Meta(description="Physical id.")]
     name: Annotated[str, Meta(description="Model of the chip.")]
@@ -200,7 +200,7 @@ class HardwareCheckDocument(TypedDict):
 
 
 class SupportBundleDocument(TypedDict):
-    """What is in a support bundle."""
+    """The content of a support bundle."""
 
     schema: Literal["ringwise.io/support-bundle/v1"]
     ringwise: Annotated[str, Meta(description="Version that made it.")]

@@ -29,7 +29,7 @@ class ShadowDifferenceFields(TypedDict):
 
 
 class ShadowReportDocument(TypedDict):
-    """What Ringwise decided differently in shadow mode, from the lines that its scheduler logged."""
+    """The decisions that differ in shadow mode, from the log of the scheduler."""
 
     schema: Literal["ringwise.io/shadow-report/v1"]
     since: Annotated[str, Meta(description="Time of the first compared pod.")]

@@ -63,7 +63,7 @@ class EstimateFields(TypedDict):
 
 
 class RunFields(TypedDict):
-    """What came of the jobs under one configuration or policy, or in a cluster that only counts chips."""
+    """The results with one configuration or policy, or with the counting bound."""
 
     name: str
     kind: Annotated[

@@ -91,7 +91,7 @@ class PicturesFields(TypedDict):
 
 
 class IsolationFields(TypedDict):
-    """What an operator took out of use, or will drain."""
+    """A target that an operator isolated or will drain."""
 
     name: str
     target: Annotated[str, Meta(description="As commands take it.")]
@@ -110,7 +110,7 @@ class IsolationFields(TypedDict):
 
 
 class IsolationsDocument(TypedDict):
-    """What operators took out of use, or will drain."""
+    """The targets that operators isolated or will drain."""
 
     schema: Literal["ringwise.io/isolations/v1"]
     now: Nanoseconds

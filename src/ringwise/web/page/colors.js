@@ -260,7 +260,7 @@ const WITHHELD = /** @type {const} */ ([
   ["f", "faulty", "faulty"],
   ["i", "isolated", "isolated by an operator"],
   ["r", "reserved", "reserved for one job, queue or namespace"],
-  ["c", "unschedulable", "unschedulable: the node takes no new pods"],
+  ["c", "unschedulable", "unschedulable: the node accepts no new pods"],
 ]);
 const SIGN_TEXTS = /** @type {Record<import("./types.js").NodeSign, string>} */ ({
   "not-ready": "node not ready",

@@ -129,7 +129,7 @@ function UnconfirmedChips({ report }) {
     heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain, report)} of the chip-hours belong to pods whose end was not observed; they are counted until the pod was last observed.`,
     report.gaps.length > 0 && `No scheduler wrote in ${count(report.gaps.length, "span")}, the last until ${rfc3339(report.gaps[report.gaps.length - 1].until)}.`,
     report.merged_jobs > 0 && `${count(report.merged_jobs, "job")} merged into the lines of their namespaces for want of room.`,
-    report.discarded_before && `Days before ${report.discarded_before} were given up for want of room.`,
+    report.discarded_before && `Days before ${report.discarded_before} were discarded for lack of space.`,
     report.unreadable.length > 0 && `${count(report.unreadable.length, "document")} cannot be read: ${report.unreadable.slice(0, 3).join("; ")}`,
   ].filter(Boolean);
   return said.length ? html`<ul class="faint">${said.map((text) => html`<li key=${text}>${text}</li>`)}</ul>` : null;

@@ -105,7 +105,7 @@ function Why({ path, version, job: row, time }) {
     ${row.reason_source && html`<p class="faint">Its scheduler wrote into the condition of the ${row.reason_source}: <code>${row.reason_code}</code> <bdi>${row.reason_message}</bdi></p>`}
     ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
     ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
-    ${why.fixes.length > 0 && html`<h3>It would start</h3>
+    ${why.fixes.length > 0 && html`<h3>Fixes</h3>
       <ul class="fixes" aria-label="Fixes">${why.fixes.map((fix) => html`<li key=${fix.message}><bdi>${fix.message}</bdi>
         ${fix.conflicting_jobs > 0 && html` <span class="faint">(${count(fix.conflicting_jobs, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
     ${why.fixes.length === 0 && (why.reason?.fixes.length ?? 0) > 0 && html`<h3>What helps in general</h3>
