@@ -291,8 +291,8 @@ def test_a_lab_of_another_version_is_not_asked_for_a_part(
             "jobs --affected",
         ):
             assert terminal.refused(f"get {words}") == (
-                "ringwise: the lab is of another version of Ringwise: stop it and start it again; until then, "
-                "lists cannot be filtered or sorted\n"
+                "ringwise: the lab is of another version of Ringwise: stop it and start it again; until "
+                "then, lists cannot be filtered or sorted\n"
             )
 
 

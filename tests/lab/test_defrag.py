@@ -51,7 +51,7 @@ def test_a_lab_shows_the_moves_and_changes_nothing(tmp_path: Path) -> None:
         assert f"{pod['from']} -> {pod['to']}" in printed
         assert "moving 1 job (4 chips) starts lab/train (8 chips) now" in printed
         assert "nothing was changed" in printed
-        assert "moved to other places (`ringwise defrag --plan" in " ".join(terminal.ok("why train").split())
+        assert "to other nodes (`ringwise defrag --plan" in " ".join(terminal.ok("why train").split())
         assert everything(server) == before
 
 
