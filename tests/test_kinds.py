@@ -232,12 +232,12 @@ with (folder / "journal").open("wb") as file:
     sink = JournalWriter(file, default_configuration(), ["volcano"])
     scheduler.journal = Journal(default_configuration(), sink=sink)
     scheduler.handle([WindowSeen(june)], 0)
-    assert WindowSeen(june) in scheduler.view.known_events()
+    assert WindowSeen(june) in scheduler.view.current_events()
     commands = scheduler.handle([WindowSeen(MaintenanceWindow("july", "broken"))], 1)
     (aside,) = (one for one in commands if isinstance(one, SetAside))
     assert (aside.kind, aside.key) == ("MaintenanceWindow", "july")
     scheduler.handle([WindowGone("june")], 2)
-    assert WindowSeen(june) not in scheduler.view.known_events()
+    assert WindowSeen(june) not in scheduler.view.current_events()
 read = [batch.events for batch in open_journal(folder / "journal").batches]
 assert [type(event) for events in read for event in events] == [WindowSeen, WindowSeen, WindowGone]
 assert read[0] == (WindowSeen(june),)

@@ -160,7 +160,7 @@ def records() -> Iterator[bytes]:
         rig = scene()
         view = rig.machine.view
         yield header_line(view.configuration, ["volcano"], scene.__name__, 1)
-        yield snapshot_line(1, rig.now, view.known_events())
+        yield snapshot_line(1, rig.now, view.current_events())
 
 
 # -- files -----------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def compressed_record() -> bytes:
 
 def data_of(rig: Rig) -> bytes:
     """The record as the data of a ConfigMap."""
-    (record,) = (one for one in rig.machine.view.known_events() if isinstance(one, LeaderRecordRead))
+    (record,) = (one for one in rig.machine.view.current_events() if isinstance(one, LeaderRecordRead))
     return json.dumps(dict(record.tables), indent=1).encode() + b"\n"
 
 

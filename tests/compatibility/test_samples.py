@@ -91,7 +91,7 @@ def records_in(events: Iterable[ev.Event]) -> dict[str, Any]:
 def test_the_records_of_a_leader_are_known_to_the_next_one(batch: ReadBatch) -> None:
     scheduler = new_scheduler(batch.section.configuration)
     scheduler.handle(batch.events, batch.now, ev.Decide.NOTHING)
-    assert records_in(scheduler.view.known_events()) == records_in(batch.events) != {}
+    assert records_in(scheduler.view.current_events()) == records_in(batch.events) != {}
     assert not scheduler.view.incidents
 
 
@@ -286,7 +286,7 @@ def test_a_leader_ignores_records_of_another_version(batch: ReadBatch) -> None:
         scheduler = new_scheduler(batch.section.configuration)
         scheduler.handle(events, batch.now)
         assert not scheduler.view.incidents
-        decided.append(records_in(scheduler.view.known_events()))
+        decided.append(records_in(scheduler.view.current_events()))
     assert decided[0] == decided[1]
 
 

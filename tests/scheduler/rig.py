@@ -275,7 +275,7 @@ class Rig:
         It knows the objects that are there now, and what the one before wrote, or what is to be `read`.
         """
         of_jobs = ev.PodSeen | ev.PodGroupSeen | ev.LeaderRecordRead
-        known = [*self.machine.view.known_events(), *self.events]
+        known = [*self.machine.view.current_events(), *self.events]
         self.machine = new_scheduler(self.machine.view.configuration)
         self.events = [one for one in known if not isinstance(one, of_jobs)]
         # The lists of an API server come in any order: pods may be known before their PodGroups.

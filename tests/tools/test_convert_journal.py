@@ -48,7 +48,7 @@ def test_every_entry_of_before_is_read_and_known_to_the_next_leader(tmp_path: Pa
             assert record.unreadable == {}
         scheduler.handle(batch.events, batch.now, ev.Decide.NOTHING)
         assert scheduler.view.unread_record == {}
-        known = [one for one in scheduler.view.known_events() if isinstance(one, ev.LeaderRecordRead)]
+        known = [one for one in scheduler.view.current_events() if isinstance(one, ev.LeaderRecordRead)]
         before, after = (entries_of(events) for events in (read, known))
         assert before == after
         seen.update(before)

@@ -53,7 +53,7 @@ class TestCore:
 
     def restart(self) -> None:
         """Another scheduler that knows the same objects."""
-        events = self.scheduler.view.known_events()
+        events = self.scheduler.view.current_events()
         self.scheduler = new_scheduler()
         self.tell(events)
 

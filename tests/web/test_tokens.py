@@ -73,9 +73,9 @@ async def test_many_tokens_fill_no_memory() -> None:
     async with reviewing() as (_, tokens, _clock):
         for number in range(20):
             await refusal(tokens, f"bad-{number}")
-        assert len(tokens._kept) == 20
-        assert len(tokens._kept) <= MAX_TOKENS
-        assert not any(b"bad" in digest for digest in tokens._kept)
+        assert len(tokens._reviews) == 20
+        assert len(tokens._reviews) <= MAX_TOKENS
+        assert not any(b"bad" in digest for digest in tokens._reviews)
 
 
 @pytest.mark.parametrize(

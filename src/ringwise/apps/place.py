@@ -133,7 +133,7 @@ def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = 
 
     A scheduler of its own decides, with shared objects. Raises AlreadyThereError.
     """
-    known = view.known_events()
+    known = view.current_events()
     there = {event.about for event in known}
     for kind in JOB_OBJECTS:
         name = KIND_OF[kind].resource.kind

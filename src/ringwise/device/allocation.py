@@ -105,9 +105,9 @@ def reported_ids(chips: Sequence[str], mapped: Mapping[str, str]) -> dict[str, s
     were found, take the ids that are left, sorted as text: so all ids are always there, and as many of them
     are unhealthy as chips are.
     """
-    known = set(chips)
-    reported = {chip: identity for identity, chip in mapped.items() if identity in known and chip in known}
-    left = iter(sorted(known.difference(reported.values())))
+    names = set(chips)
+    reported = {chip: identity for identity, chip in mapped.items() if identity in names and chip in names}
+    left = iter(sorted(names.difference(reported.values())))
     for chip in chips:
         if chip not in reported:
             reported[chip] = next(left)
@@ -132,7 +132,7 @@ def preferred_ids(
     return chosen
 
 
-def check_request(requests: Sequence[Sequence[str]], known: Collection[str], *, shares: bool = False) -> None:
+def check_request(requests: Sequence[Sequence[str]], valid: Collection[str], *, shares: bool = False) -> None:
     """Raise AllocationError for a request that no pod can have made; `shares`: ids are percents of chips."""
     if not requests:
         raise AllocationError("the request does not name a container")
@@ -153,5 +153,5 @@ def check_request(requests: Sequence[Sequence[str]], known: Collection[str], *, 
         for identity in ids:
             if len(identity) > MAX_ID:
                 raise AllocationError(f"an ID has {len(identity)} characters; the limit is {MAX_ID}")
-            if identity not in known:
+            if identity not in valid:
                 raise AllocationError(f"unknown device ID {identity}")

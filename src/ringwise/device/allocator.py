@@ -130,8 +130,8 @@ class Allocator:
 
     def put_pod(self, pod: NodePod) -> None:
         """Older versions are ignored: what we wrote is known here before the watch has it."""
-        known = self.pods.get(pod.uid)
-        if known is None or not pod.version or pod.version >= known.version:
+        previous = self.pods.get(pod.uid)
+        if previous is None or not pod.version or pod.version >= previous.version:
             self.pods[pod.uid] = pod
             self._asking.pop(pod.uid, None)
             self._eligible.discard(pod.uid)
@@ -380,8 +380,8 @@ class Allocator:
         )
         if early:
             waiting += f"; only an init container asks for chips in {', '.join(early)}"
-        known = {pod.uid for pod in self.waiting()}
-        changed = sorted(pod.key for pod in unserved if pod.uid not in known and pod.key not in refused)
+        uids = {pod.uid for pod in self.waiting()}
+        changed = sorted(pod.key for pod in unserved if pod.uid not in uids and pod.key not in refused)
         if changed:
             waiting += f"; {self._DISAGREES} in {', '.join(changed)}"
         return f"no pod of this node waits for {counted(count, 'chip')} of {self.resource}{waiting}"
@@ -441,15 +441,15 @@ class Allocator:
                 self._give_back(mount, now)
             else:
                 self._attribute(mount, owners[ids])
-        found = {pod.uid: ids for ids, pod in self._without_record(owners)}
+        ids_of = {pod.uid: ids for ids, pod in self._without_record(owners)}
         # A kubelet that starts lists nothing yet.
         before = {} if during_call else self._unrecorded
         self._unrecorded = {}
-        for uid, listed in (before | {uid: tuple(sorted(ids)) for uid, ids in found.items()}).items():
+        for uid, listed in (before | {uid: tuple(sorted(ids)) for uid, ids in ids_of.items()}).items():
             pod = self.pods.get(uid)
             if pod is None or not pod.live or uid in self._mounted_pods():
                 continue
-            if uid not in found or not self._recover(listed, pod, in_containers or {}, now):
+            if uid not in ids_of or not self._recover(listed, pod, in_containers or {}, now):
                 self._unrecorded[uid] = listed
         self._settle()
         self.ledger.forget_claims(pod.uid for pod in self.pods.values() if pod.live)
@@ -534,11 +534,11 @@ class Allocator:
     def _without_record(
         self, owners: Mapping[frozenset[str], NodePod | None]
     ) -> list[tuple[frozenset[str], NodePod]]:
-        known, recorded = {frozenset(mount.ids) for mount in self._mounts()}, self._mounted_pods()
+        mounted, recorded = {frozenset(mount.ids) for mount in self._mounts()}, self._mounted_pods()
         return [
             (ids, pod)
             for ids, pod in owners.items()
-            if pod is not None and pod.live and ids and ids not in known and pod.uid not in recorded
+            if pod is not None and pod.live and ids and ids not in mounted and pod.uid not in recorded
         ]
 
     def _recover(
@@ -657,15 +657,15 @@ class Allocator:
         A pod that waits is listed only after an exchange: its new chips would look free otherwise. For the
         same reason an exchange is told only when it is known as a whole.
         """
-        known = {
+        chips_of = {
             mount.owner: mount.chips
             for mount in self._mounts()
             if mount.owner == mount.chosen and (mount.owner in self.pods or self._is_left(mount))
         }
         for uid, claim in self.ledger.claims.items():
-            if uid in self.pods and uid not in known:
-                known[uid] = claim.chips
-        return known
+            if uid in self.pods and uid not in chips_of:
+                chips_of[uid] = claim.chips
+        return chips_of
 
     def shares_of_pods(self) -> dict[str, tuple[str, Share]] | None:
         """Return the shares of pods and their chips by uid; None if chips are not shared here."""

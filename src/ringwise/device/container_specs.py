@@ -52,11 +52,11 @@ class ContainerSpecs:
     def chips_of(self, uids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Pod uid to the chips of all its containers; pods without any are left out."""
         self._look()
-        found: dict[str, set[str]] = {}
+        by_pod: dict[str, set[str]] = {}
         for _, uid, paths in self._read.values():
             if uid in uids:
-                found.setdefault(uid, set()).update(self.nodes[path] for path in paths if path in self.nodes)
-        return {uid: tuple(sorted(chips)) for uid, chips in found.items() if chips}
+                by_pod.setdefault(uid, set()).update(self.nodes[path] for path in paths if path in self.nodes)
+        return {uid: tuple(sorted(chips)) for uid, chips in by_pod.items() if chips}
 
     def _look(self) -> None:
         read: dict[Path, tuple[int, str, frozenset[str]]] = {}
@@ -65,17 +65,17 @@ class ContainerSpecs:
             for path in self._folder.glob(pattern):
                 try:
                     about = path.stat()
-                    known = self._read.get(path)
-                    if known is None or known[0] != about.st_mtime_ns:
+                    entry = self._read.get(path)
+                    if entry is None or entry[0] != about.st_mtime_ns:
                         content = path.read_bytes() if about.st_size <= _LARGEST else b""
-                        known = (about.st_mtime_ns, *_pod_and_nodes(content))
+                        entry = (about.st_mtime_ns, *_pod_and_nodes(content))
                 except FileNotFoundError:
                     # Its container ended meanwhile.
                     continue
                 except OSError as problem:
                     unread = unread or str(problem)
                     continue
-                read[path] = known
+                read[path] = entry
         self._read = read
         if unread and unread != self._problem:
             _LOG.warning("chips of containers are not detected", why=unread)

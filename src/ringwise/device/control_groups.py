@@ -34,8 +34,8 @@ class ControlGroups:
         if not tops:
             return None
         pods = (path for top in tops for path in _folders(top, _CLASSES))
-        found = ((pod_in(path.name), path) for path in pods)
-        return frozenset(uid for uid, path in found if uid in uids and _has_processes(path))
+        pairs = ((pod_in(path.name), path) for path in pods)
+        return frozenset(uid for uid, path in pairs if uid in uids and _has_processes(path))
 
     def _tops(self) -> Iterator[Path]:
         hierarchies = [self._folder / name for name in _HIERARCHIES]

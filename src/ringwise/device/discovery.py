@@ -47,8 +47,8 @@ class Discovery:
             raise DriverError(f"no chip responds; {place}: {why}")
         return list(chips.values())
 
-    async def renewed(self, card: str, known: Sequence[Chip]) -> tuple[list[Chip], Codes]:
-        """The known chips as they are now, then new ones, and the fault codes of these.
+    async def renewed(self, card: str, previous: Sequence[Chip]) -> tuple[list[Chip], Codes]:
+        """The previous chips as they are now, then new ones, and the fault codes of these.
 
         A new chip counts when its faults can be read. A failed look changes nothing.
         """
@@ -56,9 +56,9 @@ class Discovery:
             chips = {chip.physical: chip for chip in await self.look(card)}
         except DriverError as problem:
             self.notices.problem("discovery", "chips not listed", str(problem))
-            return list(known), {}
+            return list(previous), {}
         self.notices.works("discovery", "chips listed again")
-        now = [_steady(chip, chips.pop(chip.physical, chip)) for chip in known]
+        now = [_steady(chip, chips.pop(chip.physical, chip)) for chip in previous]
         codes, unread = await self.calls.each(
             {("new", physical): partial(self.driver.codes, chip) for physical, chip in chips.items()}
         )
@@ -76,10 +76,10 @@ class Discovery:
         self.problems = problems
 
 
-def _steady(known: Chip, now: Chip) -> Chip:
+def _steady(before: Chip, now: Chip) -> Chip:
     """The chip as it is now. What the driver does not say this time stays as it was."""
     unsaid = {
-        field.name: getattr(known, field.name)
+        field.name: getattr(before, field.name)
         for field in fields(Chip)
         if getattr(now, field.name) == field.default
     }

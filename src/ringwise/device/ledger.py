@@ -107,11 +107,11 @@ class Ledger:
 
     def mapped(self, resource: str) -> dict[str, str]:
         """Kubelet's ids to chips."""
-        known: dict[str, str] = {}
+        mapping: dict[str, str] = {}
         for mount in self.mounts:
             if mount.resource == resource:
-                known = updated_map(known, mount.ids, mount.chips)
-        return known
+                mapping = updated_map(mapping, mount.ids, mount.chips)
+        return mapping
 
     # -- who has what --------------------------------------------------------------------------------
 

@@ -60,8 +60,8 @@ class LedgerFile:
                 version = msgspec.json.decode(line, type=_Version).version
                 if version != VERSION:
                     return self._unread(unsupported(version, VERSION))
-                kept = msgspec.json.decode(line, type=_LedgerLine)
-                return Ledger(kept.mounts, kept.claims)
+                stored = msgspec.json.decode(line, type=_LedgerLine)
+                return Ledger(stored.mounts, stored.claims)
         return self._unread("no line of it is whole") if content.strip() else Ledger()
 
     def _unread(self, why: str) -> Ledger:

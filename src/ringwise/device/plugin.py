@@ -249,12 +249,12 @@ class NodePlugin:
         pod = pod_from_wire(wire)
         if pod is None:
             return
-        known = self.allocator.pods.get(pod.uid)
+        previous = self.allocator.pods.get(pod.uid)
         if kind == "DELETED":
             self.allocator.drop_pod(pod.uid, self._clock.now(), pod)
         else:
             self.allocator.put_pod(pod)
-        if pod.asks_for(self.resource) and (known is None or kind == "DELETED" or known.differs(pod)):
+        if pod.asks_for(self.resource) and (previous is None or kind == "DELETED" or previous.differs(pod)):
             self._news.set()
 
     # -- Allocate ------------------------------------------------------------------------------------------
@@ -279,12 +279,12 @@ class NodePlugin:
 
     async def _informed(self) -> None:
         """After a start: until it is known which chips are taken out of use; not for long."""
-        known = [self._restored, *(watch.synced for watch in self._maps)]
-        if all(event.is_set() for event in known):
+        events = [self._restored, *(watch.synced for watch in self._maps)]
+        if all(event.is_set() for event in events):
             return
         try:
             async with asyncio.timeout(TIMEOUT):
-                for event in known:
+                for event in events:
                     await event.wait()
         except TimeoutError:
             _LOG.warning("isolated chips are not known yet", why="the API server has not reported them")
@@ -568,11 +568,11 @@ class NodePlugin:
 
     def _isolate(self) -> None:
         entries = self._isolations.isolations.values()
-        found = isolated_chips(entries, self.settings.node, tuple(self.names.values()))
-        if frozenset(found) != self.monitor.isolated:
-            for chip, one in found.items():
+        isolated = isolated_chips(entries, self.settings.node, tuple(self.names.values()))
+        if frozenset(isolated) != self.monitor.isolated:
+            for chip, one in isolated.items():
                 _LOG.warning("chip isolated", chip=chip, isolation=one.name, by=one.by, reason=one.reason)
-            self.monitor.isolated = frozenset(found)
+            self.monitor.isolated = frozenset(isolated)
             self._refresh()
             self._news.set()
 

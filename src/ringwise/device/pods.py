@@ -92,8 +92,8 @@ class NodePod:
     def annotated(self, changes: Mapping[str, str | None]) -> NodePod:
         """The pod with other annotations; None removes one."""
         merged = {**self.annotations, **changes}
-        kept = {key: value for key, value in merged.items() if value is not None}
-        return replace(self, annotations=kept)
+        entries = {key: value for key, value in merged.items() if value is not None}
+        return replace(self, annotations=entries)
 
 
 class _Owner(WireStruct):

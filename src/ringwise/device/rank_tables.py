@@ -19,17 +19,17 @@ class RankTables:
 
     def __init__(self, card: str) -> None:
         self._card = card
-        self._known: tuple[Sequence[Chip], str, Mapping[int, Levels]] | None = None
+        self._inputs: tuple[Sequence[Chip], str, Mapping[int, Levels]] | None = None
 
     def know(self, chips: Sequence[Chip], node_ip: str, levels: Mapping[int, Levels]) -> None:
         """What the node is like now."""
-        self._known = (chips, node_ip, levels)
+        self._inputs = (chips, node_ip, levels)
 
     def of(self, pod: NodePod, mounted: Sequence[str]) -> tuple[str, str] | None:
         """Key and value. Before the node's address is known there is none: better than a wrong one."""
-        if self._known is None:
+        if self._inputs is None:
             return None
-        chips, node_ip, levels = self._known
+        chips, node_ip, levels = self._inputs
         return rank_table(self._card, chips, pod, mounted, node_ip, levels)
 
 
@@ -71,8 +71,8 @@ def rank_table_device(
 ) -> RankTableDevice:
     """One chip in the rank table. A5 boards have no addresses there; elsewhere -1 says that there is none."""
     address = "" if card == ASCEND910A5 else ip or NO_ADDRESS
-    known = NO_SUPER_DEVICE if super_device is None else str(super_device)
-    return RankTableDevice(number, address, known, levels)
+    identity = NO_SUPER_DEVICE if super_device is None else str(super_device)
+    return RankTableDevice(number, address, identity, levels)
 
 
 def same_devices(present: str, wanted: str) -> bool:

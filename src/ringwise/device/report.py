@@ -179,8 +179,8 @@ class SwitchFault:
 
 def switch_info_cfg(faults: Sequence[SwitchFault], levels: Mapping[str, str], update_time: int) -> str:
     """The value of `SwitchInfoCfg`; codes without a level are not reported."""
-    known = [fault for fault in faults if fault.assembled in levels]
-    level = worst_switch_level(levels[fault.assembled] for fault in known)
+    listed = [fault for fault in faults if fault.assembled in levels]
+    level = worst_switch_level(levels[fault.assembled] for fault in listed)
     if uplinks_down(faults):
         level = SWITCH_SEPARATE
     return compact(
@@ -199,7 +199,7 @@ def switch_info_cfg(faults: Sequence[SwitchFault], levels: Mapping[str, str], up
                         "AlarmRaisedTime": fault.raised,
                     }
                 )
-                for fault in known
+                for fault in listed
             ],
             "FaultLevel": level,
             "UpdateTime": update_time,
@@ -209,7 +209,7 @@ def switch_info_cfg(faults: Sequence[SwitchFault], levels: Mapping[str, str], up
                     "fault_time": fault.raised,
                     "fault_level": levels[fault.assembled],
                 }
-                for fault in sorted(known, key=lambda one: (one.assembled, one.chip, one.port))
+                for fault in sorted(listed, key=lambda one: (one.assembled, one.chip, one.port))
             },
         }
     )

@@ -227,7 +227,7 @@ def map_watch(
         {"fieldSelector": f"metadata.name={name}"},
         ConfigMapWire,
         clock=clock,
-        listed=lambda found, _version: take(found[0] if found else None),
+        listed=lambda objects, _version: take(objects[0] if objects else None),
         changed=lambda kind, one: take(None if kind == "DELETED" else one),
     )
 

@@ -125,7 +125,7 @@ class Registration:
         self._endpoint = f"{device_type(plugin.card)}.sock"
         self.server = PluginServer(self._folder / self._endpoint, self.service)
         #: Kubelet's socket when we registered there.
-        self._known: tuple[int, int] | None = None
+        self._registered: tuple[int, int] | None = None
         #: Looks in a row at which kubelet did not watch.
         self._silent = 0
 
@@ -159,7 +159,7 @@ class Registration:
         if kubelet is None:
             # Away: nothing can be done, and its socket will be another one.
             return False
-        if kubelet != self._known or not self.server.is_whole:
+        if kubelet != self._registered or not self.server.is_whole:
             return True
         self._silent = 0 if self.service.streams else self._silent + in_time
         step = after_failures(self._silent) if in_time else ""
@@ -183,8 +183,8 @@ class Registration:
             await self.server.start()
             await register(self._folder, self._endpoint, self._plugin.resource, await self.service.options())
         except (OSError, KubeletError) as problem:
-            self._known = None
+            self._registered = None
             return str(problem)
-        self._known = kubelet
+        self._registered = kubelet
         _LOG.info("registered", resource=self._plugin.resource, endpoint=self._endpoint)
         return None

@@ -131,9 +131,9 @@ class ShareAllocator(Allocator):
         result = set(self._doubtful_pods())
         for chip in self.chips:
             shares = [mount.share for mount in self._on(chip)]
-            known = [share for share in shares if share is not None]
-            percent, memory = sum(one.percent for one in known), sum(one.memory for one in known)
-            if len(known) < len(shares) or percent >= IDS or memory >= self.memory.get(chip, 0) > 0:
+            sizes = [share for share in shares if share is not None]
+            percent, memory = sum(one.percent for one in sizes), sum(one.memory for one in sizes)
+            if len(sizes) < len(shares) or percent >= IDS or memory >= self.memory.get(chip, 0) > 0:
                 result.add(chip)
         return result
 

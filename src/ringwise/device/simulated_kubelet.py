@@ -149,9 +149,9 @@ class SimulatedKubelet:
         if self.refusals:
             self.refusals -= 1
             await context.abort(grpc.StatusCode.UNAVAILABLE, "kubelet starts")
-        known = self.plugins.get(request.resource_name)
-        if known is not None:
-            await self._drop(known)
+        previous = self.plugins.get(request.resource_name)
+        if previous is not None:
+            await self._drop(previous)
         plugin = RegisteredPlugin(
             request.resource_name, channel(self._folder / request.endpoint), request.options
         )

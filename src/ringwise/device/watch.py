@@ -107,9 +107,9 @@ class IsolationWatch(ObjectWatch[IsolationWire]):
 
     def restore(self, node: str, chips: Iterable[str]) -> None:
         """What was isolated before the start, which stays until a list succeeds."""
-        if known := tuple(sorted(chips)):
+        if isolated := tuple(sorted(chips)):
             # No object has this name, so every list lacks it.
-            self.isolations = {"": Isolation(node, known, reason="reported before the restart")}
+            self.isolations = {"": Isolation(node, isolated, reason="reported before the restart")}
             self._on_change()
         self._restored.set()
 

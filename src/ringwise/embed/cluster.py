@@ -226,8 +226,8 @@ class EmbeddedCluster:
             case want.AnnotatePod():
                 pod = self.pod(command.uid)
                 if pod is not None:
-                    kept = {key: one for key, one in pod.annotations.items() if key not in command.remove}
-                    annotations = {**kept, **command.annotations}
+                    retained = {key: one for key, one in pod.annotations.items() if key not in command.remove}
+                    annotations = {**retained, **command.annotations}
                     group = group_of(annotations) or pod.group
                     self._put_pod(replace(pod, annotations=annotations, group=group))
             case want.Evict() | want.DeletePod():

@@ -51,7 +51,7 @@ def board_named(name: str) -> Board:
     catalog = shipped_catalog()
     board = catalog.get(name)
     if board is None:
-        names = [known.name for known in catalog]
+        names = [one.name for one in catalog]
         raise ValueError(
             f"board {quoted(name)} not found; must be one of {', '.join(names)}{did_you_mean(name, names)}"
         )

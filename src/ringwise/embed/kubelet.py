@@ -223,13 +223,13 @@ class ChipAssignments:
 
     def others(self, uid: str, chips: tuple[int, ...]) -> tuple[str, ...]:
         """Pods that were assigned one of these chips before this pod."""
-        found = []
+        holders = []
         for chip in chips:
             for holder in self.assigned.get(chip, ()):
                 if holder == uid:
                     break
-                found.append(holder)
-        return tuple(dict.fromkeys(found))
+                holders.append(holder)
+        return tuple(dict.fromkeys(holders))
 
     def release(self, uid: str, chips: tuple[int, ...]) -> None:
         for chip in chips:

@@ -86,9 +86,9 @@ class EmbeddedLoop:
             executed += self._call(self.scheduler, self._for_scheduler, extra, always=not rounds)
             total += executed
             if not executed and not self._injected and not self._for_scheduler_only and self._settled():
-                found = () if self.forked_queries is None else self.forked_queries(self.cluster.now)
-                self.inject(*found)
-                if not found and self._settled():
+                events = () if self.forked_queries is None else self.forked_queries(self.cluster.now)
+                self.inject(*events)
+                if not events and self._settled():
                     return total
         raise NotConvergingError(
             f"no end after {MAX_ROUNDS} rounds and {counted(total, 'command')}: {self.command_counts}"

@@ -45,17 +45,17 @@ class SimulatedNodes:
         return report if isinstance(report, DeviceReport) else None
 
     def cordon(self, name: str, on: bool = True) -> None:
-        node = self._known(name)
+        node = self._node(name)
         if node.unschedulable != on:
             self._put(replace(node, unschedulable=on))
 
     def set_ready(self, name: str, ready: bool) -> None:
-        node = self._known(name)
+        node = self._node(name)
         if node.ready != ready:
             self._put(replace(node, ready=ready))
 
     def remove(self, name: str) -> None:
-        node = self._known(name)
+        node = self._node(name)
         if self.agents is not None:
             self.agents.forget(name)
         for resource in parts.reported_chips(node):
@@ -73,7 +73,7 @@ class SimulatedNodes:
         self, name: str, chips: tuple[int, ...], *, healthy: bool, network: bool = False, now: int = 0
     ) -> None:
         """Set the health of chips, or of their network."""
-        node = self._known(name)
+        node = self._node(name)
         for resource, capacity in parts.reported_chips(node).items():
             wrong = [chip for chip in chips if not 0 <= chip < capacity]
             if wrong:
@@ -226,7 +226,7 @@ class SimulatedNodes:
         self, report: DeviceReport, now: int, assignments: ChipAssignments | None = None
     ) -> None:
         """Write the report with its list of free chips, as a device plugin does."""
-        node = self._known(report.node)
+        node = self._node(report.node)
         agents = self._agents_for(report.node, report.resource)
         if agents is not None:
             written = agents.report(report)
@@ -254,7 +254,7 @@ class SimulatedNodes:
         if any(node.chips_allocatable.get(resource) != count for resource, count in good.items()):
             self._put(replace(node, chips_allocatable={**node.chips_allocatable, **good}))
 
-    def _known(self, name: str) -> Node:
+    def _node(self, name: str) -> Node:
         node = self.get(name)
         if node is None:
             raise ObjectRefusedError(f'node "{name}" not found')
@@ -272,6 +272,6 @@ def _separated(report: DeviceReport, in_use: int) -> DeviceReport:
             continue
         levels.setdefault(fault.chip, set()).add(fault.level)
     later = mask_of(
-        chip for chip, found in levels.items() if PRE_SEPARATE_LEVEL in found and found <= HARMLESS_WITH_IT
+        chip for chip, codes in levels.items() if PRE_SEPARATE_LEVEL in codes and codes <= HARMLESS_WITH_IT
     )
     return replace(report, unhealthy=(report.unhealthy & ~later) | (later & ~in_use)) if later else report

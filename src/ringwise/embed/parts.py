@@ -76,7 +76,7 @@ def reported(pod: Pod, mode: NodeMode, others: Iterable[Pod]) -> Pod:
         names = ",".join(f"{kind}-{chip}" for chip in bound.chips)
         return replace(pod, annotations={**pod.annotations, ASCEND_REAL: names})
     present = [one.annotations.get(ASCEND_REAL, "") for one in others if one.live]
-    numbers = {int(found[1]) for name in present if (found := _NUMBER.search(name))}
+    numbers = {int(match[1]) for name in present if (match := _NUMBER.search(name))}
     number = next(at for at in range(_FIRST_VNPU, _FIRST_VNPU + len(numbers) + 1) if at not in numbers)
     parts = [mounted_part(one) for one in others if one.live]
     vgroups = {int(one.vgroup) for one in parts if one.vgroup and bound.chips[0] in one.chips}
@@ -91,6 +91,6 @@ _NUMBER = re.compile(r"-([0-9]{3,})-[0-9]+_")
 def vnpu_suffix(template: str) -> str:
     """How resources and device plugins name a template: `2c.1cpu` for `vir02_1c`."""
     cores, *rest = template.split("_")
-    found = [f"{int(cores.removeprefix('vir'))}c"]
-    found += [f"{one[:-1]}cpu" if one.endswith("c") else _SUFFIXES.get(one, one) for one in rest]
-    return ".".join(found)
+    parts = [f"{int(cores.removeprefix('vir'))}c"]
+    parts += [f"{one[:-1]}cpu" if one.endswith("c") else _SUFFIXES.get(one, one) for one in rest]
+    return ".".join(parts)

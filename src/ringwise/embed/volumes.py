@@ -120,8 +120,8 @@ class VolumeController:
         if claim.volume:
             named = (volume for volume in volumes if volume.name == claim.volume)
             return next((one for one in named if one.claim is None or _is_for(one.claim, claim)), None)
-        kept = (one for one in volumes if one.claim is not None and _is_for(one.claim, claim))
-        suiting = next((one for one in kept if one.suits(claim)), None)
+        reserved = (one for one in volumes if one.claim is not None and _is_for(one.claim, claim))
+        suiting = next((one for one in reserved if one.suits(claim)), None)
         if suiting is not None:
             return suiting
         cls = self._get(StorageClass, claim.storage_class) if claim.storage_class else None

@@ -139,8 +139,8 @@ def is_as_wanted(group: PodGroup, wanted: PodGroup) -> bool:
     )
 
 
-def _agree(found: Mapping[str, str], wanted: Mapping[str, str], built: tuple[str, ...]) -> bool:
-    return all(found.get(key) == wanted.get(key) for key in (*wanted, *built))
+def _agree(actual: Mapping[str, str], wanted: Mapping[str, str], built: tuple[str, ...]) -> bool:
+    return all(actual.get(key) == wanted.get(key) for key in (*wanted, *built))
 
 
 def _min_member(pod: Pod, from_owner: Mapping[str, str]) -> int:

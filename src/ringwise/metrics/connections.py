@@ -305,24 +305,24 @@ def peer_of(address: object) -> str:
         return ""
     host = str(address[0]).partition("%")[0]
     with suppress(ValueError):
-        found = ip_address(host)
-        if isinstance(found, IPv6Address):
-            if found.ipv4_mapped is not None:
-                return str(found.ipv4_mapped)
-            network = int(found) >> (128 - _IPV6_NETWORK) << (128 - _IPV6_NETWORK)
+        ip = ip_address(host)
+        if isinstance(ip, IPv6Address):
+            if ip.ipv4_mapped is not None:
+                return str(ip.ipv4_mapped)
+            network = int(ip) >> (128 - _IPV6_NETWORK) << (128 - _IPV6_NETWORK)
             return f"{IPv6Address(network)}/{_IPV6_NETWORK}"
     return host
 
 
 async def listening_sockets(host: str, port: int) -> list[socket.socket]:
     """One for each address of that name. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(
+    infos = await asyncio.get_running_loop().getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     sockets: list[socket.socket] = []
     missing: OSError | None = None
     try:
-        for family, address in dict.fromkeys((one[0], one[4]) for one in found):
+        for family, address in dict.fromkeys((one[0], one[4]) for one in infos):
             try:
                 made = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
             except OSError as problem:

@@ -42,17 +42,17 @@ class AffectedJobs:
 
     def of_pods(self, uids: Iterable[str]) -> list[JobFault]:
         """What hurts the job of these pods, each fault once; nodes in natural order."""
-        placements, found = self._cluster.pods, dict[NodeFault, None]()
+        placements, faults = self._cluster.pods, dict[NodeFault, None]()
         for uid in uids:
             placement = placements.get(uid)
             if placement is None or placement.node < 0:
                 continue
             for fault in self.of_node(placement.node):
                 if _affects(fault, placement):
-                    found[fault] = None
-        if len(found) > 1:
-            found = dict.fromkeys(sorted(found, key=lambda one: natural_key(one.node)))
-        return [JobFault(fault, self._view.fault_since(fault)) for fault in found]
+                    faults[fault] = None
+        if len(faults) > 1:
+            faults = dict.fromkeys(sorted(faults, key=lambda one: natural_key(one.node)))
+        return [JobFault(fault, self._view.fault_since(fault)) for fault in faults]
 
     def all(self) -> list[tuple[JobFault, list[str]]]:
         """Every fault of the nodes that exist, nodes in natural order, with the jobs as namespace/name."""
@@ -64,13 +64,13 @@ class AffectedJobs:
         ]
 
     def _jobs(self, number: int, fault: NodeFault) -> list[str]:
-        cluster, found = self._cluster, set[str]()
+        cluster, names = self._cluster, set[str]()
         for uid in cluster.pods_on[number]:
             placement = cluster.pods[uid]
             if _affects(fault, placement):
                 job = self._view.job_of(uid)
-                found.add(placement.pod.key if job is None else f"{job.namespace}/{job.name}")
-        return sorted(found, key=natural_key)
+                names.add(placement.pod.key if job is None else f"{job.namespace}/{job.name}")
+        return sorted(names, key=natural_key)
 
 
 def _affects(fault: NodeFault, placement: PodPlacement) -> bool:

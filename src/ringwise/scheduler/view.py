@@ -401,10 +401,10 @@ class SchedulerView:
             )
         )
 
-    def known_events(self) -> list[ev.Event]:
-        """All objects as events: another scheduler that handles them knows the same cluster.
+    def current_events(self) -> list[ev.Event]:
+        """All objects as events: another scheduler that handles them has the same cluster.
 
-        Objects are shared, not copied: nothing changes one once it is known.
+        Objects are shared, not copied: nothing changes one after it was observed.
         """
         return list(self.what_if.current_events())
 

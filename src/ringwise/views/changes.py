@@ -11,12 +11,12 @@ from ringwise.views.documents.reservations import ReservationChangeDocument, Res
 def node_change(
     node: str, action: str, leaving: Sequence[str] = (), at: str | None = None
 ) -> NodeChangeDocument:
-    kept = list(leaving)
+    evicted = list(leaving)
     return {
         "schema": "ringwise.io/node-change/v1",
         "node": node,
         "action": action,
-        "evicted_pods": kept,
+        "evicted_pods": evicted,
         "start": at,
     }
 

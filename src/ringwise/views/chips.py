@@ -40,9 +40,9 @@ def _of_resource(
     notes: dict[int | None, str] = {
         one.number: _of_isolation(one, now) for one in state.isolations_of(number)
     }
-    kept = next((one.why for one in node if one.state is NodeState.RESERVED), None)
-    if kept is not None:
-        notes.setdefault(None, kept.removeprefix(f"{state.names[number]} is "))
+    reserved = next((one.why for one in node if one.state is NodeState.RESERVED), None)
+    if reserved is not None:
+        notes.setdefault(None, reserved.removeprefix(f"{state.names[number]} is "))
     holders = chips.holders()
     result: list[ChipFields] = []
     for chip in chips_of(states.listed):

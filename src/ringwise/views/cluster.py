@@ -322,8 +322,8 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     result += _of_groups(objects, by_group)
     result += _of_missing_groups(objects, by_group)
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
-    known = objects.view.job_of
-    result += [pods_view(objects.view, "Pod", [pod], known(pod.uid) or others.get(pod.uid)) for pod in alone]
+    job_of = objects.view.job_of
+    result += [pods_view(objects.view, "Pod", [pod], job_of(pod.uid) or others.get(pod.uid)) for pod in alone]
     faults = AffectedJobs(objects.view)
     for view in result:
         view.faults = faults.of_pods(pod.uid for pod in view.pods)
@@ -464,10 +464,10 @@ def group_view(view: SchedulerView, group: PodGroup, job: Job | None, pods: list
 
 def _of_missing_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
     """Pods that name a PodGroup which does not exist."""
-    known = {group.key for group in objects.pod_groups}
-    known |= {f"{vcjob.namespace}/{group_name(vcjob)}" for vcjob in objects.vcjobs}
+    groups = {group.key for group in objects.pod_groups}
+    groups |= {f"{vcjob.namespace}/{group_name(vcjob)}" for vcjob in objects.vcjobs}
     for key, pods in by_group.items():
-        if key in known:
+        if key in groups:
             continue
         yield pods_view(objects.view, "PodGroup", pods, objects.view.jobs.get(key))
 
@@ -544,9 +544,9 @@ def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
 
 def shown_jobs(view: SchedulerView) -> Iterator[JobView]:
     """The jobs that a scheduler knows, without their faults."""
-    known = set[str]()
+    uids = set[str]()
     for job in view.jobs.values():
-        known.update(job.pods)
+        uids.update(job.pods)
         shown = view_of_job(view, job)
         if shown is not None:
             yield shown
@@ -554,7 +554,7 @@ def shown_jobs(view: SchedulerView) -> Iterator[JobView]:
         if f"{vcjob.namespace}/{group_name(vcjob)}" not in view.jobs:
             yield vcjob_view(view, vcjob, None, [])
     placements = view.cluster.pods
-    for uid in placements.keys() - known:
+    for uid in placements.keys() - uids:
         shown = view_of_foreign(view, placements[uid].pod)
         if shown is not None:
             yield shown
@@ -568,8 +568,8 @@ def _reason(view: SchedulerView, job: Job | None) -> Reason | None:
     """Why it waits; a job whose pods all have nodes has no reason."""
     if job is None or job.reason is None:
         return None
-    kept_out = job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code, VOLUMES_AWAITED.code)
-    if job.pods and not view.has_pending_pods(job) and not kept_out:
+    excluded = job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code, VOLUMES_AWAITED.code)
+    if job.pods and not view.has_pending_pods(job) and not excluded:
         return None
     return job.reason
 
@@ -633,8 +633,8 @@ def node_row(
         "name": node.name,
         **states_fields(states),
         "switch": switches.of(node),
-        "superpod": None if position is None else _known(position.superpod),
-        "rack": None if position is None else _known(position.rack),
+        "superpod": None if position is None else _not_negative(position.superpod),
+        "rack": None if position is None else _not_negative(position.rack),
         "numbers": [number for one in chips for number in chips_of(one.states.listed)],
         "chip_states": "".join(_letters(one.states) for one in chips),
         "health": "".join(_health(one) for one in chips),
@@ -642,7 +642,7 @@ def node_row(
     return row, states, chips
 
 
-def _known(number: int | None) -> int | None:
+def _not_negative(number: int | None) -> int | None:
     """The number of a SuperPoD or rack; a device report says -1 where there is none."""
     return None if number is None or number < 0 else number
 

@@ -221,8 +221,8 @@ class DashboardRows:
             note(key)
             self._read_job(key)
         rows = [row for key, old in before.items() if (row := self._jobs.get(key)) is not None and row != old]
-        known = {row["id"] for key in before if (row := self._jobs.get(key)) is not None}
-        gone = [old["id"] for old in before.values() if old is not None and old["id"] not in known]
+        ids = {row["id"] for key in before if (row := self._jobs.get(key)) is not None}
+        gone = [old["id"] for old in before.values() if old is not None and old["id"] not in ids]
         return rows, gone
 
     # -- nodes ---------------------------------------------------------------------------------
@@ -238,10 +238,10 @@ class DashboardRows:
             self._nodes.pop(number, None)
             return None
         row, counts = self._reader.row(node, now)
-        known = self._nodes.get(number)
-        if known == row:
+        previous = self._nodes.get(number)
+        if previous == row:
             # The same object: nothing is sent, and nothing is kept twice.
-            row = known
+            row = previous
         self._nodes[number] = row
         self._node_counts[number] = counts
         add_counts(self._totals, counts, 1)
@@ -253,8 +253,8 @@ class DashboardRows:
     def _read_faults(self, number: int) -> bool:
         """Whether they changed. A node that is gone has one as long as pods are on it."""
         cluster = self._view.cluster
-        known = number < len(cluster.nodes)
-        faults = node_faults(cluster, number) if known and cluster.pods_on[number] else ()
+        exists = number < len(cluster.nodes)
+        faults = node_faults(cluster, number) if exists and cluster.pods_on[number] else ()
         before = self._faults.pop(number, ())
         if faults:
             self._faults[number] = faults
@@ -345,9 +345,9 @@ class DashboardRows:
         return {**view.row(partial(self._message, key)), "id": self._id(key)}
 
     def _message(self, key: str, reason: Reason) -> str:
-        known = self._messages.get(key)
-        if known is not None and known[0] is reason:
-            return known[1]
+        cached = self._messages.get(key)
+        if cached is not None and cached[0] is reason:
+            return cached[1]
         text = reason_message(reason)
         self._messages[key] = reason, text
         return text

@@ -64,8 +64,8 @@ def _min_available(view: SchedulerView, job: Job | None, vcjob: str) -> int:
     if job is not None:
         return job.min_available
     # Without pods and PodGroup, as a suspended one: what it asks for when it is resumed.
-    found = view.vcjobs.get(vcjob)
-    return 1 if found is None else found.min_available
+    entry = view.vcjobs.get(vcjob)
+    return 1 if entry is None else entry.min_available
 
 
 def moves_document(view: SchedulerView, now: int) -> DashboardMovesDocument:
@@ -159,7 +159,7 @@ def node_document(
         state.pods[uid]
         for uid in sorted(state.pods_on[number], key=lambda uid: natural_key(state.pods[uid].pod.key))
     ]
-    found: list[DashboardNodePod] = [
+    listed: list[DashboardNodePod] = [
         {
             "namespace": one.pod.namespace,
             "name": one.pod.name,
@@ -176,7 +176,7 @@ def node_document(
         "labels": _texts(node.labels),
         "annotations": _texts(node.annotations),
         "chips": _chips(view, number, states, row["health"]),
-        "pods": found,
+        "pods": listed,
         "reasons": _reasons(states, node),
     }
 

@@ -65,11 +65,11 @@ CountsByResource = dict[str, NodeCounts]
 def add_counts(sums: CountsByResource, counts: CountsByResource, times: int) -> None:
     """Add in place, or take away; a resource of which no chip is left is removed."""
     for resource, one in counts.items():
-        known = sums.get(resource)
-        if known is None:
-            known = sums[resource] = NodeCounts()
-        known.add(one, times)
-        if not known.chips:
+        total = sums.get(resource)
+        if total is None:
+            total = sums[resource] = NodeCounts()
+        total.add(one, times)
+        if not total.chips:
             del sums[resource]
 
 
@@ -148,14 +148,14 @@ def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     """The totals, counted from the beginning: for samples while nobody has the rows."""
     state, sums = view.cluster, CountsByResource()
     # Most nodes are alike.
-    found = Counter[tuple[str, ChipStates, bool]]()
+    groups = Counter[tuple[str, ChipStates, bool]]()
     for number in state.existing_nodes():
         states = node_states(state, number, now)
         drained = drain_ahead(states, view.settings) is not None
-        found.update(
+        groups.update(
             (chips.resource, chips.states, drained) for chips in chips_of_node(state, number, states)
         )
-    for (resource, masks, drained), nodes in found.items():
+    for (resource, masks, drained), nodes in groups.items():
         add_counts(sums, {resource: _counts(masks, drained=drained)}, nodes)
     outcomes = Counter(one.outcome for one in shown_jobs(view))
     return totals(sums, outcomes)

@@ -79,14 +79,14 @@ class Choice:
     def __init__(self, kind: str, listing: Listing) -> None:
         if kind not in BY_PLURAL:
             raise ListError(f"unknown kind {kind}; must be one of {', '.join(BY_PLURAL)}")
-        self.kind = known = BY_PLURAL[kind]
+        self.kind = shown_kind = BY_PLURAL[kind]
         self.listing = listing
         self._requirements = read_selector(listing.selector)
-        if self._requirements and not known.has_labels:
+        if self._requirements and not shown_kind.has_labels:
             raise ListError(
                 f"-l requires {_kinds(lambda one: one.has_labels)}; it cannot be combined with {kind}"
             )
-        if listing.queue is not None and not known.has_queue:
+        if listing.queue is not None and not shown_kind.has_queue:
             raise ListError(
                 f"--queue requires {_kinds(lambda one: one.has_queue)}; it cannot be combined with {kind}"
             )
@@ -97,12 +97,12 @@ class Choice:
         if listing.node is not None and kind not in ("chips", "pods"):
             raise ListError(f"--node requires chips or pods; it cannot be combined with {kind}")
         self._states = {_word(state) for state in listing.states}
-        known_states = state_words(known)
+        states = state_words(shown_kind)
         for state in listing.states:
-            if _word(state) not in known_states:
+            if _word(state) not in states:
                 raise ListError(
-                    f'{kind}: unknown state "{state}"; must be one of {", ".join(known_states)}'
-                    f"{did_you_mean(_word(state), known_states)}"
+                    f'{kind}: unknown state "{state}"; must be one of {", ".join(states)}'
+                    f"{did_you_mean(_word(state), states)}"
                 )
         self._key, self._reverse = self._sort_key(kind)
         if listing.limit < 0:

@@ -33,8 +33,8 @@ def find_key(kind: ShownKind, keys: Iterable[str], name: str, namespace: str | N
         raise UnknownNameError(
             f"{len(matches)} {kind.plural} are named {name}; use one of {', '.join(matches[:5])}"
         )
-    known = [*keys, *(part for key in keys if (part := key.partition("/")[2]))]
+    names = [*keys, *(part for key in keys if (part := key.partition("/")[2]))]
     bare = name.partition("/")[2]
     elsewhere = sorted(key for key in keys if bare and key.partition("/")[2] == bare)
-    hint = f'; did you mean "{elsewhere[0]}"?' if elsewhere else did_you_mean(name, known)
+    hint = f'; did you mean "{elsewhere[0]}"?' if elsewhere else did_you_mean(name, names)
     raise UnknownNameError(f'{kind.word} "{name}" not found{hint}')

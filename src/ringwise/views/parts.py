@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ringwise.views.documents.cluster import PartFields, ShareFields
 
 
-def known_pod(view: SchedulerView, pod: Pod) -> Pod:
+def observed_pod(view: SchedulerView, pod: Pod) -> Pod:
     """The pod as the scheduler has it, which knows what its PodGroup says about a share."""
     record = view.cluster.pods.get(pod.uid)
     return pod if record is None else record.pod
@@ -29,7 +29,7 @@ def chips_requested(view: SchedulerView, pods: Iterable[Pod]) -> float:
     """How many chips pods request together; a whole number without shares and vNPUs (V18)."""
     total: int | Fraction = 0
     for pod in pods:
-        cls = known_pod(view, pod).cls
+        cls = observed_pod(view, pod).cls
         if cls.part is None:
             total += cls.chips
             continue
@@ -50,7 +50,7 @@ def _usual_mode(view: SchedulerView) -> NodeMode:
 def part_of_pod(view: SchedulerView, pod: Pod) -> PartFields | None:
     """The share or the vNPU of a pod; None for one with whole chips."""
     record = view.cluster.pods.get(pod.uid)
-    part = known_pod(view, pod).cls.part
+    part = observed_pod(view, pod).cls.part
     if part is None:
         return None
     bound = None if record is None else record.binding
@@ -110,12 +110,12 @@ def shares_on(view: SchedulerView, number: int, chip: int) -> list[ShareFields]:
 
 def jobs_on(view: SchedulerView, number: int) -> dict[int, list[Pod]]:
     """Chip -> a pod of each job that uses it, of a soft or dynamic node."""
-    found: dict[int, dict[str, Pod]] = {}
+    by_chip: dict[int, dict[str, Pod]] = {}
     for uid in view.cluster.pods_on[number]:
         record, job = view.cluster.pods[uid], view.job_of(uid)
         for chip in chips_of(record.chips | record.part_chips):
-            found.setdefault(chip, {})[record.pod.key if job is None else job.key] = record.pod
-    return {chip: [pods[key] for key in sorted(pods)] for chip, pods in found.items()}
+            by_chip.setdefault(chip, {})[record.pod.key if job is None else job.key] = record.pod
+    return {chip: [pods[key] for key in sorted(pods)] for chip, pods in by_chip.items()}
 
 
 def allocation_mode(view: SchedulerView, node: str) -> str:

@@ -164,8 +164,8 @@ def is_waiting(view: SchedulerView, job: Job, answers: Mapping[str, Bind]) -> bo
 
 
 def _runs(job: Job, waits: bool) -> bool:
-    kept_out = job.reason is not None and job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code)
-    return bool(job.pods) and not waits and not kept_out
+    excluded = job.reason is not None and job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code)
+    return bool(job.pods) and not waits and not excluded
 
 
 def _outcome(job: Job, reason: Reason | None, waits: bool, placed: bool) -> str:
@@ -329,10 +329,10 @@ def sub_group_fields(job: Job) -> list[SubGroupFields]:
 
 def pods_of_job(view: SchedulerView, job: Job | None, pods: Iterable[PodFields]) -> list[JobPodFields]:
     """The pods of a job, with what `place` says of each."""
-    known = {} if job is None else {pod.name: pod for pod in job.pods.values()}
+    by_name = {} if job is None else {pod.name: pod for pod in job.pods.values()}
     result: list[JobPodFields] = []
     for fields in pods:
-        pod = known.get(fields["name"])
+        pod = by_name.get(fields["name"])
         placed = PodAnswer(fields["name"], 0, None, None)
         if job is not None and pod is not None and fields["node"] is not None:
             placed = _pod(view, job, pod, 0, None, False)

@@ -80,12 +80,12 @@ def _faults(view: SchedulerView, findings: Sequence[Finding]) -> Iterator[Dashbo
         if kind in (CHIP, NETWORK):
             code = _CHIP_IN_USE if kind == CHIP and jobs else f"{kind}-fault"
         alike.setdefault((code, f"{level} {job_fault.fault.code}"), []).append((job_fault, jobs))
-    for (code, _), found in alike.items():
-        names = sorted({job for _, jobs in found for job in jobs}, key=natural_key)
-        where = named(list(dict.fromkeys(job_fault.fault.node for job_fault, _ in found)), "node")
-        what = "; ".join(job_fault.fault.text for job_fault, _ in found[:MAX_TEXTS])
+    for (code, _), group in alike.items():
+        names = sorted({job for _, jobs in group for job in jobs}, key=natural_key)
+        where = named(list(dict.fromkeys(job_fault.fault.node for job_fault, _ in group)), "node")
+        what = "; ".join(job_fault.fault.text for job_fault, _ in group[:MAX_TEXTS])
         finding = Finding(ERROR if names else WARNING, code, where, what, fixes.get(code, _FAULT_FIX))
-        yield _problem(finding, _first(job_fault.since for job_fault, _ in found), names)
+        yield _problem(finding, _first(job_fault.since for job_fault, _ in group), names)
 
 
 def _findings(view: SchedulerView, findings: Iterable[Finding]) -> Iterator[DashboardProblem]:

@@ -32,22 +32,22 @@ def shadow_report(lines: Iterable[str]) -> ShadowReportDocument:
             record = json.loads(line)
             if record.get("event") != "placed":
                 continue
-            found, time, pod, why = (str(record.get(key, "")) for key in ("outcome", "time", "pod", "why"))
-            if found not in outcomes:
-                raise ValueError(found)
+            value, time, pod, why = (str(record.get(key, "")) for key in ("outcome", "time", "pod", "why"))
+            if value not in outcomes:
+                raise ValueError(value)
             sides = {side: record.get(side) or {} for side in split}
             waited = record.get("waited") or {}
             both: list[Any] = [waited.get(side) for side in split]
             splits = {side: bool(sides[side].get("splits_node")) for side in split}
-            known = (float(both[0]), float(both[1])) if None not in both else None
+            wait = (float(both[0]), float(both[1])) if None not in both else None
         except (ValueError, TypeError, AttributeError, RecursionError):
             unreadable += 1
             continue
-        outcome = cast("Outcome", found)
+        outcome = cast("Outcome", value)
         times.append(time)
         outcomes[outcome] += 1
-        if known is not None:
-            waits.append(known)
+        if wait is not None:
+            waits.append(wait)
         for side, splitting in splits.items():
             split[side] += splitting
         if outcome != "same":

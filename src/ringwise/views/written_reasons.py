@@ -55,8 +55,8 @@ class WrittenReasons:
     def of(self, job: str) -> WrittenReason | None:
         """That of its PodGroup, else that of a pod."""
         with self._lock:
-            found = [self._by_object[holder][1] for holder in sorted(self._objects.get(job, ()))]
-        return min(found, key=lambda reason: reason.kind != "PodGroup", default=None)
+            reasons = [self._by_object[holder][1] for holder in sorted(self._objects.get(job, ()))]
+        return min(reasons, key=lambda reason: reason.kind != "PodGroup", default=None)
 
     def take_changed(self) -> set[str]:
         """Jobs whose reasons may be others since the last call."""

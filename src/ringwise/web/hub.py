@@ -238,10 +238,10 @@ class Hub:
         self._published = asyncio.get_running_loop().time()
 
     async def _visit(self, work: Callable[[DashboardRows, SchedulerView, int], Answer]) -> Answer:
-        rows, known = self._rows, self._scheduler
+        rows, current = self._rows, self._scheduler
 
         def visit(scheduler: WatchedScheduler, now: int) -> Answer:
-            if rows is None or scheduler is not known:
+            if rows is None or scheduler is not current:
                 raise _RestartedError
             return work(rows, scheduler.view, now)
 
@@ -265,12 +265,12 @@ class Hub:
         """The whole cluster as JSON, encoded once for all who ask at the same time."""
         async with self._lock:
             document = await self._read(self._document)
-            known = self._snapshot
-            if known is None or known[:2] != (document["epoch"], document["sequence"]):
+            cached = self._snapshot
+            if cached is None or cached[:2] != (document["epoch"], document["sequence"]):
                 # Rows are replaced, never changed: another thread may read them.
                 made = await asyncio.to_thread(_encoded, document)
-                known = self._snapshot = document["epoch"], document["sequence"], made
-            return known[2]
+                cached = self._snapshot = document["epoch"], document["sequence"], made
+            return cached[2]
 
     def _document(self, rows: DashboardRows, _view: SchedulerView, now: int) -> DashboardDocument:
         return {

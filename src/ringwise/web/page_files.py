@@ -36,7 +36,7 @@ class PageFile:
 
 def page_files() -> Mapping[str, PageFile]:
     """All files of the page, by their path below its folder."""
-    return {path: _page_file(path, found.read_bytes()) for path, found in _walk(files(__package__) / "page")}
+    return {path: _page_file(path, file.read_bytes()) for path, file in _walk(files(__package__) / "page")}
 
 
 def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:

@@ -62,10 +62,10 @@ class Series:
         }
 
 
-def _chips(found: list[DashboardChips | None]) -> SeriesChips:
+def _chips(chips: list[DashboardChips | None]) -> SeriesChips:
     """None: the cluster had no chip of this resource then."""
     return {
-        "used": [0 if one is None else one["used"] for one in found],
-        "free": [0 if one is None else one["free"] for one in found],
-        "fragmentation": [0.0 if one is None else one["fragmentation"] for one in found],
+        "used": [0 if one is None else one["used"] for one in chips],
+        "free": [0 if one is None else one["free"] for one in chips],
+        "fragmentation": [0.0 if one is None else one["fragmentation"] for one in chips],
     }

@@ -80,7 +80,7 @@ class ApiServerTokens:
     def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
         self._client = client
         self._clock = clock or RealClock()
-        self._kept: dict[bytes, _CachedReview] = {}
+        self._reviews: dict[bytes, _CachedReview] = {}
         self._asking: dict[bytes, asyncio.Future[RequestRefusedError | None]] = {}
         self._turn = asyncio.Semaphore(MAX_CHECKS)
 
@@ -89,9 +89,9 @@ class ApiServerTokens:
         if len(token) > MAX_TOKEN or not token.isascii() or not token.isprintable():
             raise RequestRefusedError(401, "token-invalid", "this is not a bearer token")
         digest = hashlib.sha256(token.encode()).digest()
-        kept = self._kept.get(digest)
-        if kept is not None and self._clock.monotonic() < kept.until:
-            refusal = kept.refusal
+        review = self._reviews.get(digest)
+        if review is not None and self._clock.monotonic() < review.until:
+            refusal = review.refusal
         else:
             refusal = await self._shared(digest, token)
         if refusal is not None:
@@ -115,10 +115,10 @@ class ApiServerTokens:
                 _LOG.warning("a token could not be checked", why=str(error))
                 return RequestRefusedError(503, "not-checked", "the API server could not check the token")
         lifetime = ALLOWED_FOR if refusal is None else REFUSED_FOR
-        self._kept.pop(digest, None)
-        while len(self._kept) >= MAX_TOKENS:
-            del self._kept[next(iter(self._kept))]
-        self._kept[digest] = _CachedReview(self._clock.monotonic() + lifetime, refusal)
+        self._reviews.pop(digest, None)
+        while len(self._reviews) >= MAX_TOKENS:
+            del self._reviews[next(iter(self._reviews))]
+        self._reviews[digest] = _CachedReview(self._clock.monotonic() + lifetime, refusal)
         return refusal
 
     async def _refusal(self, token: str) -> RequestRefusedError | None:

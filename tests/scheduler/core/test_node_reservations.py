@@ -384,7 +384,7 @@ def test_the_last_known_stay_while_the_kind_is_not_served() -> None:
     ]
     # The next leader, and a copy, know it, too.
     copied = new_scheduler()
-    copied.handle(view.known_events(), other.now)
+    copied.handle(view.current_events(), other.now)
     assert len(copied.view.cluster.node_reservations.entries) == 2
     assert copied.view.cluster.not_served == {"NodeReservation"}
     other.tell(reservation("b", ("n2",)), ev.KindServed("NodeReservation", True))

@@ -581,7 +581,7 @@ def written(commands: Iterable[Command]) -> list[str]:
 def test_another_scheduler_that_knows_the_same_reserves_the_same() -> None:
     rig = waiting_rig()
     copy = new_scheduler(rig.machine.view.configuration)
-    copy.handle(rig.machine.view.known_events(), rig.now, Decide.NOTHING)
+    copy.handle(rig.machine.view.current_events(), rig.now, Decide.NOTHING)
     (mine,), (theirs,) = rig.machine.view.reservations, copy.view.reservations
     assert replace(theirs, number=0) == replace(mine, number=0)
     assert copy.view.inconsistencies() == []
@@ -589,10 +589,10 @@ def test_another_scheduler_that_knows_the_same_reserves_the_same() -> None:
 
 def test_reservations_are_written_when_they_change_and_not_taken_over() -> None:
     rig = waiting_rig()
-    (event,) = (one for one in rig.machine.view.known_events() if isinstance(one, ev.LeaderRecordRead))
+    (event,) = (one for one in rig.machine.view.current_events() if isinstance(one, ev.LeaderRecordRead))
     taken_over = replace(event, takes_over=True)
     again = new_scheduler(rig.machine.view.configuration)
-    objects = [one for one in rig.machine.view.known_events() if one is not event and one != event]
+    objects = [one for one in rig.machine.view.current_events() if one is not event and one != event]
     # What the leader before reserved is over, so it is written that nothing is.
     (text,) = written(again.handle([*objects, taken_over], rig.now))
     assert text == ""

@@ -484,7 +484,7 @@ def test_another_scheduler_that_knows_the_same_gives_no_volume_away_twice() -> N
     rig.step()
     assert [one.volume for one in rig.commands if isinstance(one, BindVolume)] == ["only"]
     copy = VolumeRig()
-    copy.tell(*rig.machine.view.known_events())
+    copy.tell(*rig.machine.view.current_events())
     copy.claim("more", "local")
     copy.submit("second", chips=8, claims=("more",))
     copy.run()

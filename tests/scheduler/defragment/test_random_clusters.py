@@ -140,7 +140,7 @@ def after(scheduler: Scheduler, plan: MovePlan) -> Scheduler:
     """
     targets = {pod.uid: pod for move in plan.moves for pod in move.pods}
     told: list[ev.Event] = []
-    for event in scheduler.view.known_events():
+    for event in scheduler.view.current_events():
         if isinstance(event, ev.PodSeen) and event.pod.uid in targets:
             target = targets[event.pod.uid]
             event = ev.PodSeen(replace(event.pod, node=target.node, holds=target.chips))

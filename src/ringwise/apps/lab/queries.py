@@ -242,7 +242,7 @@ def _objects(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
     """All objects as two lines of a journal: for a support bundle."""
     view = answers.live.view
     lines = lines_of_events(
-        view.known_events(), view.configuration, answers.now, sorted(view.scheduler_names)
+        view.current_events(), view.configuration, answers.now, sorted(view.scheduler_names)
     )
     return {"lines": lines.decode()}
 

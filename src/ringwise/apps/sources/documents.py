@@ -57,7 +57,7 @@ from ringwise.views.kinds import BY_NAME, KINDS
 from ringwise.views.limits import limit_problems, limits_document, usage_limit_documents
 from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.names import UnknownNameError, find_key, qualified
-from ringwise.views.parts import known_pod
+from ringwise.views.parts import observed_pod
 from ringwise.views.place import job_class, pods_of_job, sub_group_fields
 from ringwise.views.reservations import reservation_documents
 from ringwise.views.topology import isolation_documents, topology_document
@@ -398,7 +398,7 @@ def _pod(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
     given = {} if container is None else container["environment"]
     return {
         **pod_documents(decided, [pod], fixes=True)[0],
-        "request": request_text(known_pod(decided.view, pod).cls),
+        "request": request_text(observed_pod(decided.view, pod).cls),
         "annotations": dict(pod.annotations),
         # What the pod's own specification sets comes last, and so wins.
         "environment": {**given, **answers.environment(pod)},

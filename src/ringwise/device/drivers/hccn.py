@@ -56,14 +56,14 @@ class LinkStates:
         self._monotonic = monotonic
         self._there = run is not run_program or os.access(program, os.X_OK)
         #: Physical id -> until when a link counts as it was, and how it was.
-        self._known: dict[int, tuple[float, bool | None]] = {}
+        self._cache: dict[int, tuple[float, bool | None]] = {}
 
     def works(self, physical: int) -> bool | None:
         """None where the program is not there or does not say it."""
         if not self._there:
             return None
         now = self._monotonic()
-        until, state = self._known.get(physical, (now, None))
+        until, state = self._cache.get(physical, (now, None))
         if now < until:
             return state
         try:
@@ -71,5 +71,5 @@ class LinkStates:
             state = None if match is None else match[1].upper() == "UP"
         except DriverError:
             state = None
-        self._known[physical] = (now + (DOWN_PERIOD if state is False else LINK_PERIOD), state)
+        self._cache[physical] = (now + (DOWN_PERIOD if state is False else LINK_PERIOD), state)
         return state

@@ -79,8 +79,8 @@ def network_is_healthy(level: str) -> bool:
 
 def worst_switch_level(levels: Iterable[str]) -> str:
     """The worst level of interconnect faults, empty without any."""
-    found = set(levels)
-    return next((level for level in SWITCH_LEVELS if level in found), "")
+    present = set(levels)
+    return next((level for level in SWITCH_LEVELS if level in present), "")
 
 
 def switch_node_status(level: str) -> str:

@@ -154,8 +154,8 @@ class FaultTracker:
     @staticmethod
     def _escalate(faults: ChipFaults, escalation: Escalation) -> None:
         """A milder rule about the same code takes nothing back."""
-        known = faults.escalations.get(escalation.code)
-        if known is None or worst((known.level, escalation.level)) == escalation.level:
+        current = faults.escalations.get(escalation.code)
+        if current is None or worst((current.level, escalation.level)) == escalation.level:
             faults.escalations[escalation.code] = escalation
 
     def separated(self, chip: str, now: int) -> None:

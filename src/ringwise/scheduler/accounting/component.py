@@ -375,9 +375,9 @@ class Accounting(Component):
         # The pods of a gang have the same: a cluster has many more pods than jobs.
         first = self._started.get(uid)
         if first is not None:
-            known = first[1].job
-            if known.user == name and known.verified is user.verified:
-                return known
+            previous = first[1].job
+            if previous.user == name and previous.verified is user.verified:
+                return previous
         return AccountedJob(job.namespace, job.name, uid, name, user.verified)
 
     def _board(self, cls: PodClass, node: Node | None, mode: NodeMode) -> str:
@@ -401,8 +401,8 @@ class Accounting(Component):
         board = select_board(catalog, PolicyFacts(resource, {}, {}, chosen)) if serving else None
         if board is not None and not isinstance(board, Reason) and board.chips_per_node >= size:
             return board.name
-        found = next((one for one in serving if one.chips_per_node == size), None)
-        return found.name if found is not None else serving[0].name if serving else resource
+        match = next((one for one in serving if one.chips_per_node == size), None)
+        return match.name if match is not None else serving[0].name if serving else resource
 
 
 def _uid(job: Job) -> str:

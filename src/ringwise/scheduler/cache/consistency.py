@@ -28,7 +28,7 @@ def inconsistencies(
         *_jobs(state, book),
         *_usage(state, book, usage),
         *_holdings(state, book, usage),
-        *_kept(usage),
+        *_reserved_quota(usage),
         *_volumes(state),
     ]
 
@@ -144,13 +144,13 @@ def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str
         if pods.get(name, 0) != usage.pods_by_queue.get(name, 0)
     ]
     return wrong_pods + [
-        f"{kind} {key} uses {counted.get(key, {})}, recorded are {kept.get(key, {})}"
-        for kind, counted, kept in (
+        f"{kind} {key} uses {counted.get(key, {})}, recorded are {stored.get(key, {})}"
+        for kind, counted, stored in (
             ("job", jobs, usage.by_job),
             ("queue", queues, usage.by_queue),
         )
-        for key in sorted({*counted, *kept})
-        if counted.get(key, {}) != kept.get(key, {})
+        for key in sorted({*counted, *stored})
+        if counted.get(key, {}) != stored.get(key, {})
     ]
 
 
@@ -162,36 +162,36 @@ def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[
         job = book.job_of(uid)
         if placement.node >= 0 and job is not None:
             counted.add(*book.counts_for(uid, job), amounts_of(placement.pod.cls), 1)
-    right, kept = counted.used, usage.holdings.used
+    right, stored = counted.used, usage.holdings.used
     return [
-        f"what {scope} uses: {right.get(scope, {})}, recorded is {kept.get(scope, {})}"
-        for scope in sorted({*right, *kept})
-        if right.get(scope, {}) != kept.get(scope, {})
+        f"what {scope} uses: {right.get(scope, {})}, recorded is {stored.get(scope, {})}"
+        for scope in sorted({*right, *stored})
+        if right.get(scope, {}) != stored.get(scope, {})
     ]
 
 
-def _kept(usage: ResourceUsage) -> list[str]:
-    """F6: what is kept in each queue for jobs that are being rescheduled."""
-    counted, kept = usage.reserved.counted_anew(), usage.reserved.by_queue()
+def _reserved_quota(usage: ResourceUsage) -> list[str]:
+    """F6: the quota that each queue reserves for jobs that are being rescheduled."""
+    counted, stored = usage.reserved.counted_anew(), usage.reserved.by_queue()
     return [
-        f"queue {name}: {counted.get(name, {})} are kept for jobs, recorded are {kept.get(name, {})}"
-        for name in sorted({*counted, *kept})
-        if counted.get(name, {}) != kept.get(name, {})
+        f"queue {name}: {counted.get(name, {})} are kept for jobs, recorded are {stored.get(name, {})}"
+        for name in sorted({*counted, *stored})
+        if counted.get(name, {}) != stored.get(name, {})
     ]
 
 
 def _volumes(state: ClusterState) -> list[str]:
     """Which pods use claims, and what those get; no volume is given twice."""
     table, counted = state.volumes, VolumeTable()
-    found = []
+    issues = []
     for placement in state.pods.values():
         if placement.node >= 0 and placement.pod.claims:
             for claim, volume in placement.volumes:
                 if volume and counted.holders.get(volume, claim) != claim:
-                    found.append(f"volume {volume} is given to {counted.holders[volume]} and to {claim}")
+                    issues.append(f"volume {volume} is given to {counted.holders[volume]} and to {claim}")
             counted.hold(placement.pod, placement.node, placement.volumes)
         if placement.reserved and not placement.assumed:
-            found.append(f"{placement.pod.key} is reserved and has no node")
+            issues.append(f"{placement.pod.key} is reserved and has no node")
     right = (counted.users, counted.on_node, counted.chosen, counted.holders)
-    kept = (table.users, table.on_node, table.chosen, table.holders)
-    return found if right == kept else [*found, "the pods that use claims, or what those get, are wrong"]
+    stored = (table.users, table.on_node, table.chosen, table.holders)
+    return issues if right == stored else [*issues, "the pods that use claims, or what those get, are wrong"]

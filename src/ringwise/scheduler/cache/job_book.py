@@ -148,9 +148,9 @@ class JobBook:
             if reason is not None:
                 return reason
         if job.queue not in self.queues:
-            known = sorted(self.queues)
-            close = nearest(job.queue, known)
-            return UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=close or known[0]).suggesting(close)
+            names = sorted(self.queues)
+            close = nearest(job.queue, names)
+            return UNKNOWN_QUEUE(queue=job.queue, known=names, nearest=close or names[0]).suggesting(close)
         refusal = self._tree.refusal(job.queue)
         # Pods that run in it stay.
         return refusal if refusal is not None and self.has_pending(job) else None
@@ -190,12 +190,12 @@ class JobBook:
         labels, annotations = (EMPTY, EMPTY) if group is None else (group.labels, group.annotations)
         state, bound = self._state, None
         number = state.node_id.get(pod.node) if pod.node is not None else None
-        known = state.pods.get(pod.uid)
+        entry = state.pods.get(pod.uid)
         if number is not None and number in state.nodes_in_mode[SOFT]:
-            bound = known.binding if known is not None and known.node == number else None
+            bound = entry.binding if entry is not None and entry.node == number else None
             bound = bound or binding_of(pod) or PartBinding(())
         elif (
-            known is not None and number == known.node and known.chips.bit_count() >= known.pod.cls.chips > 0
+            entry is not None and number == entry.node and entry.chips.bit_count() >= entry.pod.cls.chips > 0
         ):
             # It was bound with whole chips, whatever was edited since (V4).
             bound = WHOLE_CHIPS
@@ -220,8 +220,8 @@ class JobBook:
             # Node and chips are the same: state and usage need no update.
             self._replace(job, pod)
             return job
-        known = self._state.pods.get(pod.uid)
-        was_placed = known is not None and known.node >= 0
+        entry = self._state.pods.get(pod.uid)
+        was_placed = entry is not None and entry.node >= 0
         self._remove_usage(pod.uid)
         self._state.put_pod(self._with_nomination(pod))
         pod = self._state.pods[pod.uid].pod
@@ -231,7 +231,7 @@ class JobBook:
             self._add_usage(pod, None)
             self._state.changes.foreign_pod(pod.uid)
             return None
-        if known is None or known.pod.cls is not pod.cls:
+        if entry is None or entry.pod.cls is not pod.cls:
             self._state.watch_labels(label_keys(pod.cls))
         key = job_key(pod)
         before = self._job_of_pod.get(pod.uid)
@@ -431,10 +431,10 @@ class JobBook:
     def put_quota(self, quota: ResourceQuota) -> bool:
         """Returns whether its limits or its use changed."""
         quotas = self.quotas.setdefault(quota.namespace, {})
-        known = quotas.get(quota.name)
+        previous = quotas.get(quota.name)
         quotas[quota.name] = quota
         self._count_anew(quota.namespace)
-        return known is None or replace(known, origin=quota.origin) != quota
+        return previous is None or replace(previous, origin=quota.origin) != quota
 
     def drop_quota(self, namespace: str, name: str) -> None:
         quotas = self.quotas.get(namespace, {})
@@ -452,20 +452,20 @@ class JobBook:
 
     def review_priorities(self) -> list[Job]:
         """Called after `read_changed`. Returns jobs whose priority class is in force now, or no longer."""
-        found: dict[str, Job] = {}
+        changed: dict[str, Job] = {}
         for key in self._uncounted:
             job = self.jobs.get(key)
             if job is not None:
                 before = job.refused_classes
                 self._rights.put(job, over=self.is_over(job))
                 if job.refused_classes != before:
-                    found[key] = job
+                    changed[key] = job
         self._uncounted.clear()
-        found.update((job.key, job) for job in self._rights.review(self.jobs))
-        for job in found.values():
+        changed.update((job.key, job) for job in self._rights.review(self.jobs))
+        for job in changed.values():
             self._weigh(job)
             self._state.changes.job(job.key)
-        return list(found.values())
+        return list(changed.values())
 
     def put_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
@@ -516,8 +516,8 @@ class JobBook:
         pods = list(job.pods.values())
         vcjob = self.vcjob_of(job)
         orders = vcjob if not pods else None
-        known = job.prospective_of
-        if orders is None or known is None or not orders.orders_same_pods(known):
+        previous = job.prospective_of
+        if orders is None or previous is None or not orders.orders_same_pods(previous):
             # Not made again with every change of its status or its PodGroup.
             pods = [] if orders is None else sorted(pods_of(orders), key=pod_order)
             job.prospective = tuple(self.with_part(pod) for pod in pods)
@@ -665,7 +665,7 @@ class JobBook:
     def _weigh(self, job: Job) -> None:
         """Its priority, and which of its pods never preempt others."""
         job.priority = self._priority(job)
-        classes = {name for name, known in self._priorities.items() if known.never_preempts}
+        classes = {name for name, cls in self._priorities.items() if cls.never_preempts}
         default = self._default_class()
         if default is not None and default.never_preempts:
             # The class of pods that name none.
@@ -691,12 +691,12 @@ class JobBook:
         return default.value if default is not None else 0
 
     def _value(self, name: str) -> int:
-        found = self._priorities.get(name)
-        return found.value if found is not None else _SYSTEM_PRIORITIES.get(name, 0)
+        cls = self._priorities.get(name)
+        return cls.value if cls is not None else _SYSTEM_PRIORITIES.get(name, 0)
 
     def _default_class(self) -> PriorityClass | None:
         """The class of pods that name none: the one with the highest value, should there be several."""
-        defaults = [known for known in self._priorities.values() if known.default]
+        defaults = [cls for cls in self._priorities.values() if cls.default]
         return max(defaults, key=lambda known: (known.value, known.name), default=None)
 
 

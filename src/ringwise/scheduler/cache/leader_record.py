@@ -62,14 +62,14 @@ class LeaderRecord(Component):
         """Restore what the previous leader wrote, table by table; what cannot be read is copied."""
         entries, problems = read_tables(event.tables)
         self.unread.update(problems)
-        known = {table.name for table in self._tables}
+        names = {table.name for table in self._tables}
         restored = RestoredRecord(entries, event.takes_over)
         self._components.restore(restored, now)
         for key in event.tables:
             name = table_of(key)
             if bad := restored.unreadable.get(name):
                 self.unread[key] = f"{counted(bad, 'entry', 'entries')} cannot be read"
-            elif key not in self.unread and name not in known:
+            elif key not in self.unread and name not in names:
                 self.unread[key] = "is not a table of this version"
         if event.takes_over:
             self._written = {(_object_of(key), key): text for key, text in event.tables.items() if text}

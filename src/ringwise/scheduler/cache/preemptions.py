@@ -122,13 +122,13 @@ class Preemptions(Component):
         """Return evictions, after an annotation of each pod and an Event of each job."""
         commands: list[Command] = []
         for key, written in self._warnings.items():
-            job, known = self._book.jobs.get(key), self.jobs.get(key)
+            job, entry = self._book.jobs.get(key), self.jobs.get(key)
             commands += written
-            if job is not None and known is not None:
-                pods = counted(known.pods, "pod is", "pods are")
-                word = "preempted" if known.cause == "preempt" else "reclaimed"
+            if job is not None and entry is not None:
+                pods = counted(entry.pods, "pod is", "pods are")
+                word = "preempted" if entry.cause == "preempt" else "reclaimed"
                 message = (
-                    f"{pods} {word} for {known.by}: {counted(known.chips, 'chip')}, {known.hours} are lost"
+                    f"{pods} {word} for {entry.by}: {counted(entry.chips, 'chip')}, {entry.hours} are lost"
                 )
                 commands.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message, warning=True))
         evictions, self._evictions = self._evictions, []
@@ -141,15 +141,15 @@ class Preemptions(Component):
             return
         key, chips, lost = self._leaving.pop(event.uid)
         self._give_up(key, event, now)
-        known, job = self.jobs.get(key), self._book.jobs.get(key)
+        entry, job = self.jobs.get(key), self._book.jobs.get(key)
         pod = None if job is None else job.pods.get(event.uid)
         if pod is not None:
             self._taken_back.append(AnnotatePod(pod.uid, pod.namespace, pod.name, {}, (EVICTED,)))
-        if known is None:
+        if entry is None:
             return
-        if known.pods > 1:
+        if entry.pods > 1:
             self.jobs[key] = replace(
-                known, pods=known.pods - 1, chips=known.chips - chips, lost=known.lost - lost
+                entry, pods=entry.pods - 1, chips=entry.chips - chips, lost=entry.lost - lost
             )
             return
         del self.jobs[key]
@@ -182,9 +182,9 @@ class Preemptions(Component):
         self.refused.pop(key, None)
 
     def _bound(self, event: ie.PodBound, now: int) -> None:
-        known = self.jobs.get(event.job.key)
-        if known is not None and not known.back:
-            self.jobs[event.job.key] = replace(known, back=now)
+        entry = self.jobs.get(event.job.key)
+        if entry is not None and not entry.back:
+            self.jobs[event.job.key] = replace(entry, back=now)
 
     def _job_seen(self, event: ie.JobSeen, now: int) -> None:
         job = event.job
@@ -205,9 +205,9 @@ class Preemptions(Component):
                 self._job_queue.activate(job.key)
 
     def _forget(self, now: int) -> None:
-        kept = max(KEPT, self._configuration.settings.preempt_again_after) * SECOND
+        period = max(KEPT, self._configuration.settings.preempt_again_after) * SECOND
         first = next(iter(self.jobs), None)
-        while first is not None and self.jobs[first].at <= now - kept:
+        while first is not None and self.jobs[first].at <= now - period:
             del self.jobs[first]
             first = next(iter(self.jobs), None)
 
@@ -220,10 +220,10 @@ class Preemptions(Component):
     def restore(self, record: RestoredRecord, now: int) -> None:
         for key, one in record.of(self.jobs).items():
             # No clock runs so far ahead that a job would be spared for ever.
-            known = replace(one, at=min(one.at, now))
+            entry = replace(one, at=min(one.at, now))
             if key not in self.jobs:
-                self.jobs[key] = known
-            self._read_takers[one.by] = max(known.at, self._read_takers.get(one.by, 0))
+                self.jobs[key] = entry
+            self._read_takers[one.by] = max(entry.at, self._read_takers.get(one.by, 0))
             job = self._book.jobs.get(key)
             if job is not None:
                 job.preempted = self.jobs[key].at

@@ -146,12 +146,12 @@ class PriorityRights:
 
         Then all its jobs are to be put again.
         """
-        known = self._namespaces.get(namespace)
-        found = [quotas[name] for name in sorted(quotas) if quotas[name].class_scopes]
-        if [*map(_limits, known.quotas if known is not None else ())] == [*map(_limits, found)]:
+        previous = self._namespaces.get(namespace)
+        scoped = [quotas[name] for name in sorted(quotas) if quotas[name].class_scopes]
+        if [*map(_limits, previous.quotas if previous is not None else ())] == [*map(_limits, scoped)]:
             return False
-        if found:
-            self._namespaces[namespace] = _Namespace(found)
+        if scoped:
+            self._namespaces[namespace] = _Namespace(scoped)
         else:
             del self._namespaces[namespace]
         return True
@@ -178,8 +178,8 @@ class PriorityRights:
             namespace = self._namespaces.get(name)
             for key in namespace.share() if namespace is not None else ():
                 job = jobs.get(key)
-                if job is not None and (found := self._of(job)) != job.refused_classes:
-                    job.refused_classes = found
+                if job is not None and (refused := self._of(job)) != job.refused_classes:
+                    job.refused_classes = refused
                     affected.append(job)
         self._changed.clear()
         return affected

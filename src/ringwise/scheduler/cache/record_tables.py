@@ -155,8 +155,8 @@ def read_tables(texts: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], di
     entries: dict[str, dict[str, Any]] = {}
     problems: dict[str, str] = {}
     for key, text in texts.items():
-        found, problem = read_record(text, LEADER_RECORD_VERSION)
-        given = found.get("entries", {})
+        content, problem = read_record(text, LEADER_RECORD_VERSION)
+        given = content.get("entries", {})
         if problem or not isinstance(given, dict):
             problems[key] = problem or "its entries are not a JSON object"
         else:

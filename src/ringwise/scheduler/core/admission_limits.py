@@ -30,13 +30,13 @@ class AdmissionLimits(Component):
     name = "admission limits"
 
     def __init__(
-        self, context: Context, has_lost_all: Callable[[Job], bool], is_kept: Callable[[Job], bool]
+        self, context: Context, has_lost_all: Callable[[Job], bool], keeps_place: Callable[[Job], bool]
     ) -> None:
         super().__init__(context)
         #: Whether the PodGroup was reported as started, and too few of its pods have a node or have ended.
         self._has_lost_all = has_lost_all
-        #: Whether its place is kept for it.
-        self._is_kept = is_kept
+        #: Whether its place is reserved for it.
+        self._keeps_place = keeps_place
         #: Admitted jobs whose objects changed.
         self._touched: dict[str, None] = {}
         #: Jobs that lost their admission in this turn, and those that are voted on with them.
@@ -82,7 +82,7 @@ class AdmissionLimits(Component):
         touched, self._touched = self._touched, {}
         for key in touched:
             job = self._book.jobs.get(key)
-            if job is not None and job.inqueue and self._has_lost_all(job) and not self._is_kept(job):
+            if job is not None and job.inqueue and self._has_lost_all(job) and not self._keeps_place(job):
                 job.inqueue = False
                 self._to_vote[key] = None
                 self._notify(ie.AdmissionEnded(job), now)

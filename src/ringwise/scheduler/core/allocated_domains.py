@@ -63,11 +63,11 @@ class AllocatedDomains(Component):
             job = self._jobs.get(key)
             if job is None or job.group is None or not any(map(_may_run, job.pods.values())):
                 continue
-            name, known = self._holding(job, forest), self._written[key]
-            if known is None:
-                known = job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, "")
+            name, written = self._holding(job, forest), self._written[key]
+            if written is None:
+                written = job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, "")
             self._written[key] = name
-            if name != known:
+            if name != written:
                 commands.append(AnnotateGroup(key, {JOB_ALLOCATED_HYPER_NODE: name or None}))
         return commands
 

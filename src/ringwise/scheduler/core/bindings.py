@@ -90,11 +90,11 @@ def _devices(node: Node, allocation: Allocation) -> list[RankTableDevice] | None
     Huawei's device plugin leaves a pod alone that has both annotations, so that a table without addresses
     would stay so. Without them it writes both when it mounts the chips.
     """
-    known = {device.chip: device for device in node.devices or ()}
+    device_of = {device.chip: device for device in node.devices or ()}
     devices = [
-        RankTableDevice(chip, known[chip].ip, known[chip].super_device_id)
+        RankTableDevice(chip, device_of[chip].ip, device_of[chip].super_device_id)
         for chip in allocation.chips
-        if chip in known and (known[chip].ip or known[chip].super_device_id)
+        if chip in device_of and (device_of[chip].ip or device_of[chip].super_device_id)
     ]
     return devices if len(devices) == len(allocation.chips) else None
 

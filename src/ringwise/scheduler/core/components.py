@@ -104,7 +104,7 @@ def build_components(
     moves.not_movable = lambda job, now: not_movable(view, job, now)
     moves.unsuitable_node = lambda live, now: unsuitable_node(view, live, now)
 
-    def is_kept(job: Job) -> bool:
+    def keeps_place(job: Job) -> bool:
         """Return whether a job without pods keeps its place: it is rescheduled, or its nodes are reserved."""
         rescheduled = job.clock is not None or job.key in faults.jobs
         return rescheduled or context.reservations.of(job.key) is not None
@@ -147,7 +147,7 @@ def build_components(
             run_times,
             overruns,
             # After those that reschedule jobs: such a job keeps its admission.
-            AdmissionLimits(context, reporter.has_lost_all, is_kept),
+            AdmissionLimits(context, reporter.has_lost_all, keeps_place),
             inventory,
             starts.run_times,
             StartEstimates(context, starts, history),

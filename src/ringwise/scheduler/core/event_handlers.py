@@ -42,17 +42,17 @@ class ObjectEvents(Protocol):
 
 
 class EventHandlers(ContextUser):
-    def __init__(self, context: Context, kept: Sequence[ObjectEvents], components: Components) -> None:
+    def __init__(self, context: Context, objects: Sequence[ObjectEvents], components: Components) -> None:
         super().__init__(context)
-        self._kept = kept
+        self._objects = objects
         self._components = components
         self._handlers: dict[type, Callable[[Any, int], object]] = {}
-        for some in kept:
+        for some in objects:
             self._handlers |= some.handlers()
 
     def current_events(self) -> Iterator[ev.Event]:
         """All objects as events; what others need comes first."""
-        return chain(*(some.current_events() for some in self._kept), self._components.current_events())
+        return chain(*(some.current_events() for some in self._objects), self._components.current_events())
 
     def apply(self, event: ev.Event, now: int) -> None:
         # What no table has, components hear all the same.
@@ -78,8 +78,8 @@ class EventHandlers(ContextUser):
                 return SavedPod.of(self._state, pod.uid)
             case ev.NodeSeen(node):
                 number = self._state.node_id.get(node.name)
-                known = None if number is None else self._state.nodes[number]
-                return ev.NodeGone(node.name) if known is None else ev.NodeSeen(known)
+                last_good = None if number is None else self._state.nodes[number]
+                return ev.NodeGone(node.name) if last_good is None else ev.NodeSeen(last_good)
             case ev.PodGroupSeen(group):
                 seen = self._book.groups.get(group.key)
                 return ev.PodGroupGone(group.key) if seen is None else ev.PodGroupSeen(seen)

@@ -43,7 +43,7 @@ class JobClaim:
 class JobClaims(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._known: dict[str, JobClaim] = {}
+        self._claims: dict[str, JobClaim] = {}
 
     def handlers(self) -> Handlers:
         return {
@@ -51,7 +51,7 @@ class JobClaims(Component):
                 (ie.JobRefreshed, ie.JobSettled, ie.AdmissionEnded, ie.ReservationChanged), self._changed
             ),
             # That is a trigger of its own.
-            ie.JobGone: lambda event, now: self._known.pop(event.job.key, None),
+            ie.JobGone: lambda event, now: self._claims.pop(event.job.key, None),
         }
 
     def _changed(
@@ -62,10 +62,10 @@ class JobClaims(Component):
 
     def _note(self, job: Job) -> None:
         claim = self._claim(job)
-        before = self._known.get(job.key)
+        before = self._claims.get(job.key)
         if before == claim:
             return
-        self._known[job.key] = claim
+        self._claims[job.key] = claim
         if before is not None and self._fell(before, claim, job):
             self._triggers.add(Trigger.CLAIM_FELL)
 

@@ -26,18 +26,18 @@ class NodeEvents(ContextUser):
     def current_events(self) -> Iterator[ev.Event]:
         state, topology = self._state, self._topology
         yield from (ev.NodeSeen(node) for node in state.nodes if node is not None)
-        yield from (ev.ReportSeen(report) for kept in state.reports.values() for report in kept.values())
+        yield from (ev.ReportSeen(report) for table in state.reports.values() for report in table.values())
         yield from map(ev.NodeReportSeen, state.health.reports)
         if topology.switch_topology is not None or topology.topology_problem is not None:
             yield ev.TopologySeen(topology.switch_topology, topology.topology_problem)
 
     def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
-        known = event.node.name in self._state.node_id
+        existed = event.node.name in self._state.node_id
         before = self._sharing(event.node.name)
         self._state.put_node(event.node)
         self._count_shares(event.node.name, before)
         self._notify(event, now)
-        self._health_changed(event.node.name, Trigger.NODE_CHANGED if known else Trigger.NODE_ADDED, now)
+        self._health_changed(event.node.name, Trigger.NODE_CHANGED if existed else Trigger.NODE_ADDED, now)
 
     def _node_gone(self, event: ev.NodeGone, now: int) -> None:
         before = self._sharing(event.name)

@@ -159,7 +159,7 @@ class Overruns(Component):
         for uid, one in record.of(self._recorded).items():
             placed = self._state.pods.get(uid)
             if placed is not None and placed.node >= 0:
-                known = one if one.warned is None else one._replace(warned=min(one.warned, now))
-                self._reservations.borrowed[uid] = known
+                entry = one if one.warned is None else one._replace(warned=min(one.warned, now))
+                self._reservations.borrowed[uid] = entry
                 self._followed.add(uid)
-                self._due.put(uid, known.until if known.warned is None else known.warned + self._grace)
+                self._due.put(uid, entry.until if entry.warned is None else entry.warned + self._grace)

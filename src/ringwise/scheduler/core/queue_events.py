@@ -29,7 +29,7 @@ class QueueEvents(ContextUser):
         yield from map(ev.QueueSeen, self._book.queues.values())
         yield from map(ev.NamespaceSeen, self._state.namespaces)
         yield from map(ev.PriorityClassSeen, self._book.priority_classes)
-        yield from (ev.QuotaSeen(quota) for kept in self._book.quotas.values() for quota in kept.values())
+        yield from (ev.QuotaSeen(quota) for table in self._book.quotas.values() for quota in table.values())
 
     def _queue_seen(self, event: ev.QueueSeen, now: int) -> None:
         self._book.put_queue(event.queue)

@@ -362,7 +362,7 @@ class StarvationGuard(Component):
             return False
         needed, allocations = plan
         ends = [run.end for run in needed]
-        known = [end for end in ends if end is not None]
+        finite = [end for end in ends if end is not None]
         session.reservations.make(
             Reservation(
                 owner=job.key,
@@ -370,7 +370,7 @@ class StarvationGuard(Component):
                 chips=chips_by_node(allocations),
                 loads=(loads := loads_by_node(allocations)),
                 awaited=self._awaited(needed, loads, job),
-                starts=max(known) if known and len(known) == len(ends) else None,
+                starts=max(finite) if finite and len(finite) == len(ends) else None,
                 why=WHY,
             )
         )
@@ -418,13 +418,13 @@ class _Search:
         """The jobs that must end before it fits, and what it is allocated then; None if it never fits."""
         runs = self._runs
         try:
-            found = fewest(lambda _: len(runs), lambda count: self._place_after(job, runs, count))
+            fewest_runs = fewest(lambda _: len(runs), lambda count: self._place_after(job, runs, count))
         finally:
             self._restore()
-        if found is None:
+        if fewest_runs is None:
             return None
         try:
-            return self._latest(job, runs[: found[0]], found[1])
+            return self._latest(job, runs[: fewest_runs[0]], fewest_runs[1])
         finally:
             self._restore()
 

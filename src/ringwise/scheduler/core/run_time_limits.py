@@ -156,8 +156,8 @@ class RunTimeLimits(Component):
         bound_in = self._book.usage.bound_in
         queues.update((bound_in[uid], None) for uid in job.pods if uid in bound_in)
         queues[job.queue] = None
-        found = ((queue, self._table.run_limit(job, queue)) for queue in queues)
-        return {queue: limit for queue, limit in found if limit is not None}
+        limits = ((queue, self._table.run_limit(job, queue)) for queue in queues)
+        return {queue: limit for queue, limit in limits if limit is not None}
 
     def _withdraw(self, run: LimitedRun, job: Job) -> None:
         if run.warned is not None:
@@ -288,8 +288,8 @@ class RunTimeLimits(Component):
         """A job whose entry cannot be read is warned again."""
         for uid, queue in record.of(self._bound_in).items():
             self._book.bind_in(uid, queue)
-        since, known = record.of(self._users).get("since"), self._book.users_since
-        if since is not None and since <= now and (known is None or since < known):
+        since, current = record.of(self._users).get("since"), self._book.users_since
+        if since is not None and since <= now and (current is None or since < current):
             self._book.users_since = since
             self._book.read_users()
         for uid in record.of(self._borrowing):

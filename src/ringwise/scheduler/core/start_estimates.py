@@ -56,8 +56,8 @@ class StartEstimates(Component):
         for key, start in starts.items():
             places[jobs[key].queue] += 1
             if places[jobs[key].queue] <= MAX_REPORTED:
-                known = reported_before.get(key)
-                reported[key] = start if known is None or start.differs(known, now) else known
+                previous = reported_before.get(key)
+                reported[key] = start if previous is None or start.differs(previous, now) else previous
         self._starts.reported = reported
         for key in {**reported_before, **reported}:
             if key in jobs and reported_before.get(key) != reported.get(key):

@@ -94,11 +94,11 @@ class StatusReporter(Component):
         changed, self._changed = self._changed, {}
         self._state.changes.several_jobs(changed)
         for key in changed:
-            known = self._book.jobs.get(key)
-            if known is None:
+            job = self._book.jobs.get(key)
+            if job is None:
                 continue
             # The status of the other jobs is reported as without it.
-            self._containment.attempt("job", key, partial(self._report, known, commands), work=self.name)
+            self._containment.attempt("job", key, partial(self._report, job, commands), work=self.name)
         commands.extend(self.queues.changes())
         return commands
 

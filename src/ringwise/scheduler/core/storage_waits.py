@@ -75,8 +75,8 @@ class StorageWaits(Component):
         for key in keys:
             claim = table.claims.get(key)
             if claim is not None and not claim.volume:
-                found = table.classes.get(claim.storage_class)
-                if found is not None and found.waits_for_pod and table.capacities_of(found) is not None:
+                cls = table.classes.get(claim.storage_class)
+                if cls is not None and cls.waits_for_pod and table.capacities_of(cls) is not None:
                     yield claim.storage_class, claim.requested
 
     def _forget(self, key: str) -> None:
@@ -96,11 +96,11 @@ class StorageWaits(Component):
 
     def _grew(self, event: ie.StorageGrew) -> None:
         sizes, growth = self._sizes.get(event.storage_class, []), event.growth
-        found = sizes[bisect_right(sizes, growth.above) : bisect_right(sizes, growth.largest)]
-        nodes = selected_nodes(self._state.labels, growth.nodes) if found else 0
+        fitting = sizes[bisect_right(sizes, growth.above) : bisect_right(sizes, growth.largest)]
+        nodes = selected_nodes(self._state.labels, growth.nodes) if fitting else 0
         if not nodes:
             return
-        for size in found:
+        for size in fitting:
             for chips, jobs in self._jobs[event.storage_class][size].items():
                 if not self._may_be_used(nodes, chips):
                     continue

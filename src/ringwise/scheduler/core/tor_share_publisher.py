@@ -58,13 +58,13 @@ class TorSharePublisher(Component):
         return [Publish(VOLCANO_SYSTEM, TOR_SHARE_CONFIG_MAP, {TOR_SHARE_KEY: content})]
 
     def _jobs_of_node(self, jobs: list[Job]) -> dict[str, list[str]]:
-        found: dict[str, set[str]] = {}
+        names_of: dict[str, set[str]] = {}
         for job in jobs:
             for uid, pod in job.pods.items():
                 node = self._state.pods[uid].node
                 if node >= 0 and pod.cls.chips:
-                    found.setdefault(self._state.names[node], set()).add(job.name)
-        return {node: sorted(names) for node, names in found.items()}
+                    names_of.setdefault(self._state.names[node], set()).add(job.name)
+        return {node: sorted(names) for node, names in names_of.items()}
 
 
 def tor_share_config(

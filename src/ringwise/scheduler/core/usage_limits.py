@@ -96,14 +96,14 @@ class UsageLimitEvents(CustomResources[UsageLimit]):
 
     def _exceeded(self) -> dict[str, str]:
         """By name of limits that are exceeded: the first subject, and what it uses."""
-        table, found = self._book.limits, dict[str, str]()
+        table, exceeded = self._book.limits, dict[str, str]()
         for scope in sorted(self._usage.holdings.used):
             for limit in table.limits_of(scope):
                 for what, more in table.exceeded_by(scope, limit):
                     hard = limit.hard[what]
                     text = f"{amount_text(what, hard + more)} of {amount_text(what, hard)} {what}"
-                    found.setdefault(limit.name, f"{scope} uses {text}")
-        return found
+                    exceeded.setdefault(limit.name, f"{scope} uses {text}")
+        return exceeded
 
 
 def _exceeded_condition(text: str, *, is_accepted: bool) -> Condition:

@@ -84,9 +84,9 @@ class VolumeEvents(ContextUser):
     def _volume_changed(
         self, before: PersistentVolume | None, after: PersistentVolume | None, now: int
     ) -> None:
-        known = [volume for volume in (before, after) if volume is not None]
-        claims = [volume.claim.key for volume in known if volume.claim is not None]
-        claims += [self._table.holders[volume.name] for volume in known if volume.name in self._table.holders]
+        both = [volume for volume in (before, after) if volume is not None]
+        claims = [volume.claim.key for volume in both if volume.claim is not None]
+        claims += [self._table.holders[volume.name] for volume in both if volume.name in self._table.holders]
         for key in dict.fromkeys(claims):
             self._notify(ie.ClaimChanged(key), now)
 

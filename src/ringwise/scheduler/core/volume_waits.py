@@ -119,12 +119,12 @@ class VolumeWaits(Component):
             self._look_at(job, key)
         # Thousands of pods may share a claim; their jobs are few.
         users = map(self._book.job_of, self._users.get(key, ()))
-        jobs = {found.key: found for found in users if found is not None}
-        for found in jobs.values():
-            found.may_not_evict = False
-            if self._book.has_pending(found):
-                self._job_queue.end_backoff(found.key, BackoffCause.VOLUMES)
-                self._job_queue.activate(found.key)
+        jobs = {user.key: user for user in users if user is not None}
+        for user in jobs.values():
+            user.may_not_evict = False
+            if self._book.has_pending(user):
+                self._job_queue.end_backoff(user.key, BackoffCause.VOLUMES)
+                self._job_queue.activate(user.key)
 
     def _wake_users(self, uid: str) -> None:
         """The pod has its node no more: others may use a claim that is for one pod alone."""

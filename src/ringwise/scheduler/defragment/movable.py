@@ -201,8 +201,8 @@ def _incomplete(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason 
 
 def _is_settled(record: PodPlacement, pod: Pod) -> bool:
     """Whether the pod is bound, and its chips are known."""
-    known = record.chips.bit_count() == pod.cls.chips and not record.doubtful
-    return pod.node is not None and known
+    certain = record.chips.bit_count() == pod.cls.chips and not record.doubtful
+    return pod.node is not None and certain
 
 
 def _not_recreated(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason | None:

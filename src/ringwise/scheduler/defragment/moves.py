@@ -198,8 +198,8 @@ class Moves(Component):
             before = self.moved.get(f"{owner}@{now}")
             chips += 0 if before is None else before.chips
             self.moved[f"{owner}@{now}"] = MovedJob(owner, now, chips)
-        kept = max(_HOUR, self._configuration.settings.move_again_after * SECOND)
-        for key in [key for key, one in self.moved.items() if one.at <= now - kept]:
+        period = max(_HOUR, self._configuration.settings.move_again_after * SECOND)
+        for key in [key for key, one in self.moved.items() if one.at <= now - period]:
             del self.moved[key]
         self._reserve_all(live)
         for moving in live.jobs:
@@ -580,7 +580,7 @@ class Moves(Component):
         opened: dict[str, list[tuple[PlannedPlace, Load]]] = {job.job: [] for job in live.jobs}
         for moving, uid, place in self._open_places(live):
             opened[moving.job].append((place, moving.pods[uid].load))
-        # First: what was kept for the waiting job before is given up for it, and others may move there.
+        # First: the previous reservation of the pending job is released, and others may move there.
         if live.failed or self._has_started(live):
             self._lift(live.plan.job)
         else:
@@ -591,9 +591,9 @@ class Moves(Component):
             places = opened[moving.job]
             job = self._book.jobs.get(moving.job)
             if job is not None:
-                kept = tuple(place for place, _ in places)
-                if job.places != kept:
-                    job.places = kept
+                nodes = tuple(place for place, _ in places)
+                if job.places != nodes:
+                    job.places = nodes
                     self._job_queue.activate(job.key)
             self._reserve(moving.job, moving.resource, places, leaving)
 

@@ -371,8 +371,8 @@ class _Search:
 
     def could_take(self, selection: NodeSelection, node: int) -> bool:
         """Whether the node could take such a pod if enough were free there."""
-        known = self._eligible.setdefault(selection, {})
-        result = known.get(node)
+        results = self._eligible.setdefault(selection, {})
+        result = results.get(node)
         if result is None:
             state, policy = self._session.state, selection.policy
             resource = policy.resource if policy is not None else ""
@@ -380,7 +380,7 @@ class _Search:
             if result:
                 refused = selection.unselected(node)
                 result = refused is None or Trigger.CHIPS_FREED in refused.kind.resolved_by
-            known[node] = result
+            results[node] = result
         return result
 
     def _denied(self, pods: Sequence[Pod]) -> Reason | None:
@@ -419,7 +419,7 @@ class _Search:
         why: Reason | None = None
         whole = _placed_as_a_whole(self._session, self._job)
         for _ in range(_ROUNDS if whole else 1):
-            known = len(staying)
+            before = len(staying)
             starts: Iterable[Callable[[_Trial], list[_Item]]] = [_Trial.of_pods] * _ATTEMPTS
             for start in self._cleared_regions(staying) if whole else starts:
                 try:
@@ -446,7 +446,7 @@ class _Search:
                     self.best = self._needed(verified)
                 if not whole:
                     return None
-            if self.best is not None or len(staying) == known:
+            if self.best is not None or len(staying) == before:
                 break
         return why
 
@@ -837,12 +837,12 @@ class _Search:
             return False
         fleet = self._session.state.fleets[policy.resource]
         key = (selection, usable, fleet.allocatable[node], fleet.faulty[node])
-        known = self._fitting.get(key)
-        if known is None:
+        allowed = self._fitting.get(key)
+        if allowed is None:
             signature = policy.rule.signature(usable, key[2], key[3])
             score = policy.rule.score(signature, selection.chips, policy.multi_pod)
-            known = self._fitting[key] = score is not None
-        return known
+            allowed = self._fitting[key] = score is not None
+        return allowed
 
 
 def _items_of(units: Iterable[Unit]) -> list[_Item]:
@@ -914,13 +914,13 @@ class _Trial:
 
     def clear_for_whole(self, nodes: Sequence[tuple[int, tuple[Unit, ...]]]) -> list[_Item]:
         """Clear as few of these nodes, in this order, as let the job fit as a whole; the units that go."""
-        found = fewest(
+        result = fewest(
             lambda _: max(1, len(nodes)), lambda count: self._room_with(self._units_of(nodes[:count]))
         )
-        if found is None:
+        if result is None:
             raise _DoesNotFit(None)
-        taken = chips_by_node(found[1])
-        lifted = self._units_of(nodes[: found[0]])
+        taken = chips_by_node(result[1])
+        lifted = self._units_of(nodes[: result[0]])
         needed = [
             unit for unit in lifted if any(taken.get(node, 0) & mask for node, mask in unit.held.items())
         ]
@@ -1122,16 +1122,16 @@ class _Trial:
                 if allows(selection, node, free):
                     return tuple(chosen)
         # One after the other is spared, the most expensive first.
-        kept = [unit for unit, _ in there]
+        needed = [unit for unit, _ in there]
         masks = {id(unit): mask for unit, mask in there}
-        for unit in reversed(list(kept)):
+        for unit in reversed(list(needed)):
             free = usable
-            for other in kept:
+            for other in needed:
                 if other is not unit:
                     free |= masks[id(other)]
             if allows(selection, node, free):
-                kept.remove(unit)
-        return tuple(kept)
+                needed.remove(unit)
+        return tuple(needed)
 
     def _allowed(self, units: Iterable[Unit]) -> bool:
         """Whether none of them has moved already, and all disruption budgets allow them together."""

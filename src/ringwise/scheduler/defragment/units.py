@@ -76,28 +76,28 @@ class Units:
 
     def of_job(self, job: Job) -> Reason | dict[str, Unit]:
         """By the uids of its pods, or why it must not be moved."""
-        known = self._by_job.get(job.key)
-        if known is None:
+        units = self._by_job.get(job.key)
+        if units is None:
             budgets = [budget for _, budget in self._budgets_of.get(job.namespace, ())]
-            known = not_movable(self._view, job, self._now, self._permit, budgets) or self._made(job)
-            self._by_job[job.key] = known
-        return known
+            units = not_movable(self._view, job, self._now, self._permit, budgets) or self._made(job)
+            self._by_job[job.key] = units
+        return units
 
     def staying(self, besides: Job) -> list[Reason]:
         """Why other jobs that were looked at must stay."""
-        others = (found for key, found in self._by_job.items() if key != besides.key)
-        return [found for found in others if isinstance(found, Reason)]
+        others = (result for key, result in self._by_job.items() if key != besides.key)
+        return [result for result in others if isinstance(result, Reason)]
 
     def on(self, node: int) -> list[Unit]:
         """The units with chips on a node, each once."""
         records = self._view.cluster.pods
-        found: dict[int, Unit] = {}
+        units: dict[int, Unit] = {}
         for uid in self._view.cluster.pods_on[node]:
             if records[uid].chips:
                 unit = self.of_pod(uid)
                 if unit is not None:
-                    found[id(unit)] = unit
-        return list(found.values())
+                    units[id(unit)] = unit
+        return list(units.values())
 
     def all(self, resource: str) -> Iterator[Unit]:
         """Those with chips of a resource, in the order in which their jobs became known."""

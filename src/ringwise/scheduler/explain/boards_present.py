@@ -19,7 +19,7 @@ def boards_present(view: SchedulerView, *, shared: bool = False) -> list[tuple[s
     `shared`: also those of nodes on which no pod gets a whole chip, because chips are shared or divided.
     """
     state, catalog = view.cluster, view.catalog
-    found: dict[tuple[str, str], Board] = {}
+    boards: dict[tuple[str, str], Board] = {}
     used = {job.policy.resource: job.policy.board for job in view.jobs.values() if job.policy is not None}
     for number in state.existing_nodes():
         node = state.nodes[number]
@@ -30,7 +30,7 @@ def boards_present(view: SchedulerView, *, shared: bool = False) -> list[tuple[s
             counts = {**counts, own: chips_of_node(node, own, mode)}
         for resource, count in counts.items():
             label = node.labels.get(ACCELERATOR_TYPE, "")
-            if (resource, label) in found or not catalog.serving(resource):
+            if (resource, label) in boards or not catalog.serving(resource):
                 continue
             size = count if resource == own else max(count, node.chips_capacity.get(resource, 0))
             board = select_board(
@@ -39,9 +39,9 @@ def boards_present(view: SchedulerView, *, shared: bool = False) -> list[tuple[s
             if isinstance(board, Reason) or size > board.chips_per_node or not label:
                 board = used.get(resource) or _by_size(view, resource, size, board, number)
                 label = ""
-            found.setdefault((resource, label), board)
+            boards.setdefault((resource, label), board)
     return [
-        (resource, label, board) for (resource, label), board in sorted(found.items(), key=lambda f: f[0])
+        (resource, label, board) for (resource, label), board in sorted(boards.items(), key=lambda f: f[0])
     ]
 
 
@@ -101,7 +101,7 @@ def why_this_board(view: SchedulerView, job: Job) -> str | None:
     if any(job.labels.get(key) == value for key, value in board.job_labels):
         labels = ", ".join(f"{key}: {value}" for key, value in board.job_labels)
         return f"board {board.name}: selected by the labels {labels}"
-    present = {found.name: type for offered, type, found in boards_present(view) if offered == resource}
+    present = {one.name: type for offered, type, one in boards_present(view) if offered == resource}
     text = f"board {board.name}: assumed, because the job does not select a board of {resource}"
     others = [f"{name} ({ACCELERATOR_TYPE}: {type})" for name, type in present.items() if type]
     if board.name not in present and others:

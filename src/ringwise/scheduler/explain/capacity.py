@@ -161,8 +161,8 @@ class _Counting:
     def _whole(self) -> int:
         """The most chips that each pod of a gang may have; 0 where the board takes no gangs."""
         allowed = self._board.requests(2, self._view.settings.multi_pod_requests)
-        found = (size for size in sorted(allowed, reverse=True) if self._policy(size, 2) is not None)
-        return next(found, 0)
+        fitting = (size for size in sorted(allowed, reverse=True) if self._policy(size, 2) is not None)
+        return next(fitting, 0)
 
     def _gang_pods(self, whole: int, most: int) -> int:
         """How many pods with so many chips each fit, placed as one gang."""

@@ -110,8 +110,8 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
 
 def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
     """Reservations that are not accepted, and those of nodes that do not exist."""
-    known = view.cluster.node_reservations
-    for name, problem in known.problems.items():
+    reservations = view.cluster.node_reservations
+    for name, problem in reservations.problems.items():
         yield Finding(
             WARNING,
             "reservation-not-accepted",
@@ -119,7 +119,7 @@ def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
             f"it is not in effect: {problem}",
             f"correct it or delete it: ringwise unreserve {name}",
         )
-    for one in known.entries:
+    for one in reservations.entries:
         gone = [node for node in one.nodes if node not in view.cluster.node_id]
         if gone:
             yield Finding(

@@ -112,9 +112,9 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
             fleet = state.fleets[selection.policy.resource]
             usable = selection.usable(node)
             if usable >= 0 and fleet.allocatable[node] >= 0:
-                found_missing = missing_chips.of(fleet, node, usable)
-                if found_missing is not None:
-                    chips, ring = found_missing
+                missing = missing_chips.of(fleet, node, usable)
+                if missing is not None:
+                    chips, ring = missing
                     distance = chips.bit_count()
         rows.append((distance, node, chips, ring, reason))
     # The sort is stable: equally near nodes stay in natural order.
@@ -124,12 +124,12 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
     for _, node, chips, ring, reason in rows:
         if len(misses) == _MAX_MISSES:
             break
-        kept_off = _kept_off(selection, filters, node, reason)
-        if kept_off is not None and (not _is_dedicated(kept_off) or len(tainted) == _MAX_MISSES):
+        refusal = _unselected_reason(selection, filters, node, reason)
+        if refusal is not None and (not _is_dedicated(refusal) or len(tainted) == _MAX_MISSES):
             continue
         text = _text(view, selection.policy, node, chips, ring, reason)
-        miss = ClosestNode(state.names[node], node, chips, ring, text, kept_off or reason)
-        (misses if kept_off is None else tainted).append(miss)
+        miss = ClosestNode(state.names[node], node, chips, ring, text, refusal or reason)
+        (misses if refusal is None else tainted).append(miss)
     ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     return Refusals(pod.name, fits, ordered, examples, tuple(misses), tuple(tainted))
 
@@ -138,7 +138,7 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
 _MAX_MISSES = 64
 
 
-def _kept_off(
+def _unselected_reason(
     selection: NodeSelection, filters: Sequence[NodeFilter], node: int, reason: Reason
 ) -> Reason | None:
     """Why the job does not select the node, whatever state the node is in."""
@@ -161,15 +161,15 @@ class _MissingChips:
     def __init__(self, policy: ChipPolicy, request: int) -> None:
         self._policy = policy
         self._request = request
-        self._known: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
+        self._cache: dict[tuple[int, int, int], tuple[int, int | None] | None] = {}
 
     def of(self, fleet: ChipTable, node: int, usable: int) -> tuple[int, int | None] | None:
         faulty = fleet.unhealthy[node] | fleet.recovering[node] | fleet.isolated[node]
         faulty |= fleet.pre_separated[node]
         key = (usable, fleet.listed[node], faulty)
-        if key not in self._known:
-            self._known[key] = self._find(usable, fleet.listed[node], faulty)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._find(usable, fleet.listed[node], faulty)
+        return self._cache[key]
 
     def _find(self, usable: int, listed: int, faulty: int) -> tuple[int, int | None] | None:
         if self._fits(usable):
@@ -274,13 +274,13 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
             words.append(f"{word} ({(chips & mask).bit_count()})")
             chips &= ~mask
     for reservation in view.reservations:
-        kept = reservation.chips.get(node, 0) & chips
-        if kept and reservation.resource == resource:
+        reserved = reservation.chips.get(node, 0) & chips
+        if reserved and reservation.resource == resource:
             owner = view.jobs.get(reservation.owner)
             name = owner.name if owner else reservation.owner
             until = "" if reservation.expires is None else f" until {time_text(reservation.expires)}"
-            words.append(f"reserved for {name}{until} ({kept.bit_count()})")
-            chips &= ~kept
+            words.append(f"reserved for {name}{until} ({reserved.bit_count()})")
+            chips &= ~reserved
     if chips:
         words.append(f"not reported free ({chips.bit_count()})")
     return words

@@ -597,9 +597,9 @@ def _jobs(view: SchedulerView) -> Iterator[Finding]:
         for defect in job.defects:
             yield of_reason(ERROR, where, defect)
         if job.queue not in view.queues:
-            known = sorted(view.queues)
-            close = nearest(job.queue, known) or known[0]
-            yield of_reason(ERROR, where, UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=close))
+            queues = sorted(view.queues)
+            close = nearest(job.queue, queues) or queues[0]
+            yield of_reason(ERROR, where, UNKNOWN_QUEUE(queue=job.queue, known=queues, nearest=close))
         elif not job.defects and _refused(job) and job.reason is not None:
             yield of_reason(WARNING, where, job.reason)
 

@@ -81,8 +81,8 @@ def _retries(view: SchedulerView, job: Job) -> Iterator[str]:
 
 def _is_spared(view: SchedulerView, handled: FaultJob | None, pod: Pod) -> bool:
     """It runs, and nothing is done about it."""
-    known = handled is not None and (pod.uid in handled.faulty or pod.uid in handled.deletions)
-    return pod.live and not pod.deleting and not known and view.is_ours(pod)
+    handled_already = handled is not None and (pod.uid in handled.faulty or pod.uid in handled.deletions)
+    return pod.live and not pod.deleting and not handled_already and view.is_ours(pod)
 
 
 def _tolerated(view: SchedulerView, pods: list[Pod], policy: FaultPolicy, now: int) -> Iterator[str]:
@@ -215,10 +215,10 @@ def _held(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
 
 def _share(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     """F6."""
-    kept, until = view.reserved_quota_of(job.key)
-    if not kept:
+    reserved, until = view.reserved_quota_of(job.key)
+    if not reserved:
         return
-    amounts = ", ".join(f"{amount_text(name, amount)} of {name}" for name, amount in sorted(kept.items()))
+    amounts = ", ".join(f"{amount_text(name, amount)} of {name}" for name, amount in sorted(reserved.items()))
     limit = "" if until is None else f" for another {_left(until, now)}"
     yield f"rescheduling: queue {job.queue} keeps {amounts} for it{limit}"
 

@@ -52,16 +52,16 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
             key = (finding.severity, finding.code, kind, what, fix)
         same.setdefault(key, []).append(finding)
     alike: dict[Hashable, list[list[Finding]]] = {}
-    for key, found in same.items():
-        kind, _, name = found[0].object.partition(" ")
-        kinds = (found[0].severity, found[0].code, kind) if name else key
-        alike.setdefault(kinds, []).append(found)
+    for key, group in same.items():
+        kind, _, name = group[0].object.partition(" ")
+        kinds = (group[0].severity, group[0].code, kind) if name else key
+        alike.setdefault(kinds, []).append(group)
     shown: list[Finding] = []
     for groups in alike.values():
         if len(groups) > _ALIKE:
-            shown.append(_with_example([one for found in groups for one in found]))
+            shown.append(_with_example([one for group in groups for one in group]))
         else:
-            shown += [found[0] if len(found) == 1 else _of_several(found) for found in groups]
+            shown += [group[0] if len(group) == 1 else _of_several(group) for group in groups]
     return shown
 
 

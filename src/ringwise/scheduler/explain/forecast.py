@@ -79,9 +79,9 @@ def estimates(view: SchedulerView, now: int) -> dict[str, ExpectedStart]:
 
     In the order in which the jobs of a queue are served. The state is the same before and after.
     """
-    known = view.expected_starts
-    if known is not None:
-        return dict(known)
+    reported = view.expected_starts
+    if reported is not None:
+        return dict(reported)
     with view.what_if.question():
         return forecast(view, now)
 
@@ -188,14 +188,14 @@ def _length(view: SchedulerView, job: Job, elapsed: int = 0, longest: int | None
     """`longest`: what its queue allows."""
     if job.expected is not None:
         # When a job ends that runs longer than it said is not known.
-        known = _Length(job.expected, job.expected) if job.expected > elapsed else _Length(elapsed, None)
+        length = _Length(job.expected, job.expected) if job.expected > elapsed else _Length(elapsed, None)
     else:
         guess = view.what_if.starts.run_times.guess(job, elapsed)
-        known = _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
-    if longest is None or (known.most is not None and known.most <= longest):
-        return known
-    least = min(known.least, longest)
-    return _Length(least, longest, known.guessed and least < longest)
+        length = _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
+    if longest is None or (length.most is not None and length.most <= longest):
+        return length
+    least = min(length.least, longest)
+    return _Length(least, longest, length.guessed and least < longest)
 
 
 def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list[JobRun]:
@@ -291,8 +291,8 @@ def _played_with(
     view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None, runs: Sequence[JobRun]
 ) -> Mapping[str, ExpectedStart]:
     lengths = {job.key: _length(view, job, 0, view.limits.longest(job)) for job in waiting}
-    known = sum(run.latest is not None for run in runs)
-    exact = known == len(runs) and all(length.least == length.most for length in lengths.values())
+    finite = sum(run.latest is not None for run in runs)
+    exact = finite == len(runs) and all(length.least == length.most for length in lengths.values())
     exact = exact and all(run.is_exact for run in runs)
     with ExitStack() as supposed:
         for job in waiting:
@@ -318,11 +318,11 @@ def _played_with(
         elif not exact:
             early = _Play(view, session, now, lengths, steps, late=False)
             early.run(groups, [*((run.earliest, run) for run in runs), *windows], until)
-    endless = len(runs) - known
-    return {job.key: _answer(now, late, early, job, endless, known) for job in valid}
+    endless = len(runs) - finite
+    return {job.key: _answer(now, late, early, job, endless, finite) for job in valid}
 
 
-def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, known: int) -> ExpectedStart:
+def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, finite: int) -> ExpectedStart:
     first, last = None if early is None else early.started.get(job.key), late.started.get(job.key)
     earliest = first.time if first is not None else None if early is None else early.stopped_at(job)
     guess = (first is not None and first.guess) or (last is not None and last.guess)
@@ -333,7 +333,7 @@ def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, 
         why = TOO_MUCH_AHEAD
     elif earliest is None:
         why = "it could not start even after all running jobs have finished"
-    elif not known:
+    elif not finite:
         why = "no running job has an expected duration"
     else:
         silent = endless + late.silent

@@ -244,9 +244,9 @@ def _edit(search: FixSearch, what: str, key: str, value: str | None) -> Iterator
 def _first(tried: Iterable[Iterator[Fix]]) -> Iterator[Fix]:
     """The fixes of the first attempt that helps."""
     for fixes in tried:
-        found = list(fixes)
-        if found:
-            yield from found
+        first = list(fixes)
+        if first:
+            yield from first
             return
 
 
@@ -338,14 +338,14 @@ def queue_fixes(search: FixSearch) -> Iterator[Fix]:
         return
     queue = view.queues.get(job.queue)
     if queue is not None:
-        used, kept = view.used_by_queue(queue.name), view.reserved_against(job)
+        used, held = view.used_by_queue(queue.name), view.reserved_against(job)
         if reason.code == QUEUE_SHARE_KEPT.code:
             until = view.reserved_quota_until(queue.name)
             latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"
             text = f"wait until the quota reserved for {reason.details['jobs']} is released{latest}"
             yield from search.attempt("wait", text, view.what_if.shares_given_up)
         needed = {
-            name: max(limit, ceil(used.get(name, 0) + kept.get(name, 0) + job.min_requested().get(name, 0)))
+            name: max(limit, ceil(used.get(name, 0) + held.get(name, 0) + job.min_requested().get(name, 0)))
             for name, limit in queue.capability.items()
         }
         raised = [name for name in needed if needed[name] > queue.capability[name]]

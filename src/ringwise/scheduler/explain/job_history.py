@@ -356,9 +356,9 @@ class HistoryBook:
     def _history_of(self, pod: Pod, now: int) -> JobHistory:
         if pod.group is None:
             return self._history(pod.namespace, pod.name, pod.uid, pod.created, now)
-        known = self._groups.get(f"{pod.namespace}/{pod.group}")
-        if known is not None:
-            return self.jobs[known]
+        key = self._groups.get(f"{pod.namespace}/{pod.group}")
+        if key is not None:
+            return self.jobs[key]
         owner = pod.owner
         name = owner.name if owner is not None and owner.is_vcjob else pod.group
         return self._history(pod.namespace, name, "", pod.created, now)
@@ -543,5 +543,5 @@ def _nodes(names: Iterable[str | None]) -> str:
     )
 
 
-def _more(found: list[PodStep]) -> str:
-    return f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+def _more(steps: list[PodStep]) -> str:
+    return f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""

@@ -52,7 +52,7 @@ def refused_evictions(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     if job.victims_from is None:
         return
     waiting = [(key, one) for key, one in view.refused_evictions.items() if one.until > now]
-    for key, one in sorted(waiting, key=lambda found: found[1].until)[:MAX_NAMED]:
+    for key, one in sorted(waiting, key=lambda entry: entry[1].until)[:MAX_NAMED]:
         victim = view.jobs.get(key)
         if victim is not None and victim is not job:
             name = f"{victim.namespace}/{victim.name}"
@@ -68,18 +68,18 @@ def _left_to_gangpreempt(view: SchedulerView, job: Job) -> bool:
 
 def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, now: int) -> Iterator[str]:
     """By whom it was evicted the last time, what that cost it, and when it is back."""
-    known = view.preemptions.get(job.key)
-    if known is None:
+    entry = view.preemptions.get(job.key)
+    if entry is None:
         return
-    word = "preempted" if known.cause == preempt.NAME else "reclaimed"
-    what = f"{counted(known.pods, 'pod')} with {counted(known.chips, 'chip')}" if known.chips else "pods"
-    if known.back:
-        back = f"a pod of it has had a node again since {time_text(known.back)}"
+    word = "preempted" if entry.cause == preempt.NAME else "reclaimed"
+    what = f"{counted(entry.pods, 'pod')} with {counted(entry.chips, 'chip')}" if entry.chips else "pods"
+    if entry.back:
+        back = f"a pod of it has had a node again since {time_text(entry.back)}"
     elif start is not None:
         back = f"it is back: {start.text(now)}"
     else:
         back = "no pod in their place has a node yet"
-    yield f"{word} for {known.by} at {time_text(known.at)}: it lost {what} and {known.hours} of work; {back}"
+    yield f"{word} for {entry.by} at {time_text(entry.at)}: it lost {what} and {entry.hours} of work; {back}"
 
 
 def cooldown_fixes(search: FixSearch) -> Iterator[Fix]:

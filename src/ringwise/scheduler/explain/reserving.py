@@ -45,8 +45,8 @@ def nodes_free_soonest(
     if board and board not in by_board:
         raise NotReservableError(f"no node has the board {board}{did_you_mean(board, by_board)}")
     if not board and len(by_board) > 1:
-        known = ", ".join(f"{name} ({counted(nodes, 'node')})" for name, nodes in by_board.items())
-        raise NotReservableError(f"the nodes have several boards, {known}: choose one with --board")
+        boards = ", ".join(f"{name} ({counted(nodes, 'node')})" for name, nodes in by_board.items())
+        raise NotReservableError(f"the nodes have several boards, {boards}: choose one with --board")
     wanted = by_board[board] if board else next(iter(by_board.values()), [])
     reserved = {
         node

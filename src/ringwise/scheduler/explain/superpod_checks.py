@@ -46,17 +46,17 @@ def _kind(node: Node) -> _Kind:
     return node.labels.get(ACCELERATOR_TYPE, ""), tuple(sorted(chips))
 
 
-def _is_superpod_board(view: SchedulerView, node: Node, known: dict[tuple[str, str], bool]) -> bool:
+def _is_superpod_board(view: SchedulerView, node: Node, cache: dict[tuple[str, str], bool]) -> bool:
     """Whether its own label says that it is a server of a SuperPoD."""
     label = node.labels.get(ACCELERATOR_TYPE)
     if not label:
         return False
     for resource in node.chips_allocatable:
         key = resource, label
-        if key not in known:
+        if key not in cache:
             board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
-            known[key] = isinstance(board, Board) and board.superpod
-        if known[key]:
+            cache[key] = isinstance(board, Board) and board.superpod
+        if cache[key]:
             return True
     return False
 

@@ -103,7 +103,7 @@ class WhatIf:
         book: JobBook,
         usage: ResourceUsage,
         sessions: SessionFactory,
-        known: Callable[[], Iterable[Event]],
+        current_events: Callable[[], Iterable[Event]],
         starts: ExpectedStarts,
     ) -> None:
         self._state = state
@@ -111,7 +111,7 @@ class WhatIf:
         self._usage = usage
         self._sessions = sessions
         #: All objects as events.
-        self.current_events = known
+        self.current_events = current_events
         #: When jobs are expected to start, as it was found last.
         self.starts = starts
 
@@ -135,7 +135,7 @@ class WhatIf:
         index views made only for the question. `labels` are node labels that it tells nodes apart by.
         """
         self._state.settle()
-        kept = {resource: set(fleet.views) for resource, fleet in self._state.fleets.items()}
+        views = {resource: set(fleet.views) for resource, fleet in self._state.fleets.items()}
         try:
             with (
                 jobs_unchanged(self._book.jobs),
@@ -146,8 +146,8 @@ class WhatIf:
         finally:
             fleets = self._state.fleets
             for resource in list(fleets):
-                if resource in kept:
-                    fleets[resource].drop_views(kept[resource])
+                if resource in views:
+                    fleets[resource].drop_views(views[resource])
                 else:
                     del fleets[resource]
 
@@ -496,9 +496,9 @@ class WhatIf:
             wanted |= {key: pod.uid if key in own else "" for key in keys_of(pod)}
         before = {key: table.claims.get(key) for key in wanted}
         table.volumes[_ANYWHERE.name] = _ANYWHERE
-        for key, known in before.items():
-            usable = known is not None and known.bound and known.volume in table.volumes
-            if known is None or others or not usable or known.deleting:
+        for key, claim in before.items():
+            usable = claim is not None and claim.bound and claim.volume in table.volumes
+            if claim is None or others or not usable or claim.deleting:
                 namespace, _, name = key.partition("/")
                 table.claims[key] = PersistentVolumeClaim(
                     namespace, name, volume=_ANYWHERE.name, bound=True, owner=wanted[key]
@@ -507,11 +507,11 @@ class WhatIf:
             yield
         finally:
             del table.volumes[_ANYWHERE.name]
-            for key, known in before.items():
-                if known is None:
+            for key, claim in before.items():
+                if claim is None:
                     del table.claims[key]
                 else:
-                    table.claims[key] = known
+                    table.claims[key] = claim
 
     def shares_given_up(self) -> AbstractContextManager[None]:
         """Inside, nothing is kept for jobs that are being rescheduled (F6)."""
@@ -565,8 +565,8 @@ def _changed_class(cls: PodClass, change: JobChange, memories: Mapping[str, int]
         counted = hundredths_of(part.count, part.mb, memories.get(part.resource, 0))
         cls = replace(cls, part=replace(part, hundredths=counted if part.mode == SOFT else 0))
     if change.unselected:
-        kept = tuple(pair for pair in cls.node_selector if pair[0] not in change.unselected)
-        cls = replace(cls, node_selector=kept)
+        pairs = tuple(pair for pair in cls.node_selector if pair[0] not in change.unselected)
+        cls = replace(cls, node_selector=pairs)
     if change.selected is not None:
         selector = {**dict(cls.node_selector), change.selected[0]: change.selected[1]}
         cls = replace(cls, node_selector=tuple(sorted(selector.items())))

@@ -165,8 +165,8 @@ def find_job(view: SchedulerView, name: str) -> Job:
         if matches:
             names = ", ".join(sorted(f"{job.namespace}/{job.name}" for job in matches)[:SHOWN_AHEAD])
             raise UnknownJobError(f"{counted(matches, 'job')} are named {name}; use one of {names}")
-    known = sorted({f"{job.namespace}/{job.name}" for job in jobs} | {job.name for job in jobs})
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    choices = sorted({f"{job.namespace}/{job.name}" for job in jobs} | {job.name for job in jobs})
+    close = difflib.get_close_matches(name, choices, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(close)}?" if close else f"{counted(jobs, 'job is', 'jobs are')} known"
     raise UnknownJobError(f'job "{name}" not found; {hint}')
 
@@ -450,11 +450,11 @@ def _start(view: SchedulerView, job: Job, now: int, reason: Reason | None) -> Ex
     planned = planned_start(view, job, now)
     if planned is not None:
         return planned
-    known = view.expected_start(job.key)
+    reported = view.expected_start(job.key)
     waiting = sum(1 for other in view.jobs.values() if other.reason is not None)
-    if known is not None and (view.expected_starts is not None or waiting > _MANY_WAITING):
+    if reported is not None and (view.expected_starts is not None or waiting > _MANY_WAITING):
         # A copy had time to look at all of them, if some time ago.
-        return known
+        return reported
     return forecast(view, now, until=job).get(job.key)
 
 
@@ -537,10 +537,10 @@ def _try_to_place(
                 # The pods that got nodes after it would be in the verdicts, and are not in the reason.
                 pod, before = statement.refused
                 if before < len(statement.allocations):
-                    found = statement.allocations[:before]
+                    allocations = statement.allocations[:before]
                     statement.discard()
                     statement = session.statement()
-                    for allocation in found:
+                    for allocation in allocations:
                         statement.allocate(allocation)
             if pod is None or (stopped is None and reason is None):
                 return stopped, None

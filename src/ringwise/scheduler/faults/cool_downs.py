@@ -20,17 +20,17 @@ class CoolDowns:
         self, owner: str, broken: Iterable[BrokenChip], now: int, until: int
     ) -> dict[BrokenChip, CoolDown]:
         self._forget_old(now)
-        kept = {chip: one for chip, one in self._chips.get(owner, {}).items() if one.until > now}
-        new = {chip: CoolDown(until, 1 + covering(kept, chip, now)) for chip in broken}
-        self._put(owner, kept | new)
+        current = {chip: one for chip, one in self._chips.get(owner, {}).items() if one.until > now}
+        new = {chip: CoolDown(until, 1 + covering(current, chip, now)) for chip in broken}
+        self._put(owner, current | new)
         return self._chips[owner]
 
     def used(self, job: Job, owner: str, node: str, chips: Iterable[int]) -> None:
         """The job got such chips because nothing else fitted. One that broke it again is avoided further."""
         taken = [BrokenChip(node, chip) for chip in (WHOLE_NODE, *chips)]
-        found = {chip: job.cooling[chip] for chip in taken if chip in job.cooling}
-        new = {chip: one._replace(used=True) for chip, one in found.items() if not one.broke_again}
-        if any(not one.used for one in found.values()) and new:
+        used = {chip: job.cooling[chip] for chip in taken if chip in job.cooling}
+        new = {chip: one._replace(used=True) for chip, one in used.items() if not one.broke_again}
+        if any(not one.used for one in used.values()) and new:
             self._put(owner, {**job.cooling, **new})
             job.cooling = self._chips[owner]
 
@@ -56,13 +56,13 @@ class CoolDowns:
     def restore(self, record: RestoredRecord, now: int, latest: int) -> None:
         """Take over what the previous leader wrote; nothing lasts longer than set, whatever its clock was."""
         for owner, chips in record.of(self._chips).items():
-            kept = {
+            current = {
                 chip: one._replace(until=min(one.until, latest))
                 for chip, one in chips.items()
                 if one.until > now
             }
-            if kept:
-                self._put(owner, kept)
+            if current:
+                self._put(owner, current)
 
 
 def covering(cooling: Mapping[BrokenChip, CoolDown], broken: BrokenChip, now: int) -> int:

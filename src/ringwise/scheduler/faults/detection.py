@@ -134,11 +134,11 @@ class FaultDetector:
             if number is None or self._state.nodes[number] is None:
                 # It was deleted between the two leaders.
                 continue
-            known = self._first_seen.get(node)
+            since = self._first_seen.get(node)
             for fault, seen in faults.items():
-                if known is not None and fault in known:
-                    known[fault] = min(seen, known[fault])
-            if known is None and not self._is_reported(node):
+                if since is not None and fault in since:
+                    since[fault] = min(seen, since[fault])
+            if since is None and not self._is_reported(node):
                 self._first_seen[node] = {fault: min(seen, now) for fault, seen in faults.items()}
             if node in self._first_seen:
                 self._tolerated[node] = self._first_seen[node]

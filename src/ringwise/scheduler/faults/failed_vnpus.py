@@ -66,9 +66,9 @@ class FailedVnpus(Component):
     def review(self, now: int) -> None:
         for node in self._due.due(now):
             self._due.drop(node)
-            kept = {key: at for key, at in self._failed.get(node, {}).items() if at + AVOIDED > now}
-            if kept:
-                self._put(node, kept)
+            recent = {key: at for key, at in self._failed.get(node, {}).items() if at + AVOIDED > now}
+            if recent:
+                self._put(node, recent)
             else:
                 self._failed.pop(node)
                 self._changed(node)
@@ -78,7 +78,7 @@ class FailedVnpus(Component):
         for node, failed in record.of(self._failed).items():
             # Whatever the clock of the previous leader was.
             read = {key: min(at, now) for key, at in failed.items()}
-            known = self._failed.get(node, {})
-            kept = {key: at for key, at in {**known, **read}.items() if at + AVOIDED > now}
-            if kept:
-                self._put(node, kept)
+            current = self._failed.get(node, {})
+            recent = {key: at for key, at in {**current, **read}.items() if at + AVOIDED > now}
+            if recent:
+                self._put(node, recent)

@@ -87,9 +87,9 @@ class FaultJob:
     def happened(self, what: StateEvent) -> None:
         self.state = next_state(self.state, what)
 
-    def add_faults(self, found: Mapping[str, FaultyPod], now: int) -> None:
+    def add_faults(self, pods: Mapping[str, FaultyPod], now: int) -> None:
         """Pods became faulty."""
-        self.faulty.update(found)
+        self.faulty.update(pods)
         self.happened(StateEvent.FAULT_FOUND)
         self.since = now
 
@@ -111,12 +111,12 @@ class FaultJob:
     def late_hardware(
         self, job: Job, fault_of: Callable[[Pod], PodFault | None], forest: Forest | None
     ) -> list[FaultyPod]:
-        """Pods that go already, and whose hardware is broken as is known only now."""
+        """Pods that go already, and whose hardware is reported as broken only now."""
         where: dict[str, Position] = {}
         late: list[FaultyPod] = []
         for uid, deletion in self.deletions.items():
-            pod, known = job.pods[uid], self.faulty.get(uid)
-            if pod.node is None or not (known is None or known.fault.type is FaultType.POD):
+            pod, faulty = job.pods[uid], self.faulty.get(uid)
+            if pod.node is None or not (faulty is None or faulty.fault.type is FaultType.POD):
                 continue
             fault = fault_of(pod)
             if fault is not None and fault.type in HARDWARE:

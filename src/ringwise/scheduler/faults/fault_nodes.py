@@ -88,9 +88,9 @@ class FaultNodes(Component):
                 "fault_level": level,
                 "fault_handling": level,
                 "large_model_fault_level": level,
-                "fault_code": ",".join(found),
+                "fault_code": ",".join(entries),
             }
-            for (chip, level, network), found in codes.items()
+            for (chip, level, network), entries in codes.items()
         ]
 
     def document(self) -> str:

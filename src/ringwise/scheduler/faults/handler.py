@@ -420,8 +420,8 @@ class FaultHandler(Component):
         where = None
         over = not policy.retries and not any(pod.live for pod in job.pods.values())
         for uid, pod in job.pods.items():
-            known = uid in handled.deletions or self.clocks.is_given_up(job, uid, now)
-            if known or pod.node is None or not self._book.is_ours(pod):
+            handled_before = uid in handled.deletions or self.clocks.is_given_up(job, uid, now)
+            if handled_before or pod.node is None or not self._book.is_ours(pod):
                 continue
             if uid in job.backups:
                 # The job runs without it: ClusterD gives it up, or makes it a pod of the job.
@@ -481,13 +481,13 @@ class FaultHandler(Component):
             handled.used_retry = False
 
     def _cool_down(
-        self, job: Job, faulty: Iterable[FaultyPod], now: int, known: Collection[BrokenChip] = ()
+        self, job: Job, faulty: Iterable[FaultyPod], now: int, broken_before: Collection[BrokenChip] = ()
     ) -> None:
         """F3: the job avoids broken hardware for a while, also when it is healthy again.
 
-        What is `known` is broken already: it does not break the job again.
+        What is in `broken_before` does not break the job again.
         """
-        broken = [chip for chip in broken_hardware(faulty) if chip not in known]
+        broken = [chip for chip in broken_hardware(faulty) if chip not in broken_before]
         if not broken:
             return
         until = now + self._configuration.settings.fault_cooldown * SECOND

@@ -154,6 +154,6 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(listed[:_NAMED]) + _others(listed)
 
 
-def _others(found: Sequence[object]) -> str:
-    more = len(found) - _NAMED
+def _others(items: Sequence[object]) -> str:
+    more = len(items) - _NAMED
     return f" and {more} more" if more > 0 else ""

@@ -82,7 +82,7 @@ def read_masks(codes: str | None, levels: str | None, notes: list[str]) -> Fault
 
 
 def _read(
-    key: str, text: str | None, notes: list[str], known: frozenset[str] | None = None
+    key: str, text: str | None, notes: list[str], allowed: frozenset[str] | None = None
 ) -> dict[str, int]:
     result: dict[str, int] = {}
     wrong = unknown = ""
@@ -92,7 +92,7 @@ def _read(
         window = whole_number(seconds, 0, MAX_WINDOW) if colon else DEFAULT_WINDOW
         if window is None or (not name and entry):
             wrong = wrong or entry
-        elif name and known is not None and name.lower() not in known:
+        elif name and allowed is not None and name.lower() not in allowed:
             unknown = unknown or name
         elif name:
             result[name.lower()] = window

@@ -125,7 +125,7 @@ class PreviousPlacements(Component):
     @property
     def rescheduling(self) -> int:
         """How many jobs placed as a whole are being rescheduled."""
-        return sum(not kept.suspended for kept in self._rescheduling.values())
+        return sum(not one.suspended for one in self._rescheduling.values())
 
     @property
     def preferred(self) -> int:
@@ -256,8 +256,8 @@ class PreviousPlacements(Component):
             if self._prefers_previous_node(held.pod):
                 self._lost_without_reservation(held, now, failed)
             return
-        kept = self._remember(self._leaving_pod(held, failed, now), now)
-        held.job.previous_nodes = kept.nodes
+        entry = self._remember(self._leaving_pod(held, failed, now), now)
+        held.job.previous_nodes = entry.nodes
 
     def _leaving_pod(self, held: HeldPlacement, failed: bool, now: int) -> LeavingPod:
         pod, name = held.pod, self._state.names[held.node]
@@ -283,22 +283,22 @@ class PreviousPlacements(Component):
         )
 
     def _remember(self, pod: LeavingPod, now: int) -> Rescheduling:
-        kept = self._rescheduling.get(pod.owner)
-        if kept is not None and kept.suspended and not pod.node.suspended:
+        entry = self._rescheduling.get(pod.owner)
+        if entry is not None and entry.suspended and not pod.node.suspended:
             # It was resumed, and lost a pod before all were placed: only what it had now is held.
             self._end(pod.owner)
-            kept = None
-        if kept is None:
-            kept = self._rescheduling[pod.owner] = Rescheduling(pod.job, pod.resource)
-            kept.pods_owner = pod.pods_owner
+            entry = None
+        if entry is None:
+            entry = self._rescheduling[pod.owner] = Rescheduling(pod.job, pod.resource)
+            entry.pods_owner = pod.pods_owner
         self._successors.leave(pod.pods_owner, pod.owner)
-        kept.nodes[pod.rank] = replace(pod.node, lost=now)
-        kept.chips[pod.rank] = pod.chips
-        kept.loads[pod.rank] = pod.load
-        kept.until = now + self._hold
-        kept.stale = True
+        entry.nodes[pod.rank] = replace(pod.node, lost=now)
+        entry.chips[pod.rank] = pod.chips
+        entry.loads[pod.rank] = pod.load
+        entry.until = now + self._hold
+        entry.stale = True
         self._rescheduling.touch(pod.owner)
-        return kept
+        return entry
 
     @property
     def _hold(self) -> int:
@@ -342,9 +342,9 @@ class PreviousPlacements(Component):
             # F3: also where the hardware is healthy again.
             faulty = faulty or is_cooling(job, node.node, pod.chips, now)
             faulty = faulty or is_unfit(self._state, pod.resource, node.node, pod.chips)
-            kept = self._remember(replace(pod, node=replace(node, faulty=faulty)), now)
-            job.previous_nodes = kept.nodes
-            self._reserve(kept)
+            entry = self._remember(replace(pod, node=replace(node, faulty=faulty)), now)
+            job.previous_nodes = entry.nodes
+            self._reserve(entry)
 
     def _stays(self, uid: str, *, terminates: bool = False) -> None:
         """The pod is gone and remembered, or its deletion failed; or it ended and is still being deleted."""
@@ -381,36 +381,36 @@ class PreviousPlacements(Component):
             if pod.owner == owner and not pod.node.suspended:
                 self._leaving[uid] = replace(pod, node=replace(pod.node, held=False, suspended=True))
                 self._await_no_more(uid, pod)
-        kept = self._rescheduling.get(owner)
-        if kept is not None and not kept.suspended:
-            self._keep_suspended(owner, kept, now)
+        entry = self._rescheduling.get(owner)
+        if entry is not None and not entry.suspended:
+            self._keep_suspended(owner, entry, now)
 
     def _lost_suspended(self, held: HeldPlacement, now: int) -> None:
         pod = self._leaving_pod(held, False, now)
         self._preferred.forget(pod.owner)
         self._remember_suspended(pod, now)
-        kept = self._rescheduling.get(pod.owner)
-        if kept is not None:
-            held.job.previous_nodes = kept.nodes
+        entry = self._rescheduling.get(pod.owner)
+        if entry is not None:
+            held.job.previous_nodes = entry.nodes
 
     def _remember_suspended(self, pod: LeavingPod, now: int) -> None:
         if not pod.node.faulty:
             self._keep_suspended(pod.owner, self._remember(pod, now), now)
 
-    def _keep_suspended(self, owner: str, kept: Rescheduling, now: int) -> None:
+    def _keep_suspended(self, owner: str, entry: Rescheduling, now: int) -> None:
         """Without a reservation, and without nodes that broke."""
-        if not kept.suspended:
-            kept.suspended = True
-            self._lift(kept.job)
-            self._failed.forget(kept.job)
-            for rank, node in list(kept.nodes.items()):
+        if not entry.suspended:
+            entry.suspended = True
+            self._lift(entry.job)
+            self._failed.forget(entry.job)
+            for rank, node in list(entry.nodes.items()):
                 if node.faulty:
-                    del kept.nodes[rank], kept.chips[rank], kept.loads[rank]
+                    del entry.nodes[rank], entry.chips[rank], entry.loads[rank]
                 elif not node.suspended:
-                    kept.nodes[rank] = replace(node, held=False, suspended=True)
-        kept.until = now + KEPT_FOR
+                    entry.nodes[rank] = replace(node, held=False, suspended=True)
+        entry.until = now + KEPT_FOR
         self._rescheduling.touch(owner)
-        if not kept.nodes:
+        if not entry.nodes:
             self._end(owner)
 
     def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
@@ -444,14 +444,14 @@ class PreviousPlacements(Component):
             return
         owner = owner_key(job, next(iter(job.pods.values()), None))
         self._take_place(job, owner)
-        kept = self._rescheduling.get(owner)
-        if kept is not None:
-            if kept.job != job.key:
-                self._lift(kept.job)
-                kept.job = job.key
+        entry = self._rescheduling.get(owner)
+        if entry is not None:
+            if entry.job != job.key:
+                self._lift(entry.job)
+                entry.job = job.key
                 self._rescheduling.touch(owner)
-            kept.stale = True
-            job.previous_nodes = kept.nodes
+            entry.stale = True
+            job.previous_nodes = entry.nodes
 
     def _take_place(self, job: Job, owner: str) -> None:
         """A new pod without a PodGroup: it replaces the one of its name, else another of its owner."""
@@ -471,13 +471,13 @@ class PreviousPlacements(Component):
 
     def _end(self, owner: str) -> None:
         """The lost pods are placed again, or the time is over. Pods that are being deleted now are others."""
-        kept = self._rescheduling.pop(owner)
-        if kept is None:
+        entry = self._rescheduling.pop(owner)
+        if entry is None:
             return
-        self._successors.forget(kept.pods_owner, owner)
-        self._lift(kept.job)
-        self._failed.forget(kept.job)
-        job = self._book.jobs.get(kept.job)
+        self._successors.forget(entry.pods_owner, owner)
+        self._lift(entry.job)
+        self._failed.forget(entry.job)
+        job = self._book.jobs.get(entry.job)
         if job is not None:
             job.previous_nodes = {}
 
@@ -498,7 +498,7 @@ class PreviousPlacements(Component):
             self._reservations.lift(key)
 
     def _remembers(self, job: str) -> bool:
-        return any(kept.job == job for kept in self._rescheduling.values())
+        return any(entry.job == job for entry in self._rescheduling.values())
 
     def _lift(self, job: str) -> None:
         reservation = self._reservations.of(job)
@@ -509,26 +509,26 @@ class PreviousPlacements(Component):
     # -- time and reservations ----------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        return min((kept.until for kept in self._rescheduling.values()), default=None)
+        return min((entry.until for entry in self._rescheduling.values()), default=None)
 
     def review(self, now: int) -> None:
         """Before a cycle: forget what is too old, mark nodes that became faulty, reserve the others."""
         self._preferred.forget_old(now)
-        for owner, kept in list(self._rescheduling.items()):
-            if kept.until <= now:
+        for owner, entry in list(self._rescheduling.items()):
+            if entry.until <= now:
                 self._preferred.forget(owner)
                 self._end(owner)
-                self._job_queue.activate(kept.job)
+                self._job_queue.activate(entry.job)
                 continue
-            if kept.suspended:
+            if entry.suspended:
                 continue
-            for rank, node in kept.nodes.items():
-                if not node.faulty and is_unfit(self._state, kept.resource, node.node, kept.chips[rank]):
-                    kept.nodes[rank] = replace(node, faulty=True)
-                    kept.stale = True
+            for rank, node in entry.nodes.items():
+                if not node.faulty and is_unfit(self._state, entry.resource, node.node, entry.chips[rank]):
+                    entry.nodes[rank] = replace(node, faulty=True)
+                    entry.stale = True
                     self._rescheduling.touch(owner)
-            if kept.stale:
-                self._reserve(kept)
+            if entry.stale:
+                self._reserve(entry)
         for uid, pod in self._leaving.items():
             if not pod.node.faulty and is_unfit(self._state, pod.resource, pod.node.node, pod.chips):
                 self._leaving[uid] = replace(pod, node=replace(pod.node, faulty=True))
@@ -545,21 +545,21 @@ class PreviousPlacements(Component):
         """After a cycle: a job that is complete again is forgotten, any other keeps its reservation."""
         placed = self._placed_ranks(job)
         self._preferred.settle(job, placed)
-        for owner, kept in list(self._rescheduling.items()):
-            if kept.job != job.key or (kept.suspended and self._loses_pods(job)):
+        for owner, entry in list(self._rescheduling.items()):
+            if entry.job != job.key or (entry.suspended and self._loses_pods(job)):
                 continue
             # A suspended job may have been made smaller meanwhile; or its owner has not created all pods yet.
-            back = all(rank in placed for rank in kept.nodes) or (
-                kept.suspended
-                and len(placed) >= max(1, min(len(kept.nodes), job.announced_pods))
+            back = all(rank in placed for rank in entry.nodes) or (
+                entry.suspended
+                and len(placed) >= max(1, min(len(entry.nodes), job.announced_pods))
                 and not self._book.has_pending(job)
             )
             if back and not self._is_assumed(job):
                 self._preferred.forget(owner)
                 self._end(owner)
-            elif not kept.suspended:
+            elif not entry.suspended:
                 # F1: until the bindings are confirmed: the scheduler may end before it has sent them.
-                self._reserve(kept, placed)
+                self._reserve(entry, placed)
 
     def _loses_pods(self, job: Job) -> bool:
         """Whether it is suspended now: a pod that is still there is not back, its deletion comes."""
@@ -574,13 +574,13 @@ class PreviousPlacements(Component):
 
     def restore(self, record: RestoredRecord, now: int) -> None:
         """What the previous leader knew."""
-        for owner, kept in record.of(self._rescheduling).items():
+        for owner, entry in record.of(self._rescheduling).items():
             # No clock runs so far ahead that a hold could last longer than its setting.
-            kept.until = min(kept.until, now + (KEPT_FOR if kept.suspended else self._hold))
-            if kept.nodes and kept.until > now and owner not in self._rescheduling:
-                self._rescheduling[owner] = kept
-                if kept.job not in self._book.jobs:
-                    self._successors.leave(kept.pods_owner, owner)
+            entry.until = min(entry.until, now + (KEPT_FOR if entry.suspended else self._hold))
+            if entry.nodes and entry.until > now and owner not in self._rescheduling:
+                self._rescheduling[owner] = entry
+                if entry.job not in self._book.jobs:
+                    self._successors.leave(entry.pods_owner, owner)
         for uid, pod in record.of(self._leaving).items():
             placed = self._state.pods.get(uid)
             if placed is not None and placed.node >= 0:
@@ -597,10 +597,10 @@ class PreviousPlacements(Component):
                     self._remember_suspended(pod, now)
                 else:
                     self._remember(pod, now)
-        for kept in self._rescheduling.values():
-            job = self._book.jobs.get(kept.job)
+        for entry in self._rescheduling.values():
+            job = self._book.jobs.get(entry.job)
             if job is not None and not job.previous_nodes:
-                job.previous_nodes = kept.nodes
+                job.previous_nodes = entry.nodes
                 self._job_queue.activate(job.key)
         if self._successors:
             for job in self._book.jobs.values():
@@ -623,28 +623,28 @@ class PreviousPlacements(Component):
             if uid in placements and placements[uid].node >= 0 and not job.pods[uid].deleting
         }
 
-    def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
-        kept.stale = False
-        if kept.suspended:
+    def _reserve(self, entry: Rescheduling, placed: set[int] | None = None) -> None:
+        entry.stale = False
+        if entry.suspended:
             return
-        before = self._reservations.of(kept.job)
+        before = self._reservations.of(entry.job)
         if before is not None and before.why != WHY:
             return
         if placed is None:
-            job = self._book.jobs.get(kept.job)
+            job = self._book.jobs.get(entry.job)
             placed = set() if job is None else self._placed_ranks(job)
         chips: dict[int, int] = {}
         loads: dict[int, Load] = {}
-        for rank, mask in kept.chips.items():
-            number = self._state.node_id.get(kept.nodes[rank].node)
-            if number is not None and rank not in placed and not kept.nodes[rank].faulty:
+        for rank, mask in entry.chips.items():
+            number = self._state.node_id.get(entry.nodes[rank].node)
+            if number is not None and rank not in placed and not entry.nodes[rank].faulty:
                 chips[number] = chips.get(number, 0) | mask
-                loads[number] = loads.get(number, NO_LOAD) + kept.loads[rank]
+                loads[number] = loads.get(number, NO_LOAD) + entry.loads[rank]
         if before is not None:
-            self._reservations.lift(kept.job)
+            self._reservations.lift(entry.job)
             if before.chips.keys() - chips.keys():
                 self._triggers.add(Trigger.CHIPS_FREED)
         if chips:
             self._reservations.make(
-                Reservation(kept.job, kept.resource, chips, loads, expires=kept.until, why=WHY)
+                Reservation(entry.job, entry.resource, chips, loads, expires=entry.until, why=WHY)
             )

@@ -84,7 +84,7 @@ class RescheduleRecords:
         return self._jobs.get(key)
 
     def add(self, handled: FaultJob, now: int) -> None:
-        known = self._jobs.pop(handled.key, None) or {
+        entry = self._jobs.pop(handled.key, None) or {
             "JobID": handled.key,
             "TotalRescheduleTimes": 0,
             "RescheduleRecords": [],
@@ -105,9 +105,9 @@ class RescheduleRecords:
                 for pod in pods
             ],
         }
-        known["TotalRescheduleTimes"] += 1
-        known["RescheduleRecords"] = [record, *known["RescheduleRecords"]][:MAX_RECORDS]
-        self._put(handled.key, known)
+        entry["TotalRescheduleTimes"] += 1
+        entry["RescheduleRecords"] = [record, *entry["RescheduleRecords"]][:MAX_RECORDS]
+        self._put(handled.key, entry)
 
     def _put(self, key: str, value: dict[str, Any]) -> None:
         self._jobs[key] = value

@@ -71,7 +71,7 @@ class RejectedPods:
             job = self._job_of(uid)
             if job is not None:
                 self._due[uid] = None
-                commands += self._found(job, job.pods[uid], now)
+                commands += self._rejected(job, job.pods[uid], now)
         self._new.clear()
         for uid in [uid for uid, due in self._due.items() if due is not None and due <= now]:
             self._due[uid] = None
@@ -84,7 +84,7 @@ class RejectedPods:
                 )
         return commands
 
-    def _found(self, job: Job, pod: Pod, now: int) -> Iterable[Command]:
+    def _rejected(self, job: Job, pod: Pod, now: int) -> Iterable[Command]:
         owner = pod.owner
         what = f"kubelet of {pod.node} rejected the pod ({pod.rejected}): it never ran"
         if owner is None or owner.loose:

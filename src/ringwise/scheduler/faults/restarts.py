@@ -74,25 +74,25 @@ class Restarts:
 
     def add(self, owner: str, pods: Iterable[Pod], now: int) -> None:
         """The owner is restarted because these pods are faulty."""
-        known = self.owners.pop(owner, None)
-        if known is None or known.is_over(now):
-            known = RestartHistory(now, now)
-        elif known.last < now and any(map(known.is_new, pods)):
-            known.last, known.again = now, known.again + 1
-        self.owners[owner] = known
+        history = self.owners.pop(owner, None)
+        if history is None or history.is_over(now):
+            history = RestartHistory(now, now)
+        elif history.last < now and any(map(history.is_new, pods)):
+            history.last, history.again = now, history.again + 1
+        self.owners[owner] = history
         # Those that were restarted longest ago come first.
         while next(iter(self.owners.values())).is_over(now):
             del self.owners[next(iter(self.owners))]
 
     def not_before(self, owner: str, pod: Pod, now: int) -> int | None:
         """When the pod may be restarted because of a fault; None: now."""
-        known = self.owners.get(owner)
-        if known is None or known.next <= now or not known.is_new(pod):
+        history = self.owners.get(owner)
+        if history is None or history.next <= now or not history.is_new(pod):
             return None
-        if pod.created < known.last == now:
+        if pod.created < history.last == now:
             # What is restarted in one moment is one restart, in however many jobs.
             return None
-        return known.next
+        return history.next
 
     def wait_for(self, job: str, owner: str, pods: Iterable[str]) -> WaitingRestart | None:
         """These pods of a job wait. Returns what is new about it."""
@@ -100,9 +100,9 @@ class Restarts:
         if not names:
             self.waiting.pop(job, None)
             return None
-        known = self.owners[owner]
+        history = self.owners[owner]
         before = self.waiting.get(job)
-        self.waiting[job] = held = WaitingRestart(names, known.again + 1, known.next)
+        self.waiting[job] = held = WaitingRestart(names, history.again + 1, history.next)
         return None if before is not None and before.until == held.until else held
 
     def forget(self, job: str) -> None:

@@ -127,20 +127,20 @@ class ShareRecords(Component):
 
     def _before(self, pod: Pod) -> EndingPod | None:
         """The pod as it is now, if this report of it begins its end or ends it."""
-        known = self._state.pods.get(pod.uid)
-        if known is None or known.node < 0:
+        record = self._state.pods.get(pod.uid)
+        if record is None or record.node < 0:
             return None
         # A pod that is being deleted ends as Failed or Succeeded before it is gone; neither is what it says.
-        left = pod.deleting or known.pod.deleting
+        left = pod.deleting or record.pod.deleting
         ends = pod.phase == "Failed" or (pod.phase == "Succeeded" and left)
-        if not ends and not (pod.deleting and not known.pod.deleting):
+        if not ends and not (pod.deleting and not record.pod.deleting):
             return None
         failed = pod.phase == "Failed" and not left
         return self._ending(pod.uid, failed=failed, rejected=failed and bool(pod.rejected))
 
     def _before_gone(self, uid: str) -> EndingPod | None:
-        known = self._state.pods.get(uid)
-        return self._ending(uid) if known is not None and known.node >= 0 else None
+        record = self._state.pods.get(uid)
+        return self._ending(uid) if record is not None and record.node >= 0 else None
 
     def _ending(self, uid: str, *, failed: bool = False, rejected: bool = False) -> EndingPod | None:
         job = self._book.job_of(uid)
@@ -391,16 +391,16 @@ class ShareRecords(Component):
                 for uid in gone:
                     del share.leaving[uid]
             share.counts = share.until is None or share.until > now
-            known = self._shares.get(owner)
-            if known is not None:
+            current = self._shares.get(owner)
+            if current is not None:
                 # Seen by this replica while it stood by.
-                share.ranks = {**share.ranks, **known.ranks}
-                share.leaving = {**share.leaving, **known.leaving}
-                share.until = max(filter(None, (share.until, known.until)), default=None)
-                share.counts = share.counts or known.counts
-                share.most = max(share.most, known.most)
-                share.lent = share.lent or known.lent
-                self._usage.reserved.drop(known.job)
+                share.ranks = {**share.ranks, **current.ranks}
+                share.leaving = {**share.leaving, **current.leaving}
+                share.until = max(filter(None, (share.until, current.until)), default=None)
+                share.counts = share.counts or current.counts
+                share.most = max(share.most, current.most)
+                share.lent = share.lent or current.lent
+                self._usage.reserved.drop(current.job)
             self._shares[owner] = share
             self._usage.reserved.put(share)
             self._touched[owner] = None

@@ -22,12 +22,12 @@ class FaultTimes(Component):
         if self._began is None:
             self._began = now
         number = self._state.node_id.get(name)
-        found = () if number is None else node_faults(self._state, number)
-        if not found:
+        faults = () if number is None else node_faults(self._state, number)
+        if not faults:
             self._since.pop(name, None)
             return
         before = self._since.get(name, {})
-        self._since[name] = {fault: before.get(fault, now) for fault in found}
+        self._since[name] = {fault: before.get(fault, now) for fault in faults}
 
     def since(self, fault: NodeFault) -> int | None:
         """In nanoseconds; None where it is not known."""
