@@ -23,9 +23,9 @@ def commit() -> str | None:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else None
 
 
-def unsupported(found: object, supported: object) -> str:
-    """Return why something of the version `found` is refused."""
-    return f"unsupported version {found}: this Ringwise reads version {supported}"
+def unsupported(version: object, supported: object) -> str:
+    """Return why something of this version is refused."""
+    return f"unsupported version {version}: this Ringwise reads version {supported}"
 
 
 def read_record(text: str, version: int = RECORD_VERSION) -> tuple[dict[str, Any], str]:

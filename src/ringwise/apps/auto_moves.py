@@ -129,10 +129,10 @@ async def keep_moving(
     async def look() -> None:
         if not await wanted():
             return
-        found = json.loads(await forked_queries.answer(copy, _question(await budgets())))
-        if found is not None:
-            _LOG.info("a MovePlan is created", plan=found["metadata"]["name"])
-            await create(found)
+        plan = json.loads(await forked_queries.answer(copy, _question(await budgets())))
+        if plan is not None:
+            _LOG.info("a MovePlan is created", plan=plan["metadata"]["name"])
+            await create(plan)
 
     tolerated = (TooManyQuestionsError, QuestionFailedError)
     await repeat(INTERVAL, look, tolerated, "no moves were looked for", sleep)

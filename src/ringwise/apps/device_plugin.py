@@ -206,10 +206,10 @@ async def _ended(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
 
 async def _read_figures(discovery: Discovery, plugin: NodePlugin, metrics: DeviceMetrics) -> None:
     while True:
-        found, problems = await discovery.calls.each(
+        figures, problems = await discovery.calls.each(
             {("figures", chip.physical): partial(discovery.driver.readings, [chip]) for chip in plugin.chips}
         )
-        metrics.readings = {physical: one for part in found.values() for physical, one in part.items()}
+        metrics.readings = {physical: one for part in figures.values() for physical, one in part.items()}
         plugin.take_figures(metrics.readings)
         if problems:
             discovery.notices.problem("figures", "utilization not read", next(iter(problems.values())))

@@ -114,9 +114,9 @@ def objects_of(
     bundle: Bundle, configuration: Configuration, catalog: BoardCatalog, now: int
 ) -> ClusterObjects:
     """The objects as they are, without a decision of the scheduler."""
-    known = from_bundle(bundle, configuration, catalog, now=now, decide=False, keep_wrong_pods=True)
+    loaded = from_bundle(bundle, configuration, catalog, now=now, decide=False, keep_wrong_pods=True)
     return ClusterObjects(
-        known.view, now, bundle.nodes, bundle.pods, bundle.pod_groups, bundle.queues, bundle.vcjobs
+        loaded.view, now, bundle.nodes, bundle.pods, bundle.pod_groups, bundle.queues, bundle.vcjobs
     )
 
 

@@ -81,7 +81,7 @@ def _turns(view: SchedulerView, _now: int) -> int | None:
 
 
 def _is_news(view: SchedulerView, starts: Sequence[EstimatedStart], now: int) -> bool:
-    known: Mapping[str, ExpectedStart] = view.what_if.starts.by_job
-    if len(starts) != len(known):
+    previous: Mapping[str, ExpectedStart] = view.what_if.starts.by_job
+    if len(starts) != len(previous):
         return True
-    return any((old := known.get(one.job)) is None or one.start.differs(old, now) for one in starts)
+    return any((old := previous.get(one.job)) is None or one.start.differs(old, now) for one in starts)

@@ -47,13 +47,13 @@ class FollowedKind(ListWatch):
             self.missing = missing_line(self._target, error)
 
     async def read(self) -> str:
-        found: dict[Key, msgspec.Raw] = {}
+        objects: dict[Key, msgspec.Raw] = {}
         version = ""
         async for page in self._pages():
             version = version or page.metadata.resource_version
             for raw in page.items or ():
-                found[_key(raw) or ("", f"unnamed {len(found)}")] = raw
-        self.objects, self.missing = found, None
+                objects[_key(raw) or ("", f"unnamed {len(objects)}")] = raw
+        self.objects, self.missing = objects, None
         self.synced.set()
         self._changed()
         return version
@@ -114,9 +114,9 @@ class FollowedCluster:
 
     def look(self) -> LiveCluster:
         """The objects as they are now."""
-        found, is_new = self._run(self._snapshot())
+        snapshot, is_new = self._run(self._snapshot())
         if self._seen is None or is_new:
-            self._seen = _live_of(found)
+            self._seen = _live_of(snapshot)
         return self._seen
 
     def _run(self, work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -296,10 +296,10 @@ class ForkedQueries:
             if question.copy.done() and not question.copy.cancelled() and not question.copy.exception():
                 self._collect(question.copy.result()).end()
             raise
-        found: asyncio.Queue[int | bytes | QuestionFailedError] = asyncio.Queue()
-        self._collect(copy, found)
+        answers: asyncio.Queue[int | bytes | QuestionFailedError] = asyncio.Queue()
+        self._collect(copy, answers)
         try:
-            while isinstance(one := await found.get(), int):
+            while isinstance(one := await answers.get(), int):
                 if progress is not None:
                     await progress(one)
         except BaseException:
@@ -345,14 +345,14 @@ class ForkedQueries:
             self._fork_soon()
 
     def _collect(
-        self, copy: Copy, found: asyncio.Queue[int | bytes | QuestionFailedError] | None = None
+        self, copy: Copy, answers: asyncio.Queue[int | bytes | QuestionFailedError] | None = None
     ) -> Copy:
-        """Collect it on a thread; `found` gets the answer or the failure, and before it what was tried."""
+        """Collect it on a thread; `answers` gets the answer or the failure, and before it what was tried."""
         loop = asyncio.get_running_loop()
 
         def put(one: int | bytes | QuestionFailedError) -> None:
-            if found is not None:
-                found.put_nowait(one)
+            if answers is not None:
+                answers.put_nowait(one)
 
         async def collect() -> None:
             try:

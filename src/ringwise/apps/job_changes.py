@@ -129,10 +129,10 @@ class JobChanges:
         return f"{self._namespace}/{self._name}"
 
     async def carry_out(self, request: JobChangeRequest, message: str) -> JobChangeDocument:
-        found = await self._find()
-        if found is None:
+        entry = await self._find()
+        if entry is None:
             raise await self._not_found()
-        resource, given = found
+        resource, given = entry
         await self._check(request)
         if resource == VCJOBS:
             change = await self._vcjob(self._read(given), request, message)
@@ -186,14 +186,14 @@ class JobChanges:
         """Where the user may not read queues or priority classes, the API server has the word."""
         # The queue `default` exists without an object, too.
         if request.queue is not None and request.queue != DEFAULT_QUEUE:
-            queue = await self._known(QUEUES, request.queue)
+            queue = await self._named(QUEUES, request.queue)
             if queue is not None:
-                known = [request.queue] if queue else await self._names(QUEUES)
-                check_queue(request.queue, known, str((queue.get("status") or {}).get("state") or ""), 0)
-        if request.priority is not None and await self._known(PRIORITY_CLASSES, request.priority) == {}:
+                names = [request.queue] if queue else await self._names(QUEUES)
+                check_queue(request.queue, names, str((queue.get("status") or {}).get("state") or ""), 0)
+        if request.priority is not None and await self._named(PRIORITY_CLASSES, request.priority) == {}:
             check_priority(request.priority, await self._names(PRIORITY_CLASSES))
 
-    async def _known(self, resource: Resource, name: str) -> Object | None:
+    async def _named(self, resource: Resource, name: str) -> Object | None:
         """An object that a request names, empty where there is none; None: the user may not read it."""
         with IgnoredStatus(403):
             return await self._client.find(resource, None, name, dict[str, Any]) or {}
@@ -252,16 +252,16 @@ class JobChanges:
             if self._clock.monotonic() >= end:
                 break
             await self._clock.sleep(_PAUSE)
-        kept = ""
+        note = ""
         try:
             if not await self._client.delete(JOB_COMMANDS, self._namespace, name, uid=uid):
                 return
         except ApiError as error:
-            kept = f"; it is still there, because it could not be deleted: {error}"
+            note = f"; it is still there, because it could not be deleted: {error}"
         raise NotPossibleError(
             f"no vcjob controller accepted the Command {name} within {self._timeout:g}s: nothing "
             "was changed; is Volcano's controller running, or `ringwise run controller`, or `ringwise run "
-            f"scheduler` with its controller?{kept}"
+            f"scheduler` with its controller?{note}"
         )
 
     async def _until(self, done: Callable[[Object], bool], resource: Resource) -> Object | None:

@@ -66,5 +66,5 @@ def find_history(book: HistoryBook, name: str, source: str = "the journal") -> J
     if jobs:
         keys = ", ".join(history.key for history in jobs[:5])
         raise UnknownHistoryError(f"several jobs are named {name}; use one of {keys}")
-    known = [*book.jobs, *(history.name for history in book.jobs.values())]
-    raise UnknownHistoryError(f'{source}: job "{name}" not found{did_you_mean(name, known)}')
+    names = [*book.jobs, *(history.name for history in book.jobs.values())]
+    raise UnknownHistoryError(f'{source}: job "{name}" not found{did_you_mean(name, names)}')

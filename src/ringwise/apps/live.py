@@ -95,12 +95,12 @@ async def read_namespace(client: Client, namespace: str) -> LiveCluster:
     """
     live, target = LiveCluster(), WatchTarget(NAMESPACES, namespace)
     try:
-        found = await client.get(NAMESPACES, None, namespace, NamespaceWire)
+        wire = await client.get(NAMESPACES, None, namespace, NamespaceWire)
     except ApiError as error:
         if error.status != 403:
             raise
         raise NothingReadableError(f"namespaces: not allowed; {target.permission('get')}") from None
-    text = namespace_from_wire(found, Findings(namespace)).limits
+    text = namespace_from_wire(wire, Findings(namespace)).limits
     live.bundle.of(UsageLimit).extend(readable(text or "[]", list[UsageLimit], []))
     for target, reader in kinds_to_read(jobs_only=True):
         if target.resource.namespaced:
@@ -210,15 +210,15 @@ def with_submitted(bundle: Bundle, submitted: Bundle) -> set[tuple[str, str]]:
     Raises AlreadyThereError.
     """
     for kind in JOB_OBJECTS:
-        known = {one.key for one in bundle.of(kind)}
+        keys = {one.key for one in bundle.of(kind)}
         for one in submitted.of(kind):
-            if one.key in known:
+            if one.key in keys:
                 raise AlreadyThereError(
                     f"{one.origin}: {KIND_OF[kind].resource.kind} {one.key} exists in the cluster; "
                     f"`kubectl ringwise why {one.key}` explains it; use another name for a what-if"
                 )
         bundle.of(kind).extend(submitted.of(kind))
     for kind in WITH_JOBS:
-        known = {one.key for one in bundle.of(kind)}
-        bundle.of(kind).extend(one for one in submitted.of(kind) if one.key not in known)
+        keys = {one.key for one in bundle.of(kind)}
+        bundle.of(kind).extend(one for one in submitted.of(kind) if one.key not in keys)
     return jobs_in(submitted)

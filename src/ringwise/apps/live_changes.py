@@ -166,17 +166,17 @@ def _delete(access: Access, _action: str, request: DeleteRequest) -> DeleteDocum
     by_name = {name: Resource(*resource) for name, (_, resource, _) in _KINDS.items()}
     kinds = dict.fromkeys([*(kind for kind, _ in request.objects), *([request.all] if request.all else ())])
     if strange := [kind for kind in kinds if kind not in by_name]:
-        known = ", ".join(by_name)
-        raise NotInClusterError(f"only {known} can be deleted in a cluster; {strange[0]}: kubectl delete")
+        allowed = ", ".join(by_name)
+        raise NotInClusterError(f"only {allowed} can be deleted in a cluster; {strange[0]}: kubectl delete")
 
     async def change(client: Client) -> list[DeletedFields]:
-        known = {kind: await _names(client, by_name[kind]) for kind in kinds}
-        unknown = [f"there is no {kind} {name}" for kind, name in request.objects if name not in known[kind]]
+        names = {kind: await _names(client, by_name[kind]) for kind in kinds}
+        unknown = [f"there is no {kind} {name}" for kind, name in request.objects if name not in names[kind]]
         if unknown and not request.ignore_not_found:
             raise UnknownNameError("\n".join(unknown))
-        chosen = [(kind, name) for kind, name in request.objects if name in known[kind]]
+        chosen = [(kind, name) for kind, name in request.objects if name in names[kind]]
         if request.all is not None:
-            chosen += [(request.all, name) for name in known[request.all]]
+            chosen += [(request.all, name) for name in names[request.all]]
         return [
             DeletedFields(kind=kind, name=name)
             for kind, name in dict.fromkeys(chosen)

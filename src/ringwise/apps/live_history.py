@@ -96,15 +96,15 @@ async def read_history(client: Client, name: str, now: int) -> RecordedHistory:
     objects += [ev.PodGroupSeen(group) for group in bundle.pod_groups]
     objects += [ev.PodSeen(pod) for pod in bundle.pods]
     book.turn(now, objects, ())
-    known = find_history(book, name, "the cluster")
-    groups = book.groups_of(known)
-    names = {pod.pod for pod in known.pods.values()}
+    base = find_history(book, name, "the cluster")
+    groups = book.groups_of(base)
+    names = {pod.pod for pod in base.pods.values()}
     wanted = {(POD_GROUPS.kind, group.partition("/")[2]) for group in groups}
-    wanted |= {(PODS.kind, pod) for pod in names} | {(VCJOBS.kind, known.name)}
-    events = [one async for one in _events(client, known.namespace) if (one.kind, one.name) in wanted]
-    vcjob = next((job for job in bundle.vcjobs if job.key == known.key), None)
-    pods = [pod for pod in bundle.pods if pod.namespace == known.namespace and pod.name in names]
-    history = history_from(known, sorted(events, key=lambda one: one.at), next(iter(groups), ""), pods, vcjob)
+    wanted |= {(PODS.kind, pod) for pod in names} | {(VCJOBS.kind, base.name)}
+    events = [one async for one in _events(client, base.namespace) if (one.kind, one.name) in wanted]
+    vcjob = next((job for job in bundle.vcjobs if job.key == base.key), None)
+    pods = [pod for pod in bundle.pods if pod.namespace == base.namespace and pod.name in names]
+    history = history_from(base, sorted(events, key=lambda one: one.at), next(iter(groups), ""), pods, vcjob)
     return RecordedHistory(history, now, (*live.missing, NOTE))
 
 
@@ -142,22 +142,22 @@ def _exactly(name: str, at: int) -> int:
 
 
 def history_from(
-    known: JobHistory, events: Iterable[_TimedEvent], group: str, pods: Iterable[Pod], vcjob: VcJob | None
+    base: JobHistory, events: Iterable[_TimedEvent], group: str, pods: Iterable[Pod], vcjob: VcJob | None
 ) -> JobHistory:
-    """The history of these Events, in the order of their times; `known` is the job as it is now."""
-    builder = _HistoryBuilder(known, group)
+    """The history of these Events, in the order of their times; `base` is the job as it is now."""
+    builder = _HistoryBuilder(base, group)
     for event in events:
         builder.add(event)
     return builder.end(pods, vcjob)
 
 
 class _HistoryBuilder:
-    def __init__(self, known: JobHistory, group: str) -> None:
+    def __init__(self, base: JobHistory, group: str) -> None:
         self._book = HistoryBook()
-        self._known = known
-        self._group = group or f"{known.namespace}/{known.name}"
-        begin = known.entries[0]
-        self._history = JobHistory(known.namespace, known.name, uid=known.uid)
+        self._base = base
+        self._group = group or f"{base.namespace}/{base.name}"
+        begin = base.entries[0]
+        self._history = JobHistory(base.namespace, base.name, uid=base.uid)
         self._book.adopt(self._history, self._group)
         self._history.add(begin.at, SUBMITTED, begin.text)
         self._history.waiting_since = begin.at
@@ -193,9 +193,9 @@ class _HistoryBuilder:
             suffix = f": {vcjob.message}" if vcjob.suspended and vcjob.message else ""
             history.add(vcjob.since, OVER[vcjob.phase], f"{vcjob.phase}{suffix}")
         # When a deleted pod was gone is in no Event.
-        kept = [_shown(entry) for entry in history.entries if entry.kind != GONE]
-        history.entries = sorted(kept, key=lambda entry: entry.at)
-        history.pods = self._known.pods
+        shown = [_shown(entry) for entry in history.entries if entry.kind != GONE]
+        history.entries = sorted(shown, key=lambda entry: entry.at)
+        history.pods = self._base.pods
         return history
 
     def _seen(self, event: _TimedEvent) -> None:

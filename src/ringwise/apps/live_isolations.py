@@ -53,8 +53,8 @@ async def _change(client: Client, wanted: Isolation, *, on: bool) -> bool:
     conflicts = 0
     while True:
         existing = await _isolations(client)
-        found = [one for one, _ in existing.values()]
-        changes = isolate_changes(found, wanted) if on else unisolate_changes(found, wanted)
+        isolations = [one for one, _ in existing.values()]
+        changes = isolate_changes(isolations, wanted) if on else unisolate_changes(isolations, wanted)
         try:
             for name, one in changes.items():
                 if one is None:

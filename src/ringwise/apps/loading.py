@@ -90,7 +90,7 @@ def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
         for vcjob in bundle.vcjobs
         for task in vcjob.tasks
     }
-    known = {group.key for group in bundle.pod_groups}
+    keys = {group.key for group in bundle.pod_groups}
     for pod in bundle.pods if jobs else ():
         stem, _, index = pod.key.rpartition("-")
         vcjob, task = by_stem.get(stem, (None, "")) if index.isdigit() else (None, "")
@@ -101,7 +101,7 @@ def _adopt(bundle: Bundle, groups: Mapping[str, PodGroup | None]) -> None:
             continue
         named = groups[vcjob.key]
         group = group_name(vcjob) if named is None else named.name
-        if pod.group is None or f"{pod.namespace}/{pod.group}" not in known:
+        if pod.group is None or f"{pod.namespace}/{pod.group}" not in keys:
             pod.group = group
         if pod.group == group:
             pod.task = pod.task or task
@@ -138,15 +138,15 @@ def check_holds(bundle: Bundle) -> list[ManifestError]:
         node = nodes.get(pod.node)
         if node is not None:
             place = (node.name, resource)
-            known = _listed(node, resource, reported.get(place), faulty.get(place, 0))
-            strange = mask_of(pod.named_chips) & ~known if known is not None else 0
+            chips = _listed(node, resource, reported.get(place), faulty.get(place, 0))
+            strange = mask_of(pod.named_chips) & ~chips if chips is not None else 0
             if strange:
                 errors.append(
                     ManifestError(
                         pod.origin,
                         f"metadata.annotations.{resource}",
                         f"{chip_names(resource, chips_of(strange))} not on node {node.name}, "
-                        f"which has {chip_names(resource, chips_of(known or 0)) or 'none'}",
+                        f"which has {chip_names(resource, chips_of(chips or 0)) or 'none'}",
                     )
                 )
                 continue

@@ -47,12 +47,12 @@ class NodeApi:
         """Create or replace an object."""
         meta = one.setdefault("metadata", {})
         key = (str(meta.get("namespace", "")), str(meta["name"]))
-        kept = self.objects.setdefault(plural, {})
+        table = self.objects.setdefault(plural, {})
         self._version += 1
         meta["resourceVersion"] = str(self._version)
         meta.setdefault("uid", f"{plural}-{self._version}")
-        change = "MODIFIED" if key in kept else "ADDED"
-        kept[key] = one
+        change = "MODIFIED" if key in table else "ADDED"
+        table[key] = one
         self._send_event(change, plural, one)
         return one
 
@@ -103,13 +103,13 @@ class NodeApi:
         ]
         return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
 
-    def _patched(self, plural: str, found: Object, body: bytes) -> Object:
+    def _patched(self, plural: str, current: Object, body: bytes) -> Object:
         patch = msgspec.json.decode(body)
         meta = patch.get("metadata", {})
         for field in ("uid", "resourceVersion"):
-            if field in meta and meta[field] != found["metadata"].get(field):
+            if field in meta and meta[field] != current["metadata"].get(field):
                 raise ApiError(409, "Conflict", f"the {field} does not match")
-        return self.put(plural, _merged(found, patch))
+        return self.put(plural, _merged(current, patch))
 
     def _changed(self, change: str, plural: str, one: Object) -> Object:
         self.on_change(change, plural, one)

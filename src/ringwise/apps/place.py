@@ -57,26 +57,26 @@ def place(
     scores: bool = False,
     everything: bool = False,
     journal: Journal | None = None,
-    known: Sequence[ev.Event] = (),
+    facts: Sequence[ev.Event] = (),
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
     only: Collection[tuple[str, str]] | None = None,
 ) -> PlaceAnswer:
     """Decide about every pending job of the input. The same input gives the same answer.
 
-    `journal` records the very decisions that the answer shows. `known` are the objects of a cluster that the
+    `journal` records the very decisions that the answer shows. `facts` are the objects of a cluster that the
     input is added to. `only`: namespaces and names of the jobs that the answer is about.
     """
     events, errors = input_events(bundle)
-    events = _completed(events, known)
+    events = _completed(events, facts)
     scheduler = new_scheduler(configuration, catalog, scheduler_names, awaits_groups=bundle.awaits_groups)
     observer = _Candidates() if scores else None
     scheduler.observe(observer)
     scheduler.journal = journal
     now = bundle.newest_timestamp if now is None else now
-    commands = scheduler.handle([*known, *events], now, Decide.ONE_CYCLE)
+    commands = scheduler.handle([*facts, *events], now, Decide.ONE_CYCLE)
     view = scheduler.view
     answers = {command.uid: command for command in commands if isinstance(command, Bind)}
-    bound = {event.pod.uid for event in (*known, *events) if isinstance(event, ev.PodSeen) and event.pod.node}
+    bound = {event.pod.uid for event in (*facts, *events) if isinstance(event, ev.PodSeen) and event.pod.node}
     candidates = observer.of if observer is not None else {}
     listed = [
         job
@@ -97,10 +97,10 @@ def place(
     )
 
 
-def _completed(events: Iterable[ev.Event], known: Iterable[ev.Event]) -> list[ev.Event]:
+def _completed(events: Iterable[ev.Event], facts: Iterable[ev.Event]) -> list[ev.Event]:
     """Claims that the cluster has are as they are there; new ones get its default class."""
-    classes = [event.storage_class for event in known if isinstance(event, ev.StorageClassSeen)]
-    there = {event.claim.key for event in known if isinstance(event, ev.ClaimSeen)}
+    classes = [event.storage_class for event in facts if isinstance(event, ev.StorageClassSeen)]
+    there = {event.claim.key for event in facts if isinstance(event, ev.ClaimSeen)}
     result: list[ev.Event] = []
     for event in events:
         if not isinstance(event, ev.ClaimSeen):
@@ -133,8 +133,8 @@ def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = 
 
     A scheduler of its own decides, with shared objects. Raises AlreadyThereError.
     """
-    known = view.current_events()
-    there = {event.about for event in known}
+    facts = view.current_events()
+    there = {event.about for event in facts}
     for kind in JOB_OBJECTS:
         name = KIND_OF[kind].resource.kind
         for one in submitted.of(kind):
@@ -149,7 +149,7 @@ def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = 
         view.catalog,
         now=now,
         scores=scores,
-        known=known,
+        facts=facts,
         scheduler_names=view.scheduler_names,
         only=jobs_in(submitted),
     )
@@ -174,7 +174,7 @@ class _Candidates:
         selection = session.node_selection(job, pod)
         filters = node_filters(session, job, pod)
         outside = _outside_racks(session, job)
-        found: list[CandidateFields] = []
+        rows: list[CandidateFields] = []
         for node in session.state.existing_nodes():
             unselected = selection.unselected(node)
             if unselected is not None and unselected.code in UNASKED:
@@ -183,7 +183,7 @@ class _Candidates:
             if reason is None:
                 reason = first_reason(filters, node) or outside.get(node)
                 score = score if reason is None else None
-            found.append(
+            rows.append(
                 {
                     "node": session.state.names[node],
                     "accepted": reason is None,
@@ -191,7 +191,7 @@ class _Candidates:
                     "reason": None if reason is None else reason.as_json(),
                 }
             )
-        self.of[job.key] = found
+        self.of[job.key] = rows
 
 
 def _outside_racks(session: Session, job: Job) -> Mapping[NodeId, Reason]:

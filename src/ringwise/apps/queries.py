@@ -44,9 +44,9 @@ def explain_job(
 
 def count_capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:
     """Raises UnknownQueueError."""
-    known = view.queues
-    if queue is not None and queue not in known:
-        raise UnknownQueueError(f'queue "{queue}" not found{did_you_mean(queue, known)}')
+    queues = view.queues
+    if queue is not None and queue not in queues:
+        raise UnknownQueueError(f'queue "{queue}" not found{did_you_mean(queue, queues)}')
     return capacity(view, now, queue)
 
 
@@ -88,13 +88,13 @@ def examine(
 
     `reported` are findings that do not follow from the objects.
     """
-    known = from_bundle(bundle, configuration, catalog, now=now, keep_wrong_pods=True)
+    loaded = from_bundle(bundle, configuration, catalog, now=now, keep_wrong_pods=True)
     unread = list(_unread(bundle.errors))
-    diagnosis = diagnose(known.view, reported)
+    diagnosis = diagnose(loaded.view, reported)
     codes = {finding.code for finding in diagnosis.findings}
     # The checks of the state report chips held twice, or not on their node, with all pods.
     if not codes & {"chip-held-twice", "chip-not-on-node"}:
-        unread += _unread(known.errors)
+        unread += _unread(loaded.errors)
     return Diagnosis(diagnosis.nodes, diagnosis.jobs, (*unread, *diagnosis.findings))
 
 

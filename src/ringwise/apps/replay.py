@@ -150,11 +150,11 @@ def _decision(command: Any) -> Any:
     """A command without its sentences: of a reason, the code and the details that are not sentences."""
     if not isinstance(command, dict):
         return command
-    kept = {key: value for key, value in command.items() if key not in _SENTENCES}
-    if isinstance(kept.get("reason"), dict):
-        reason = {key: value for key, value in kept["reason"].items() if key not in _SENTENCES}
-        kept["reason"] = {**reason, "details": _without_sentences(reason.get("details"))}
-    return kept
+    rest = {key: value for key, value in command.items() if key not in _SENTENCES}
+    if isinstance(rest.get("reason"), dict):
+        reason = {key: value for key, value in rest["reason"].items() if key not in _SENTENCES}
+        rest["reason"] = {**reason, "details": _without_sentences(reason.get("details"))}
+    return rest
 
 
 #: Details that guess what was meant by how it is spelled: a part of a fix. In a support bundle names are

@@ -50,19 +50,19 @@ def reservation_of(objects: ClusterObjects, request: ReservationRequest, now: in
         raise NotReservableError(f"{time_text(start)} is more than a year ahead")
     queue, namespace = holder_of(objects, request.holder)
     name = request.name or _name_for(objects, queue or namespace, start)
-    known = [one for one in objects.view.cluster.node_reservations.entries if one.end > now]
+    current = [one for one in objects.view.cluster.node_reservations.entries if one.end > now]
     nodes = _nodes(objects, request, start, end, now)
     made = NodeReservation(name, nodes, start, end, queue, namespace, reason=request.reason, created=now)
-    check_new(made, known)
+    check_new(made, current)
     return made
 
 
-def check_new(one: NodeReservation, known: Sequence[NodeReservation]) -> None:
-    """Raises NotReservableError where it cannot be added to those that are known."""
-    problem = next((f"{field}: {problem}" for field, problem in problems_of(one)), "") or overlap(one, known)
-    if not problem and len(known) >= MAX_RESERVATIONS:
+def check_new(one: NodeReservation, others: Sequence[NodeReservation]) -> None:
+    """Raises NotReservableError if it cannot be added to the existing ones."""
+    problem = next((f"{field}: {problem}" for field, problem in problems_of(one)), "") or overlap(one, others)
+    if not problem and len(others) >= MAX_RESERVATIONS:
         problem = f"there are {MAX_RESERVATIONS} reservations already"
-    if not problem and sum(len(other.nodes) for other in known) + len(one.nodes) > MAX_NODES:
+    if not problem and sum(len(other.nodes) for other in others) + len(one.nodes) > MAX_NODES:
         problem = f"all reservations together have at most {MAX_NODES} nodes"
     if problem:
         raise NotReservableError(problem)
@@ -126,9 +126,9 @@ def _name_for(objects: ClusterObjects, holder: str, start: int) -> str:
     return name
 
 
-def unknown_reservation(name: str, known: Sequence[str]) -> NotReservableError:
+def unknown_reservation(name: str, names: Sequence[str]) -> NotReservableError:
     """Names those that there are, as far as they can be read at once."""
-    more = len(known) - _NAMED
-    listed = ", ".join(known[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    there = f"must be one of {listed}" if known else "there are no reservations"
-    return NotReservableError(f'reservation "{name}" not found; {there}{did_you_mean(name, known)}')
+    more = len(names) - _NAMED
+    listed = ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    there = f"must be one of {listed}" if names else "there are no reservations"
+    return NotReservableError(f'reservation "{name}" not found; {there}{did_you_mean(name, names)}')

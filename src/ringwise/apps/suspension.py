@@ -131,10 +131,10 @@ def job_change_document(
     }
 
 
-def check_queue(queue: str, known: Collection[str], state: str, children: int) -> None:
+def check_queue(queue: str, names: Collection[str], state: str, children: int) -> None:
     """Raises NotPossibleError for a queue that takes no jobs."""
-    if queue not in known:
-        raise NotPossibleError(f'queue "{queue}" not found{_known("queues", queue, known)}')
+    if queue not in names:
+        raise NotPossibleError(f'queue "{queue}" not found{_hint("queues", queue, names)}')
     if state not in ("", "Open"):
         raise NotPossibleError(f"queue {queue} is {state}: only an Open queue accepts jobs")
     if children:
@@ -144,18 +144,18 @@ def check_queue(queue: str, known: Collection[str], state: str, children: int) -
         )
 
 
-def check_priority(name: str, known: Collection[str]) -> None:
+def check_priority(name: str, names: Collection[str]) -> None:
     """Raises NotPossibleError for a priority class that does not exist."""
-    if name not in known:
-        raise NotPossibleError(f'priority class "{name}" not found{_known("priority classes", name, known)}')
+    if name not in names:
+        raise NotPossibleError(f'priority class "{name}" not found{_hint("priority classes", name, names)}')
 
 
-def _known(kind: str, name: str, known: Collection[str]) -> str:
-    if not known:
+def _hint(kind: str, name: str, names: Collection[str]) -> str:
+    if not names:
         return f"; there are no {kind}"
-    listed = sorted(known)
+    listed = sorted(names)
     more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return f"; must be one of {', '.join(listed[:_LISTED])}{more}{did_you_mean(name, known)}"
+    return f"; must be one of {', '.join(listed[:_LISTED])}{more}{did_you_mean(name, names)}"
 
 
 def not_suspendable(kind: str, key: str, fix: str) -> NotPossibleError:

@@ -108,10 +108,10 @@ def find_target(view: SchedulerView, text: str) -> Target:
         raise UnknownTargetError(f"invalid target {quoted(text)}: expected {FORMS}")
     # Nodes of many clusters are named by an address, too: such a name may mean either.
     what = "node or leaf switch" if _is_address(text) else "node"
-    known = [state.names[one] for one in state.existing_nodes()]
-    known += [f"switch/{one}" for one in _switch_names(view)]
-    known += [f"superpod/{one}" for one in view.superpods().nodes_of]
-    raise UnknownTargetError(f'{what} "{text}" not found{did_you_mean(text, known)}')
+    names = [state.names[one] for one in state.existing_nodes()]
+    names += [f"switch/{one}" for one in _switch_names(view)]
+    names += [f"superpod/{one}" for one in view.superpods().nodes_of]
+    raise UnknownTargetError(f'{what} "{text}" not found{did_you_mean(text, names)}')
 
 
 def _is_address(text: str) -> bool:
@@ -140,8 +140,8 @@ def _superpod(view: SchedulerView, name: str) -> Target:
     superpods = view.superpods().nodes_of
     number = whole_number(name)
     if number is None or number not in superpods:
-        known = ", ".join(map(str, list(superpods)[:8])) + (", ..." if len(superpods) > 8 else "")
-        raise UnknownTargetError(f'SuperPoD "{name}" not found; existing SuperPoDs: {known or "none"}')
+        listed = ", ".join(map(str, list(superpods)[:8])) + (", ..." if len(superpods) > 8 else "")
+        raise UnknownTargetError(f'SuperPoD "{name}" not found; existing SuperPoDs: {listed or "none"}')
     names = view.cluster.names
     members = tuple(names[node] for node in superpods[number] if isinstance(node, int))
     return Target(SUPERPOD, str(number), members)

@@ -25,9 +25,9 @@ def completion_command(shell: str) -> None:
     """Print the completion script for a shell."""
     from ringwise.cli.commands import cli
 
-    found = get_completion_class(shell)
-    assert found is not None
-    click.echo(found(cli, {}, "ringwise", "_RINGWISE_COMPLETE").source())
+    completion = get_completion_class(shell)
+    assert completion is not None
+    click.echo(completion(cli, {}, "ringwise", "_RINGWISE_COMPLETE").source())
 
 
 class LabName(_Text):
@@ -57,14 +57,14 @@ class CompletedName(_Text):
 
     name = "text"
 
-    def __init__(self, known: Callable[[], Mapping[str, str | None]]) -> None:
-        self._known = known
+    def __init__(self, names: Callable[[], Mapping[str, str | None]]) -> None:
+        self._names = names
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        known = self._known().items()
-        return [CompletionItem(name, help=help) for name, help in known if name.startswith(incomplete)]
+        names = self._names().items()
+        return [CompletionItem(name, help=help) for name, help in names if name.startswith(incomplete)]
 
 
 def shipped_board_names() -> dict[str, str | None]:

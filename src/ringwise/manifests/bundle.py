@@ -172,8 +172,8 @@ class Bundle:
     def _missing_classes(self) -> Iterator[str]:
         """Priority classes that jobs name and the cluster of the input lacks."""
         if self.nodes:
-            known = [found.name for found in self.of(PriorityClass)]
-            yield from missing_classes(self.vcjobs, self.pod_groups, self.pods, known)
+            classes = [one.name for one in self.of(PriorityClass)]
+            yield from missing_classes(self.vcjobs, self.pod_groups, self.pods, classes)
 
     @property
     def configuration(self) -> tuple[str, str] | None:
@@ -189,7 +189,7 @@ def missing_classes(
     jobs: Iterable[VcJob], groups: Iterable[PodGroup], pods: Iterable[Pod], classes: Iterable[str]
 ) -> Iterator[str]:
     """A line for each priority class that an object names and that is none of `classes`."""
-    known = [*_SYSTEM_CLASSES, *classes]
+    existing = [*_SYSTEM_CLASSES, *classes]
     named: dict[str, str] = {}
     for job in jobs:
         for name in (job.priority_class, *(task.template.priority_class for task in job.tasks)):
@@ -201,10 +201,10 @@ def missing_classes(
         if pod.node is None and not pod.priority:
             named.setdefault(pod.priority_class, pod.origin)
     for name, origin in named.items():
-        if name and name not in known:
+        if name and name not in existing:
             yield (
                 f'{origin}: priorityClassName: PriorityClass "{name}" not found; its priority is 0'
-                f"{did_you_mean(name, known)}"
+                f"{did_you_mean(name, existing)}"
             )
 
 
@@ -218,10 +218,10 @@ def _warning(kind: str, count: int) -> str:
     if kind in _THROUGH_PODS:
         return f"{kind}: {times} not read; such jobs are scheduled through their pods"
     meant = [
-        f"{known} of {group or 'v1'}"
-        for group, known in sorted({*READABLE, *REPLICATED_KINDS, *OPERATOR_KINDS})
-        if kind.lower() in (known.lower(), plural(known.lower()))
-        or SequenceMatcher(None, kind[:_LONGEST_KIND].lower(), known.lower()).ratio() >= _ALIKE
+        f"{name} of {group or 'v1'}"
+        for group, name in sorted({*READABLE, *REPLICATED_KINDS, *OPERATOR_KINDS})
+        if kind.lower() in (name.lower(), plural(name.lower()))
+        or SequenceMatcher(None, kind[:_LONGEST_KIND].lower(), name.lower()).ratio() >= _ALIKE
     ]
     if meant:
         return f"{kind}: {times} not read; did you mean {' or '.join(meant)}?"
@@ -296,14 +296,14 @@ class _BundleReader:
         try:
             for source in sources:
                 advanced = _progress_from(progress, done, total)
-                found = False
+                any_read = False
                 for document in read_documents(source, advanced):
-                    found = True
+                    any_read = True
                     if isinstance(document, ManifestError):
                         self._add_error(document)
                     else:
                         self._take(document)
-                if not found:
+                if not any_read:
                     self.bundle.empty.append(source.name)
                 done += source.size
                 if progress is not None:
@@ -423,12 +423,12 @@ class _BundleReader:
         if passed_on is not None:
             self._keep(self.bundle.config_maps, passed_on, wire.metadata, issues)
             return
-        kept: list[tuple[list[DeviceReport], list[NodeReport]]] = []
-        self._keep(kept, (reports, health or []), wire.metadata, issues)
-        for report in (report for group, _ in kept for report in group):
+        valid: list[tuple[list[DeviceReport], list[NodeReport]]] = []
+        self._keep(valid, (reports, health or []), wire.metadata, issues)
+        for report in (report for group, _ in valid for report in group):
             self.bundle.reports.append(report)
             self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, report.update_time)
-        self.bundle.of(NodeReport).extend(report for _, group in kept for report in group)
+        self.bundle.of(NodeReport).extend(report for _, group in valid for report in group)
 
     def _take_object(self, kind: Kind[Any], document: ManifestDocument, issues: Findings) -> None:
         assert kind.reader is not None

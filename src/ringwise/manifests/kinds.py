@@ -200,7 +200,7 @@ def _reader(
     wire: type[Wire], read: Callable[[Wire, Findings], Value]
 ) -> tuple[type, Callable[[Any, PodClassCache, Findings], Value]]:
     """One that needs no classes of pods."""
-    return wire, lambda received, classes, found: read(received, found)
+    return wire, lambda received, classes, issues: read(received, issues)
 
 
 def _check_new_pod(wire: PodWire, pod: Pod, issues: Findings) -> None:
@@ -471,7 +471,7 @@ KINDS: tuple[Kind[Any], ...] = (
         lambda group: (group.key,),
         watched_by=_BOTH,
         reader=_reader(PodGroupWire, pod_group_from_wire),
-        check_new=lambda wire, group, found: check_new_pod_group(wire, found),
+        check_new=lambda wire, group, issues: check_new_pod_group(wire, issues),
         optional=True,
     ),
     Kind(

@@ -89,10 +89,10 @@ class ManifestDocument:
     def _problems(self, kind: type[Wire], first: Exception) -> list[ManifestError]:
         try:
             plain = msgspec.json.decode(self.body) if isinstance(self.body, memoryview) else self.body
-            found = [ManifestError(self.origin, field, message) for field, message in misfits(plain, kind)]
+            errors = [ManifestError(self.origin, field, message) for field, message in misfits(plain, kind)]
         except (msgspec.MsgspecError, ValueError):
-            found = []
-        return found or [_decoding_error(self.origin, first)]
+            errors = []
+        return errors or [_decoding_error(self.origin, first)]
 
 
 @lru_cache(maxsize=64)
@@ -140,9 +140,9 @@ def _documents(
     for _ in range(MAX_BROKEN):
         documents = YamlStream(source.name, data, advanced, start=start, document=number)
         try:
-            for found in documents.values():
-                origin = _origin(source.name, found.document, found.item)
-                yield _from_plain(origin, found.value, found.list_kind)
+            for entry in documents.values():
+                origin = _origin(source.name, entry.document, entry.item)
+                yield _from_plain(origin, entry.value, entry.list_kind)
         except ManifestError as error:
             rest = documents.rest()
             if rest is None:

@@ -564,13 +564,13 @@ def _judged(cluster: ClusterFacts, events: list[ev.Event]) -> Review:
 
 def _scheduler(cluster: ClusterFacts, events: Sequence[ev.Event]) -> Scheduler:
     scheduler = new_scheduler(cluster.configuration, cluster.catalog, cluster.scheduler_names)
-    known: list[ev.Event] = [ev.QueueSeen(queue) for queue in (cluster.queues or {}).values()]
+    facts: list[ev.Event] = [ev.QueueSeen(queue) for queue in (cluster.queues or {}).values()]
     if cluster.topology is not None:
-        known.append(cluster.topology)
+        facts.append(cluster.topology)
     # All are of one job. The quotas are taken on another thread than this.
     namespace = next(event.about[1] for event in events).partition("/")[0]
-    known += map(ev.QuotaSeen, list(cluster.quotas.get(namespace, {}).values()))
-    scheduler.handle([*known, *events], 0, Decide.NOTHING)
+    facts += map(ev.QuotaSeen, list(cluster.quotas.get(namespace, {}).values()))
+    scheduler.handle([*facts, *events], 0, Decide.NOTHING)
     return scheduler
 
 

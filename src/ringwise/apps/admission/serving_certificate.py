@@ -155,9 +155,9 @@ class CertificateManager:
             if secret is None:
                 name = f"{self._namespace}/{NAME}"
                 raise SecretNotFoundError(f"Secret {name} not found; the chart creates it: apply it again")
-            known = read_material(secret.data or {})
-            changed = created(self._hosts, now) if known is None else known.renewed(self._hosts, now)
-            material = changed or known
+            current = read_material(secret.data or {})
+            changed = created(self._hosts, now) if current is None else current.renewed(self._hosts, now)
+            material = changed or current
             return None if changed is None else {"data": secret_data(changed)}
 
         await self._client.update(SECRETS, self._namespace, NAME, _Secret, renew)

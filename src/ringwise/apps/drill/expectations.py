@@ -41,8 +41,8 @@ class Before:
 
     def remember(self, live: LiveLab, book: HistoryBook) -> None:
         for view in job_views(live.objects):
-            known = self.places.setdefault(view.key, {})
-            known.update({rank: pod for rank, pod in ranks_of(view).items() if pod.node and not pod.going})
+            places = self.places.setdefault(view.key, {})
+            places.update({rank: pod for rank, pod in ranks_of(view).items() if pod.node and not pod.going})
         self.entry_counts = {key: len(history.entries) for key, history in book.jobs.items()}
 
 
@@ -69,8 +69,8 @@ def job_named(live: LiveLab, name: str) -> JobView:
     for view in views:
         if name in (view.key, view.name):
             return view
-    known = [view.name for view in views]
-    raise NotSubmittedError(f'job "{name}" not found{did_you_mean(name, known)}')
+    names = [view.name for view in views]
+    raise NotSubmittedError(f'job "{name}" not found{did_you_mean(name, names)}')
 
 
 def places_of(live: LiveLab, name: str) -> dict[int, PlacedRank]:

@@ -267,13 +267,13 @@ class Drill:
 
 def read_drill(path: Path) -> Drill:
     """Raises DocumentError."""
-    value, found = read_document(path)
-    top = checked(value, _File, "", found, _value)
+    value, issues = read_document(path)
+    top = checked(value, _File, "", issues, _value)
     written = value.get("steps") if isinstance(value, dict) else None
     steps: list[DrillStep | None] = []
     if isinstance(written, list) and len(written) <= MAX_STEPS:
-        steps = [_step(one, f"steps[{at}]", found) for at, one in enumerate(written)]
-    found.raise_errors()
+        steps = [_step(one, f"steps[{at}]", issues) for at, one in enumerate(written)]
+    issues.raise_errors()
     assert top is not None
     return Drill(path, top.drill, top.cluster, top.settings, tuple(step for step in steps if step))
 

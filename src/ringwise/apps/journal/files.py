@@ -265,8 +265,8 @@ class _Output:
         # A header may be cut off.
         if VERSION_START.startswith(line[: len(VERSION_START)]):
             return
-        if found := _HEADER_VERSION.match(line):
-            raise JournalError(f"{self.path}: {unsupported(int(found[1]), VERSION)}; use another file")
+        if match := _HEADER_VERSION.match(line):
+            raise JournalError(f"{self.path}: {unsupported(int(match[1]), VERSION)}; use another file")
         raise JournalError(f"{self.path}: is not a journal file; refusing to overwrite it")
 
     def check_present(self) -> None:
@@ -367,8 +367,8 @@ def _end_of_lines(file: io.FileIO, size: int) -> int:
     while at > 0:
         begin = max(0, at - _BLOCK)
         file.seek(begin)
-        found = (file.read(at - begin) or b"").rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = (file.read(at - begin) or b"").rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         at = begin
     return 0

@@ -443,14 +443,14 @@ def _not_installed(configuration: Configuration) -> str | None:
     """Without its plugins and actions a scheduler would decide otherwise, and the difference mean nothing."""
     registry = installed_registry()
     plugins = [option.name for tier in configuration.tiers for option in tier.plugins]
-    for kind, names, known in (
+    for kind, names, listed in (
         ("action", configuration.actions, list(registry.actions)),
         ("plugin", plugins, list(registry.plugins)),
     ):
         for name in names:
-            if name not in known:
+            if name not in listed:
                 return (
-                    f"the {kind} {name} of its configuration is not installed; installed: {', '.join(known)}"
+                    f"the {kind} {name} of its configuration is not installed; installed: {', '.join(listed)}"
                 )
     return None
 

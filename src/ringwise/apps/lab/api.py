@@ -279,10 +279,10 @@ class LabServer:
         """The answer of a copy of the lab. Raises _Refused, TooManyQuestionsError, QuestionFailedError."""
 
         sent = await self._forked_queries.answer(_between_turns, lambda: _sent(question), progress)
-        found = _SENT.decode(sent)
-        if found.status:
-            raise _Refused(found.status, found.error)
-        return found.document
+        reply = _SENT.decode(sent)
+        if reply.status:
+            raise _Refused(reply.status, reply.error)
+        return reply.document
 
     def _submit(self, _action: str, submission: Submission) -> Callable[[Progress | None], Awaitable[Any]]:
         if submission.dry_run:
@@ -314,8 +314,8 @@ class LabServer:
         return views
 
     def _document(self, submission: Submission, answer: SubmitReply, views: Iterable[JobView]) -> Any:
-        classes = [found.name for found in self.live.cluster.all(PriorityClass)]
-        classes += [found.name for found in submission.of(PriorityClass)]
+        classes = [one.name for one in self.live.cluster.all(PriorityClass)]
+        classes += [one.name for one in submission.of(PriorityClass)]
         notes = missing_classes(submission.of(VcJob), submission.of(PodGroup), submission.of(Pod), classes)
         document = SubmitDocument(
             schema="ringwise.io/submit/v1",
@@ -395,10 +395,10 @@ class LabServer:
         target = find_target(live.view, request.target)
 
         def settled() -> bool:
-            found = _jobs_of(live.objects, [request.job])
+            jobs = _jobs_of(live.objects, [request.job])
             return all(
                 view.started and not any(pod.deleting or pod.node in target.nodes for pod in view.pods)
-                for view in found
+                for view in jobs
             )
 
         live.advance_until(settled, limit)
@@ -530,18 +530,18 @@ def _chosen(live: LiveLab, request: DeleteRequest) -> list[tuple[str, str]]:
         raise ObjectRefusedError(f"unknown kind {strange[0]}; must be one of {', '.join(kinds)}")
     if not objects and every is None:
         raise ObjectRefusedError("the request does not name objects")
-    known = live.objects
+    existing = live.objects
     chosen: dict[tuple[str, str], None] = {}
     unknown: list[str] = []
     for kind, name in objects:
         try:
-            chosen[kind, find_name(known, kind, name, namespace)] = None
+            chosen[kind, find_name(existing, kind, name, namespace)] = None
         except UnknownNameError as error:
             unknown.append(str(error))
     if unknown and not request.ignore_not_found:
         raise UnknownNameError("\n".join(unknown))
     if every is not None:
-        for key in all_names(known, every, namespace):
+        for key in all_names(existing, every, namespace):
             chosen[every, key] = None
     return list(chosen)
 

@@ -188,7 +188,7 @@ class _RunningNode:
             asyncio.create_task(self.plugin.run()),
             asyncio.create_task(Registration(self.plugin).run()),
         ]
-        await self._kept_in_step()
+        await self._in_step()
 
     async def stop(self) -> None:
         # A server that ends waits for calls that are open.
@@ -206,8 +206,8 @@ class _RunningNode:
             await _until(lambda: self._knows(meta["uid"], version))
 
     def _knows(self, uid: str, version: int) -> bool:
-        known = self.plugin.allocator.pods.get(uid)
-        return known is not None and known.version >= version
+        pod = self.plugin.allocator.pods.get(uid)
+        return pod is not None and pod.version >= version
 
     async def remove_pod(self, namespace: str, name: str) -> None:
         present = self.api.get("pods", namespace, name)
@@ -253,7 +253,7 @@ class _RunningNode:
                 codes.append(BROKEN_NETWORK)
             if self._driver.codes(chip) != codes:
                 self._driver.change(chip.physical, codes)
-        await self._kept_in_step()
+        await self._in_step()
         await self.plugin.report()
         stored = self.api.get("configmaps", KUBE_SYSTEM, DEVICE_INFO_PREFIX + self._name)
         assert stored is not None, "the plugin wrote its report to this very API"
@@ -266,7 +266,7 @@ class _RunningNode:
         reports = read[0] if read is not None else []
         return next(report for report in reports if report.resource == self.resource)
 
-    async def _kept_in_step(self) -> None:
+    async def _in_step(self) -> None:
         """The plugin has looked at its chips, and kubelet knows what it saw."""
         await self.plugin.look()
         await self.kubelet.devices_when(self.resource, lambda devices: devices == dict(self.plugin.devices))
@@ -489,14 +489,14 @@ def container_of(given: Container) -> PodContainer:
     )
 
 
-def _kubelet_container(kept: PodContainer) -> Container:
+def _kubelet_container(saved: PodContainer) -> Container:
     answer = messages.ContainerAllocateResponse(
-        envs=dict(kept.environment),
+        envs=dict(saved.environment),
         devices=[
             messages.DeviceSpec(container_path=one.container, host_path=one.host, permissions=one.permissions)
-            for one in kept.devices
+            for one in saved.devices
         ],
-        mounts=[messages.Mount(container_path=path, host_path=path, read_only=True) for path in kept.mounts],
-        cdi_devices=[messages.CDIDevice(name=name) for name in kept.cdi_devices],
+        mounts=[messages.Mount(container_path=path, host_path=path, read_only=True) for path in saved.mounts],
+        cdi_devices=[messages.CDIDevice(name=name) for name in saved.cdi_devices],
     )
-    return Container(kept.ids, answer)
+    return Container(saved.ids, answer)

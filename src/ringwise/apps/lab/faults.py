@@ -135,10 +135,10 @@ def _reports_of(cluster: EmbeddedCluster, name: str, chips: Sequence[int]) -> li
         wrong = [chip for chip in chips if not 0 <= chip < capacity]
         if wrong:
             raise ObjectRefusedError(f"{name} has the chips 0 to {capacity - 1}, not {wrong[0]}")
-    found = (cluster.nodes.report(name, resource) for resource in here)
+    reports = (cluster.nodes.report(name, resource) for resource in here)
     return [
         DeviceReport(name, resource, network_unhealthy=0) if one is None else cluster.nodes.own_health(one)
-        for resource, one in zip(here, found, strict=True)
+        for resource, one in zip(here, reports, strict=True)
     ]
 
 
@@ -307,13 +307,13 @@ def inject(
     _check(kind, chips, level, status)
     if kind in ("chip", "network"):
         network = kind == "network"
-        found, written = resolve_chip_fault(level, code, network=network)
+        fault, written = resolve_chip_fault(level, code, network=network)
         for name in names:
             _reports_of(cluster, name, chips)
         for name in names:
             node = cluster.get(Node, name)
             every = range(min(reported_chips(node).values())) if node is not None else ()
-            inject_chips(cluster, name, tuple(chips or every), found, written, network=network)
+            inject_chips(cluster, name, tuple(chips or every), fault, written, network=network)
         return
     for name in names:
         if kind == "switch":

@@ -168,7 +168,7 @@ class LiveLab:
         )
         if settings.configuration is not None:
             self._keep_configuration(*settings.configuration)
-        self.configuration = configuration or self._kept_configuration()
+        self.configuration = configuration or self._stored_configuration()
         if not self.continued:
             self._populate(settings.fleet)
         #: The device plugins of the nodes, where they run.
@@ -327,7 +327,7 @@ class LiveLab:
         answer = SubmitReply()
         if submission.configuration is not None:
             self._keep_configuration(*submission.configuration)
-            self.configuration = self._kept_configuration()
+            self.configuration = self._stored_configuration()
             self.lab.inject(ConfigurationSeen(self.configuration))
             answer.objects.append({"kind": "scheduler configuration", "name": "", "action": "changed"})
         here_before = {node.name for node in self.cluster.all(Node)}
@@ -449,14 +449,14 @@ class LiveLab:
         """Raises DocumentError for a wrong one: the last good one stays."""
         read_user_configuration(text, origin)
         namespace, name = CONFIGURATION_MAP
-        kept = ConfigMap(namespace, name, {SCHEDULER_CONFIG_KEY: text})
-        self.cluster.table.put(PUBLISHED, f"{namespace}/{name}", kept)
+        config_map = ConfigMap(namespace, name, {SCHEDULER_CONFIG_KEY: text})
+        self.cluster.table.put(PUBLISHED, f"{namespace}/{name}", config_map)
 
-    def _kept_configuration(self) -> Configuration:
-        kept = self.cluster.table.get(PUBLISHED, "/".join(CONFIGURATION_MAP))
-        if not isinstance(kept, ConfigMap):
+    def _stored_configuration(self) -> Configuration:
+        config_map = self.cluster.table.get(PUBLISHED, "/".join(CONFIGURATION_MAP))
+        if not isinstance(config_map, ConfigMap):
             return default_configuration()
-        return read_user_configuration(kept.data[SCHEDULER_CONFIG_KEY], "/".join(CONFIGURATION_MAP))
+        return read_user_configuration(config_map.data[SCHEDULER_CONFIG_KEY], "/".join(CONFIGURATION_MAP))
 
     # -- other requests ------------------------------------------------------------------------------
 
@@ -577,10 +577,10 @@ class LiveLab:
         """Raises ObjectRefusedError for a chip that the node does not have."""
         node = self.cluster.get(Node, name)
         capacity = reported_chips(node) if node is not None else {}
-        known = [chip_names(resource, (at,)) for resource, count in capacity.items() for at in range(count)]
+        names = [chip_names(resource, (at,)) for resource, count in capacity.items() for at in range(count)]
         for chip in chips:
-            if chip not in known:
-                raise ObjectRefusedError(f"{name} has no chip {chip}; it has {', '.join(known) or 'none'}")
+            if chip not in names:
+                raise ObjectRefusedError(f"{name} has no chip {chip}; it has {', '.join(names) or 'none'}")
 
     def evict(self, pods: Iterable[str]) -> None:
         """Delete pods by key, with their grace: their owners create them again."""

@@ -146,9 +146,9 @@ def adopted(cluster: EmbeddedCluster, submission: Submission) -> Submission:
     """
     ours: dict[str, VcJob] = {}
     for sent in submission.of(VcJob):
-        known = cluster.get(VcJob, sent.key)
-        if known is not None and sent.uid:
-            ours[sent.uid] = known
+        existing = cluster.get(VcJob, sent.key)
+        if existing is not None and sent.uid:
+            ours[sent.uid] = existing
     groups: dict[str, str] = {}
     groups_sent = submission.of(PodGroup)
     for position, group in enumerate(groups_sent):

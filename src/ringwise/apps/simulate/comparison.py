@@ -125,8 +125,8 @@ class Comparison:
             raise ImpossibleSimulationError(f"no jobs to simulate{_reasons(plan.omitted)}")
         self.omitted: Counter[str] = Counter(plan.omitted)
         self.shapes = self._shapes({job.chips for job in jobs})
-        kept = [job for job in jobs if job.chips in self.shapes]
-        self.jobs = [replace(job, number=number) for number, job in enumerate(kept)]
+        fitting = [job for job in jobs if job.chips in self.shapes]
+        self.jobs = [replace(job, number=number) for number, job in enumerate(fitting)]
         self._count_left_out(jobs)
         if not self.jobs:
             raise ImpossibleSimulationError(f"no job fits this cluster{_reasons(self.omitted)}")

@@ -150,17 +150,17 @@ def _value(kind: type, value: object) -> object:
 
 def read_plan(path: Path, configuration: Configuration, seed: str | None = None) -> Plan:
     """The configuration is the one that the settings of the file change. Raises DocumentError."""
-    value, found = read_document(path)
-    file = checked(value, _File, "", found, _value)
+    value, issues = read_document(path)
+    file = checked(value, _File, "", issues, _value)
     if file is None:
-        raise DocumentError(found.errors)
+        raise DocumentError(issues.errors)
     work = file.workload
     if (work.trace is None) == (work.mix is None):
-        found.add_error("workload", "must have either a trace or a mix")
-    base = _changed(configuration, file.settings, "settings", found)
+        issues.add_error("workload", "must have either a trace or a mix")
+    base = _changed(configuration, file.settings, "settings", issues)
     variants = [Variant(GIVEN, base)]
     for place, one in enumerate(work.compare):
-        variants += _variant(base, one, f"workload.compare[{place}]", found)
+        variants += _variant(base, one, f"workload.compare[{place}]", issues)
     plan = Plan(
         file.drill,
         Cluster(file.cluster.board, file.cluster.nodes, file.cluster.leaf_size, file.cluster.superpod_size),
@@ -175,13 +175,13 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
         mix = work.mix
         count = mix.jobs if work.jobs is None else min(mix.jobs, work.jobs)
         if any(size < 1 for size in mix.sizes):
-            found.add_error("workload.mix.sizes", "must list numbers of chips, each at least 1")
+            issues.add_error("workload.mix.sizes", "must list numbers of chips, each at least 1")
         if mix.p90 < mix.median:
-            found.add_error("workload.mix.p90", f"must be at least the median, {duration_text(mix.median)}")
+            issues.add_error("workload.mix.p90", f"must be at least the median, {duration_text(mix.median)}")
         plan = replace(plan, mix=JobMix(count, mix.sizes or SIZES, mix.median, mix.p90))
     elif work.trace is not None:
-        plan = _with_trace(plan, path.parent, work.trace, work.jobs, found)
-    found.raise_errors()
+        plan = _with_trace(plan, path.parent, work.trace, work.jobs, issues)
+    issues.raise_errors()
     return plan
 
 
@@ -258,8 +258,8 @@ def variant_from_text(base: Configuration, text: str) -> Variant:
 def named_apart(variants: list[Variant]) -> tuple[Variant, ...]:
     """No two have the same name."""
     names: dict[str, int] = {}
-    found = []
+    result = []
     for one in variants:
         names[one.name] = names.get(one.name, 0) + 1
-        found.append(one if names[one.name] == 1 else replace(one, name=f"{one.name} ({names[one.name]})"))
-    return tuple(found)
+        result.append(one if names[one.name] == 1 else replace(one, name=f"{one.name} ({names[one.name]})"))
+    return tuple(result)

@@ -348,8 +348,8 @@ class Simulation:
     def _move(self, now: int) -> bool:
         """Plans, one after the other, as long as there are any. Whether a job started."""
         started = False
-        while (found := self._next_plan(now)) is not None:
-            job, plan = found
+        while (next_plan := self._next_plan(now)) is not None:
+            job, plan = next_plan
             self.outcome.moves.plans += 1
             self._moving = {pod.uid for move in plan.moves for pod in move.pods}
             started = self._turn([ev.MovePlanSeen(plan)], now) or started

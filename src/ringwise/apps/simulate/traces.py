@@ -61,10 +61,10 @@ class TraceFormat:
         """The same with other names of columns. Raises TraceError."""
         unknown = [name for name in columns if name not in self._named]
         if unknown:
-            known = tuple(self._named)
-            near = did_you_mean(unknown[0], known)
+            allowed = tuple(self._named)
+            near = did_you_mean(unknown[0], allowed)
             raise TraceError(
-                f'columns: unknown field "{unknown[0]}"; must be one of {", ".join(known)}{near}'
+                f'columns: unknown field "{unknown[0]}"; must be one of {", ".join(allowed)}{near}'
             )
         # A duration that is named stands for the beginning and the end.
         times = {"began": "", "ended": ""} if "duration" in columns else {}
@@ -148,9 +148,9 @@ def _format_of(
     missing = [name for name in ("submitted", "duration", "chips") if name not in columns]
     if not missing:
         return table
-    shown, known = ", ".join(heading[:8]) or "none", ", ".join(FORMATS)
+    shown, formats = ", ".join(heading[:8]) or "none", ", ".join(FORMATS)
     raise TraceError(
-        f"{path}: line 1: its columns ({shown}) are those of no known format ({known}): name the "
+        f"{path}: line 1: its columns ({shown}) are those of no known format ({formats}): name the "
         f"{agrees(len(missing), 'column', 'columns')} {', '.join(missing)}"
     )
 

@@ -113,8 +113,8 @@ class ClusterAnswers(ABC):
     def describe(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
         described = FINDERS[kind].described if kind in FINDERS else None
         if described is None:
-            known = ", ".join(one.name for one in KINDS if one.is_described)
-            raise UnknownNameError(f"unknown kind {kind}; must be one of {known}")
+            kinds = ", ".join(one.name for one in KINDS if one.is_described)
+            raise UnknownNameError(f"unknown kind {kind}; must be one of {kinds}")
         return {"schema": _schema(kind), **described(self, name, namespace)}
 
     # -- reports
@@ -217,8 +217,8 @@ class ClusterAnswers(ABC):
         view = self.decided.view
         budgets, omitted = self._disruption_budgets()
         name = None if job is None else qualified(job, namespace)
-        found = plan_moves(view, self.now, name, budgets)
-        return defrag_plan_document(view, self.now, *found[:2], [*omitted, *found[2]]), found[0]
+        result = plan_moves(view, self.now, name, budgets)
+        return defrag_plan_document(view, self.now, *result[:2], [*omitted, *result[2]]), result[0]
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         """Those that evictions have to keep, and what could not be read of them, as sentences."""
@@ -315,7 +315,7 @@ def _nodes(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
 def _node(answers: ClusterAnswers, name: str, _namespace: str | None) -> Document:
     objects = answers.objects
     find_name(objects, "node", name)
-    node = next(found for found in objects.nodes if found.name == name)
+    node = next(one for one in objects.nodes if one.name == name)
     return {
         "now": answers.now,
         **node_documents(objects, [node])[0],
@@ -365,7 +365,7 @@ def _job(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
 def _queue(answers: ClusterAnswers, name: str, _namespace: str | None) -> Document:
     objects, views = answers.objects, answers.views()
     find_name(objects, "queue", name)
-    fields = next(found for found in queue_documents(objects, views) if found["name"] == name)
+    fields = next(one for one in queue_documents(objects, views) if one["name"] == name)
     return {
         "now": answers.now,
         **fields,
@@ -393,7 +393,7 @@ def _pods(answers: ClusterAnswers, choice: Choice) -> Iterable[Document]:
 def _pod(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
     decided = answers.decided
     key = find_name(decided, "pod", name, namespace)
-    pod = next(found for found in decided.pods if found.key == key)
+    pod = next(one for one in decided.pods if one.key == key)
     container = answers.container(pod)
     given = {} if container is None else container["environment"]
     return {

@@ -64,13 +64,13 @@ class ObjectAnswers(ClusterAnswers):
 
     @cached_property
     def _as_read(self) -> LoadedCluster:
-        return self._known(decide=False)
+        return self._load(decide=False)
 
     @cached_property
     def _after_a_cycle(self) -> LoadedCluster:
-        return self._known(decide=True)
+        return self._load(decide=True)
 
-    def _known(self, *, decide: bool) -> LoadedCluster:
+    def _load(self, *, decide: bool) -> LoadedCluster:
         result = from_bundle(self.bundle, self.configuration, self.catalog, now=self.now, decide=decide)
         self._check(result.errors)
         return result

@@ -134,14 +134,14 @@ def _opened(
 
 def _journals(given: Sequence[tuple[str, Path]], missing: list[str]) -> list[tuple[str, Path]]:
     """Each with its rotated files; of too many bytes the newest files."""
-    found = []
+    result = []
     for name, path in given:
         files = rotated_files(path)
         for older, file in zip(range(len(files) - 1, -1, -1), files, strict=True):
-            found.append((f"{name}.{older}" if older else name, file))
+            result.append((f"{name}.{older}" if older else name, file))
     taken: list[tuple[str, Path]] = []
     size = 0
-    for name, file in reversed(found):
+    for name, file in reversed(result):
         try:
             size += file.stat().st_size
             with file.open("rb") as opened:
@@ -323,7 +323,7 @@ def unpacked_bundle(
 ) -> Iterator[Path]:
     """A folder with those of its files; `missing`: what is wrong where it has none. Raises BundleError."""
     with TemporaryDirectory(prefix="ringwise-bundle-") as folder:
-        found = False
+        any_read = False
         try:
             with tarfile.open(path, "r:gz") as archive:
                 for entry in archive:
@@ -337,12 +337,12 @@ def unpacked_bundle(
                     with Path(folder, name).open("wb") as out:
                         while block := content.read(1 << 20):
                             out.write(block)
-                    found = True
+                    any_read = True
         except (tarfile.TarError, EOFError, zlib.error, OSError) as problem:
             raise BundleError(
                 f"{path}: not a support bundle, or truncated ({type(problem).__name__})"
             ) from None
-        if not found:
+        if not any_read:
             raise BundleError(f"{path}: {missing}")
         yield Path(folder)
 
@@ -372,10 +372,10 @@ def read_support_bundle(path: Path | str) -> Bundle:
         kind = STORED.get(type(value))
         if kind is None:
             continue
-        found = bundle.of(type(value))
+        objects = bundle.of(type(value))
         if isinstance(value, Pod):
             value.cls = classes.setdefault(value.cls, value.cls)
         if hasattr(value, "origin"):
-            object.__setattr__(value, "origin", f"{path}: {kind.name} {len(found) + 1}")
-        found.append(value)
+            object.__setattr__(value, "origin", f"{path}: {kind.name} {len(objects) + 1}")
+        objects.append(value)
     return bundle

@@ -57,9 +57,9 @@ def words_of(text: str) -> list[str]:
 class Pseudonyms:
     """Collects first, then renames. `vocabulary`: words that stay; `kept`: runs of letters that do."""
 
-    def __init__(self, vocabulary: Iterable[str], kept: Iterable[str] = ()) -> None:
+    def __init__(self, vocabulary: Iterable[str], fixed: Iterable[str] = ()) -> None:
         self._vocabulary = set(vocabulary)
-        self._kept = set(kept)
+        self._fixed = set(fixed)
         #: Runs of letters, long numbers and addresses, each with its pseudonym once all are known.
         self._parts: dict[str, str] = {}
         self._words: set[str] = set()
@@ -99,7 +99,7 @@ class Pseudonyms:
         for word in words_of(text):
             if word in self._vocabulary:
                 if role is TextRole.NAME:
-                    self._kept.update(runs_of(word))
+                    self._fixed.update(runs_of(word))
             elif word not in self._words and (
                 not _MEASURE.fullmatch(word)
                 or (role is not TextRole.WORD and word.isdecimal() and len(word) > 5)
@@ -135,10 +135,10 @@ class Pseudonyms:
             self._parts[part] = next(new for rank in ranks if (new := form(part, rank)) not in self._parts)
 
     def _choose_runs(self, runs: set[str]) -> None:
-        fixed = sorted(self._kept)
-        taken = runs | self._vocabulary | self._kept
+        fixed = sorted(self._fixed)
+        taken = runs | self._vocabulary | self._fixed
         between: dict[int, list[str]] = {}
-        for run in sorted(runs - self._kept):
+        for run in sorted(runs - self._fixed):
             between.setdefault(bisect_left(fixed, run), []).append(run)
         for below, some in between.items():
             low = fixed[below - 1] if below else ""
@@ -191,13 +191,13 @@ def _codes(count: int, low: str, high: str | None, taken: set[str]) -> Iterator[
     # Twice as many as are needed: no more than a few are taken.
     while len(_SYLLABLES) ** width < 2 * count + len(taken):
         width += 1
-    found = 0
+    made = 0
     for syllables in product(_SYLLABLES, repeat=width):
-        if found == count:
+        if made == count:
             return
         code = start + "".join(syllables)
         if code not in taken:
-            found += 1
+            made += 1
             yield code
 
 

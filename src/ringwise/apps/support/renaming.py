@@ -87,8 +87,8 @@ class Renaming:
 
     def command(self, command: Any) -> dict[str, Any]:
         kind = command["type"]
-        known = _COMMANDS.get(kind)
-        return {"type": LEFT_OUT} if known is None else {"type": kind, **_walk_of(known, "")(command, self)}
+        shape = _COMMANDS.get(kind)
+        return {"type": LEFT_OUT} if shape is None else {"type": kind, **_walk_of(shape, "")(command, self)}
 
     def configuration(self, content: Any) -> dict[str, Any]:
         renamed: dict[str, Any] = _walk_of(Configuration, "")(content, self)
@@ -237,10 +237,10 @@ _TABLE_ENDING = re.compile(r"^[^.]+(\.\d)?\.json$")
 
 def _tables(tables: Any, renaming: Renaming) -> dict[str, str]:
     """The tables of a leader record, which have names that everybody may know."""
-    found = tables.items() if isinstance(tables, dict) else ()
+    entries = tables.items() if isinstance(tables, dict) else ()
     return {
         key: _record(text, renaming)
-        for key, text in found
+        for key, text in entries
         if renaming.rename(table_of(key)) == table_of(key) and _TABLE_ENDING.search(key)
     }
 

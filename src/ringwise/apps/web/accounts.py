@@ -24,15 +24,15 @@ class RecentAccounts:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._at: float | None = None
-        self._found: Documents = ()
+        self._documents: Documents = ()
 
     async def __call__(self) -> Documents:
         """Raises RequestRefusedError."""
         async with self._lock:
             now = self._clock()
             if self._at is None or now - self._at >= KEPT:
-                self._found, self._at = await self._fresh(), now
-            return self._found
+                self._documents, self._at = await self._fresh(), now
+            return self._documents
 
     async def _fresh(self) -> Documents:
         try:

@@ -82,7 +82,7 @@ class SchedulerAnswers:
         self._renews_reports = renews_reports
         #: By the name of a document: who makes it now, and when it was made last.
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._kept: dict[str, tuple[_Document, float]] = {}
+        self._cache: dict[str, tuple[_Document, float]] = {}
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         read = await self._read_budgets()
@@ -106,7 +106,7 @@ class SchedulerAnswers:
     async def document(self, asker: Asker, name: str) -> Mapping[str, Any]:
         """Many ask for it again and again, so it is made now and then: rarely if it takes long."""
         async with self._turns[name]:
-            document, until = self._kept.get(name, ({}, -math.inf))
+            document, until = self._cache.get(name, ({}, -math.inf))
             began = time.monotonic()
             if began >= until:
                 budgets = await self._read_budgets()
@@ -119,7 +119,7 @@ class SchedulerAnswers:
 
                 document = await self._answer(make)
                 ended = time.monotonic()
-                self._kept[name] = document, ended + max(DOCUMENT_KEPT, SPARED * (ended - began))
+                self._cache[name] = document, ended + max(DOCUMENT_KEPT, SPARED * (ended - began))
             return document
 
     async def _read_budgets(self) -> BudgetsRead:

@@ -51,8 +51,8 @@ def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: 
         apply_moves(job, yes, output, options)
         return
     if output == "yaml":
-        found = ask(options, lambda source: source.move_plans(job, namespace_of(options)))
-        click.echo("---\n".join(document_text(one, output) for one in found["objects"]), nl=False)
+        plans = ask(options, lambda source: source.move_plans(job, namespace_of(options)))
+        click.echo("---\n".join(document_text(one, output) for one in plans["objects"]), nl=False)
         return
     document = ask(options, lambda source: source.defrag_plan(job, namespace_of(options)))
 

@@ -131,14 +131,14 @@ def _follow(lab: Path | None, name: str) -> tuple[str, str]:
     with lab_client(lab, "moving jobs") as client:
         limit = 0
         while True:
-            found = client.do("follow", FollowRequest(name, limit))
-            if (result := found["result"]) is not None:
+            answer = client.do("follow", FollowRequest(name, limit))
+            if (result := answer["result"]) is not None:
                 return result["state"], result["message"]
-            if limit and found["over"]:
+            if limit and answer["over"]:
                 raise stop(f"ringwise: the plan {name} did not end", code=ExitCode.FAILED)
             if limit:
                 time.sleep(POLL_SECONDS)
-            limit = limit or found["now"] + _LONGEST
+            limit = limit or answer["now"] + _LONGEST
 
 
 def _follow_in_cluster(access: Access, name: str) -> tuple[str, str]:

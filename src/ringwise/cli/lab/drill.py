@@ -35,7 +35,7 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
     from ringwise.manifests.text.errors import DocumentError
 
     try:
-        drills = [read_drill(path) for path in _found(files)]
+        drills = [read_drill(path) for path in _drill_files(files)]
     except DocumentError as error:
         raise stop(*error.errors) from None
     results: list[DrillResult] = []
@@ -57,7 +57,7 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
     show(document, output, draw, ExitCode.OK if passed else ExitCode.FAILED)
 
 
-def _found(files: tuple[Path, ...]) -> list[Path]:
+def _drill_files(files: tuple[Path, ...]) -> list[Path]:
     from ringwise.topology.natural import natural_key
 
     result: list[Path] = []

@@ -134,7 +134,7 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
             "weight": queue["weight"],
             "used": amounts_text(queue["used"]),
             "share": amounts_text(queue["fair_share"]),
-            "kept": _kept(queue),
+            "kept": _reserved_text(queue),
             "at most": limit_text(queue),
             "guaranteed": amounts_text(queue["guarantee"]),
             "reclaimable": "yes" if queue["reclaimable"] else "no",
@@ -145,7 +145,7 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
         draw_jobs(console, queue["job_details"], queue["now"])
 
 
-def _kept(queue: QueueDocument) -> str | None:
+def _reserved_text(queue: QueueDocument) -> str | None:
     """What counts as used although no pod uses it (F6)."""
     if not queue["reserved_quota"]:
         return None

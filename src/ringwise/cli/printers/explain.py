@@ -123,8 +123,8 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
     console.print()
     print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
     if answer["reserved_chips"]:
-        kept = counted(answer["reserved_chips"], "chip is", "chips are")
-        print_line(console, f"{kept} reserved for it until it can start")
+        reserved = counted(answer["reserved_chips"], "chip is", "chips are")
+        print_line(console, f"{reserved} reserved for it until it can start")
     if expected is not None:
         print_line(console, f"[bold]expected start[/]: {escape(expected['message'])}")
 
@@ -166,8 +166,8 @@ def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeC
 
 
 def _picture(chips: Mapping[str, NodeChipsFields], node: str | None, given: Sequence[int] = ()) -> str:
-    found = chips.get(node or "")
-    return "" if found is None else chip_picture(found, given=given)
+    picture = chips.get(node or "")
+    return "" if picture is None else chip_picture(picture, given=given)
 
 
 # -- capacity ------------------------------------------------------------------------------------

@@ -123,10 +123,10 @@ def _pictures(
     job: PlacedJobFields, pod: PlacedPodFields, resource: str | None, pictures: Pictures
 ) -> tuple[str, str]:
     """The pod's node before this run, and after it, with this pod's chips marked."""
-    found = pictures.get((pod["node"] or "", resource or ""))
-    if found is None or not pod["chips"]:
+    picture = pictures.get((pod["node"] or "", resource or ""))
+    if picture is None or not pod["chips"]:
         return "", ""
-    chips, before = found
+    chips, before = picture
     # A pod that was bound in the input gets no annotations.
     given = pod["chips"] if job["state"] == "scheduled" and pod["annotations"] else ()
     return chip_picture(chips, free=before), chip_picture(chips, given=given)

@@ -75,7 +75,7 @@ def show(
     catalog = _catalog((*given[1], *board_files))
     board = catalog.get(name)
     if board is None:
-        names = [known.name for known in catalog]
+        names = [one.name for one in catalog]
         raise InputError(
             f'board "{name}" not found; must be one of {", ".join(names)}{did_you_mean(name, names)}'
         )

@@ -110,7 +110,7 @@ def watch_list(
     rows = document[kind]
     more = {"remaining_item_count": len(rows) - limit} if 0 < limit < len(rows) else {}
     draw({**document, kind: rows[: limit or None], **more})
-    headed, known = bool(rows), _by_key(kind, rows)
+    headed, previous = bool(rows), _by_key(kind, rows)
     seconds = SECONDS[source_of(options)]
     with until_ctrl_c(), asking(options, follows=True) as source:
         while True:
@@ -118,18 +118,18 @@ def watch_list(
             sys.stdout.flush()
             _wait(seconds)
             document = question(source())
-            found = _by_key(kind, document[kind])
-            for key in known.keys() - found.keys():
+            current = _by_key(kind, document[kind])
+            for key in previous.keys() - current.keys():
                 click.echo(f"{kind[:-1]} {'/'.join(key)} is no longer in the list")
             changed = [
                 number
-                for number, (key, row) in enumerate(found.items())
-                if key not in known or _lasting(known[key]) != _lasting(row)
+                for number, (key, row) in enumerate(current.items())
+                if key not in previous or _lasting(previous[key]) != _lasting(row)
             ]
             if changed:
                 draw(document, changed if headed else None)
                 headed = True
-            known = found
+            previous = current
 
 
 def _by_key(kind: str, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[str, Any]]:

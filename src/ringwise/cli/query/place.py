@@ -137,11 +137,11 @@ def _place_files(
 def _of_namespace(document: PlaceDocument, namespace: str | None) -> PlaceDocument:
     if namespace is None:
         return document
-    kept = [number for number, job in enumerate(document["jobs"]) if job["namespace"] == namespace]
-    document["jobs"] = [document["jobs"][number] for number in kept]
+    numbers = [number for number, job in enumerate(document["jobs"]) if job["namespace"] == namespace]
+    document["jobs"] = [document["jobs"][number] for number in numbers]
     if "pictures" in document:
         pictures = document["pictures"]
-        pictures["jobs"] = [pictures["jobs"][number] for number in kept]
+        pictures["jobs"] = [pictures["jobs"][number] for number in numbers]
     return document
 
 

@@ -40,10 +40,10 @@ def share_of(sizes: Iterable[int], room: int) -> int:
 
 def add_lines(lines: dict[tuple[str, str], AccountLine], more: Iterable[AccountLine]) -> None:
     for line in more:
-        known = lines.get((line.queue, line.board))
-        if known is None:
-            known = lines[line.queue, line.board] = AccountLine(line.queue, line.board)
-        known.add(line)
+        existing = lines.get((line.queue, line.board))
+        if existing is None:
+            existing = lines[line.queue, line.board] = AccountLine(line.queue, line.board)
+        existing.add(line)
 
 
 def fitted_text(
@@ -84,10 +84,10 @@ class _MergedJobs:
     def add(self, lines: Iterable[AccountLine], totals: Iterable[OpenTotal]) -> None:
         add_lines(self.lines, lines)
         for total in totals:
-            known = self.open.get((total.queue, total.board))
-            if known is None:
-                known = self.open[total.queue, total.board] = OpenTotal(total.queue, total.board)
-            known.add(total)
+            existing = self.open.get((total.queue, total.board))
+            if existing is None:
+                existing = self.open[total.queue, total.board] = OpenTotal(total.queue, total.board)
+            existing.add(total)
 
 
 class _Fitting:
@@ -171,14 +171,14 @@ class _Fitting:
 
     def _merge_where(self, matches: Callable[[JobAccount], bool]) -> None:
         above = self._above_share()
-        kept = []
+        rest = []
         for one, text in self._jobs:
             if above[one.namespace] > 0 and matches(one):
                 above[one.namespace] -= size_of(text)
                 self._merge(one)
             else:
-                kept.append((one, text))
-        self._jobs = kept
+                rest.append((one, text))
+        self._jobs = rest
 
     def _merge_users(self, matches: Callable[[bool], bool]) -> None:
         above = self._above_share()

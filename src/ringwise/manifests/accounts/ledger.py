@@ -180,8 +180,8 @@ class AccountLedger:
             by_day.setdefault(document.day, []).append((name, document))
             self._written = max(self._written, document.written)
             self._given_up = max(self._given_up, document.given_up)
-        for day, found in list(by_day.items()):
-            by_day[day] = current_parts(found)
+        for day, parts in list(by_day.items()):
+            by_day[day] = current_parts(parts)
         # The clock of the leader before may have been ahead.
         self._written = min(self._written, seconds)
         last = max(by_day, default="")
@@ -297,9 +297,9 @@ class AccountLedger:
             case FailureExcused():
                 self._excuse(command.job)
             case AccountClosed():
-                found = self._days[-1].jobs.get(command.job)
-                if found is not None:
-                    part, job = found
+                entry = self._days[-1].jobs.get(command.job)
+                if entry is not None:
+                    part, job = entry
                     part.changed = True
                     job.ran, job.waits, job.text = False, None, ""
 
@@ -368,10 +368,10 @@ class AccountLedger:
 
     def _excuse(self, who: AccountedJob) -> None:
         """The work of pods that failed is lost to the fault, and the job did not fail."""
-        found = self._days[-1].jobs.get(who)
-        if found is None or not found[1].failed:
+        entry = self._days[-1].jobs.get(who)
+        if entry is None or not entry[1].failed:
             return
-        part, job = found
+        part, job = entry
         part.changed = True
         for (queue, board), failed in job.failed.items():
             line = job.line(queue, board)
@@ -383,13 +383,13 @@ class AccountLedger:
         return self._on(self._days[-1], who)
 
     def _on(self, day: _Day, who: AccountedJob) -> _Job:
-        found = day.jobs.get(who)
-        if found is None:
+        entry = day.jobs.get(who)
+        if entry is None:
             part = self._part_with_room(day)
-            found = day.jobs[who] = (part, _Job(who))
-            part.jobs[who] = found[1]
+            entry = day.jobs[who] = (part, _Job(who))
+            part.jobs[who] = entry[1]
             part.bytes += _guessed_bytes(who)
-        part, job = found
+        part, job = entry
         part.changed = True
         return job
 
@@ -501,9 +501,9 @@ class AccountLedger:
     def _text(self, day: _Day, part: _Part, seconds: int) -> str:
         for job in part.jobs.values():
             if job.ended:
-                kept = {uid: end for uid, end in job.ended.items() if end > seconds - _REMEMBERED}
-                if len(kept) != len(job.ended):
-                    job.ended, job.text = kept, ""
+                recent = {uid: end for uid, end in job.ended.items() if end > seconds - _REMEMBERED}
+                if len(recent) != len(job.ended):
+                    job.ended, job.text = recent, ""
             if not job.text:
                 job.text = account_text(_account(job))
         document = AccountDocument(FORMAT, VERSION, day.name, seconds, part.number)
@@ -555,15 +555,15 @@ class AccountLedger:
                     add_lines(part.spaces.setdefault((namespace, "", False), {}), lines.values())
 
 
-def current_parts(found: list[tuple[str, AccountDocument]]) -> list[tuple[str, AccountDocument]]:
+def current_parts(documents: list[tuple[str, AccountDocument]]) -> list[tuple[str, AccountDocument]]:
     """The documents of a day that count: the whole one where there is one, else the newest of each part."""
-    whole = [one for one in found if one[1].whole]
+    whole = [one for one in documents if one[1].whole]
     if whole:
         return [max(whole, key=lambda one: one[1].written)]
     parts: dict[int, tuple[str, AccountDocument]] = {}
-    for one in found:
-        known = parts.get(one[1].part)
-        if known is None or known[1].written < one[1].written:
+    for one in documents:
+        previous = parts.get(one[1].part)
+        if previous is None or previous[1].written < one[1].written:
             parts[one[1].part] = one
     return [parts[number] for number in sorted(parts)]
 

@@ -112,12 +112,12 @@ EntryCache = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
 
 
 def config_map_from_wire(
-    wire: ConfigMapWire, issues: Findings, known: EntryCache | None = None
+    wire: ConfigMapWire, issues: Findings, cache: EntryCache | None = None
 ) -> tuple[list[DeviceReport], RawConfigMap | None] | None:
     """Its device reports, or the ConfigMap itself for other readers; None when it is not used.
 
     An aggregate is written every few seconds, and few of its nodes change: the reports of the others are
-    taken from `known`, which is kept up to date.
+    taken from `cache`, which is updated.
     """
     given = wire.metadata.namespace if wire.metadata else None
     who = identity(wire.metadata, "ConfigMap", issues)
@@ -127,7 +127,7 @@ def config_map_from_wire(
     if who.name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
         return _of_node(who.name, data, issues), None
     if who.name.startswith(CLUSTER_INFO_PREFIX) and given in (None, "", MINDX_DL):
-        return _of_cluster(who.name, data, issues, {} if known is None else known), None
+        return _of_cluster(who.name, data, issues, {} if cache is None else cache), None
     return None
 
 
@@ -172,11 +172,11 @@ def _of_node(name: str, data: dict[str, str], issues: Findings) -> list[DeviceRe
 def _utilization(text: str, resource: str) -> tuple[tuple[int, float, int], ...]:
     """Of chips that a node can have. What cannot be read counts as not reported."""
     written = readable(text, dict[str, tuple[float, int]], {})
-    found = ((chip_of(name, resource), mean, span) for name, (mean, span) in written.items())
+    entries = ((chip_of(name, resource), mean, span) for name, (mean, span) in written.items())
     return tuple(
         sorted(
             (chip, mean, span)
-            for chip, mean, span in found
+            for chip, mean, span in entries
             if chip is not None and 0 <= mean <= 100 and 0 <= span <= _LONGEST_SPAN
         )
     )
@@ -229,12 +229,12 @@ def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
     if listed is None:
         return None
     ids = {pod: [chip_of(name, resource) for name in names.split(",")] for pod, names in listed.items()}
-    return {pod: mask_of(one for one in found if one is not None) for pod, found in ids.items()}
+    return {pod: mask_of(one for one in chips if one is not None) for pod, chips in ids.items()}
 
 
-def _of_cluster(name: str, data: dict[str, str], issues: Findings, known: EntryCache) -> list[DeviceReport]:
+def _of_cluster(name: str, data: dict[str, str], issues: Findings, cache: EntryCache) -> list[DeviceReport]:
     path = keyed("data", name)
-    before, entries = known.pop(name, {}), known.setdefault(name, {})
+    before, entries = cache.pop(name, {}), cache.setdefault(name, {})
     # Chunks of the aggregate that are no longer used are empty.
     if not data.get(name, "").strip():
         return []
@@ -330,7 +330,7 @@ def _chip_faults(text: str, resource: str) -> tuple[ReportedFault, ...]:
         return ()
     entries = readable(text, list[_FaultEntry], [])
     prefix = chip_prefix(resource)
-    found: dict[ReportedFault, None] = {}
+    faults: dict[ReportedFault, None] = {}
     for entry in entries[:MAX_FAULTS]:
         name = entry.npu_name or ""
         chip = whole_number(name.removeprefix(prefix), 0, MAX_NODE_CHIPS - 1)
@@ -342,16 +342,16 @@ def _chip_faults(text: str, resource: str) -> tuple[ReportedFault, ...]:
             own = levels.get(code)
             level = own.fault_level if own is not None and own.fault_level else None
             level = level or entry.fault_handling or entry.fault_level or ""
-            found[ReportedFault(chip, code, level, network)] = None
-    return tuple(found)
+            faults[ReportedFault(chip, code, level, network)] = None
+    return tuple(faults)
 
 
 def _resources(lists: dict[str, str]) -> list[str]:
     """Whole chips only: `huawei.com/Ascend910`, not its list of unhealthy ones nor vNPUs (`Ascend910-2c`)."""
-    found: dict[str, None] = {}
+    resources: dict[str, None] = {}
     for key in lists:
         suffix = next((one for one in _SUFFIXES if key.endswith(one)), "")
         resource = key.removesuffix(suffix)
         if suffix != FAULT_SUFFIX and "-" not in resource:
-            found[resource] = None
-    return sorted(found)
+            resources[resource] = None
+    return sorted(resources)

@@ -114,5 +114,5 @@ def _status(info: _NodeInfo) -> str:
 def status_of_levels(levels: Iterable[str]) -> str:
     """The state of a node with faults of these levels; levels that are not known count as none."""
     order = list(_STATUS_OF_LEVEL.values())
-    found = [_STATUS_OF_LEVEL[level] for level in levels if level in _STATUS_OF_LEVEL]
-    return max(found, key=order.index, default="")
+    statuses = [_STATUS_OF_LEVEL[level] for level in levels if level in _STATUS_OF_LEVEL]
+    return max(statuses, key=order.index, default="")

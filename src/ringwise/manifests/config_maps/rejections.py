@@ -38,8 +38,8 @@ def rejection(reason: str | None, message: str | None) -> str:
     The pod has no status of any container: kubelet writes one for each once it has admitted the pod.
     """
     word = reason or ""
-    known = word in _REJECTIONS or word.startswith(_OUT_OF_RESOURCE)
-    return word[:_MAX_WORD] if word and (known or (message or "").startswith(_REJECTED)) else ""
+    is_listed = word in _REJECTIONS or word.startswith(_OUT_OF_RESOURCE)
+    return word[:_MAX_WORD] if word and (is_listed or (message or "").startswith(_REJECTED)) else ""
 
 
 def allocate_error(message: str | None) -> str:

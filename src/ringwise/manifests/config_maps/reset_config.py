@@ -17,19 +17,19 @@ def changed(text: str, command: SetResetConfig) -> dict[str, str] | None:
     The fields are those that Huawei's components know, in their order: the checksum is over them.
     """
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         return None
-    ranks = found.get("RankList")
+    ranks = content.get("RankList")
     reset: dict[str, Any] = {
         "RankList": ranks if isinstance(ranks, list) else None,
-        "UpdateTime": _number(found.get("UpdateTime"), 1 << 62),
-        "RetryTime": _number(found.get("RetryTime"), INT32 - 1),
-        "FaultFlushing": found.get("FaultFlushing") is True,
-        "GracefulExit": _number(found.get("GracefulExit"), INT32),
-        "RestartFaultProcess": found.get("RestartFaultProcess") is True,
+        "UpdateTime": _number(content.get("UpdateTime"), 1 << 62),
+        "RetryTime": _number(content.get("RetryTime"), INT32 - 1),
+        "FaultFlushing": content.get("FaultFlushing") is True,
+        "GracefulExit": _number(content.get("GracefulExit"), INT32),
+        "RestartFaultProcess": content.get("RestartFaultProcess") is True,
     }
     written: dict[str, str] = {}
     if command.graceful_exit is not None:

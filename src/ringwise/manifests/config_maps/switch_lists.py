@@ -63,9 +63,9 @@ def _csv_rows(text: str, origin: str) -> Iterator[Row]:
             where = f"line {reader.line_num}"
             if not headed:
                 headed = True
-                found = _heading(values, origin, where)
-                if found is not None:
-                    columns = found
+                heading = _heading(values, origin, where)
+                if heading is not None:
+                    columns = heading
                     continue
             if len(values) <= max(columns) or not all(values[column] for column in columns):
                 message = invalid(",".join(cells), "must have a switch and a server")
@@ -91,7 +91,7 @@ def _heading(values: list[str], origin: str, where: str) -> tuple[int, int] | No
 
 
 def _yaml_rows(text: str, origin: str) -> Iterator[Row]:
-    documents = [found.value for found in YamlStream(origin, text.encode()).values()]
+    documents = [one.value for one in YamlStream(origin, text.encode()).values()]
     if len(documents) > 1:
         raise ManifestError(origin, "", f"must be one YAML document, got {len(documents)}")
     value = documents[0] if documents else []

@@ -184,13 +184,13 @@ def _with_own_values(
 def spread_rules(
     wires: Sequence[TopologySpreadWire] | None, labels: Mapping[str, str], path: str, issues: Findings
 ) -> tuple[TopologySpread, ...]:
-    known: set[tuple[str, str]] = set()
+    previous: set[tuple[str, str]] = set()
     rules = []
     for position, wire in enumerate(wires or ()):
         where = f"{path}[{position}]"
-        if (wire.topology_key, wire.when_unsatisfiable) in known:
+        if (wire.topology_key, wire.when_unsatisfiable) in previous:
             issues.add_error(where, f"{wire.topology_key} with {wire.when_unsatisfiable} is duplicated")
-        known.add((wire.topology_key, wire.when_unsatisfiable))
+        previous.add((wire.topology_key, wire.when_unsatisfiable))
         rules.append(_spread_rule(wire, labels, where, issues))
     return tuple(rules)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ringwise.manifests.objects.metadata import identity, kept_annotations, number_in, reference, texts
+from ringwise.manifests.objects.metadata import identity, number_in, read_annotations, reference, texts
 from ringwise.manifests.objects.network_topology import network_topology
 from ringwise.manifests.objects.pods import (
     PodClassCache,
@@ -186,7 +186,7 @@ def template_from_wire(wire: TemplateWire, path: str, cache: PodClassCache, issu
         issues.add_error(f"{path}.spec.containers", "must have at least one container")
     check(LABELS, meta.labels, f"{path}.metadata.labels", issues)
     labels = texts(meta.labels)
-    annotations = kept_annotations(meta.annotations, f"{path}.metadata.annotations", issues)
+    annotations = read_annotations(meta.annotations, f"{path}.metadata.annotations", issues)
     cls, chip_containers = cache.of(spec, labels, f"{path}.spec", issues)
     rank = rank_variable(spec, f"{path}.spec", issues)
     if annotations.get(RANK_INDEX):

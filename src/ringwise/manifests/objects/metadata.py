@@ -129,7 +129,7 @@ def identity(meta: MetaWire | None, kind: str, issues: Findings, *, namespaced: 
         created=time_of(meta.creation_timestamp, "metadata.creationTimestamp", issues),
         deleting=meta.deletion_timestamp is not None,
         labels=texts(meta.labels),
-        annotations=kept_annotations(meta.annotations, "metadata.annotations", issues),
+        annotations=read_annotations(meta.annotations, "metadata.annotations", issues),
         owner=owner_of(meta.owner_references),
     )
 
@@ -178,16 +178,16 @@ def texts(given: Texts | None) -> Mapping[str, str]:
     return {shared(key): shared(value or "") for key, value in given.items()}
 
 
-def kept_annotations(given: Texts | None, field: str, issues: Findings) -> Mapping[str, str]:
+def read_annotations(given: Texts | None, field: str, issues: Findings) -> Mapping[str, str]:
     if not given:
         return EMPTY
     size = 0
-    kept: dict[str, str] = {}
+    result: dict[str, str] = {}
     for key, value in given.items():
         value = value or ""
         size += len(key) + len(value)
         if key.startswith(_KEPT_PREFIXES) or key in _KEPT:
-            kept[shared(key)] = value
+            result[shared(key)] = value
     if size > MAX_ANNOTATION_CHARACTERS:
         longest = max(given, key=lambda key: len(given[key] or ""))
         issues.add_error(
@@ -195,7 +195,7 @@ def kept_annotations(given: Texts | None, field: str, issues: Findings) -> Mappi
             f"annotations of one object may have {MAX_ANNOTATION_CHARACTERS} characters, got {size}",
         )
         return EMPTY
-    return kept or EMPTY
+    return result or EMPTY
 
 
 def owner_of(references: list[OwnerReferenceWire] | None) -> Owner | None:

@@ -78,7 +78,7 @@ class PodClassCache:
     """
 
     def __init__(self) -> None:
-        self._known: WeakValueDictionary[tuple[object, ...], PodClass] = WeakValueDictionary()
+        self._classes: WeakValueDictionary[tuple[object, ...], PodClass] = WeakValueDictionary()
         checked: dict[bytes, _CachedClass] = {}
         self._checked = checked
 
@@ -122,16 +122,16 @@ class PodClassCache:
             # A number beyond 64 bits: the check reports its field, and there is no key to find it by.
             return self._check(spec, labels, path, issues)
         entry = self._checked.get(seen)
-        known = entry() if entry is not None else None
-        if entry is not None and known is not None:
-            return known, entry.chip_containers
+        cls = entry() if entry is not None else None
+        if entry is not None and cls is not None:
+            return cls, entry.chip_containers
         before = len(issues.errors)
-        known, chip_containers = self._check(spec, labels, path, issues)
+        cls, chip_containers = self._check(spec, labels, path, issues)
         if len(issues.errors) == before:
-            entry = _CachedClass(known, self._forget)
+            entry = _CachedClass(cls, self._forget)
             entry.key, entry.chip_containers = seen, chip_containers
             self._checked[seen] = entry
-        return known, chip_containers
+        return cls, chip_containers
 
     def _check(
         self, spec: PodSpecWire, labels: Mapping[str, str], path: str, issues: Findings
@@ -185,10 +185,10 @@ class PodClassCache:
             spread_rules(spec.topology_spread_constraints, labels, f"{path}.{SPREAD_FIELD}", issues),
             len(spec.resource_claims or ()),
         )
-        known = self._known.get(meaning)
-        if known is None:
-            known = self._known[meaning] = PodClass(*meaning)
-        return known, requests.chip_containers
+        cls = self._classes.get(meaning)
+        if cls is None:
+            cls = self._classes[meaning] = PodClass(*meaning)
+        return cls, requests.chip_containers
 
 
 def _host_ports(spec: PodSpecWire, path: str, issues: Findings) -> tuple[tuple[str, str, int], ...]:

@@ -113,10 +113,10 @@ def usage_limit_body(one: UsageLimit) -> dict[str, Any]:
 
 def _quantities(amounts: Mapping[str, int]) -> dict[str, str] | None:
     named = (*JOB_COUNTS, *_PLAIN)
-    found = {
+    quantities = {
         name if name in named else f"{_REQUESTS}{name}": written(name, most) for name, most in amounts.items()
     }
-    return found or None
+    return quantities or None
 
 
 def _amounts(given: Quantities, field: str, issues: Findings) -> dict[str, int]:

@@ -39,10 +39,10 @@ def visible_devices(spec: PodSpecWire, path: str, whole: PodSpecWire | None = No
                 continue
             if allocated is None:
                 allocated = _allocated(whole or spec)
-            for found in _of_container(container, f"{path}.{field}[{position}]", allocated):
-                if found.certain:
-                    return found
-                doubtful = doubtful or found
+            for devices in _of_container(container, f"{path}.{field}[{position}]", allocated):
+                if devices.certain:
+                    return devices
+                doubtful = doubtful or devices
     return doubtful
 
 

@@ -316,11 +316,11 @@ def _access_modes(given: Sequence[str] | None, path: str, issues: Findings) -> t
         if mode not in _MODES:
             unsupported(f"{path}[{position}]", mode, _MODES, issues)
     # Most objects have the same few.
-    return _kept(tuple(given or ()))
+    return _interned(tuple(given or ()))
 
 
 @lru_cache(256)
-def _kept(modes: tuple[str, ...]) -> tuple[str, ...]:
+def _interned(modes: tuple[str, ...]) -> tuple[str, ...]:
     return modes
 
 

@@ -321,7 +321,7 @@ def operator_job_from_wire(
     run = spec.run_policy or RunPolicyWire()
     policy = run.scheduling_policy or SchedulingPolicyWire()
     path = f"spec.{form.field}"
-    given = _known_roles(getattr(spec, form.attribute), form, path, issues)
+    given = _roles(getattr(spec, form.attribute), form, path, issues)
     over = bool(run.suspend) or _has_ended(wire.status)
     scheduler = shared(spec.scheduler_name or VOLCANO_SCHEDULER)
     roles: list[Role] = []
@@ -353,7 +353,7 @@ def operator_job_from_wire(
     return workload
 
 
-def _known_roles(
+def _roles(
     given: Mapping[str, RoleWire | None] | None, form: OperatorKind, path: str, issues: Findings
 ) -> dict[str, tuple[str, RoleWire]]:
     """Role -> its path and value. Operators accept the names in any case."""

@@ -150,17 +150,17 @@ class _Reader:
     def __init__(self, file: YamlFile, registry: Registry) -> None:
         self._file = file
         self._registry = registry
-        self._found = Findings(file.origin, file.line_of)
+        self._issues = Findings(file.origin, file.line_of)
         self._warnings: list[ManifestError] = []
         #: What was understood, in the order in which it was read.
         self.lines: list[CheckedLine] = []
 
     def configuration(self) -> Configuration:
         top = mapping(self._file.value)
-        checked(top, _File, "", self._found, no_hook)
+        checked(top, _File, "", self._issues, no_hook)
         for key in ("tiers", "configurations", "metrics"):
             if key in top and top[key] is None:
-                self._found.add_error(key, "Required value: must not be empty")
+                self._issues.add_error(key, "Required value: must not be empty")
         action_arguments = self._registry.action_defaults()
         actions = self._actions(top) if "actions" in top else DEFAULT_ACTIONS
         tiers = self._tiers(_items(top, "tiers")) if "tiers" in top else default_tiers()
@@ -170,7 +170,7 @@ class _Reader:
             place = keyed("metrics", key)
             if self._text(metrics, key, place, "a string") is not None:
                 self._line(place, f"metrics {key}", "no effect", "no plugin needs measured load")
-        self._found.raise_errors()
+        self._issues.raise_errors()
         warnings = sorted(self._warnings, key=lambda warning: warning.line or 0)
         return Configuration(actions, tiers, settings, action_arguments, tuple(map(str, warnings)))
 
@@ -180,21 +180,21 @@ class _Reader:
         text = self._text(top, "actions", "actions", "comma-separated action names")
         if text is None:
             return ()
-        found: list[str] = []
+        actions: list[str] = []
         for name in (name.strip() for name in text.split(",")):
             spec = self._registry.actions.get(name)
             there = VOLCANO_ACTIONS.get(name)
             if spec is not None:
                 self._line("actions", f"action {name}", "works", spec.summary)
-                found.append(name)
+                actions.append(name)
             elif there is not None:
                 self._named_elsewhere("actions", f"action {name}", there)
             else:
-                unsupported("actions", name, self._registry.actions, self._found)
-        if not found and not self._found.errors:
+                unsupported("actions", name, self._registry.actions, self._issues)
+        if not actions and not self._issues.errors:
             runs = f"must name at least one action that runs: {', '.join(self._registry.actions)}"
-            self._found.invalid("actions", text, runs)
-        return tuple(found)
+            self._issues.invalid("actions", text, runs)
+        return tuple(actions)
 
     def _tiers(self, written: list[Any]) -> tuple[Tier, ...]:
         tiers: list[Tier] = []
@@ -215,7 +215,7 @@ class _Reader:
                 check = self._registry.plugins[option.name].check_tier
                 conflict = check(option, plugins) if check is not None else None
                 if conflict is not None:
-                    self._found.add_error(place, conflict)
+                    self._issues.add_error(place, conflict)
             tiers.append(Tier(tuple(plugins)))
         specs = self._registry.plugins
         if tiers and not any(specs[option.name].gives_chips for tier in tiers for option in tier.plugins):
@@ -230,7 +230,7 @@ class _Reader:
             if written in VOLCANO_PLUGINS:
                 self._check_elsewhere(plugin, place, written)
                 return None
-            unsupported(f"{place}.name", written, self._registry.plugin_names(), self._found)
+            unsupported(f"{place}.name", written, self._registry.plugin_names(), self._issues)
         elif spec is not None:
             self._line(f"{place}.name", f"plugin {written}", "works", spec.summary)
         flags = self._flags(plugin, place)
@@ -249,13 +249,13 @@ class _Reader:
             if flag is None:
                 if key not in _ENTRY_KEYS:
                     near = did_you_mean(key, (*_ENTRY_KEYS, *FLAG_BY_KEY))
-                    self._found.add_error(field, f"unknown field; allowed: {_PLUGIN_KEYS_TEXT}{near}")
+                    self._issues.add_error(field, f"unknown field; allowed: {_PLUGIN_KEYS_TEXT}{near}")
                 continue
             on = self._read(plugin, key, field, _FLAG)
             if not isinstance(on, bool):
                 continue
             if flags.get(flag.name, on) is not on:
-                self._found.add_error(
+                self._issues.add_error(
                     field, f"contradicts {' or '.join(flag.spellings)}; must be set only once"
                 )
             flags[flag.name] = on
@@ -268,7 +268,7 @@ class _Reader:
         there = VOLCANO_PLUGINS[name]
         broken = there.breaks(self._undeclared(plugin, place))
         if broken:
-            self._found.add_error(f"{place}.name", f"Ringwise has no plugin {name}: {broken}")
+            self._issues.add_error(f"{place}.name", f"Ringwise has no plugin {name}: {broken}")
         else:
             self._named_elsewhere(f"{place}.name", f"plugin {name}", there)
 
@@ -292,7 +292,7 @@ class _Reader:
                 if there is not None:
                     self._named_elsewhere(f"{place}.name", f"configuration {name}", there)
                 else:
-                    unsupported(f"{place}.name", name, names, self._found)
+                    unsupported(f"{place}.name", name, names, self._issues)
                 continue
             if name in seen:
                 self._duplicate(f"{place}.name", name, seen[name])
@@ -309,16 +309,16 @@ class _Reader:
         return settings
 
     def _settings(self, entry: dict[str, Any], place: str) -> Settings:
-        errors_before = len(self._found.errors)
+        errors_before = len(self._issues.errors)
         values = self._arguments(entry, place, tuple(SETTINGS.values()))
-        if len(self._found.errors) > errors_before:
+        if len(self._issues.errors) > errors_before:
             # Rules between settings are checked only where all of them can be read.
             return Settings()
         try:
             return settings_from(values)
         except InvalidArgument as error:
             # P1, the only rule between two settings; the error is shown at reserve-nodes.
-            self._found.add_error(f"{place}.arguments.reserve-nodes", str(error))
+            self._issues.add_error(f"{place}.arguments.reserve-nodes", str(error))
             return Settings()
 
     # -- pieces
@@ -332,7 +332,7 @@ class _Reader:
             row = find_argument(declared, key)
             if row is None:
                 allowed = ", ".join(words) or "no arguments"
-                self._found.add_error(
+                self._issues.add_error(
                     field, f"unknown argument; allowed: {allowed}{did_you_mean(key, words)}"
                 )
                 continue
@@ -351,7 +351,7 @@ class _Reader:
     def _given(self, entry: dict[str, Any], place: str) -> dict[str, Any]:
         given = entry.get("arguments", {})
         if not isinstance(given, dict):
-            self._found.invalid(f"{place}.arguments", given, "must be an object of names and values")
+            self._issues.invalid(f"{place}.arguments", given, "must be an object of names and values")
         return mapping(given)
 
     def _read(self, within: dict[str, Any], key: str, field: str, row: Argument[Any]) -> Value:
@@ -362,7 +362,7 @@ class _Reader:
             value: Value = row.read(text)
             return value
         except InvalidArgument as error:
-            self._found.add_error(field, str(error))
+            self._issues.add_error(field, str(error))
             return None
 
     def _text(
@@ -371,15 +371,15 @@ class _Reader:
         """The scalar as it is written: arguments are read from text, with and without quotes."""
         text = self._file.written(within, key)
         if isinstance(within.get(key), (dict, list)):
-            self._found.invalid(field, within[key], f"must be {allowed}")
+            self._issues.invalid(field, within[key], f"must be {allowed}")
         elif text is None or not (empty or text.strip()):
-            self._found.add_error(field, f"Required value: must be {allowed}")
+            self._issues.add_error(field, f"Required value: must be {allowed}")
         else:
             return text
         return None
 
     def _duplicate(self, field: str, name: str, line: int) -> None:
-        self._found.add_error(field, f"{name} is already defined in line {line}; must be unique")
+        self._issues.add_error(field, f"{name} is already defined in line {line}; must be unique")
 
     def _named_elsewhere(self, place: str, what: str, there: VolcanoName) -> None:
         self._warn(place, f"Ringwise has no {what}: {there.note}", what)
@@ -395,8 +395,8 @@ class _Reader:
 
 
 def _items(within: dict[str, Any], key: str) -> list[Any]:
-    found = within.get(key)
-    return found if isinstance(found, list) else []
+    items = within.get(key)
+    return items if isinstance(items, list) else []
 
 
 def _plain(value: Any) -> Value:

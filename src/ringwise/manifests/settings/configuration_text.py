@@ -86,8 +86,8 @@ class SettingsFile:
         if not self.kinds:
             has = f"has {counted(self.documents, 'document')}" if self.documents else "is empty"
             return _error(self.origin, f"{has}; must be one scheduler configuration")
-        known = (*CONFIGMAP_KEYS, CONTROLLER_CONFIG_KEY)
-        near = next((hint for key in self.keys if (hint := did_you_mean(key, known))), "")
+        allowed = (*CONFIGMAP_KEYS, CONTROLLER_CONFIG_KEY)
+        near = next((hint for key in self.keys if (hint := did_you_mean(key, allowed))), "")
         return _error(
             self.origin,
             f"has no ConfigMap with the key {SCHEDULER_CONFIG_KEY} among the objects of kind "
@@ -111,16 +111,16 @@ def find_settings(text: bytes | str, origin: str) -> SettingsFile:
     return result
 
 
-def _find_in(manifest: YamlFile, found: SettingsFile) -> None:
+def _find_in(manifest: YamlFile, settings: SettingsFile) -> None:
     kind = str(manifest.value["kind"])
-    found.kinds.add(kind)
+    settings.kinds.add(kind)
     if kind != "ConfigMap":
         return
     data = mapping(manifest.value.get("data"))
-    found.keys += data
-    found.schedulers += [_text_under(manifest, data, key) for key in CONFIGMAP_KEYS if key in data]
+    settings.keys += data
+    settings.schedulers += [_text_under(manifest, data, key) for key in CONFIGMAP_KEYS if key in data]
     if CONTROLLER_CONFIG_KEY in data:
-        found.controllers.append(_text_under(manifest, data, CONTROLLER_CONFIG_KEY))
+        settings.controllers.append(_text_under(manifest, data, CONTROLLER_CONFIG_KEY))
 
 
 def _text_under(manifest: YamlFile, data: dict[str, Any], key: str) -> SettingsText:

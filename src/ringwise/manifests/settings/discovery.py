@@ -114,7 +114,7 @@ def check_discovery(text: bytes | str, origin: str, first_line: int = 1) -> Iter
 class _Reader:
     def __init__(self, document: YamlFile) -> None:
         self._document = document
-        self._found = Findings(document.origin, document.line_of)
+        self._issues = Findings(document.origin, document.line_of)
         self._warnings: list[ManifestError] = []
         #: What was understood, in the order in which it was read.
         self.lines: list[CheckedLine] = []
@@ -122,17 +122,17 @@ class _Reader:
         self._skipped: dict[str, None] = {}
 
     def discovery(self) -> TopologyDiscovery:
-        file = checked(self._document.value, _File, "", self._found, _value) or _File()
+        file = checked(self._document.value, _File, "", self._issues, _value) or _File()
         enabled = False
         for key in self._document.value if isinstance(self._document.value, dict) else ():
             if key == DISCOVERY_KEY:
                 for position, source in enumerate(file.network_topology_discovery):
                     enabled = self._source(source, f"{DISCOVERY_KEY}[{position}]", enabled)
             elif near := did_you_mean(key[:60], (DISCOVERY_KEY,)):
-                self._found.add_error(keyed("", key), f"unknown field; allowed: {DISCOVERY_KEY}{near}")
+                self._issues.add_error(keyed("", key), f"unknown field; allowed: {DISCOVERY_KEY}{near}")
             else:
                 self._warn(keyed("", key), f"unknown field, has no effect; allowed: {DISCOVERY_KEY}")
-        self._found.raise_errors()
+        self._issues.raise_errors()
         return TopologyDiscovery(
             enabled, tuple(self._types.values()), tuple(self._skipped), tuple(map(str, self._warnings))
         )
@@ -147,14 +147,14 @@ class _Reader:
             )
             self._warn(place, message)
         elif enabled_before:
-            self._found.add_error(place, f"at most one source {LABEL_SOURCE} can be enabled")
+            self._issues.add_error(place, f"at most one source {LABEL_SOURCE} can be enabled")
         else:
             self._config(source.config or {}, f"{place}.config")
             return True
         return enabled_before
 
     def _config(self, config: object, place: str) -> None:
-        read = checked(config, _LabelConfig, place, self._found, _value)
+        read = checked(config, _LabelConfig, place, self._issues, _value)
         if read is None:
             return
         place = f"{place}.networkTopologyTypes"
@@ -162,7 +162,7 @@ class _Reader:
         if not types:
             self._warn(place, "has no type, so no HyperNode is created")
         if len(types) > MOST_TYPES:
-            self._found.add_error(place, f"has {len(types)} types; allowed: up to {MOST_TYPES}")
+            self._issues.add_error(place, f"has {len(types)} types; allowed: up to {MOST_TYPES}")
             return
         used: dict[str, str] = {}
         for name, levels in types.items():

@@ -97,13 +97,13 @@ def _misfits(
     elif not _fits(value, shape):
         yield field, _message(value, [shape])
     elif isinstance(shape, _FIELDED) and isinstance(value, dict):
-        known = {inner.encode_name: inner for inner in shape.fields}
+        fields = {inner.encode_name: inner for inner in shape.fields}
         if hook is not None:
             for key in value:
-                if key not in known and getattr(shape, "forbid_unknown_fields", False):
-                    near = did_you_mean(str(key), known)
-                    yield keyed(field, str(key)), f"unknown field; allowed: {', '.join(known)}{near}"
-        for name, inner in known.items():
+                if key not in fields and getattr(shape, "forbid_unknown_fields", False):
+                    near = did_you_mean(str(key), fields)
+                    yield keyed(field, str(key)), f"unknown field; allowed: {', '.join(fields)}{near}"
+        for name, inner in fields.items():
             if value.get(name) is None and (hook is not None or name not in value):
                 if inner.required:
                     yield keyed(field, name), "Required value"
@@ -159,8 +159,8 @@ def _may_fit(value: object, shape: shapes.Type) -> bool:
 def follows_from(field: str, misfit: str) -> bool:
     """Whether an error of `field` may only follow from a field that was left out."""
     # What a container requests and its limits are compared.
-    resources, found, _ = misfit.rpartition(".resources.")
-    within = f"{resources}.resources" if found else misfit
+    resources, separator, _ = misfit.rpartition(".resources.")
+    within = f"{resources}.resources" if separator else misfit
     return field.startswith(within) or misfit.startswith(field)
 
 

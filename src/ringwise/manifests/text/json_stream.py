@@ -194,8 +194,8 @@ class JsonStream:
 
     def _broken(self, at: int, message: str) -> ManifestError:
         line, begin = 1, 0
-        while (found := self._data.find(b"\n", begin, at)) >= 0:
-            line, begin = line + 1, found + 1
+        while (newline := self._data.find(b"\n", begin, at)) >= 0:
+            line, begin = line + 1, newline + 1
         return ManifestError(
             self._where, "", f"invalid JSON in line {line}, column {at - begin + 1}: {message}"
         )

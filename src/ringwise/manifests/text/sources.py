@@ -46,15 +46,15 @@ def find_sources(
             sources.append(ManifestSource("stdin", len(stdin or b""), data=stdin or b""))
             continue
         try:
-            found = _files_below(path)
+            files = _files_below(path)
         except (OSError, ValueError) as problem:
             errors.append(ManifestError(path, "", f"cannot be read: {_cause(problem)}"))
             continue
-        if not found:
+        if not files:
             errors.append(
                 ManifestError(path, "", "the directory does not contain .yaml, .yml or .json files")
             )
-        for file in found:
+        for file in files:
             try:
                 real = file.resolve()
                 if real not in seen:
@@ -92,13 +92,13 @@ def _files_below(path: str) -> list[Path]:
     root = Path(path)
     if not stat.S_ISDIR(root.stat().st_mode):
         return [root]
-    found = [
+    files = [
         Path(folder, name)
         for folder, _, names in os.walk(root)
         for name in names
         if name.lower().endswith(SUFFIXES)
     ]
-    return sorted(found, key=lambda file: [natural_key(part) for part in file.parts])
+    return sorted(files, key=lambda file: [natural_key(part) for part in file.parts])
 
 
 def _source_of(file: Path) -> ManifestSource:

@@ -13,10 +13,10 @@ _LONGEST = 253
 
 
 def shared(text: str) -> str:
-    """The string that an equal one was read as before, if it is still kept."""
-    return text if len(text) > _LONGEST else _kept(text)
+    """The string that an equal one was read as before, if it is still in the cache."""
+    return text if len(text) > _LONGEST else _interned(text)
 
 
 @lru_cache(2048)
-def _kept(text: str) -> str:
+def _interned(text: str) -> str:
     return text

@@ -165,9 +165,9 @@ def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Itera
             f"{origin}metadata.name: the API server refuses {shown(name)}: lower-case letters, digits, '-' "
             f"and '.' are allowed{hint}"
         )
-    for path, key, known in _unknown(kind, document):
+    for path, key, allowed in _unknown(kind, document):
         where = f"{path}.{key}" if path else key
-        yield f"{origin}{where[:200]}: unknown field, not read{did_you_mean(key, known)}"
+        yield f"{origin}{where[:200]}: unknown field, not read{did_you_mean(key, allowed)}"
     for note in _of_topology_annotations(kind, document):
         yield f"{origin}{note}"
     if _is_vcjob(kind, document):
@@ -208,8 +208,8 @@ def _without_effect(value: object, path: str, instead: str) -> Iterator[str]:
 
 
 def _annotations(value: object) -> Mapping[str, str]:
-    found = _map(_map(_map(value).get("metadata")).get("annotations"))
-    return {key: text for key, text in found.items() if key in TOPOLOGY_KEYS and isinstance(text, str)}
+    texts = _map(_map(_map(value).get("metadata")).get("annotations"))
+    return {key: text for key, text in texts.items() if key in TOPOLOGY_KEYS and isinstance(text, str)}
 
 
 def _of_vcjob(spec: Mapping[Any, Any]) -> Iterator[str]:
@@ -237,11 +237,11 @@ def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str,
 
 def _of(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The unknown fields of a struct, and then those of the structs in it."""
-    known, fields = _KNOWN[struct], _map(value)
+    allowed, fields = _KNOWN[struct], _map(value)
     for key in fields:
-        if isinstance(key, str) and key not in known:
-            yield path, key, known
-    for key in known:
+        if isinstance(key, str) and key not in allowed:
+            yield path, key, allowed
+    for key in allowed:
         inner = _INSIDE.get(f"{struct}.{key}") or _INSIDE.get(key)
         for place, one in _parts(fields.get(key), f"{path}.{key}" if path else key, inner):
             yield from _of(inner or "", one, place)
@@ -260,8 +260,8 @@ def _parts(value: object, path: str, struct: str | None) -> Iterator[tuple[str, 
 
 
 def _items(value: object, key: str, path: str) -> Iterator[tuple[str, object]]:
-    found = _map(value).get(key)
-    for position, item in enumerate(found if isinstance(found, list) else ()):
+    items = _map(value).get(key)
+    for position, item in enumerate(items if isinstance(items, list) else ()):
         yield f"{path}.{key}[{position}]", item
 
 

@@ -63,24 +63,24 @@ class Positions:
 
     def __init__(self) -> None:
         #: By the identity of the map or list, and the key or index in it.
-        self._found: dict[tuple[int, str | int], tuple[int, yaml.Event]] = {}
+        self._places: dict[tuple[int, str | int], tuple[int, yaml.Event]] = {}
         #: Maps that are in no value because they were merged into others: their identities stay theirs.
         self.merged: list[object] = []
 
     def put(self, within: object, key: str | int, line: int, value: yaml.Event) -> None:
-        self._found[id(within), key] = line, value
+        self._places[id(within), key] = line, value
 
     def inherit(self, within: object, key: str, parent: object) -> None:
-        if (id(parent), key) in self._found:
-            self._found.setdefault((id(within), key), self._found[id(parent), key])
+        if (id(parent), key) in self._places:
+            self._places.setdefault((id(within), key), self._places[id(parent), key])
 
     def line(self, within: object, key: str | int) -> int | None:
-        found = self._found.get((id(within), key))
-        return None if found is None else found[0]
+        place = self._places.get((id(within), key))
+        return None if place is None else place[0]
 
     def scalar(self, within: object, key: str | int) -> yaml.ScalarEvent | None:
-        found = self._found.get((id(within), key))
-        return found[1] if found is not None and isinstance(found[1], yaml.ScalarEvent) else None
+        place = self._places.get((id(within), key))
+        return place[1] if place is not None and isinstance(place[1], yaml.ScalarEvent) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ class YamlFile:
         line, value = self.first_line, self.value
         while field:
             key, field = _next_step(value, field)
-            found = None if key is None else self.positions.line(value, key)
-            if found is None:
+            position = None if key is None else self.positions.line(value, key)
+            if position is None:
                 break
-            line, value = found, value[key]
+            line, value = position, value[key]
         return line
 
     def written(self, within: dict[str, Any], key: str) -> str | None:
@@ -133,7 +133,7 @@ def read_yaml(data: bytes | str, origin: str, first_line: int = 1) -> list[YamlF
     encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     stream = YamlStream(origin, encoded, first_line=first_line, positions=positions)
     try:
-        return [YamlFile(origin, found.value, found.line, positions) for found in stream.values()]
+        return [YamlFile(origin, one.value, one.line, positions) for one in stream.values()]
     except ManifestError as error:
         raise DocumentError([ManifestError(origin, "", error.message, error.line)]) from None
 
@@ -219,8 +219,8 @@ class YamlStream:
             at = self._data.find(b"\n", at) + 1
             if not at:
                 return None
-        found = _SEPARATOR.search(self._data, max(at, self._start + 1))
-        return None if found is None else (found.start(), self._document + 1)
+        match = _SEPARATOR.search(self._data, max(at, self._start + 1))
+        return None if match is None else (match.start(), self._document + 1)
 
     def _top(self, event: yaml.Event) -> Iterator[YamlValue]:
         if not isinstance(event, yaml.MappingStartEvent) or event.anchor:
@@ -328,10 +328,10 @@ class YamlStream:
         return mapping
 
     def _alias(self, event: yaml.AliasEvent) -> object:
-        found = self._anchors.get(event.anchor or "")
-        if found is None:
+        anchor = self._anchors.get(event.anchor or "")
+        if anchor is None:
             raise self._unreadable(event, f"anchor *{event.anchor} is not defined before its alias")
-        value, size = found
+        value, size = anchor
         self._values += size
         self._aliased += size
         if self._aliased > MAX_ALIASED_VALUES:

@@ -697,7 +697,7 @@ class JobBook:
     def _default_class(self) -> PriorityClass | None:
         """The class of pods that name none: the one with the highest value, should there be several."""
         defaults = [cls for cls in self._priorities.values() if cls.default]
-        return max(defaults, key=lambda known: (known.value, known.name), default=None)
+        return max(defaults, key=lambda cls: (cls.value, cls.name), default=None)
 
 
 _TOO_MANY_STEPS = (
