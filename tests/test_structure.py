@@ -355,7 +355,7 @@ SHOWN_OF_CLUSTERS = frozenset(
         "modes",
         *("names", "node_id", "nodes", "node_count", "existing_nodes", "pods", "pods_on", "position_of"),
         # The entries of operators as they wrote them; whether a node or chip is isolated is a state.
-        *("isolations", "isolations_of", "node_reservations", "not_served"),
+        *("isolations", "isolation_problems", "isolations_of", "node_reservations", "not_served"),
         # What a driver measures: no state follows from it.
         "utilization_of",
         # Which nodes have the same one.

@@ -153,31 +153,6 @@ def install(cluster: Cluster, definition: Object) -> None:
     cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
 
 
-def test_a_field_of_a_newer_version_is_ignored_and_the_node_stays_isolated(
-    cluster: Cluster, operator: Path
-) -> None:
-    cluster.apply([node("n-1")])
-    newer = crd()
-    schema = newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    schema["properties"]["severity"] = {"type": "integer"}
-    install(cluster, newer)
-    try:
-        cluster.wait(
-            lambda: "severity" in cluster.kubectl("explain", "isolation.spec", check=False),
-            "the newer schema is served",
-        )
-        apply(cluster, isolation("fan", node="n-1", severity=3))
-        cluster.run("scheduler", "controller")
-        cluster.wait(lambda: conditions(cluster, "fan") == ACTIVE, "it is in force")
-        accepted = cluster.api.get(f"{PATH}/fan")["status"]["conditions"][0]
-        assert accepted["message"] == "unknown fields ignored: severity"
-        findings = json.loads(ran_doctor(operator))["findings"]
-        assert any("severity" in one["message"] for one in findings if one["code"] == "isolated")
-    finally:
-        cluster.kubectl("delete", "iso", "--all", check=False)
-        install(cluster, crd())
-
-
 def ran_doctor(config: Path) -> str:
     """It ends with 1 if there are findings."""
     return kubectl_ringwise(config, "doctor", "-o", "json").stdout
@@ -236,32 +211,3 @@ def test_isolations_stay_in_force_while_the_kind_is_not_served(
     assert node_of(placed) == "n-1"
     cluster.wait(lambda: reported() == "", "the device plugin offers the chips")
     plugin.stop()
-
-
-def test_only_its_role_grants_isolations(cluster: Cluster) -> None:
-    accounts = ("tenant", "editor", "reader")
-    cluster.apply(
-        [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}} for name in accounts]
-    )
-    grants = {"editor": "ringwise-isolation-editor", "reader": "ringwise-view"}
-    for name, role in grants.items():
-        subject = f"--serviceaccount={cluster.namespace}:{name}"
-        cluster.kubectl("create", "clusterrolebinding", f"test-iso-{name}", f"--clusterrole={role}", subject)
-    subject = f"--serviceaccount={cluster.namespace}:tenant"
-    cluster.kubectl("create", "rolebinding", "test-tenant", "--clusterrole=admin", subject)
-
-    def may(user: str, verb: str) -> bool:
-        said = cluster.kubectl("auth", "can-i", verb, CRD, f"--as=system:serviceaccount:{user}", check=False)
-        return "yes" in said.split()
-
-    verbs = ("list", "watch", "get", "create", "patch", "delete")
-    users = {name: f"{cluster.namespace}:{name}" for name in accounts}
-    users["plugin"] = "volcano-system:ringwise-device-plugin"
-    rights = {name: [verb for verb in verbs if may(user, verb)] for name, user in users.items()}
-    assert rights == {
-        "tenant": [],
-        "editor": list(verbs),
-        "reader": ["list", "watch", "get"],
-        # F4.
-        "plugin": ["list", "watch"],
-    }

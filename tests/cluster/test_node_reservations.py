@@ -169,34 +169,3 @@ def test_two_operators_reserve_and_change_one_reservation_at_once(cluster: Clust
 
 def _in_a_month() -> str:
     return (datetime.now(UTC) + timedelta(days=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def test_only_its_role_grants_reservations(cluster: Cluster) -> None:
-    accounts = ("tenant", "editor", "chief", "reader")
-    cluster.apply(
-        [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}} for name in accounts]
-    )
-    grants = {
-        "editor": "ringwise-nodereservation-editor",
-        "chief": "ringwise-operator",
-        "reader": "ringwise-view",
-    }
-    for name, role in grants.items():
-        subject = f"--serviceaccount={cluster.namespace}:{name}"
-        cluster.kubectl("create", "clusterrolebinding", f"test-{name}", f"--clusterrole={role}", subject)
-    subject = f"--serviceaccount={cluster.namespace}:tenant"
-    cluster.kubectl("create", "rolebinding", "test-tenant", "--clusterrole=admin", subject)
-
-    def may(name: str, verb: str) -> bool:
-        user = f"--as=system:serviceaccount:{cluster.namespace}:{name}"
-        said = cluster.kubectl("auth", "can-i", verb, "nodereservations.ringwise.io", user, check=False)
-        return "yes" in said.split()
-
-    cluster.wait(lambda: may("chief", "create"), "the operator's role is aggregated")
-    rights = {name: [verb for verb in ("list", "create", "delete") if may(name, verb)] for name in accounts}
-    assert rights == {
-        "tenant": [],
-        "editor": ["list", "create", "delete"],
-        "chief": ["list", "create", "delete"],
-        "reader": ["list"],
-    }

@@ -213,31 +213,6 @@ def test_a_limit_with_a_field_of_a_newer_version_costs_no_other(cluster: Cluster
     cluster.wait_running("waits", 1)
 
 
-def test_only_its_role_grants_limits(cluster: Cluster) -> None:
-    accounts = ("tenant", "editor", "chief", "reader")
-    cluster.apply(
-        [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}} for name in accounts]
-    )
-    grants = {"editor": "usagelimit-editor", "chief": "operator", "reader": "view"}
-    for name, role in grants.items():
-        subject = f"--serviceaccount={cluster.namespace}:{name}"
-        cluster.kubectl(
-            "create", "clusterrolebinding", f"limits-{name}", f"--clusterrole=ringwise-{role}", subject
-        )
-    subject = f"--serviceaccount={cluster.namespace}:tenant"
-    cluster.kubectl("create", "rolebinding", "limits-tenant", "--clusterrole=admin", subject)
-
-    def may(name: str, verb: str) -> bool:
-        user = f"--as=system:serviceaccount:{cluster.namespace}:{name}"
-        answer = cluster.kubectl("auth", "can-i", verb, "usagelimits.ringwise.io", user, check=False)
-        return "yes" in answer.split()
-
-    cluster.wait(lambda: may("chief", "create"), "the operator's role is aggregated")
-    rights = {name: [verb for verb in ("list", "create", "delete") if may(name, verb)] for name in accounts}
-    everything = ["list", "create", "delete"]
-    assert rights == {"tenant": [], "editor": everything, "chief": everything, "reader": ["list"]}
-
-
 def test_a_tenant_sees_the_limits_of_its_namespace_and_no_others(cluster: Cluster) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}}
     cluster.apply([*nodes(1), account, queue("mine"), *limited_queue("secret", 8)])

@@ -139,6 +139,8 @@ class ClusterState:
         #: What operators isolated and reserved: all entries; by number nodes that are isolated as a whole,
         #: and nodes that are kept from jobs at some time.
         self._isolations = IsolationTable()
+        #: By name, of isolations whose target does not exist: what is missing.
+        self.isolation_problems: dict[str, str] = {}
         self.isolated_nodes: dict[int, Isolation] = {}
         #: Kinds of custom resources that the API server does not serve.
         self.not_served: set[str] = set()

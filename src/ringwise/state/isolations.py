@@ -55,7 +55,5 @@ def whole_now(entries: tuple[Isolation, ...]) -> Isolation | None:
 
 def next_drain(entries: tuple[Isolation, ...]) -> Isolation | None:
     """The entry with the earliest time at which the node is drained."""
-    ahead = [
-        (one.start, number) for number, one in enumerate(entries) if one.start is not None and not one.chip
-    ]
-    return entries[min(ahead)[1]] if ahead else None
+    ahead = [one for one in entries if one.start is not None and not one.chip]
+    return min(ahead, key=lambda one: one.start or 0, default=None)

@@ -7,7 +7,9 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetConditions
 from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.explain.findings import WARNING
 from ringwise.state.model import Isolation
+from ringwise.views.problems import problems_document
 from tests.builders.values import CHIP, SECOND, isolated
 from tests.scheduler.rig import Rig
 
@@ -44,6 +46,13 @@ def test_conditions_say_whether_the_target_exists_and_the_time_has_come(case: st
     rig.tell(made)
     rig.step()
     assert conditions(rig, made.name) == expected
+    (finding,) = [one for one in diagnose(rig.machine.view).findings if one.code == "isolated"]
+    missing = expected[0] != "Accepted"
+    assert (finding.severity == WARNING) == missing
+    assert any(words in finding.message for words in ("not found", "has no chip")) == missing
+    # So the dashboard shows it as a problem.
+    problems = problems_document(rig.machine.view, rig.now)["problems"]
+    assert ("isolated" in {one["code"] for one in problems}) == missing
 
 
 def test_a_node_that_is_created_later_is_isolated_at_once() -> None:

@@ -64,9 +64,12 @@ class IsolationEvents(CustomResources[Isolation]):
             self._triggers.add(Trigger.HEALTH_CHANGED)
             self._stale = False
         self._targets = frozenset(one.target for one in self._objects.values())
+        self._state.isolation_problems.clear()
         result: list[SetConditions] = []
         for one in self._objects.values():
             problem = self._problem(one)
+            if problem is not None:
+                self._state.isolation_problems[one.name] = problem[1]
             if one.start is not None and one.start > now:
                 self._next = earliest(self._next, one.start)
             ignored = f"unknown fields ignored: {', '.join(one.ignored)}" if one.ignored else ""

@@ -87,9 +87,8 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
         by = f" by {one.by}" if one.by else ""
         at = f" at {time_text(one.created)}" if one.created else ""
         why = f": {one.reason}" if one.reason else ""
-        members = nodes_of[one.name]
-        kind = "leaf switch" if one.switch else "SuperPoD" if one.superpod else "node"
-        gone = "" if members else f"; there is no such {kind}"
+        members, missing = nodes_of[one.name], state.isolation_problems.get(one.name)
+        gone = f"; {missing}" if missing else ""
         nodes, done = counted(members, "node"), "is repaired"
         what = f"{', '.join(one.chips) or 'the whole node'} {agrees(len(one.chips), 'was', 'were')} isolated"
         if not one.node:
@@ -100,7 +99,7 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
             why, done = "", "is done"
         ignored = f"; fields {', '.join(one.ignored)} are unknown and ignored" if one.ignored else ""
         yield Finding(
-            WARNING if ignored else NOTE,
+            WARNING if gone or ignored else NOTE,
             "isolated",
             f"node {one.node}" if one.node else one.title,
             f"{what}{by}{at}{why}{gone}{ignored}",
