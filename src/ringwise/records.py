@@ -101,8 +101,8 @@ def _fields(cls: type) -> dict[str, Field[Any]]:
     for name, annotation in inspect.get_annotations(cls).items():
         if annotation.startswith(("ClassVar", "InitVar", "KW_ONLY")):
             raise TypeError(f"{cls.__name__}.{name}: {annotation} is not supported")
-        given = cls.__dict__.get(name, MISSING)
-        field: Any = given if isinstance(given, Field) else dataclasses.field(default=given)
+        default = cls.__dict__.get(name, MISSING)
+        field: Any = default if isinstance(default, Field) else dataclasses.field(default=default)
         if field.default.__class__.__hash__ is None:
             raise ValueError(f"{cls.__name__}.{name}: use default_factory for a mutable default")
         field.name, field.type, field.kw_only, field._field_type = name, annotation, False, _ORDINARY_FIELD

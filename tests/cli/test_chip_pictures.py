@@ -34,7 +34,7 @@ def test_every_state_has_a_sign_of_its_own_and_a_chip_that_is_not_listed_has_non
 def test_chips_that_were_given_are_drawn_as_free_before_and_marked_after() -> None:
     """What is unschedulable, isolated, reserved or faulty was so before, too."""
     assert chip_picture(CHIPS, free=[0, 5]) == "[.Xxi|~-# ]"
-    assert chip_picture(CHIPS, given=[0]) == "[+Xxi|~-. ]"
+    assert chip_picture(CHIPS, marked=[0]) == "[+Xxi|~-. ]"
 
 
 def test_a_row_of_many_chips_is_counted() -> None:
@@ -45,7 +45,7 @@ def test_a_row_of_many_chips_is_counted() -> None:
         "free": list(range(6, 64)),
     }
     assert chip_picture(many) == "[1# 1X 1x 1i 1~ 58.]"
-    assert chip_picture(many, given=[6, 7]) == "[1# 1X 1x 1i 1~ 2+ 56.]"
+    assert chip_picture(many, marked=[6, 7]) == "[1# 1X 1x 1i 1~ 2+ 56.]"
 
 
 def test_the_legend_names_rare_signs_only_where_they_are_drawn() -> None:

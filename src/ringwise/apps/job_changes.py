@@ -132,12 +132,12 @@ class JobChanges:
         entry = await self._find()
         if entry is None:
             raise await self._not_found()
-        resource, given = entry
+        resource, manifest = entry
         await self._check(request)
         if resource == VCJOBS:
-            change = await self._vcjob(self._read(given), request, message)
+            change = await self._vcjob(self._read(manifest), request, message)
         else:
-            change = await self._other(resource, given, request)
+            change = await self._other(resource, manifest, request)
         return job_change_document(self._namespace, self._name, _WORDS[resource], request.action, change)
 
     # -- what is asked for -----------------------------------------------------------------------
@@ -201,10 +201,10 @@ class JobChanges:
 
     # -- vcjobs ----------------------------------------------------------------------------------
 
-    def _read(self, given: Object) -> VcJob:
+    def _read(self, manifest: Object) -> VcJob:
         issues = Findings(f"vcjob {self._key}")
         read = JobReader(PodClassCache(), TemplateStore()).read(
-            msgspec.Raw(msgspec.json.encode(given)), issues
+            msgspec.Raw(msgspec.json.encode(manifest)), issues
         )
         for _, job in read or ():
             if isinstance(job, VcJob):
@@ -276,21 +276,21 @@ class JobChanges:
 
     # -- jobs with a field of their own ------------------------------------------------------------
 
-    async def _other(self, resource: Resource, given: Object, request: JobChangeRequest) -> PlannedChange:
+    async def _other(self, resource: Resource, manifest: Object, request: JobChangeRequest) -> PlannedChange:
         word = f"{_WORDS[resource]} {self._key}"
         if request.queue is not None or request.priority is not None:
             raise NotPossibleError(
                 f"queue and priority of {word} are part of its pod template, which is immutable: "
                 "delete the job and submit it again (only a vcjob can be changed)"
             )
-        if (given.get("metadata") or {}).get("deletionTimestamp"):
+        if (manifest.get("metadata") or {}).get("deletionTimestamp"):
             raise NotPossibleError(f"{word} is being deleted")
-        ended = _ended(given)
+        ended = _ended(manifest)
         if ended:
             raise NotPossibleError(
                 f"{word} is {ended}: a finished job cannot be {done_word(request)}; submit it again"
             )
-        suspended = bool(_run_policy(resource, given).get("suspend"))
+        suspended = bool(_run_policy(resource, manifest).get("suspend"))
         if request.action == SUSPEND:
             if suspended:
                 raise NotPossibleError(
@@ -328,14 +328,14 @@ class JobChanges:
         await self._client.patch(resource, self._namespace, self._name, {"spec": spec})
 
 
-def _run_policy(resource: Resource, given: Object) -> Object:
-    spec = given.get("spec") or {}
+def _run_policy(resource: Resource, manifest: Object) -> Object:
+    spec = manifest.get("spec") or {}
     return dict((spec.get("runPolicy") or {}) if resource == ASCEND_JOBS else spec)
 
 
-def _ended(given: Object) -> str:
+def _ended(manifest: Object) -> str:
     """The condition by which it is over; empty: it is not."""
-    for one in (given.get("status") or {}).get("conditions") or ():
+    for one in (manifest.get("status") or {}).get("conditions") or ():
         if one.get("type") in ("Complete", "Failed", "Succeeded") and one.get("status") == "True":
             return str(one["type"])
     return ""

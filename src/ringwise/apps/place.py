@@ -32,8 +32,8 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
 from ringwise.views.place import (
     PlaceAnswer,
+    assigned_chips,
     first_by_rank,
-    given_chips,
     is_listed,
     is_waiting,
     job_answer,
@@ -91,7 +91,7 @@ def place(
         jobs,
         placed_switches(view),
         view,
-        given_chips(view, answers.values()),
+        assigned_chips(view, answers.values()),
         errors,
         present.not_searched,
     )

@@ -105,12 +105,12 @@ def _changed_spec(job: VcJob, request: JobChangeRequest) -> PlannedChange:
         spec["priorityClassName"] = request.priority
     words = {"queue": "queue", "priorityClassName": "priority class"}
     if not spec:
-        given = [
+        settings = [
             f"{word} {value}"
             for word, value in (("queue", request.queue), ("priority class", request.priority))
             if value is not None
         ]
-        return PlannedChange(text=f"{name} has {' and '.join(given)} already")
+        return PlannedChange(text=f"{name} has {' and '.join(settings)} already")
     changes = " and ".join(f"{words[one]} {value}" for one, value in spec.items())
     stays = " and stays suspended" if job.phase in SUSPENDED else ""
     return PlannedChange(spec=spec, text=f"{name} has {changes} now{stays}")

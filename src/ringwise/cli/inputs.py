@@ -25,8 +25,8 @@ def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Confi
     """The configuration of a file; without one that of the input's ConfigMap, else the default one."""
     if path is None and bundle is not None and bundle.configured is not None:
         return bundle.configured
-    given = bundle.configuration if bundle is not None else None
-    if path is None and given is None:
+    source = bundle.configuration if bundle is not None else None
+    if path is None and source is None:
         return default_configuration()
     from ringwise.apps.extensions import read_user_configuration
 
@@ -34,8 +34,8 @@ def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Confi
         if path is not None:
             configuration = read_user_configuration(path.read_bytes(), str(path))
         else:
-            assert given is not None
-            configuration = read_user_configuration(*given)
+            assert source is not None
+            configuration = read_user_configuration(*source)
     except OSError as error:
         raise stop(f"{path}: {error.strerror or error}") from None
     except DocumentError as error:

@@ -182,8 +182,8 @@ class SimulatedNodes:
         assignments.mounted[pod.uid] = mask_of(pod.holds)
         self._report_free(pod, assignments, now)
         names = chip_names(resource, pod.holds)
-        given = {ASCEND_REAL: names, KUBELET_DEVICES: names, PREDICATE_TIME: GIVEN_OUT}
-        return replace(pod, phase="Running", annotations={**pod.annotations, **given})
+        added = {ASCEND_REAL: names, KUBELET_DEVICES: names, PREDICATE_TIME: GIVEN_OUT}
+        return replace(pod, phase="Running", annotations={**pod.annotations, **added})
 
     def reported(self, pod: Pod, others: Iterable[Pod]) -> Pod:
         """The pod with the name of its vNPU, which the device plugin writes later."""

@@ -54,12 +54,12 @@ def started(pod: Pod, mode: NodeMode, withheld: int) -> Pod | None:
     bound = binding_of(pod)
     if bound is None or any(withheld >> chip & 1 for chip in bound.chips):
         return None
-    given = {PREDICATE_TIME: GIVEN_OUT}
+    added = {PREDICATE_TIME: GIVEN_OUT}
     if mode.mode == SOFT:
         if not bound.policy:
             return None
-        given[ASCEND_REAL] = pod.annotations[pod.cls.resource or ""]
-    return replace(pod, phase="Running", annotations={**pod.annotations, **given})
+        added[ASCEND_REAL] = pod.annotations[pod.cls.resource or ""]
+    return replace(pod, phase="Running", annotations={**pod.annotations, **added})
 
 
 def awaits_report(pod: Pod) -> bool:

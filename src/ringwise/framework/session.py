@@ -374,9 +374,9 @@ class Session:
         result: dict[str, int] = {}
         for uid in candidates:
             owner = self.job_of(self.state.pods[uid].pod)
-            given = None if owner is None else owner.room_made_at
-            if given is not None and given + again > self.now:
-                result[uid] = min(given, job.preempted) + again
+            room_made = None if owner is None else owner.room_made_at
+            if room_made is not None and room_made + again > self.now:
+                result[uid] = min(room_made, job.preempted) + again
         return result
 
     @contextmanager

@@ -19,7 +19,7 @@ from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
 from ringwise.manifests.objects.disruption_budgets import BudgetWire, budget_from_wire
 from ringwise.manifests.objects.groups import command_from_wire
 from ringwise.manifests.objects.invalid_pods import stand_in_for_pod
-from ringwise.manifests.objects.metadata import given_name, identity
+from ringwise.manifests.objects.metadata import identity, object_name
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.objects.volumes import ephemeral_volumes
 from ringwise.manifests.objects.workload_pods import add_workloads
@@ -382,7 +382,7 @@ class _BundleReader:
 
     def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, issues: Findings) -> None:
         """Add an object without errors and with a new name, and update the newest timestamp."""
-        if meta is not None and (name := given_name(meta)):
+        if meta is not None and (name := object_name(meta)):
             kind = STORED.get(type(thing))
             namespace = "" if kind and not kind.resource.namespaced else meta.namespace or "default"
             self._check_name(self._kind, namespace, name, issues)

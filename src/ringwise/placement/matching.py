@@ -100,17 +100,17 @@ class Matching:
         #: By class: the class that gives up a node for it, and the mask of that node.
         came_from: dict[int, tuple[int, int]] = {}
         while waiting:
-            classes, before, given = waiting.popleft()
+            classes, before, node_mask = waiting.popleft()
             unmet = classes & self._open
             if unmet:
                 last = first_class(unmet)
-                came_from[last] = (before, given)
+                came_from[last] = (before, node_mask)
                 self._spend(steps)
                 return self._push(last, wanted, came_from)
             while classes:
                 cls = first_class(classes)
                 classes &= classes - 1
-                came_from[cls] = (before, given)
+                came_from[cls] = (before, node_mask)
                 for held in self._held.get(cls, ()):
                     steps += 1
                     new = held & ~reached & ~self._closed

@@ -341,23 +341,23 @@ class _Assignment:
     def _take_over(self, cls: int, giver: int, fixed: _Slot | None) -> None:
         """A pod of the class gets a node instead of one of another class, in the same group."""
         held = [one for number in self._held[giver] if (one := self._slots[number]) is not fixed]
-        slot = given = next((one for one in held if one.mask >> cls & 1), None)
-        if slot is None or given is None:
+        slot = released = next((one for one in held if one.mask >> cls & 1), None)
+        if slot is None or released is None:
             groups = dict.fromkeys(one.group for one in held)
             beside = [one for group in groups for one in self._slots_in[group]]
             self._spend(len(beside) // _SLOTS_A_STEP)
             slot = next(one for one in beside if one.spare and one.mask >> cls & 1)
-            given = next(one for one in held if one.group == slot.group)
-        self._move(giver, given, -1)
+            released = next(one for one in held if one.group == slot.group)
+        self._move(giver, released, -1)
         self._move(cls, slot, 1)
 
     def _replace(self, cls: int, slot: _Slot, giver: int) -> None:
         """A pod of the class gets a node of the slot; one of `giver` gives up that or one of its group."""
-        given = slot
+        released = slot
         if not slot.owners >> giver & 1:
             held = (self._slots[number] for number in self._held[giver])
-            given = next(one for one in held if one.group == slot.group)
-        self._move(giver, given, -1)
+            released = next(one for one in held if one.group == slot.group)
+        self._move(giver, released, -1)
         self._move(cls, slot, 1)
 
     def _move(self, cls: int, slot: _Slot, amount: int) -> None:
@@ -411,13 +411,13 @@ class Completion(_Assignment):
 
     def give(self, pods: Sequence[int], nodes: Sequence[int]) -> bool:
         """Give each of these pods its node, unless others could not have one then."""
-        given: list[tuple[int, _Slot]] = []
+        moved: list[tuple[int, _Slot]] = []
         for cls, mask in zip(pods, nodes, strict=True):
             slot = self._slot_of[mask]
             if not self._take(cls, slot, _Chains(1 << cls, cls)):
-                for earlier, place in given:
+                for earlier, place in moved:
                     self._settle(earlier, place, -1)
                 return False
             self._settle(cls, slot)
-            given.append((cls, slot))
+            moved.append((cls, slot))
         return True

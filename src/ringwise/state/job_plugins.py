@@ -137,8 +137,8 @@ def plugin_problems(plugins: Mapping[str, Sequence[str]], tasks: Sequence[str]) 
         if plugin not in JOB_PLUGINS:
             problems.append(_unknown(f"unable to find job plugin: {plugin[:_LONGEST]}", plugin, JOB_PLUGINS))
             continue
-        given = arguments_of(plugin, arguments)
-        needed = given.text(_NEEDED_TASK[plugin]) if plugin in _NEEDED_TASK else ""
+        options = arguments_of(plugin, arguments)
+        needed = options.text(_NEEDED_TASK[plugin]) if plugin in _NEEDED_TASK else ""
         if needed and needed not in tasks:
             role = _NEEDED_TASK[plugin]
             problems.append(

@@ -104,7 +104,7 @@ class ClassCapacities:
     def _find(self, labels: NodeLabels, size: int) -> int:
         result = 0
         for keys, by_value in self._by_value.items():
-            enough = [values for values, given in by_value.items() if max(given.values()) >= size]
+            enough = [values for values, sizes in by_value.items() if max(sizes.values()) >= size]
             if len(keys) == 1:
                 result |= labels.with_any(keys[0], (value for (value,) in enough))
                 continue
@@ -131,7 +131,7 @@ class ClassCapacities:
     @property
     def largest(self) -> int:
         """Bytes of the largest volume that can be made for any node."""
-        by_value = (max(given.values()) for inner in self._by_value.values() for given in inner.values())
+        by_value = (max(sizes.values()) for inner in self._by_value.values() for sizes in inner.values())
         return max(max(by_value, default=0), max((one.largest for one in self._others.values()), default=0))
 
 

@@ -143,8 +143,8 @@ def _by_labels(facts: PolicyFacts, serving: tuple[Board, ...]) -> Board | Reason
         return max(matching, key=lambda board: len(board.job_labels))
     fallback = next((board for board in serving if board.fallback != "never"), None)
     choosing = {key for board in serving for key, _ in board.job_labels}
-    given = {key: facts.labels[key] for key in sorted(choosing) if key in facts.labels}
-    if fallback is not None and (fallback.fallback == "always" or not given):
+    labels = {key: facts.labels[key] for key in sorted(choosing) if key in facts.labels}
+    if fallback is not None and (fallback.fallback == "always" or not labels):
         return fallback
     allowed = tuple(
         " and ".join(f"{key}={value}" for key, value in board.job_labels)
@@ -152,7 +152,7 @@ def _by_labels(facts: PolicyFacts, serving: tuple[Board, ...]) -> Board | Reason
         if board.job_labels
     )
     return UNKNOWN_STRATEGY(
-        labels=tuple(f"{key}={value}" for key, value in given.items()),
+        labels=tuple(f"{key}={value}" for key, value in labels.items()),
         resource=facts.resource,
         allowed=allowed,
         default=fallback.name if fallback else "none",

@@ -209,7 +209,7 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
-def given_chips(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:
+def assigned_chips(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:
     """(node, resource) -> the chips that these bindings give away."""
     result: dict[tuple[str, str], int] = {}
     for bind in binds:
@@ -277,8 +277,8 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
             chips = node_chips(view, view.now, node, policy.resource, policy.board)
             if chips is not None:
                 pictures["nodes"].append(chips)
-                given = chips_of(answer.assigned.get((node, policy.resource), 0))
-                pictures["free_before"].append(sorted({*chips["free"], *given}))
+                assigned = chips_of(answer.assigned.get((node, policy.resource), 0))
+                pictures["free_before"].append(sorted({*chips["free"], *assigned}))
     if any(job.job_class for job in answer.jobs):
         pictures["switches"] = switch_documents(view, view.now)
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):

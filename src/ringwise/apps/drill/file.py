@@ -77,17 +77,17 @@ def _span(value: object) -> Span:
 def _ranks(value: object) -> Ranks:
     if value == "all":
         return ALL
-    given = value if isinstance(value, list) else [value]
-    good = [one for one in given if isinstance(one, int) and not isinstance(one, bool) and one >= 0]
-    if len(good) != len(given) or not given:
+    entries = value if isinstance(value, list) else [value]
+    good = [one for one in entries if isinstance(one, int) and not isinstance(one, bool) and one >= 0]
+    if len(good) != len(entries) or not entries:
         raise ValueError("must be all, a rank or a list of ranks")
     return Ranks(good)
 
 
 def _names(value: object) -> Names:
-    given = value if isinstance(value, list) else [value]
-    texts = [one for one in given if isinstance(one, str)]
-    if len(texts) < len(given):
+    entries = value if isinstance(value, list) else [value]
+    texts = [one for one in entries if isinstance(one, str)]
+    if len(texts) < len(entries):
         raise ValueError("must be a string or a list of strings")
     return Names(texts)
 
@@ -301,26 +301,26 @@ def _step(value: object, place: str, issues: Findings) -> DrillStep | None:
     if step is None:
         return None
     actions = _Step.__struct_fields__
-    given = [DrillStep(name, what) for name in actions if (what := getattr(step, name)) is not None]
-    if len(given) != 1:
-        issues.add_error(place, f"must be exactly one of {', '.join(actions)}, got {len(given)}")
+    steps = [DrillStep(name, what) for name in actions if (what := getattr(step, name)) is not None]
+    if len(steps) != 1:
+        issues.add_error(place, f"must be exactly one of {', '.join(actions)}, got {len(steps)}")
         return None
-    return given[0]
+    return steps[0]
 
 
-def _contradicts_delete(given: Mapping[str, Any]) -> str:
+def _contradicts_delete(fields: Mapping[str, Any]) -> str:
     return (
         ""
-        if len([one for one in given.values() if one is not None]) == 1
+        if len([one for one in fields.values() if one is not None]) == 1
         else "must name one job, pod or node"
     )
 
 
-def _contradicts_expect(given: Mapping[str, Any]) -> str:
-    if not set(given) - {"job", "within", "for"}:
+def _contradicts_expect(values: Mapping[str, Any]) -> str:
+    if not set(values) - {"job", "within", "for"}:
         fields = [name for name in Expect.__struct_encode_fields__ if name not in ("job", "within", "for")]
         return f"expects nothing: give one of {', '.join(fields)}"
-    both = given.get("within") is not None and given.get("for") is not None
+    both = values.get("within") is not None and values.get("for") is not None
     return "within and for cannot be combined" if both else ""
 
 

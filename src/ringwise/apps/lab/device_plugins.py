@@ -233,11 +233,11 @@ class _RunningNode:
     async def admit(self, key: str, count: int) -> PodContainer:
         """Kubelet's part of a pod's start."""
         try:
-            given = await self.kubelet.admit(key, self.resource, count)
+            container = await self.kubelet.admit(key, self.resource, count)
         except AdmissionError as problem:
             return PodContainer(refused=str(problem))
         await self.plugin.report()
-        return container_of(given)
+        return container_of(container)
 
     async def report(self, wanted: DeviceReport) -> DeviceReport:
         """Give the chips this health, and read what the node reports then."""
@@ -476,10 +476,10 @@ def _differs(one: Object, other: Object) -> bool:
     return facts(one) != facts(other)
 
 
-def container_of(given: Container) -> PodContainer:
-    answer = given.answer
+def container_of(container: Container) -> PodContainer:
+    answer = container.answer
     return PodContainer(
-        ids=given.ids,
+        ids=container.ids,
         devices=tuple(
             ContainerDevice(one.container_path, one.host_path, one.permissions) for one in answer.devices
         ),

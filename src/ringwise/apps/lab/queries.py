@@ -204,16 +204,16 @@ def _method(method: str) -> Query:
     """A question of `QuerySource`, whose parameters are sent under their names."""
 
     def query(answers: LabAnswers, parameters: Parameters) -> Any:
-        given = {
+        arguments = {
             name: msgspec.convert(value, _PARAMETER_TYPES[name]) if name in _PARAMETER_TYPES else value
             for name, value in parameters.items()
         }
         ask = getattr(answers, method)
         try:
-            inspect.signature(ask).bind(**given)
+            inspect.signature(ask).bind(**arguments)
         except TypeError as error:
             raise ObjectRefusedError(f"the request cannot be read: {error}") from None
-        return ask(**given)
+        return ask(**arguments)
 
     return query
 

@@ -195,8 +195,8 @@ def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, iss
 
 
 def _rates(part: FaultsPart) -> dict[Hardware, FaultRates]:
-    given = {Hardware.CHIP: part.chip, Hardware.NODE: part.node, Hardware.SWITCH: part.switch}
-    return {kind: FaultRates(rate.mtbf, rate.mttr) for kind, rate in given.items() if rate is not None}
+    rates = {Hardware.CHIP: part.chip, Hardware.NODE: part.node, Hardware.SWITCH: part.switch}
+    return {kind: FaultRates(rate.mtbf, rate.mttr) for kind, rate in rates.items() if rate is not None}
 
 
 def rate_from_text(text: str) -> tuple[Hardware, FaultRates]:

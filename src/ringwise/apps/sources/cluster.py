@@ -76,7 +76,7 @@ class ClusterSource(ObjectAnswers):
         self._access = access
         self._configuration = configuration
         self._progress = progress
-        self._given = live
+        self._preloaded = live
         self._now = time.time_ns() if now is None else now
 
     @property
@@ -85,7 +85,7 @@ class ClusterSource(ObjectAnswers):
 
     @cached_property
     def _live(self) -> LiveCluster:
-        live = self._given or read_live(self._access, self._progress)
+        live = self._preloaded or read_live(self._access, self._progress)
         for line in live.missing:
             self._notify(f"note: {line}")
         return live

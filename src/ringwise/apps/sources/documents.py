@@ -395,13 +395,13 @@ def _pod(answers: ClusterAnswers, name: str, namespace: str | None) -> Document:
     key = find_name(decided, "pod", name, namespace)
     pod = next(one for one in decided.pods if one.key == key)
     container = answers.container(pod)
-    given = {} if container is None else container["environment"]
+    environment = {} if container is None else container["environment"]
     return {
         **pod_documents(decided, [pod], fixes=True)[0],
         "request": request_text(observed_pod(decided.view, pod).cls),
         "annotations": dict(pod.annotations),
         # What the pod's own specification sets comes last, and so wins.
-        "environment": {**given, **answers.environment(pod)},
+        "environment": {**environment, **answers.environment(pod)},
         "object": plain(pod),
         "additions": answers.additions(pod),
         "container": container,

@@ -132,10 +132,10 @@ def _opened(
             yield name, lines
 
 
-def _journals(given: Sequence[tuple[str, Path]], missing: list[str]) -> list[tuple[str, Path]]:
+def _journals(sources: Sequence[tuple[str, Path]], missing: list[str]) -> list[tuple[str, Path]]:
     """Each with its rotated files; of too many bytes the newest files."""
     result = []
-    for name, path in given:
+    for name, path in sources:
         files = rotated_files(path)
         for older, file in zip(range(len(files) - 1, -1, -1), files, strict=True):
             result.append((f"{name}.{older}" if older else name, file))

@@ -207,12 +207,12 @@ def _drain_lab(lab: Path | None, wanted: DrainOptions) -> None:
     try:
         answer = _drain_jobs(lab, target, going, wanted.timeout)
     except KeyboardInterrupt:
-        given = f" --lab {shlex.quote(str(lab))}" if lab else ""
+        target_flag = f" --lab {shlex.quote(str(lab))}" if lab else ""
         raise stop(
             f"ringwise: interrupted: {affected['target']} stays cordoned, and pods that were evicted are not "
             "brought back",
-            f"to continue: ringwise drain {target}{given}",
-            f"to cancel: ringwise uncordon NODE{given}",
+            f"to continue: ringwise drain {target}{target_flag}",
+            f"to cancel: ringwise uncordon NODE{target_flag}",
             code=ExitCode.INTERRUPTED,
         ) from None
     leaving = answer["evicted_pods"]
@@ -308,9 +308,9 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
     entry = isolation_of(place.kind, place.name, reason="drain", start=start)
     with talking_to_cluster():
         changed = isolate(access, entry, on=True)
-    given = [f" --{name} {shlex.quote(options[name])}" for name in ("kubeconfig", "context") if options[name]]
-    again = f"kubectl ringwise drain {command}{''.join(given)}"
-    unisolate = f"kubectl ringwise unisolate {command}{''.join(given)}"
+    flags = [f" --{name} {shlex.quote(options[name])}" for name in ("kubeconfig", "context") if options[name]]
+    again = f"kubectl ringwise drain {command}{''.join(flags)}"
+    unisolate = f"kubectl ringwise unisolate {command}{''.join(flags)}"
     if start is not None:
         if not changed:
             complain(f"note: {place} is already isolated, or a drain is already scheduled for that time")

@@ -81,7 +81,7 @@ def _change(action: str, job: str, output: str, options: dict[str, Any]) -> None
     queue, priority = options.get("queue"), options.get("priority")
     if "" in (queue, priority, job):
         raise stop("ringwise: the name of a job, queue or priority class must not be empty")
-    given = ("namespace", "all_namespaces", "by", "reason", "timeout")
-    request = JobRequest(job, queue=queue, priority=priority, **{name: options[name] for name in given})
+    names = ("namespace", "all_namespaces", "by", "reason", "timeout")
+    request = JobRequest(job, queue=queue, priority=priority, **{name: options[name] for name in names})
     document = change_target(options).change(action, request)
     show_text(document, output, document["message"])

@@ -156,9 +156,9 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
     configuration = _configuration(options["config"])
     if not _is_drill(file):
         return _plan_of_trace(file, configuration, options)
-    given = [name for name in _OF_TRACES if options[name]]
-    if given:
-        written = ", ".join("--" + _written(name) for name in given)
+    flags = [name for name in _OF_TRACES if options[name]]
+    if flags:
+        written = ", ".join("--" + _written(name) for name in flags)
         raise stop(f"ringwise: {written}: requires a trace; a drill file defines it")
     try:
         return read_plan(file, configuration, options["seed"])

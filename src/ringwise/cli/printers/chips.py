@@ -32,10 +32,10 @@ _LONGEST = 16
 _MEANINGS = {"X": "used and faulty", "i": "isolated", "-": "unschedulable"}
 
 
-def legend(pictures: Iterable[str], given: str = "") -> str:
-    """What the signs mean; those that are rare are named where they occur. `given`: what + means."""
+def legend(pictures: Iterable[str], marked: str = "") -> str:
+    """What the signs mean; those that are rare are named where they occur. `marked`: what + means."""
     shown = set().union(*pictures)
-    names = {"#": "used", ".": "free", "+": given, "x": "faulty", "~": "reserved"}
+    names = {"#": "used", ".": "free", "+": marked, "x": "faulty", "~": "reserved"}
     names |= {sign: meaning for sign, meaning in _MEANINGS.items() if sign in shown}
     if shown & set("123456789"):
         names["1-9"] = "tenths used by shares or vNPUs"
@@ -43,17 +43,17 @@ def legend(pictures: Iterable[str], given: str = "") -> str:
 
 
 def chip_picture(
-    chips: ChipsFields, *, free: Collection[int] | None = None, given: Collection[int] = ()
+    chips: ChipsFields, *, free: Collection[int] | None = None, marked: Collection[int] = ()
 ) -> str:
     """One sign for each chip: its first state that applies.
 
-    `free` draws the node as it was when these chips were free, `given` marks chips of one pod.
+    `free` draws the node as it was when these chips were free, `marked` are chips of one pod, drawn as +.
     """
     signs = _signs(chips)
     if free is not None:
         signs |= {chip: "." if chip in free else signs[chip] for chip in chips["used"]}
         signs |= {chip: "." if chip in free else "#" for chip in chips["free"]}
-    signs |= dict.fromkeys(given, "+")
+    signs |= dict.fromkeys(marked, "+")
     rings = ("".join(signs.get(chip, " ") for chip in ring) for ring in chips["rings"])
     return "[" + "|".join(_counted(ring) if len(ring) > _LONGEST else ring for ring in rings) + "]"
 

@@ -165,9 +165,9 @@ def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeC
     print_line(console, legend(pictures, "this pod"), style="dim")
 
 
-def _picture(chips: Mapping[str, NodeChipsFields], node: str | None, given: Sequence[int] = ()) -> str:
+def _picture(chips: Mapping[str, NodeChipsFields], node: str | None, marked: Sequence[int] = ()) -> str:
     picture = chips.get(node or "")
-    return "" if picture is None else chip_picture(picture, given=given)
+    return "" if picture is None else chip_picture(picture, marked=marked)
 
 
 # -- capacity ------------------------------------------------------------------------------------

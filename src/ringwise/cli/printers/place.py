@@ -128,8 +128,8 @@ def _pictures(
         return "", ""
     chips, before = picture
     # A pod that was bound in the input gets no annotations.
-    given = pod["chips"] if job["state"] == "scheduled" and pod["annotations"] else ()
-    return chip_picture(chips, free=before), chip_picture(chips, given=given)
+    marked = pod["chips"] if job["state"] == "scheduled" and pod["annotations"] else ()
+    return chip_picture(chips, free=before), chip_picture(chips, marked=marked)
 
 
 def _print_candidates(console: Console, job: PlacedJobFields) -> None:

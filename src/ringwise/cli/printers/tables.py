@@ -180,9 +180,9 @@ class Table:
                 break
             cells = [self.columns[number].name, *(row.cells[number] for row in self.rows)]
             least = min(widths[number], max(_NARROWEST, *map(_longest_word, cells)))
-            given = min(excess, widths[number] - least)
-            widths[number] -= given
-            excess -= given
+            reduction = min(excess, widths[number] - least)
+            widths[number] -= reduction
+            excess -= reduction
         return widths
 
     # -- the lines -------------------------------------------------------------------------------

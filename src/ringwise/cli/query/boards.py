@@ -58,10 +58,10 @@ def boards(context: click.Context, output: str | None, board_files: tuple[Path, 
 @_options
 @click.pass_obj
 def list_boards(
-    given: tuple[str | None, tuple[Path, ...]], output: str | None, board_files: tuple[Path, ...]
+    group: tuple[str | None, tuple[Path, ...]], output: str | None, board_files: tuple[Path, ...]
 ) -> None:
     """List all boards."""
-    _print_list(_catalog((*given[1], *board_files)), output or given[0])
+    _print_list(_catalog((*group[1], *board_files)), output or group[0])
 
 
 @boards.command()
@@ -69,17 +69,17 @@ def list_boards(
 @_options
 @click.pass_obj
 def show(
-    given: tuple[str | None, tuple[Path, ...]], name: str, output: str | None, board_files: tuple[Path, ...]
+    group: tuple[str | None, tuple[Path, ...]], name: str, output: str | None, board_files: tuple[Path, ...]
 ) -> None:
     """Show one board: rings, valid requests, rule and tables."""
-    catalog = _catalog((*given[1], *board_files))
+    catalog = _catalog((*group[1], *board_files))
     board = catalog.get(name)
     if board is None:
         names = [one.name for one in catalog]
         raise InputError(
             f'board "{name}" not found; must be one of {", ".join(names)}{did_you_mean(name, names)}'
         )
-    output = output or given[0]
+    output = output or group[0]
     if output in ("json", "yaml"):
         print_document(board_document(board), output)
         return

@@ -83,8 +83,8 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         bad = bool(source.bundle.errors or source.bad_pods)
     else:
         flags = {**_OF_FILES, "dashboard": "--dashboard"}.items()
-        if given := [flag for name, flag in flags if options[name]]:
-            raise stop(f"ringwise: {', '.join(given)} cannot be combined with a lab or a cluster")
+        if flag_names := [flag for name, flag in flags if options[name]]:
+            raise stop(f"ringwise: {', '.join(flag_names)} cannot be combined with a lab or a cluster")
         manifests = load_bundle(files, keep_going=False, may_skip=False)
         document = ask(where, lambda asked: asked.place(manifests, scores=scores, pictures=output == "table"))
         source = None

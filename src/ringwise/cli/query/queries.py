@@ -155,14 +155,14 @@ def source_of(options: dict[str, Any]) -> str:
     check_one_target(lab, cluster)
     if files:
         return FROM_FILES
-    given = [f"--{option}" for name, option in _OPTION_NAMES.items() if options.get(name)]
+    flags = [f"--{option}" for name, option in _OPTION_NAMES.items() if options.get(name)]
     if cluster or (lab is None and asks_clusters()):
-        given = [option for option in given if option in ("--keep-going", "--now")]
-        if given:
-            raise stop(f"ringwise: {', '.join(given)} requires -f")
+        flags = [option for option in flags if option in ("--keep-going", "--now")]
+        if flags:
+            raise stop(f"ringwise: {', '.join(flags)} requires -f")
         return FROM_CLUSTER
-    if given:
-        raise stop(f"ringwise: {', '.join(given)} requires -f")
+    if flags:
+        raise stop(f"ringwise: {', '.join(flags)} requires -f")
     return FROM_LAB
 
 

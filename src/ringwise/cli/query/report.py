@@ -118,8 +118,8 @@ def _show_shadow(log: TextIO, output: str) -> None:
 
     context = click.get_current_context()
     source = context.get_parameter_source
-    given = {name for name in context.params if source(name) is ParameterSource.COMMANDLINE}
-    if output == "csv" or given - {"shadow", "output"}:
+    names = {name for name in context.params if source(name) is ParameterSource.COMMANDLINE}
+    if output == "csv" or names - {"shadow", "output"}:
         raise stop("ringwise: --shadow cannot be combined with other options than -o table, json or yaml")
     document = shadow_report(log)
     if not document["pods"]:

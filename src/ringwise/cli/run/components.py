@@ -366,8 +366,8 @@ def admission_command(**options: Any) -> None:
     configure()
     try:
         chosen = Options(**options)
-        for given in filter(None, (chosen.address, chosen.health_address)):
-            parse_address(given)
+        for address in filter(None, (chosen.address, chosen.health_address)):
+            parse_address(address)
         run(chosen)
     except (KubeConfigError, AddressError, DocumentError) as error:
         raise stop(*str(error).splitlines()) from None

@@ -221,7 +221,7 @@ _options = with_options(
 
 @click.command("device-plugin")
 @_options
-def device_plugin(**given: Any) -> None:
+def device_plugin(**flags: Any) -> None:
     """Run the kubelet device plugin on this node."""
     require_grpc("ringwise device-plugin")
     from ringwise.apps.device_plugin import DeviceOptions, run
@@ -232,46 +232,46 @@ def device_plugin(**given: Any) -> None:
     from ringwise.kubeclient.credentials import KubeConfigError
     from ringwise.metrics.endpoints import AddressError
 
-    _check(given)
-    health_address, health_tls = _health_address(given), _health_tls(given)
-    folder: Path = given["kubelet_dir"]
-    shares = bool(given["soft_share_dev_config_dir"])
+    _check(flags)
+    health_address, health_tls = _health_address(flags), _health_tls(flags)
+    folder: Path = flags["kubelet_dir"]
+    shares = bool(flags["soft_share_dev_config_dir"])
     try:
-        log_to(given["log_file"], given["log_level"], given["max_age"], given["max_backups"])
+        log_to(flags["log_file"], flags["log_level"], flags["max_age"], flags["max_backups"])
     except OSError as problem:
-        raise stop(f"-logFile: {given['log_file']}: {problem.strerror or problem}") from None
+        raise stop(f"-logFile: {flags['log_file']}: {problem.strerror or problem}") from None
     for option, reason in _WITHOUT_EFFECT.items():
         if click.get_current_context().get_parameter_source(_variable(option)) is ParameterSource.COMMANDLINE:
             _LOG.info("an option has no effect", option=f"-{option}", why=reason)
     namespace, pod = os.environ.get("POD_NAMESPACE"), os.environ.get("POD_NAME")
     settings = PluginSettings(
-        given["node_name"],
+        flags["node_name"],
         pod=f"{namespace}/{pod}" if namespace and pod else "",
         plugin_folder=folder / "device-plugins",
         pod_resources=folder / "pod-resources" / "kubelet.sock",
-        state_folder=given["state_dir"] or folder / "device-plugins" / "ringwise",
-        cdi_folder=given["cdi_dir"],
-        cgroup_root=given["cgroup_root"],
-        container_spec_dir=given["container_spec_dir"],
-        mount_method=_mounting(given["mount_method"]),
-        mount_driver=given["mount_driver"],
-        match_pods=given["volcano_type"],
-        soft_share_folder=Path(given["soft_share_dev_config_dir"]) if shares else None,
-        single_die=given["use_single_die_mode"],
-        period=float(given["list_watch_period"]),
-        set_labels=given["set_labels"],
+        state_folder=flags["state_dir"] or folder / "device-plugins" / "ringwise",
+        cdi_folder=flags["cdi_dir"],
+        cgroup_root=flags["cgroup_root"],
+        container_spec_dir=flags["container_spec_dir"],
+        mount_method=_mounting(flags["mount_method"]),
+        mount_driver=flags["mount_driver"],
+        match_pods=flags["volcano_type"],
+        soft_share_folder=Path(flags["soft_share_dev_config_dir"]) if shares else None,
+        single_die=flags["use_single_die_mode"],
+        period=float(flags["list_watch_period"]),
+        set_labels=flags["set_labels"],
     )
     options = DeviceOptions(
         settings,
-        driver=given["driver"],
-        simulated_chips=given["simulated_chips"],
-        simulated_socket=given["simulated_socket"],
-        kubeconfig=given["kubeconfig"],
-        context=given["context"],
-        metrics_address=given["metrics_address"],
+        driver=flags["driver"],
+        simulated_chips=flags["simulated_chips"],
+        simulated_socket=flags["simulated_socket"],
+        kubeconfig=flags["kubeconfig"],
+        context=flags["context"],
+        metrics_address=flags["metrics_address"],
         health_address=health_address,
         health_tls=health_tls,
-        discovery_timeout=float(given["device_reset_timeout"]),
+        discovery_timeout=float(flags["device_reset_timeout"]),
     )
     try:
         run(options)
@@ -281,28 +281,28 @@ def device_plugin(**given: Any) -> None:
         raise stop(f"ringwise device-plugin: {problem}", code=ExitCode.FAILED) from None
 
 
-def _check(given: dict[str, Any]) -> None:
-    name = given["node_name"]
+def _check(flags: dict[str, Any]) -> None:
+    name = flags["node_name"]
     if len(name) > _MAX_NODE_NAME or not _NODE_NAME.fullmatch(name):
         raise click.UsageError(
             f"--node-name: must be a node's name of at most {_MAX_NODE_NAME} characters, got {quoted(name)}"
         )
-    _check_shares(given)
+    _check_shares(flags)
     for option, (allowed, meaning) in _ONE_VALUE.items():
-        value = given[_variable(option)]
+        value = flags[_variable(option)]
         if value != allowed:
             shown = str(allowed).lower() if isinstance(allowed, bool) else repr(allowed)
             raise click.UsageError(f"-{option}: must be {shown}: {meaning} is not supported")
-    if not given["auto_stowing"]:
+    if not flags["auto_stowing"]:
         raise click.UsageError("-autoStowing: must be true: isolate chips with `ringwise isolate` instead")
-    if given["driver"] == "simulated" and given["simulated_chips"] is None:
+    if flags["driver"] == "simulated" and flags["simulated_chips"] is None:
         raise click.UsageError("--driver simulated requires --simulated-chips FILE")
 
 
-def _check_shares(given: dict[str, Any]) -> None:
+def _check_shares(flags: dict[str, Any]) -> None:
     """Raise UsageError for the first flag of shares that is invalid (rule V21); the card is checked later."""
-    folder, count = given["soft_share_dev_config_dir"], given["share_dev_count"]
-    if not given["preset_virtual_device"]:
+    folder, count = flags["soft_share_dev_config_dir"], flags["share_dev_count"]
+    if not flags["preset_virtual_device"]:
         raise click.UsageError("-presetVirtualDevice: must be true: creating vNPUs is not supported")
     if not folder:
         if count > 1:
@@ -310,7 +310,7 @@ def _check_shares(given: dict[str, Any]) -> None:
                 f"-shareDevCount: Invalid value: {count}: must be 1 without -softShareDevConfigDir; "
                 "sharing chips without limits is not supported"
             )
-        if given["use_single_die_mode"]:
+        if flags["use_single_die_mode"]:
             raise click.UsageError("-useSingleDieMode: requires -softShareDevConfigDir")
         return
     if count != _SHARES:
@@ -321,7 +321,7 @@ def _check_shares(given: dict[str, Any]) -> None:
         raise click.UsageError(
             f"-softShareDevConfigDir: Invalid value: {quoted(folder)}: must be an absolute path"
         )
-    if not given["volcano_type"]:
+    if not flags["volcano_type"]:
         raise click.UsageError("-softShareDevConfigDir: requires -volcanoType=true")
 
 
@@ -331,9 +331,9 @@ def _mounting(chosen: str) -> str:
     return "ascend-docker" if os.environ.get("ASCEND_DOCKER_RUNTIME") == "True" else "plain"
 
 
-def _health_address(given: dict[str, Any]) -> str:
+def _health_address(flags: dict[str, Any]) -> str:
     """Today's plugin takes a port."""
-    text: str = given["healthz_address"]
+    text: str = flags["healthz_address"]
     if not text:
         return ""
     port = text.rpartition(":")[2]
@@ -341,14 +341,14 @@ def _health_address(given: dict[str, Any]) -> str:
         raise click.UsageError(
             f"--healthz-address: must be a port from {_PORTS[0]} to {_PORTS[1]}, got {quoted(text)}"
         )
-    if not given["enable_healthz"]:
+    if not flags["enable_healthz"]:
         return ""
     return text if ":" in text else own_address(int(port))
 
 
-def _health_tls(given: dict[str, Any]) -> SSLContext | None:
+def _health_tls(flags: dict[str, Any]) -> SSLContext | None:
     """HTTPS for the probes where certificate and key are named."""
-    certificate, key = given["tls_cert_file"], given["tls_private_key_file"]
+    certificate, key = flags["tls_cert_file"], flags["tls_private_key_file"]
     if not certificate and not key:
         return None
     if not certificate or not key:

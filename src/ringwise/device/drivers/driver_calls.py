@@ -99,7 +99,7 @@ class _Batch(Generic[Key, Value]):
     def __init__(self, works: Mapping[Key, Callable[[], Value]]) -> None:
         self._works = works
         self._lock = threading.Lock()
-        self._given_up = False
+        self._stopped = False
         self.done = 0
         self.current: Key = next(iter(works))
         self.values: dict[Key, Value] = {}
@@ -108,7 +108,7 @@ class _Batch(Generic[Key, Value]):
     def run(self) -> None:
         for key, work in self._works.items():
             with self._lock:
-                if self._given_up:
+                if self._stopped:
                     return
                 self.current = key
             try:
@@ -122,15 +122,15 @@ class _Batch(Generic[Key, Value]):
     def _finished(self, outcomes: dict[Key, Outcome], key: Key, outcome: Outcome) -> None:
         """What comes too late is dropped."""
         with self._lock:
-            if not self._given_up:
+            if not self._stopped:
                 outcomes[key] = outcome
                 self.done += 1
 
     def give_up(self, done: int) -> bool:
         """End after the current call, unless one has returned since so many were done."""
         with self._lock:
-            self._given_up = self.done == done
-            return self._given_up
+            self._stopped = self.done == done
+            return self._stopped
 
 
 class _Threads(Executor):

@@ -177,8 +177,8 @@ class NpuSmi:
         logic = int(about["Chip Logic ID"])
         physical = row.physical
         if physical is None:
-            given = about.get("Chip Phy-ID", "")
-            physical = int(given) if given.isdigit() else logic
+            number = about.get("Chip Phy-ID", "")
+            physical = int(number) if number.isdigit() else logic
         board = dict(pairs(self._ask("-t", "board", "-i", str(row.card), "-c", str(row.chip))))
         return Chip(
             physical=physical,

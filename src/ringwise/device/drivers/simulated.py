@@ -109,21 +109,21 @@ class SimulatedDriver:
         self._take(description)
 
     def _take(self, description: Mapping[str, Any]) -> None:
-        given = _checked(description, _Description)
-        chips = _chips(given)
-        named = given.faults.keys() | given.dropped | given.silent | given.network_down
+        state = _checked(description, _Description)
+        chips = _chips(state)
+        named = state.faults.keys() | state.dropped | state.silent | state.network_down
         unknown = named - {chip.physical for chip in chips}
         if unknown:
             raise DriverError(f"faults: chip {min(unknown)} not found")
         with self._lock:
             self._chips = chips
-            self._codes = {chip: [int(code) for code in codes] for chip, codes in given.faults.items()}
-            self._dropped, self._silent, self._down = given.dropped, given.silent, given.network_down
-            self._links = given.links
+            self._codes = {chip: [int(code) for code in codes] for chip, codes in state.faults.items()}
+            self._dropped, self._silent, self._down = state.dropped, state.silent, state.network_down
+            self._links = state.links
             self._alarms, self._version, self._readings = (
-                given.switch_faults,
-                given.driver_version,
-                given.readings,
+                state.switch_faults,
+                state.driver_version,
+                state.readings,
             )
 
     def change(self, physical: int, codes: Sequence[int] | None) -> None:
@@ -199,10 +199,10 @@ class SimulatedDriver:
         return {chip.physical: self._reading(chip) for chip in chips}
 
     def _reading(self, chip: Chip) -> Readings:
-        given = self._readings.get(chip.physical, Readings())
-        if given.memory_total is None and chip.memory:
-            return replace(given, memory_total=float(chip.memory))
-        return given
+        readings = self._readings.get(chip.physical, Readings())
+        if readings.memory_total is None and chip.memory:
+            return replace(readings, memory_total=float(chip.memory))
+        return readings
 
     def close(self) -> None: ...
 
@@ -296,11 +296,11 @@ def _apply(driver: SimulatedDriver, line: bytes) -> None:
         change = json.loads(line)
     except (ValueError, RecursionError) as problem:
         raise DriverError(f"invalid JSON: {problem}") from None
-    given = _checked(change, _Change)
-    if given.network is not None:
-        driver.change_network(given.chip, given.network == "up")
+    command = _checked(change, _Change)
+    if command.network is not None:
+        driver.change_network(command.chip, command.network == "up")
     else:
-        driver.change(given.chip, None if given.dropped else given.codes)
+        driver.change(command.chip, None if command.dropped else command.codes)
 
 
 def _chips(description: _Description) -> list[Chip]:

@@ -119,14 +119,14 @@ def config_map_from_wire(
     An aggregate is written every few seconds, and few of its nodes change: the reports of the others are
     taken from `cache`, which is updated.
     """
-    given = wire.metadata.namespace if wire.metadata else None
+    namespace = wire.metadata.namespace if wire.metadata else None
     who = identity(wire.metadata, "ConfigMap", issues)
     data = {key: value or "" for key, value in (wire.data or {}).items()}
     if who.name == SCHEDULER_CONFIG_MAP:
         return [], RawConfigMap(who.namespace, who.name, data, issues.origin)
-    if who.name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
+    if who.name.startswith(DEVICE_INFO_PREFIX) and namespace in (None, "", KUBE_SYSTEM):
         return _of_node(who.name, data, issues), None
-    if who.name.startswith(CLUSTER_INFO_PREFIX) and given in (None, "", MINDX_DL):
+    if who.name.startswith(CLUSTER_INFO_PREFIX) and namespace in (None, "", MINDX_DL):
         return _of_cluster(who.name, data, issues, {} if cache is None else cache), None
     return None
 
@@ -277,15 +277,15 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, issues: Findin
         return None if value is None else issues.count(f"{top}.{name}", value, -1, -INT32, INT32)
 
     top, listed = path, info.DeviceInfo
-    given = info.DeviceList
+    devices = info.DeviceList
     updated = info.UpdateTime
     if listed is not None:
         path += ".DeviceInfo"
-        given, updated = listed.DeviceList, listed.UpdateTime
-    if given is None:
+        devices, updated = listed.DeviceList, listed.UpdateTime
+    if devices is None:
         issues.add_error(f"{path}.DeviceList", "Required value")
         return
-    lists = {key: value or "" for key, value in given.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
+    lists = {key: value or "" for key, value in devices.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
     server_index = info.ServerIndex
     if isinstance(server_index, str):
         server_index = whole_number(server_index, -INT32, INT32)

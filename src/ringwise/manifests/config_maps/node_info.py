@@ -50,12 +50,12 @@ class _NodeInfo(WireStruct, rename=None):
 
 def node_reports_of(wire: ConfigMapWire, issues: Findings) -> list[NodeReport] | None:
     """The health of the nodes that it reports on; None when it reports on none."""
-    given = wire.metadata.namespace if wire.metadata else None
+    namespace = wire.metadata.namespace if wire.metadata else None
     name = identity(wire.metadata, "ConfigMap", issues).name
     data = {key: value or "" for key, value in (wire.data or {}).items()}
-    if name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
+    if name.startswith(DEVICE_INFO_PREFIX) and namespace in (None, "", KUBE_SYSTEM):
         return _of_own_switches(name.removeprefix(DEVICE_INFO_PREFIX), data, issues)
-    if given not in (None, "", MINDX_DL):
+    if namespace not in (None, "", MINDX_DL):
         return None
     if name.startswith(NODE_INFO_PREFIX):
         return _of_node(name.removeprefix(NODE_INFO_PREFIX), data, issues)

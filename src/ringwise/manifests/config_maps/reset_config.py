@@ -45,5 +45,5 @@ def changed(text: str, command: SetResetConfig) -> dict[str, str] | None:
         return None
 
 
-def _number(given: Any, most: int) -> int:
-    return given if type(given) is int and 0 <= given <= most else 0
+def _number(value: Any, most: int) -> int:
+    return value if type(value) is int and 0 <= value <= most else 0

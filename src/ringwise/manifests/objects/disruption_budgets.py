@@ -40,9 +40,9 @@ def budget_from_wire(wire: BudgetWire, issues: Findings, pods: Iterable[Pod] = (
     if spec.selector is None:
         # In policy/v1, no selector matches no pod, and an empty selector matches every pod.
         return None
-    for name, given in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
-        if isinstance(given, str) and not _PERCENTAGE.fullmatch(given):
-            issues.invalid(f"spec.{name}", given, "must be a whole number or a percentage")
+    for name, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
+        if isinstance(value, str) and not _PERCENTAGE.fullmatch(value):
+            issues.invalid(f"spec.{name}", value, "must be a whole number or a percentage")
     requirements = tuple(label_selector(spec.selector, "spec.selector", issues))
     budget = DisruptionBudget(about.namespace or "default", about.name or "", requirements, 0)
     allowed = wire.status.disruptions_allowed if wire.status is not None else None
@@ -59,8 +59,8 @@ def _allowed(spec: BudgetSpecWire, pods: list[Pod]) -> int:
     return healthy - _amount(1 if spec.min_available is None else spec.min_available, len(pods))
 
 
-def _amount(given: int | str, pods: int) -> int:
+def _amount(value: int | str, pods: int) -> int:
     """Return a number, or a percentage of the pods, rounded up. Invalid values were already reported."""
-    if isinstance(given, int):
-        return given
-    return -(-pods * int(given[:-1]) // 100) if _PERCENTAGE.fullmatch(given) else 0
+    if isinstance(value, int):
+        return value
+    return -(-pods * int(value[:-1]) // 100) if _PERCENTAGE.fullmatch(value) else 0

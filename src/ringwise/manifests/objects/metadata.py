@@ -114,7 +114,7 @@ _NO_META = MetaWire()
 def identity(meta: MetaWire | None, kind: str, issues: Findings, *, namespaced: bool = True) -> Identity:
     """Checked metadata. A missing namespace is `default`, a missing uid is derived from kind and name."""
     meta = meta or _NO_META
-    name = name_of(given_name(meta), "metadata.name", issues)
+    name = name_of(object_name(meta), "metadata.name", issues)
     namespace = ""
     if namespaced:
         namespace = name_of(meta.namespace or "default", "metadata.namespace", issues)
@@ -134,7 +134,7 @@ def identity(meta: MetaWire | None, kind: str, issues: Findings, *, namespaced: 
     )
 
 
-def given_name(meta: MetaWire) -> str | None:
+def object_name(meta: MetaWire) -> str | None:
     """A name that the API server makes from `generateName` ends with 0: equal inputs have equal answers."""
     return meta.name or (f"{meta.generate_name}0" if meta.generate_name else None)
 
@@ -171,25 +171,25 @@ def time_of(text: str | None, field: str, issues: Findings) -> int:
         return 0
 
 
-def texts(given: Texts | None) -> Mapping[str, str]:
+def texts(values: Texts | None) -> Mapping[str, str]:
     """A map of strings, each kept once. Null is the empty string, as for the API server."""
-    if not given:
+    if not values:
         return EMPTY
-    return {shared(key): shared(value or "") for key, value in given.items()}
+    return {shared(key): shared(value or "") for key, value in values.items()}
 
 
-def read_annotations(given: Texts | None, field: str, issues: Findings) -> Mapping[str, str]:
-    if not given:
+def read_annotations(values: Texts | None, field: str, issues: Findings) -> Mapping[str, str]:
+    if not values:
         return EMPTY
     size = 0
     result: dict[str, str] = {}
-    for key, value in given.items():
+    for key, value in values.items():
         value = value or ""
         size += len(key) + len(value)
         if key.startswith(_KEPT_PREFIXES) or key in _KEPT:
             result[shared(key)] = value
     if size > MAX_ANNOTATION_CHARACTERS:
-        longest = max(given, key=lambda key: len(given[key] or ""))
+        longest = max(values, key=lambda key: len(values[key] or ""))
         issues.add_error(
             keyed(field, longest),
             f"annotations of one object may have {MAX_ANNOTATION_CHARACTERS} characters, got {size}",

@@ -138,13 +138,13 @@ def _member(wire: HyperNodeMemberWire, path: str, issues: Findings) -> HyperNode
         "regexMatch": selector.regex_match,
         "labelMatch": selector.label_match,
     }
-    given = [kind for kind, one in kinds.items() if one]
-    if not given:
+    types = [kind for kind, one in kinds.items() if one]
+    if not types:
         issues.add_error(
             path, "member selector must have one of exactMatch, regexMatch, or labelMatch, has none"
         )
-    elif len(given) > 1:
-        issues.add_error(path, f"cannot specify more than one selector type, has {' and '.join(given)}")
+    elif len(types) > 1:
+        issues.add_error(path, f"cannot specify more than one selector type, has {' and '.join(types)}")
     name = selector.exact_match.name if selector.exact_match else None
     pattern = selector.regex_match.pattern if selector.regex_match else None
     if selector.exact_match and not name:

@@ -38,8 +38,8 @@ def check_new_pod_group(wire: PodGroupWire, issues: Findings) -> None:
 
 def check_new_pod(wire: PodWire, issues: Findings) -> None:
     annotations = (wire.metadata.annotations if wire.metadata is not None else None) or {}
-    given = [name for name in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE) if annotations.get(name) is not None]
-    for name in given:
+    keys = [name for name in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE) if annotations.get(name) is not None]
+    for name in keys:
         text = annotations[name] or ""
         if not _BUDGET.fullmatch(text):
             issues.invalid(
@@ -47,10 +47,10 @@ def check_new_pod(wire: PodWire, issues: Findings) -> None:
                 text,
                 "must be a positive integer or a valid percentage which between 1% ~ 99%",
             )
-    if len(given) > 1:
+    if len(keys) > 1:
         issues.add_error(
-            f"metadata.annotations.{given[0]}",
-            f"not allow configure multiple annotations: only one of {' and '.join(given)} is allowed",
+            f"metadata.annotations.{keys[0]}",
+            f"not allow configure multiple annotations: only one of {' and '.join(keys)} is allowed",
         )
 
 

@@ -84,8 +84,8 @@ def node_reservation_from_wire(wire: NodeReservationWire, issues: Findings) -> N
             for one in (wire.status.conditions if wire.status is not None else None) or ()
         ),
     )
-    given = (spec.node_names, spec.node_selector, spec.leaf_switch, spec.super_pod)
-    targets = [name for name, value in zip(_TARGETS, given, strict=True) if value is not None]
+    values = (spec.node_names, spec.node_selector, spec.leaf_switch, spec.super_pod)
+    targets = [name for name, value in zip(_TARGETS, values, strict=True) if value is not None]
     for field, problem in problems_of(one, targets):
         issues.add_error(field, problem)
     return one

@@ -272,8 +272,8 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, issues: Findings) -> Po
 
 
 def _grace(spec: PodSpecWire) -> int:
-    given = spec.termination_grace_period_seconds
-    return _GRACE if given is None else max(0, min(given, _LONGEST_GRACE))
+    seconds = spec.termination_grace_period_seconds
+    return _GRACE if seconds is None else max(0, min(seconds, _LONGEST_GRACE))
 
 
 def _bound(status: PodStatusWire) -> int:

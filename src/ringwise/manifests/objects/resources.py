@@ -85,12 +85,12 @@ def amount(
 
 
 def amounts(
-    given: Quantities | None, path: str, issues: Findings, most_chips: int = _LARGEST
+    quantities: Quantities | None, path: str, issues: Findings, most_chips: int = _LARGEST
 ) -> dict[str, int]:
     """All amounts. `most_chips` is the range of chips of one node or container; a queue has no such limit."""
-    if not given:
+    if not quantities:
         return {}
-    return {shared(name): amount(name, value, path, issues, most_chips) for name, value in given.items()}
+    return {shared(name): amount(name, value, path, issues, most_chips) for name, value in quantities.items()}
 
 
 def pod_requests(spec: PodSpecWire, path: str, issues: Findings) -> Requests:
@@ -134,8 +134,8 @@ def pod_limits(spec: PodSpecWire, path: str, issues: Findings) -> dict[str, int]
     silent = Findings(issues.origin)
 
     def limits(one: ContainerWire) -> dict[str, int]:
-        given = one.resources.limits if one.resources is not None else None
-        wanted = {name: value for name, value in (given or {}).items() if name in _LIMITED}
+        quantities = one.resources.limits if one.resources is not None else None
+        wanted = {name: value for name, value in (quantities or {}).items() if name in _LIMITED}
         return amounts(wanted, path, silent)
 
     of_init = [(is_sidecar(one), limits(one)) for one in spec.init_containers or ()]
@@ -156,8 +156,8 @@ def containers_sharing_cpus(containers: Sequence[ContainerWire]) -> Iterator[str
     """Containers whose cpu request, or limit where there is none, is not a whole number above 0."""
     silent = Findings("")
     for container in containers:
-        given = container.resources or ResourcesWire()
-        asked = (given.requests or {}).get(CPU, (given.limits or {}).get(CPU, 0))
+        wire = container.resources or ResourcesWire()
+        asked = (wire.requests or {}).get(CPU, (wire.limits or {}).get(CPU, 0))
         milli = amount(CPU, asked, "", silent)
         if milli <= 0 or milli % 1000:
             yield container.name
@@ -186,7 +186,7 @@ def _requested_for_pod(
     resources: ResourcesWire, of_containers: Mapping[str, int], path: str, issues: Findings
 ) -> dict[str, int]:
     """What a pod requests as a whole; a limit counts where neither it nor a container requests anything."""
-    given: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for field_name, quantities in (("requests", resources.requests), ("limits", resources.limits)):
         where = f"{path}.{field_name}"
         for name, count in amounts(quantities, where, issues).items():
@@ -194,8 +194,8 @@ def _requested_for_pod(
                 names = "cpu, memory and hugepages-<size>"
                 issues.add_error(keyed(where, name), f"must be one of {names}; others belong to a container")
             elif field_name == "requests" or name not in of_containers:
-                given.setdefault(name, count)
-    return given
+                counts.setdefault(name, count)
+    return counts
 
 
 def _requests_chips(requested: Mapping[str, int]) -> bool:

@@ -119,10 +119,10 @@ def _quantities(amounts: Mapping[str, int]) -> dict[str, str] | None:
     return quantities or None
 
 
-def _amounts(given: Quantities, field: str, issues: Findings) -> dict[str, int]:
+def _amounts(quantities: Quantities, field: str, issues: Findings) -> dict[str, int]:
     """By resource, without `requests.`."""
     amounts: dict[str, int] = {}
-    for name, value in given.items():
+    for name, value in quantities.items():
         if name not in (*JOB_COUNTS, *_PLAIN) and not name.startswith(_REQUESTS):
             allowed = ", ".join((*JOB_COUNTS, *_PLAIN))
             issues.add_error(

@@ -245,7 +245,7 @@ def storage_capacity_from_wire(wire: StorageCapacityWire, issues: Findings) -> S
     who = identity(wire.metadata, "CSIStorageCapacity", issues)
     # The largest volume, where the driver tells it, may be smaller than all that is free.
     sizes = (("maximumVolumeSize", wire.maximum_volume_size), ("capacity", wire.capacity))
-    largest = next((_bytes(given, path, issues) for path, given in sizes if given is not None), 0)
+    largest = next((_bytes(value, path, issues) for path, value in sizes if value is not None), 0)
     return StorageCapacity(
         who.namespace,
         who.name,
@@ -309,14 +309,14 @@ def _annotations(meta: MetaWire | None) -> Texts:
     return (meta.annotations if meta is not None else None) or {}
 
 
-def _access_modes(given: Sequence[str] | None, path: str, issues: Findings) -> tuple[str, ...]:
-    if not check(ACCESS_MODES, given or (), path, issues):
+def _access_modes(modes: Sequence[str] | None, path: str, issues: Findings) -> tuple[str, ...]:
+    if not check(ACCESS_MODES, modes or (), path, issues):
         return ()
-    for position, mode in enumerate(given or ()):
+    for position, mode in enumerate(modes or ()):
         if mode not in _MODES:
             unsupported(f"{path}[{position}]", mode, _MODES, issues)
     # Most objects have the same few.
-    return _interned(tuple(given or ()))
+    return _interned(tuple(modes or ()))
 
 
 @lru_cache(256)
@@ -325,15 +325,15 @@ def _interned(modes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _size(amounts: Quantities | None, path: str, issues: Findings) -> int:
-    given = (amounts or {}).get(_STORAGE)
-    return 0 if given is None else amount(_STORAGE, given, path, issues)
+    value = (amounts or {}).get(_STORAGE)
+    return 0 if value is None else amount(_STORAGE, value, path, issues)
 
 
-def _bytes(given: Quantity, path: str, issues: Findings) -> int:
+def _bytes(value: Quantity, path: str, issues: Findings) -> int:
     try:
-        return quantity(given)
+        return quantity(value)
     except NotReadableError as problem:
-        issues.invalid(path, given, str(problem))
+        issues.invalid(path, value, str(problem))
         return 0
 
 

@@ -321,17 +321,17 @@ def operator_job_from_wire(
     run = spec.run_policy or RunPolicyWire()
     policy = run.scheduling_policy or SchedulingPolicyWire()
     path = f"spec.{form.field}"
-    given = _roles(getattr(spec, form.attribute), form, path, issues)
+    sections = _roles(getattr(spec, form.attribute), form, path, issues)
     over = bool(run.suspend) or _has_ended(wire.status)
     scheduler = shared(spec.scheduler_name or VOLCANO_SCHEDULER)
     roles: list[Role] = []
     for name in form.roles:
-        if name in given:
-            where, role = given[name]
+        if name in sections:
+            where, role = sections[name]
             roles.append(_role(name, role, where, form, who, scheduler, classes, issues, notes))
     if form.leaders:
         roles = _ranked(roles)
-        _check_leader(roles, given, who, form, issues, notes)
+        _check_leader(roles, sections, who, form, issues, notes)
     if over:
         roles = [replace(role, replicas=0) for role in roles]
     workload = _workload(kind, who, tuple(roles), issues)
@@ -354,15 +354,15 @@ def operator_job_from_wire(
 
 
 def _roles(
-    given: Mapping[str, RoleWire | None] | None, form: OperatorKind, path: str, issues: Findings
+    sections: Mapping[str, RoleWire | None] | None, form: OperatorKind, path: str, issues: Findings
 ) -> dict[str, tuple[str, RoleWire]]:
     """Role -> its path and value. Operators accept the names in any case."""
-    if not given:
+    if not sections:
         issues.add_error(path, f"must have at least one of {', '.join(form.roles)}")
         return {}
     names = {name.lower(): name for name in form.roles}
     roles: dict[str, tuple[str, RoleWire]] = {}
-    for key, role in given.items():
+    for key, role in sections.items():
         name = names.get(key.lower())
         if name is None:
             issues.add_error(
@@ -423,7 +423,7 @@ def _ranked(roles: list[Role]) -> list[Role]:
 
 def _check_leader(
     roles: list[Role],
-    given: Mapping[str, tuple[str, RoleWire]],
+    sections: Mapping[str, tuple[str, RoleWire]],
     who: Identity,
     form: OperatorKind,
     issues: Findings,
@@ -432,11 +432,11 @@ def _check_leader(
     leaders = [role for role in roles if role.name != "Worker"]
     for role in leaders[1:]:
         issues.add_error(
-            given[role.name][0], f"a job can have only one leader, and {leaders[0].name} already exists"
+            sections[role.name][0], f"a job can have only one leader, and {leaders[0].name} already exists"
         )
     for role in leaders:
         if role.replicas != 1:
-            issues.invalid(f"{given[role.name][0]}.replicas", role.replicas, "must be 1")
+            issues.invalid(f"{sections[role.name][0]}.replicas", role.replicas, "must be 1")
     framework = who.labels.get(FRAMEWORK, "")
     where = f"{issues.origin}: {keyed('metadata.labels', FRAMEWORK)}"
     if framework not in form.leaders:

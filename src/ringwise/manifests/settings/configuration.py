@@ -304,8 +304,8 @@ class _Reader:
             if name == SETTINGS_ENTRY:
                 settings = self._settings(entry, place)
             else:
-                given = self._arguments(entry, place, self._registry.actions[name].arguments)
-                action_arguments[name] = {**action_arguments[name], **given}
+                arguments = self._arguments(entry, place, self._registry.actions[name].arguments)
+                action_arguments[name] = {**action_arguments[name], **arguments}
         return settings
 
     def _settings(self, entry: dict[str, Any], place: str) -> Settings:
@@ -326,8 +326,8 @@ class _Reader:
     def _arguments(self, entry: dict[str, Any], place: str, declared: Arguments) -> dict[str, Value]:
         words = [row.name for row in declared]
         values: dict[str, Value] = {}
-        given = self._given(entry, place)
-        for key in given:
+        arguments = self._entry_arguments(entry, place)
+        for key in arguments:
             field = keyed(f"{place}.arguments", key)
             row = find_argument(declared, key)
             if row is None:
@@ -336,23 +336,23 @@ class _Reader:
                     field, f"unknown argument; allowed: {allowed}{did_you_mean(key, words)}"
                 )
                 continue
-            read = self._read(given, key, field, row)
+            read = self._read(arguments, key, field, row)
             if read is not None:
                 values[key] = read
                 verdict = "works" if row.has_effect else "no effect"
-                text = self._file.written(given, key) or ""
+                text = self._file.written(arguments, key) or ""
                 short = text if len(text) <= 40 else f"{text[:37]}..."
                 self._line(field, f"{key}: {short}", verdict, row.meaning)
         return values
 
     def _undeclared(self, entry: dict[str, Any], place: str) -> dict[str, Value]:
-        return {key: _plain(value) for key, value in self._given(entry, place).items()}
+        return {key: _plain(value) for key, value in self._entry_arguments(entry, place).items()}
 
-    def _given(self, entry: dict[str, Any], place: str) -> dict[str, Any]:
-        given = entry.get("arguments", {})
-        if not isinstance(given, dict):
-            self._issues.invalid(f"{place}.arguments", given, "must be an object of names and values")
-        return mapping(given)
+    def _entry_arguments(self, entry: dict[str, Any], place: str) -> dict[str, Any]:
+        arguments = entry.get("arguments", {})
+        if not isinstance(arguments, dict):
+            self._issues.invalid(f"{place}.arguments", arguments, "must be an object of names and values")
+        return mapping(arguments)
 
     def _read(self, within: dict[str, Any], key: str, field: str, row: Argument[Any]) -> Value:
         text = self._text(within, key, field, row.allowed, empty=True)

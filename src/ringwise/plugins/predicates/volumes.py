@@ -291,16 +291,16 @@ class PodVolumes:
         choices: list[ClaimChoice] = []
         claims = self._claims(pod)
         # As kube-scheduler does: the claim that asks for least takes the smallest volume.
-        given: dict[str, None] = {}
+        chosen: dict[str, None] = {}
         for claim in sorted(claims, key=lambda claim: (claim.requested, claim.key)):
             cls = self._delayed(claim)
             if cls is not None:
                 self._session.budget.spend(1)
-                choice = self._choose(pod, claim, cls, node, given)
+                choice = self._choose(pod, claim, cls, node, chosen)
                 if isinstance(choice, Reason):
                     return choice
                 choices.append(choice)
-                given[choice.volume] = None
+                chosen[choice.volume] = None
         if self._limits:
             reason = self._too_many(claims, choices, node)
             if reason is not None:

@@ -45,20 +45,20 @@ def encode(value: object) -> str:
     return compact({"compressed": base64.b64encode(zlib.compress(text.encode())).decode()})
 
 
-def decode(kind: Any, given: Any) -> Any:
+def decode(kind: Any, value: Any) -> Any:
     """Return an entry that was read as JSON. Raises one of `UNREADABLE`."""
-    given = expanded(given) if isinstance(given, dict) else given
+    value = expanded(value) if isinstance(value, dict) else value
     # JSON can name halves of characters; what has one could not be written again.
-    compact(given).encode()
-    return reader(kind)(given)
+    compact(value).encode()
+    return reader(kind)(value)
 
 
-def expanded(given: dict[str, Any]) -> Any:
+def expanded(value: dict[str, Any]) -> Any:
     """Return what a compressed entry is; any other object is returned as it is."""
-    if given.keys() != {"compressed"}:
-        return given
+    if value.keys() != {"compressed"}:
+        return value
     decompressor = zlib.decompressobj()
-    data = decompressor.decompress(base64.b64decode(given["compressed"], validate=True), MAX_UNPACKED)
+    data = decompressor.decompress(base64.b64decode(value["compressed"], validate=True), MAX_UNPACKED)
     if not decompressor.eof:
         raise ValueError("a compressed entry is larger than any entry can be")
     return json.loads(data)
@@ -106,8 +106,8 @@ def reader(kind: Any) -> Callable[[Any], Any]:
     if Decimal in parts:
         return _amount
     if NoneType in parts:
-        (given,) = (part for part in parts if part is not NoneType)
-        return partial(_optional, reader(given))
+        (inner,) = (part for part in parts if part is not NoneType)
+        return partial(_optional, reader(inner))
     readers = [reader(part) for part in parts if part is not Ellipsis]
     if issubclass(origin, Mapping):
         return partial(_mapping, readers[0], readers[1], parts[0] is int)

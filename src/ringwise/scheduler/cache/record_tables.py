@@ -156,11 +156,11 @@ def read_tables(texts: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], di
     problems: dict[str, str] = {}
     for key, text in texts.items():
         content, problem = read_record(text, LEADER_RECORD_VERSION)
-        given = content.get("entries", {})
-        if problem or not isinstance(given, dict):
+        more = content.get("entries", {})
+        if problem or not isinstance(more, dict):
             problems[key] = problem or "its entries are not a JSON object"
         else:
-            entries.setdefault(table_of(key), {}).update(given)
+            entries.setdefault(table_of(key), {}).update(more)
     return entries, problems
 
 
@@ -182,10 +182,10 @@ class RestoredRecord:
     def of(self, table: RecordTable[T]) -> dict[str, T]:
         """Return the entries of a table; one that cannot be read costs no other."""
         result: dict[str, T] = {}
-        for key, given in self._entries.get(table.name, {}).items():
+        for key, value in self._entries.get(table.name, {}).items():
             try:
                 compact(key).encode()
-                entry = decode(table.entry, given)
+                entry = decode(table.entry, value)
                 if not table.is_valid(entry):
                     raise ValueError
                 result[key] = entry

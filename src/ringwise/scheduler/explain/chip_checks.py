@@ -288,13 +288,13 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
         return Finding(WARNING, "mounts-differ", f"node {name}", what, fix)
 
     for key, ids in sorted(report.kubelet_ids.items()):
-        given = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {_names(resource, ids)}"
+        listing = f"kubelet gave pod {key} the {agrees(ids.bit_count(), 'id', 'ids')} {_names(resource, ids)}"
         if not ids:
             # Of a share: its ids are not chips.
-            given = f"kubelet lists a share for pod {key}"
+            listing = f"kubelet lists a share for pod {key}"
         if key not in here:
             yield differs(
-                f"{given}; the scheduler knows no such pod there",
+                f"{listing}; the scheduler knows no such pod there",
                 "kubelet has not cleaned up a pod that is gone: restart kubelet if this stays",
             )
             continue
@@ -305,12 +305,12 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
             continue
         if not mounted:
             yield differs(
-                f"{given}; the device plugin does not know which chips it has",
+                f"{listing}; the device plugin does not know which chips it has",
                 f"delete {key} if this stays: its chips may be given to another pod",
             )
         elif mounted.bit_count() != ids.bit_count():
             yield differs(
-                f"{given}; the device plugin mounted {_names(resource, mounted)}",
+                f"{listing}; the device plugin mounted {_names(resource, mounted)}",
                 f"delete {key}: what is in its container is not what it asked for",
             )
     for key, (uid, placement) in sorted(here.items()):
