@@ -28,7 +28,7 @@ from ringwise.device.soft_shares import ShareFiles
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from tests.builders.values import CHIP
-from tests.device.rig import PODS, Rig, rig
+from tests.device.rig import ISOLATIONS, NODE, PODS, Rig, rig
 from tests.device.test_commands import invoke, kubeconfig
 from tests.examples import examples
 
@@ -90,6 +90,22 @@ def soft_pod(pod_name: str, *, count: int | None = None, **more: Any) -> NodePod
     return NodePod(name=pod_name, annotations=annotations, limits=({resource: asked},), **more)
 
 
+def recorded_shares(case: Mapping[str, Any]) -> list[tuple[str, Share]]:
+    """The records of a case: the first of a chip has all that is used of it."""
+    resource, records = case["node"]["resource"], list[tuple[str, Share]]()
+    served = case["expect"].get("pod", "").removeprefix("ns/")
+    unsaid = next((pod["annotations"] for pod in case["pods"] if pod["name"] == served), {})
+    policies = {int(chip): used.get("policy") for chip, used in case["node"].get("used", {}).items()}
+    used = {int(chip): amounts for chip, amounts in case["node"].get("used", {}).items()}
+    unnumbered = [[chip, 99] for chip in used if all(chip != one for one, _ in case["virtual_numbers"])]
+    for chip, number in [*case["virtual_numbers"], *unnumbered]:
+        amounts = used.pop(chip, {"percent": 0, "memory": 0})
+        policy = policies.get(chip) or unsaid.get(QUOTA + "policy", "elastic")
+        share = Share(amounts["percent"], amounts["memory"], policy, f"other.{len(records)}", number)
+        records.append((name(resource, chip), share))
+    return records
+
+
 @pytest.mark.parametrize("case", cases("allocate"))
 async def test_V19_allocate(case: dict[str, Any]) -> None:
     given, expect = case["node"], case["expect"]
@@ -101,20 +117,14 @@ async def test_V19_allocate(case: dict[str, Any]) -> None:
         "chips": [{"physical": chip, "vdie": given["die_ids"][str(chip)]} for chip in chips],
         "faults": {chip: ["0x80C98000"] for chip in given.get("unhealthy", ())},
     }
-    records = [
-        (chip, number, given.get("used", {}).get(str(chip), {"percent": 0, "memory": 0}))
-        for chip, number in case["virtual_numbers"]
-    ]
-    policy = case["pods"][0]["annotations"][QUOTA + "policy"]
+    records = recorded_shares(case)
     async with rig(
         description, started=False, soft_share_folder=Path(given["config_dir"]), mount_method="ascend-docker"
     ) as node:
         file = LedgerFile(node.settings.state_folder / f"{resource.rpartition('/')[2]}-mounts.jsonl")
         ledger = Ledger()
-        for at, (chip, number, used) in enumerate(records):
-            share = Share(used["percent"], used["memory"], used.get("policy", policy), f"other.{at}", number)
+        for at, (chip_name, share) in enumerate(records):
             uid = f"other-{at}"
-            chip_name = name(resource, chip)
             ledger.add(Mount(resource, (f"x-{at}",), (chip_name,), uid, owner=uid, share=share, at=1))
             node.api.put(PODS, _object(f"other-{at}", "other", resource, 1, {}, uid=uid))
         file.save(ledger)
@@ -128,9 +138,13 @@ async def test_V19_allocate(case: dict[str, Any]) -> None:
                     pod["name"], pod["namespace"], resource, count, pod["annotations"], uid=pod["uid"], **more
                 ),
             )
+        isolated = {name(resource, chip) for chip in given.get("isolated", ())}
+        for chip in isolated:
+            spec = {"node": NODE, "chips": [chip], "reason": "r"}
+            node.api.put(ISOLATIONS, {"metadata": {"name": chip.lower()}, "spec": spec})
         await node.start()
         await node.until(lambda: node.plugin.ready and node.plugin.looked.is_set())
-        node.plugin.monitor.isolated = frozenset(name(resource, chip) for chip in given.get("isolated", ()))
+        await node.until(lambda: node.plugin.monitor.isolated == isolated)
         if case.get("patch_fails"):
             node.api.fault("PATCH /api/v1/namespaces/ns/pods", status=403, times=1)
         if "error" in expect:

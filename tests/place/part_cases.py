@@ -133,7 +133,13 @@ def node_object(case_node: Plain, resource: str | None) -> Plain:
     }
 
 
-def report_object(case_node: Plain, resource: str | None) -> Plain:
+def is_named_later(case_node: Plain) -> bool:
+    """Whether our plugin replaced another one: pods that the other one served stay settled."""
+    named = case_node.get("doubtful") or any("reported" in one for one in case_node["pods"])
+    return bool(named) and not case_node.get("own_plugin")
+
+
+def report_object(case_node: Plain, resource: str | None, names_pods: bool = True) -> Plain:
     lists = case_node["device_info"]
     data = {"DeviceInfoCfg": json.dumps({"DeviceInfo": {"DeviceList": lists, "UpdateTime": 1}})}
     chips: dict[str, str] = {}
@@ -153,7 +159,7 @@ def report_object(case_node: Plain, resource: str | None) -> Plain:
     for chip in case_node.get("doubtful", ()):
         # A pod that is gone, whose containers may still run.
         chips[f"gone-{chip}"] = chips_of(listed, [chip])
-    if case_node.get("own_plugin") or chips or shares:
+    if names_pods and (case_node.get("own_plugin") or chips or shares):
         data["RingwiseKubeletDevices"] = "{}"
         data["RingwiseMountedChips"] = json.dumps(chips)
         data["RingwiseMountedShares"] = json.dumps(shares)
@@ -245,7 +251,7 @@ def answer(case: Plain, decide: Decide = Decide.ONE_CYCLE) -> Answer:
     observer = _Candidates()
     scheduler.observe(observer)
     cluster = [node_object(one, resource) for one in case["nodes"]]
-    cluster += [report_object(one, resource) for one in case["nodes"]]
+    cluster += [report_object(one, resource, not is_named_later(one)) for one in case["nodes"]]
     total = request.get("pods", 1)
     group = "train" if total > 1 else None
     objects = node_pods(case, "bound_with", group)
@@ -262,6 +268,7 @@ def answer(case: Plain, decide: Decide = Decide.ONE_CYCLE) -> Answer:
     ]
     later: list[ev.Event] = seen(isolated(*entries))
     later += [one for one in events_of(node_pods(case, "annotations", group)) if isinstance(one, ev.PodSeen)]
+    later += events_of([report_object(one, resource) for one in case["nodes"] if is_named_later(one)])
     for one in case["nodes"]:
         for cut in one.get("failed_cuts", ()):
             cuts: Any = scheduler.view.cluster.failed_vnpus

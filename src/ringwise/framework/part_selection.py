@@ -141,8 +141,7 @@ class PartSelection(NodeSelection):
         requested = _text(request)
         if mode.divided is not None and not takes_request(mode.divided, request):
             return NO_SUCH_TEMPLATE(node=name, requested=requested)
-        fleet = state.fleets.get(request.resource)
-        if fleet is None or (request.mode == STATIC and not node.chips_capacity.get(request.resource)):
+        if request.mode == STATIC and not node.chips_capacity.get(request.resource):
             return PART_NOT_OFFERED(node=name, resource=request.resource)
         book = state.amounts(number)
         unknown = list(book.unknown)
@@ -155,7 +154,8 @@ class PartSelection(NodeSelection):
             return NODE_ISOLATED(node=name, **isolation.details)
         if number in state.node_status and state.node_status[number].name == "UNHEALTHY":
             return NODE_UNHEALTHY(node=name)
-        idle = fleet.idle(number)
+        fleet = state.fleets.get(request.resource)
+        idle = 0 if fleet is None else fleet.idle(number)
         if idle < request.count:
             return IDLE_BELOW_REQUEST(
                 node=name, idle=max(0, idle), resource=request.resource, requested=request.count

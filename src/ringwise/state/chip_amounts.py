@@ -118,7 +118,7 @@ def counted_chips(
 ) -> tuple[int, ...]:
     """Rule V4: the chips on which a bound pod counts."""
     resource, count = requested(record.pod.cls)
-    report = reports.get(mode.resource or resource or "")
+    report = _report_on(mode, resource, reports)
     uid, bound = record.pod.uid, record.binding.chips if record.binding is not None else ()
     if report is not None:
         if uid in report.mounted_shares:
@@ -130,6 +130,13 @@ def counted_chips(
     if guarded and mounted:
         return mounted
     return (*bound, *(chip for chip in mounted if chip not in bound))
+
+
+def _report_on(
+    mode: NodeMode, resource: str | None, reports: Mapping[str, DeviceReport]
+) -> DeviceReport | None:
+    """The device report that names a pod, also if its node had another allocation mode when it was bound."""
+    return reports.get(mode.resource or resource or "") or next(iter(reports.values()), None)
 
 
 def _own_part(record: HoldingPod, mode: NodeMode, count: int, chips: tuple[int, ...]) -> tuple[int, ...]:
@@ -148,7 +155,7 @@ def _own_part(record: HoldingPod, mode: NodeMode, count: int, chips: tuple[int, 
 def is_settled(record: HoldingPod, mode: NodeMode, reports: Mapping[str, DeviceReport]) -> bool:
     """Whether the device plugin has served the pod."""
     resource, _ = requested(record.pod.cls)
-    report = reports.get(mode.resource or resource or "")
+    report = _report_on(mode, resource, reports)
     if report is not None and report.own_plugin:
         return record.pod.uid in report.mounted or record.pod.uid in report.mounted_shares
     return bool(mounted_part(record.pod).chips)

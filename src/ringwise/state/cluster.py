@@ -48,7 +48,7 @@ from ringwise.state.volume_table import ClaimChoice, VolumeTable
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.topology.policy import is_chip_resource, is_part_of_a_chip
-from ringwise.wellknown import NODE_HEALTHY_STATUS, NPU_CORE
+from ringwise.wellknown import NODE_HEALTHY_STATUS
 
 #: Shapes that no node has and labels that no pod selects, which may be kept a while.
 _SPARE_SHAPES, _SPARE_LABELS = 64, 64
@@ -963,8 +963,11 @@ class ClusterState:
     def reported_resource(self, pod: Pod) -> str | None:
         """The resource under which the device plugin of its node reports the chips of a pod."""
         resource, count = requested(pod.cls)
-        if resource == NPU_CORE and pod.node is not None:
-            resource = self.modes.get(self.node_id.get(pod.node, -1), NO_CHIPS).resource or None
+        if pod.node is not None and count and (pod.node, resource) not in self.reports:
+            # A vNPU, or a pod from before its node had another allocation mode.
+            mode = self.modes.get(self.node_id.get(pod.node, -1), NO_CHIPS)
+            reported = (one for one in self.fleets if (pod.node, one) in self.reports)
+            resource = mode.resource or next(reported, resource)
         return resource if count else None
 
     def _forget_mounted(self, uid: str, node: str, resource: str) -> None:
