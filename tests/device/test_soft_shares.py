@@ -94,7 +94,7 @@ def recorded_shares(case: Mapping[str, Any]) -> list[tuple[str, Share]]:
     """The records of a case: the first of a chip has all that is used of it."""
     resource, records = case["node"]["resource"], list[tuple[str, Share]]()
     served = case["expect"].get("pod", "").removeprefix("ns/")
-    unsaid = next((pod["annotations"] for pod in case["pods"] if pod["name"] == served), {})
+    unsaid: dict[str, str] = next((pod["annotations"] for pod in case["pods"] if pod["name"] == served), {})
     policies = {int(chip): used.get("policy") for chip, used in case["node"].get("used", {}).items()}
     used = {int(chip): amounts for chip, amounts in case["node"].get("used", {}).items()}
     unnumbered = [[chip, 99] for chip in used if all(chip != one for one, _ in case["virtual_numbers"])]

@@ -69,6 +69,28 @@ def test_V6_a_node_that_offers_another_chip_resource_has_no_idle_units() -> None
     assert found.candidates["soft"]["reason"]["code"] == code("idle-fewer-than-request")
 
 
+@pytest.mark.parametrize("own_plugin", [True, False])
+def test_V4_what_is_reported_counts_for_a_vnpu_from_before_its_node_had_shares(own_plugin: bool) -> None:
+    case = case_with("h12-dynamic-part-on-soft-node")
+    node = case["nodes"][0]
+    node["own_plugin"] = own_plugin
+    node["pods"][0]["reported"] = [1]
+    found = answer(case)
+    bind, cluster = found.bound("new-0"), found.scheduler.view.cluster
+    assert bind is not None
+    assert bind.annotations[CHIP] == "Ascend910-0"
+    # Not as a chip of a pod that is gone: the report came before the pod.
+    assert cluster.fleets[CHIP].doubtful[cluster.node_id[node["name"]]] == 0
+
+
+def test_V6_the_pods_of_an_unknown_share_are_named_before_idle_units_of_another_resource() -> None:
+    case = case_with("h06-left-and-unknown")
+    node = case["nodes"][0]
+    node["capacities"] = {"huawei.com/npu": node.pop("capacity")}
+    found = answer(case)
+    assert found.candidates[node["name"]]["reason"]["code"] == code("pod-of-unknown-part-on-node")
+
+
 def test_V4_a_pod_with_whole_chips_stays_one_whatever_its_owner_edits() -> None:
     scheduler = new_scheduler()
     node = {

@@ -17,6 +17,9 @@ from ringwise.topology.chips import chips_of
 from ringwise.topology.policy import is_chip_resource
 from ringwise.topology.vnpu_templates import Template
 
+#: The device reports of a node by resource.
+Reports = Mapping[str, DeviceReport]
+
 
 class HoldingPod(Protocol):
     """The part of a pod's record that is read here."""
@@ -113,9 +116,7 @@ def is_share(record: HoldingPod) -> bool:
     )
 
 
-def counted_chips(
-    record: HoldingPod, mode: NodeMode, reports: Mapping[str, DeviceReport], guarded: bool
-) -> tuple[int, ...]:
+def counted_chips(record: HoldingPod, mode: NodeMode, reports: Reports, guarded: bool) -> tuple[int, ...]:
     """Rule V4: the chips on which a bound pod counts."""
     resource, count = requested(record.pod.cls)
     report = _report_on(mode, resource, reports)
@@ -132,9 +133,7 @@ def counted_chips(
     return (*bound, *(chip for chip in mounted if chip not in bound))
 
 
-def _report_on(
-    mode: NodeMode, resource: str | None, reports: Mapping[str, DeviceReport]
-) -> DeviceReport | None:
+def _report_on(mode: NodeMode, resource: str | None, reports: Reports) -> DeviceReport | None:
     """The device report that names a pod, also if its node had another allocation mode when it was bound."""
     return reports.get(mode.resource or resource or "") or next(iter(reports.values()), None)
 
@@ -152,7 +151,7 @@ def _own_part(record: HoldingPod, mode: NodeMode, count: int, chips: tuple[int, 
     return chips
 
 
-def is_settled(record: HoldingPod, mode: NodeMode, reports: Mapping[str, DeviceReport]) -> bool:
+def is_settled(record: HoldingPod, mode: NodeMode, reports: Reports) -> bool:
     """Whether the device plugin has served the pod."""
     resource, _ = requested(record.pod.cls)
     report = _report_on(mode, resource, reports)
@@ -161,9 +160,7 @@ def is_settled(record: HoldingPod, mode: NodeMode, reports: Mapping[str, DeviceR
     return bool(mounted_part(record.pod).chips)
 
 
-def amounts_on(
-    mode: NodeMode, records: Iterator[HoldingPod], reports: Mapping[str, DeviceReport], guarded: bool
-) -> ChipAmounts:
+def amounts_on(mode: NodeMode, records: Iterator[HoldingPod], reports: Reports, guarded: bool) -> ChipAmounts:
     """What the pods on a node of this allocation mode hold on its chips."""
     book = ChipAmounts()
     for record in records:

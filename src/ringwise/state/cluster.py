@@ -965,9 +965,8 @@ class ClusterState:
         resource, count = requested(pod.cls)
         if pod.node is not None and count and (pod.node, resource) not in self.reports:
             # A vNPU, or a pod from before its node had another allocation mode.
-            mode = self.modes.get(self.node_id.get(pod.node, -1), NO_CHIPS)
-            reported = (one for one in self.fleets if (pod.node, one) in self.reports)
-            resource = mode.resource or next(reported, resource)
+            chips = self.modes.get(self.node_id.get(pod.node, -1), NO_CHIPS).resource or resource
+            resource = next((one for one in self.fleets if (pod.node, one) in self.reports), chips)
         return resource if count else None
 
     def _forget_mounted(self, uid: str, node: str, resource: str) -> None:
