@@ -24,19 +24,19 @@ def test_volcanos_configuration_line_by_line() -> None:
     lines = answer.output.splitlines()
     assert any("plugin sla" in line and "works" in line for line in lines)
     assert any("plugin network-topology-aware" in line and "works" in line for line in lines)
-    assert lines[-1].endswith("volcano-ci.conf: it loads, with 1 warning")
+    assert lines[-1].endswith("volcano-ci.conf: valid, with 1 warning")
 
 
 @pytest.mark.parametrize(
     ("text", "code", "last"),
     [
-        ("actions: allocate", 0, "stdin: it loads"),
-        ("actions: elect, allocate", 0, "stdin: it loads, with 1 warning"),
-        ("actions: dance", 2, "stdin: 1 error: the scheduler refuses this file"),
-        ("", 2, "stdin: 1 error: the scheduler refuses this file"),
-        ("networkTopologyDiscovery: []", 0, "stdin: it loads"),
-        ("networkTopologyDiscovery: 7", 2, "stdin: 1 error: the controller refuses this file"),
-        ("networkTopologyDiscovry: []", 2, "stdin: 1 error: the controller refuses this file"),
+        ("actions: allocate", 0, "stdin: valid"),
+        ("actions: elect, allocate", 0, "stdin: valid, with 1 warning"),
+        ("actions: dance", 2, "stdin: 1 error: the scheduler rejects this file"),
+        ("", 2, "stdin: 1 error: the scheduler rejects this file"),
+        ("networkTopologyDiscovery: []", 0, "stdin: valid"),
+        ("networkTopologyDiscovery: 7", 2, "stdin: 1 error: the controller rejects this file"),
+        ("networkTopologyDiscovry: []", 2, "stdin: 1 error: the controller rejects this file"),
     ],
 )
 def test_the_exit_code_says_whether_it_is_taken(text: str, code: int, last: str) -> None:
@@ -69,7 +69,7 @@ data:
           B3: [{nodeLabel: example.com/rack}, {nodeLabel: kubernetes.io/hostname}]
 """
 SCHEDULER = "---\nkind: ConfigMap\ndata:\n  volcano-scheduler.conf: |\n    actions: allocate\n"
-MADE = (10, "topology type A3", "works", "makes HyperNodes of tier 1 by example.com/rack")
+MADE = (10, "topology type A3", "works", "creates HyperNodes of tier 1 from example.com/rack")
 
 
 @pytest.mark.parametrize(

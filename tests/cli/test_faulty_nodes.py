@@ -60,9 +60,9 @@ def test_a_faulty_chip_inside_a_block_is_seen() -> None:
 
 def test_class_score_and_group_have_a_legend() -> None:
     examples = "-f examples/cluster.yaml -f examples/jobs"
-    assert "score: the board's own score" in printed(f"place {examples} --scores", [])
+    assert "score: the board's score" in printed(f"place {examples} --scores", [])
     why = printed(f"why default/gang {examples}", [])
-    assert "score: the board's own score" in why
+    assert "score: the board's score" in why
     assert "group: how well the free chips" in why
     switched = printed("place -f examples/switches/common-first.yaml", [])
     assert "the class by the label tor-affinity" in switched

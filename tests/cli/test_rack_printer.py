@@ -37,7 +37,7 @@ def test_every_node_has_a_sign_and_every_sign_a_meaning() -> None:
     assert drawn == (
         "SuperPoD 3  10 free in 2 racks; a: block 0; b: block 1\n"
         "  0 |AABB#x..|  5 |........|\n"
-        "one sign per node, one box per rack: A a, B b, # other pods, x unusable, . free"
+        "one symbol per node, one box per rack: A a, B b, # other pods, x unusable, . free"
     )
 
 
@@ -61,7 +61,7 @@ def test_long_lists_are_broken_and_superpods_without_blocks_are_counted() -> Non
         "SuperPoD 9  0 free in 1 rack; train: block 0",
         "  0 |AAAAAAAA|",
         "and 4 more SuperPoDs with 96 free nodes",
-        "one sign per node, one box per rack: A train, . free",
+        "one symbol per node, one box per rack: A train, . free",
     ]
 
 

@@ -133,7 +133,7 @@ def test_what_is_not_certain_merged_or_given_up_is_told(tmp_path: Path) -> None:
     assert "3 jobs merged into rows of their namespaces" in ran.stdout
     assert "no scheduler wrote from 2026-01-31T00:00:00Z to 2026-01-31T00:10:00Z" in ran.stdout
     assert "before 2025-12-01 were discarded" in " ".join(ran.stdout.split())
-    assert "left out: 2026-01-31-01: it cannot be read" in ran.stderr
+    assert "omitted: 2026-01-31-01: it cannot be read" in ran.stderr
 
 
 def test_hours_of_shares_have_two_decimals(tmp_path: Path) -> None:

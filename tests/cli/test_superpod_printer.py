@@ -21,7 +21,7 @@ def test_free_reserved_and_blocks_by_job() -> None:
     assert picture.plain.splitlines() == [
         "SuperPoD 9   |AA|BBB|BBB|~|  1 free, 1 of them reserved; serve: block 0; train: blocks 0-1",
         "SuperPoD 10  |##x...~~|      5 free, 2 of them reserved",
-        "one sign per node: A serve, B train, # other pods, x unusable, . free, ~ reserved",
+        "one symbol per node: A serve, B train, # other pods, x unusable, . free, ~ reserved",
     ]
 
 

@@ -89,7 +89,7 @@ def report(config: Path) -> Object | None:
     if ran.returncode != 0:
         return None
     document: Object = json.loads(ran.stdout)
-    assert f"left out: {FOREIGN['metadata']['name']}" in ran.stderr
+    assert f"omitted: {FOREIGN['metadata']['name']}" in ran.stderr
     document["rows"] = {row["job"]: row for row in document["rows"]}
     return document
 

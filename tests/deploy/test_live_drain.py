@@ -272,7 +272,9 @@ def test_a_drain_ahead_writes_its_time_and_says_what_to_run(tmp_path: Path) -> N
     (answered,), api = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z")
     assert answered.exit_code == 0, answered.output
     said = " ".join(answered.stdout.split())
-    assert f"then: kubectl ringwise drain node-1 --kubeconfig {tmp_path}/kubeconfig" in said
+    assert (
+        f"to drain it at that time: kubectl ringwise drain node-1 --kubeconfig {tmp_path}/kubeconfig" in said
+    )
     assert isolations(api)["node-1"]["startTime"] == "2999-01-31T08:00:00Z"
     assert "gang-0" in pods_of(api)
     (answered,), _ = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z -o json")

@@ -135,7 +135,7 @@ def test_a_switch_and_a_superpod_fail_with_all_their_nodes(tmp_path: Path) -> No
             ("node-3", "switch", None, "UnHealthy", None),
         ]
         said = terminal.ok("fault clear switch switch/172.0.0.1")
-        assert said == "node node-2: its switches healthy\nnode node-3: its switches healthy\n"
+        assert said == "node node-2: switches healthy\nnode node-3: switches healthy\n"
         assert terminal.ok("fault list") == "there are no faults\n"
         refused = terminal.refused("fault inject superpod 7")
         assert refused == 'ringwise: SuperPoD "7" not found; existing SuperPoDs: none\n'
@@ -226,8 +226,8 @@ def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
             "describe node node-3"
         )
         described = terminal.ok("describe node node-0").splitlines()
-        assert "  faulty: 5 (ringwise fault list says what it is)" in described
-        assert "  isolated: 6 (ringwise get chips --node node-0 says why)" in described
+        assert "  faulty: 5 (details: ringwise fault list)" in described
+        assert "  isolated: 6 (details: ringwise get chips --node node-0)" in described
         # Free is what a new pod may have: of a closed node no chip is.
         terminal.submit(job("all", 4, 8))
         misses = {one["node"]: one["message"] for one in terminal.json("why all")["closest_nodes"]}

@@ -76,10 +76,10 @@ def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> 
     with running(tmp_path, nodes(2)) as server:
         start = server.live.now
         said = terminal.ok("drain node-0 --at 1h")
-        assert said.splitlines()[1] == "to drain it then: ringwise drain node-0"
-        assert said.splitlines()[2].endswith("later: ringwise unisolate node-0")
+        assert said.splitlines()[1] == "to drain it at that time: ringwise drain node-0"
+        assert said.splitlines()[2] == "to cancel or undo the drain: ringwise unisolate node-0"
         given = " ".join(terminal.ok(f"drain node-0 --at 1h --lab {tmp_path}").split())
-        assert f"to drain it then: ringwise drain node-0 --lab {tmp_path}" in given
+        assert f"to drain it at that time: ringwise drain node-0 --lab {tmp_path}" in given
         terminal.submit(job("short", 1, 8, minutes=30), job("long", 1, 8, minutes=90))
         terminal.submit(job("silent", 1, 8))
         terminal.submit(job("estimate", 1, 1).replace("  queue:", "  runningEstimate: 20m\n  queue:"))
@@ -113,13 +113,15 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         assert f"node-0 is drained at {time}, and takes only jobs that end before then" in words(
             "describe node node-0"
         )
-        assert f"isolated from {time}; until then for jobs that end by then: node-0" in words("topology show")
+        assert f"isolated from {time} (until then only for jobs that end before): node-0" in words(
+            "topology show"
+        )
         assert "2 of 2 free" in words("topology show")
         terminal.ok("drain node-1 --at 1m")
         began = time_text(server.live.now + 60 * 10**9)
         terminal.ok("advance 2m")
         shown = words("topology show")
-        assert f"isolated from {time}; until then for jobs that end by then: node-0" in shown
+        assert f"isolated from {time} (until then only for jobs that end before): node-0" in shown
         assert f"isolated since {began}: node-1" in shown
         assert f"drain since {began} (by" in words("get chips --node node-1")
         assert f"drain from {time} on (by" in words("get chips --node node-0")

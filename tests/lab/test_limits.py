@@ -51,8 +51,8 @@ def test_the_limit_of_a_queue_is_shown_with_the_queue(terminal: Terminal) -> Non
     assert limits == {"both": {chips: 24, "cpu": 4000}, "default": {}, "few": {chips: 8}}
     shown = " ".join(terminal.ok("get queues").split())
     assert re.search(r"few Open 1 \S+ \d+ Ascend910 8 Ascend910 0", shown)
-    assert "at most 8 Ascend910" in " ".join(terminal.ok("describe queue few").split())
-    assert "at most 16 Ascend910, 4 cpu" in " ".join(terminal.ok("describe queue both").split())
+    assert "limit 8 Ascend910" in " ".join(terminal.ok("describe queue few").split())
+    assert "limit 16 Ascend910, 4 cpu" in " ".join(terminal.ok("describe queue both").split())
 
 
 def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:

@@ -273,7 +273,7 @@ def test_n2_field_is_read_as_vendor() -> None:
         ),
         (
             "tiers: [{plugins: [{name: extender, arguments: {extender.urlPrefix: 'http://e'}}]}]",
-            "Ringwise does not ask it; allowed: extender.ignorable: true",
+            "Ringwise does not call it; allowed: extender.ignorable: true",
         ),
         ("tiers: [{plugins: [{name: volcano-nu_v1}]}]", 'Invalid value: "volcano-nu_v1": must be one of'),
         ("tiers: [{plugins: [{name: gang, enableJobOder: true}]}]", 'did you mean "enableJobOrder"?'),

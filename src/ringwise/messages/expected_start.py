@@ -12,7 +12,7 @@ from ringwise.durations import duration_text, time_text
 from ringwise.records import dataclass
 
 #: Why nothing is known of a start: the search is bounded.
-TOO_MUCH_AHEAD = "there is too much ahead of it to look further"
+TOO_MUCH_AHEAD = "the search limit was reached"
 
 
 class StartKind(enum.StrEnum):

@@ -331,7 +331,7 @@ class _Builder:
         if empty:
             self._add_problem(one.name, ProblemKind.EMPTY_SELECTOR, "an empty labelMatch selects no node")
         if missing:
-            what = f"{counted(missing, 'node')} that it names {agrees(len(missing), 'does', 'do')} not exist"
+            what = f"{counted(missing, 'member node')} {agrees(len(missing), 'does', 'do')} not exist"
             self._add_problem(one.name, ProblemKind.MISSING_NODE, f"{what}: {listed(missing, _SHOWN)}")
         return nodes | node_set(exact)
 

@@ -146,7 +146,7 @@ def _rest(view: SchedulerView, job: Job, outcome: str) -> Iterator[str]:
     """Why the other pods of a job wait of which some are placed."""
     waiting = [pod for pod in job.pods.values() if view.is_pending(pod)]
     if outcome == SCHEDULED and waiting and job.reason is not None:
-        yield f"{counted(waiting, 'pod of it waits', 'pods of it wait')}: {job.reason.message}"
+        yield f"{counted(waiting, 'other pod is', 'other pods are')} pending: {job.reason.message}"
 
 
 def _switch_class(view: SchedulerView, job: Job, outcome: str) -> str | None:

@@ -100,7 +100,7 @@ def test_chips_of_isolated_nodes_are_named_where_too_few_are_free() -> None:
     reason = status(rig, "next").reason
     assert reason is not None
     assert "0 are free, including those of cordoned and draining nodes; " in reason.message
-    assert reason.message.endswith("; nodes that take no new pod: node-isolated 1")
+    assert reason.message.endswith("; nodes that do not accept new pods: node-isolated 1")
 
 
 def test_a_gated_group_is_admitted() -> None:

@@ -33,7 +33,7 @@ def test_what_changed_is_told_once() -> None:
     rig.tell(ev.HyperNodeGone("a"))
     assert told(rig) == [SetHyperNodeStatus("b", 2)]
     rig.tell(ev.NodeGone("n3"))
-    message = "1 node that it names does not exist: n3"
+    message = "1 member node does not exist: n3"
     assert told(rig) == [SetHyperNodeStatus("b", 1, True, "MissingNode", message)]
 
 

@@ -290,5 +290,5 @@ def test_F5_another_vcjob_controller_does_not_wait_for_the_scheduler(
     rig = running({**POD_LEVEL, "fault-retry-times": retries, **marks}, owner=Owner("Job", "train", "v1"))
     rig.tell(VcJob("default", "train", "v1", phase=phase))
     rig.step()
-    found = [line for line in waits(rig) if "another vcjob controller runs this job" in line]
+    found = [line for line in waits(rig) if "another vcjob controller manages this job" in line]
     assert bool(found) is said, sentence

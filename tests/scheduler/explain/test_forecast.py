@@ -230,7 +230,7 @@ def test_what_was_not_looked_at_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("ringwise.scheduler.explain.forecast.STEPS", jobs + 40)
     start = estimates(view, NOW)["default/new"]
     assert start.kind is StartKind.NOT_BEFORE
-    assert start.why == "there is too much ahead of it to look further"
+    assert start.why == "the search limit was reached"
     assert start.earliest is not None
     assert NOW < start.earliest < last
     # For one job there are no steps left for the earliest time.
@@ -494,4 +494,4 @@ def test_each_namespace_has_its_part_of_the_steps(monkeypatch: pytest.MonkeyPatc
     found = estimates(view, NOW)
     assert all(start.latest is not None for key, start in found.items() if key.startswith("default/"))
     late = [start for key, start in found.items() if key.startswith("noisy/")]
-    assert {start.why for start in late} == {"there is too much ahead of it to look further"}
+    assert {start.why for start in late} == {"the search limit was reached"}

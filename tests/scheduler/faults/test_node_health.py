@@ -1,4 +1,4 @@
-"""Nodes that are reported as faulty take no new pods with chips; sub-healthy ones by the job's strategy."""
+"""Nodes that are reported as faulty do not accept new pods with chips; sub-healthy ones, by job strategy."""
 
 from __future__ import annotations
 

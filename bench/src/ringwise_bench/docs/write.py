@@ -98,7 +98,7 @@ def _volcano(
     for name, row in sorted(theirs.items()):
         verdict = "warning" if not row.error_when else f"warning; error if {row.error_when}"
         rows.append((f"`{name}` ({row.purpose})", verdict, row.note))
-    return table((what, "here", "what it does here, what replaces it, what is lost"), rows)
+    return table((what, "status", "effect, replacement, or limitation"), rows)
 
 
 def _limits() -> dict[str, str]:

@@ -266,7 +266,7 @@ def _document(contents: Contents, counts: _Counts, renaming: Renaming) -> Suppor
 def readme(document: SupportBundleDocument) -> str:
     """What is in a bundle, for people: on the terminal and in the file."""
     source = {"files": "files", "lab": "a lab", "cluster": "a cluster"}[document["source"]]
-    lines = [f"support bundle of {source}, made by Ringwise {document['ringwise']}"]
+    lines = [f"support bundle of {source}, created by Ringwise {document['ringwise']}"]
     objects = ", ".join(f"{count:,} {kind}" for kind, count in document["objects"].items()) or "none"
     lines += [f"objects: {objects}"]
     for journal in document["journals"]:
@@ -280,8 +280,8 @@ def readme(document: SupportBundleDocument) -> str:
             f"replaced: {counted(replaced['names'], 'name')}, "
             f"{counted(replaced['addresses'], 'address', 'addresses')}"
         )
-    lines.append(f"never in it: {document['excluded']}")
-    lines += [f"left out: {line}" for line in document["omitted"]]
+    lines.append(f"never included: {document['excluded']}")
+    lines += [f"omitted: {line}" for line in document["omitted"]]
     lines += [f"missing: {line}" for line in document["missing"]]
     return "\n".join(lines) + "\n"
 

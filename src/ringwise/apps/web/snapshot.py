@@ -86,5 +86,5 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
         raise JournalError(f"{path}: no file contains the start of the last scheduler")
     notes = list(journal.notes)
     if omitted:
-        notes.append(f"left out: {counted(omitted, 'turn')}; what came before is not in the journal")
+        notes.append(f"omitted: {counted(omitted, 'turn')}; what came before is not in the journal")
     return scheduler.view, now, notes

@@ -343,4 +343,4 @@ def advance_command(duration: int | None, lab: Path | None, output: str) -> None
 
     only_lab({"lab": lab}, "a cluster has real time")
     answer = LabTarget(lab).change("advance", AdvanceRequest(duration), "advancing the time")
-    show_text(answer, output, f"it is {time_text(answer['now'])}")
+    show_text(answer, output, f"virtual time: {time_text(answer['now'])}")

@@ -240,8 +240,8 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
             unisolate = f"ringwise unisolate {answer['target']}{here}"
             lines = [
                 f"{answer['title']} takes only jobs that end before {when}",
-                f"to drain it then: ringwise drain {answer['target']}{here}",
-                f"to cancel that, or to undo it later: {unisolate}",
+                f"to drain it at that time: ringwise drain {answer['target']}{here}",
+                f"to cancel or undo the drain: {unisolate}",
             ]
             show_text(answer, output, "\n".join(lines))
             return False
@@ -316,8 +316,8 @@ def _drain_cluster(access: Access, wanted: DrainOptions, options: dict[str, Any]
             complain(f"note: {place} is already isolated, or a drain is already scheduled for that time")
         lines = [
             f"{place} takes only jobs that end before {time_text(start)}",
-            f"to drain it then: {again}",
-            f"to cancel that, or to undo it later: {unisolate}",
+            f"to drain it at that time: {again}",
+            f"to cancel or undo the drain: {unisolate}",
         ]
         show_text(node_change(place.name, "drain", at=time_text(start)), output, "\n".join(lines))
         return

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 CLASS_LEGEND = (
     "in parentheses: the class by the label tor-affinity and the number of pods (docs/concepts/switches.md)"
 )
-SCORE_LEGEND = "score: the board's own score of the node, the highest is taken (ringwise boards show BOARD)"
+SCORE_LEGEND = "score: the board's score of the node; the highest is chosen (ringwise boards show BOARD)"
 GROUP_LEGEND = (
-    "group: how well the free chips of the rings fit the request, A is best (ringwise boards show BOARD)"
+    "group: how well the free chips of the rings fit the request; A is best (ringwise boards show BOARD)"
 )
 STATES_LEGEND = (
     "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved",

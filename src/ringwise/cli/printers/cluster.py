@@ -258,7 +258,7 @@ def draw_queues(
     table = Table(
         [
             *(Column(name) for name in ("queue", "state", "weight")),
-            *(Column(name, wraps=True) for name in ("used", "share", "at most")),
+            *(Column(name, wraps=True) for name in ("used", "share", "limit")),
             *(Column(name) for name in ("jobs", "pending")),
             *_columns(extra),
         ]
@@ -302,7 +302,7 @@ def draw_hyper_nodes(
 def draw_pods(
     console: Console, pods: Iterable[PodFields], now: int, only: Only = None, extra: Extra = _NONE
 ) -> None:
-    moving = ("asks", "chips", "rank")
+    moving = ("requests", "chips", "rank")
     names = ("pod", "phase", "node", *moving, "age")
     table = Table([*(Column(name, moves=name in moving) for name in names), *_columns(extra)])
     for pod in pods:

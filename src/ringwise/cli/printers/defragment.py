@@ -69,7 +69,7 @@ def _print_plan(console: Console, plan: MovePlanFields, *, follows: bool) -> Non
     then = "then " if follows else ""
     title = f"{then}moving {moved} ({counted(plan['moved_chips'], 'chip')}) starts {name}"
     print_line(console, Text(f"{title} ({counted(plan['chips'], 'chip')}) now"))
-    table = Table([Column("job"), Column("chips"), Column("cost"), Column("where to", wraps=True)])
+    table = Table([Column("job"), Column("chips"), Column("cost"), Column("move", wraps=True)])
     for move in plan["moves"]:
         where = ", ".join(map(_where, move["pods"][:_SHOWN])) + (" ..." if len(move["pods"]) > _SHOWN else "")
         table.add(f"{move['namespace']}/{move['name']}", str(move["chips"]), _cost(move), where)

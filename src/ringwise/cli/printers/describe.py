@@ -70,13 +70,13 @@ def print_node(console: Console, node: NodeDocument) -> None:
             print_line(console, escape(f"  chip {chip}: {percent}% used: {', '.join(names)}"))
         marks, whole = chips["marks"], any(one["state"] == "isolated" for one in node["states"])
         for word, numbers, more in (
-            ("faulty", marks["faulty"], "ringwise fault list says what it is"),
-            ("network faulty", marks["network_faulty"], "ringwise fault list says what it is"),
+            ("faulty", marks["faulty"], "details: ringwise fault list"),
+            ("network faulty", marks["network_faulty"], "details: ringwise fault list"),
             ("PreSeparateNPU", marks["pre_separated"], "new pods do not get them"),
             (
                 "isolated",
                 [] if whole else marks["isolated"],
-                f"ringwise get chips --node {node['name']} says why",
+                f"details: ringwise get chips --node {node['name']}",
             ),
         ):
             if numbers:
@@ -134,8 +134,8 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
             "weight": queue["weight"],
             "used": amounts_text(queue["used"]),
             "share": amounts_text(queue["fair_share"]),
-            "kept": _reserved_text(queue),
-            "at most": limit_text(queue),
+            "reserved": _reserved_text(queue),
+            "limit": limit_text(queue),
             "guaranteed": amounts_text(queue["guarantee"]),
             "reclaimable": "yes" if queue["reclaimable"] else "no",
         },

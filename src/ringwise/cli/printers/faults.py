@@ -29,7 +29,7 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
     if not rows:
         print_line(console, Text("there are no faults"))
         return
-    names = ("node", "what", "chip", "level or status", "code", "for")
+    names = ("node", "kind", "chip", "level or status", "code", "for")
     table = Table([Column(name) for name in names], note="jobs")
     for row in rows:
         age = "" if row["since"] is None else duration_text(document["now"] - row["since"])
@@ -59,7 +59,7 @@ def _place(row: FaultFields) -> str:
         case "network":
             return f"node {row['node']}: network of {row['chip']}"
         case "switch":
-            return f"node {row['node']}: its switches"
+            return f"node {row['node']}: switches"
     return f"node {row['node']}:"
 
 

@@ -25,7 +25,7 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
     print_line(console, Text(f"{title}: {words if jobs else 'no job has pods there'}"))
     if not jobs:
         return
-    table = Table([Column("job"), Column("pods"), Column("what"), Column("where to", wraps=True)], note="why")
+    table = Table([Column("job"), Column("pods"), Column("result"), Column("move", wraps=True)], note="why")
     for job in jobs:
         pods = f"{len(job['pods'])}" + (f" + {len(job['restarted'])}" if job["restarted"] else "")
         where = ", ".join(map(_where, job["pods"][:_SHOWN])) + (" ..." if len(job["pods"]) > _SHOWN else "")

@@ -1,4 +1,4 @@
-"""Racks of SuperPoDs, drawn: one sign per node, one box per rack.
+"""Racks of SuperPoDs, drawn: one symbol per node, one box per rack.
 
     SuperPoD 0  52 free in 16 racks; train: blocks 0-1
        0 |AAAAAAAA|     1 |AAAA....|  2-15 |........|
@@ -124,4 +124,4 @@ def _legend(shown: Sequence[SuperPodFields], signs: Mapping[str, str]) -> str:
     ):
         if used:
             meanings.append(f"{sign} {meaning}")
-    return "one sign per node, one box per rack: " + ", ".join(meanings)
+    return "one symbol per node, one box per rack: " + ", ".join(meanings)

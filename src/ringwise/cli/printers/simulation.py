@@ -24,7 +24,7 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
         f"({chips}), load {document['load']:.2f}, seed {escape(document['seed'])}",
     )
     for one in document["omitted"]:
-        print_line(console, f"left out: {counted(one['jobs'], 'job')}: {escape(one['message'])}")
+        print_line(console, f"omitted: {counted(one['jobs'], 'job')}: {escape(one['message'])}")
     console.print()
     _runs(console, document)
     _moves(console, document)

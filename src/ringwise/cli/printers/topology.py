@@ -1,4 +1,4 @@
-"""Leaf switches and SuperPoDs, drawn: one line each, one sign per node.
+"""Leaf switches and SuperPoDs, drawn: one line each, one symbol per node.
 
     10.0.0.1  exclusive  A . -  1 of 2 free
     SuperPoD 0  |AAAAAAAA|AAAAAAAA|........~~|  10 free, 2 of them reserved; train: blocks 0-1
@@ -68,7 +68,7 @@ def print_isolations(console: Console, isolations: Iterable[IsolationFields], no
         if one["start"] is not None:
             time = time_text(one["start"])
             begun = one["start"] <= now
-            start = f" since {time}" if begun else f" from {time}; until then for jobs that end by then"
+            start = f" since {time}" if begun else f" from {time} (until then only for jobs that end before)"
         by = f" by {one['created_by']}" if one["created_by"] else ""
         why = f": {one['reason']}" if one["reason"] else ""
         line = f"isolated{start}: {one['title']}{by}{why}"
@@ -83,7 +83,7 @@ def print_reservations(console: Console, reservations: Iterable[ReservationField
         when = (
             f"until {end}"
             if one["start"] <= now
-            else f"from {start} to {end}; until then for jobs that end by then"
+            else f"from {start} to {end} (until then only for jobs that end before)"
         )
         line = f"reserved for {holder} {when}: {name_list(one['nodes'])} ({one['name']})"
         print_line(console, Text(one_line(line)))
@@ -204,7 +204,7 @@ def _superpod_legend(shown: Sequence[SuperPodFields], signs: dict[str, str]) -> 
     ):
         if present:
             meanings.append(f"{sign} {meaning}")
-    return "one sign per node: " + ", ".join(meanings) if meanings else "no SuperPoDs"
+    return "one symbol per node: " + ", ".join(meanings) if meanings else "no SuperPoDs"
 
 
 def _has_faulty(one: SuperPodFields) -> bool:

@@ -70,18 +70,18 @@ def _print(checked: ConfigurationCheck) -> None:
     from ringwise.cli.printers.tables import Column, Table
 
     console = stdout_console()
-    table = Table([Column("line", right=True), Column("what"), Column("here")], note="effect")
+    table = Table([Column("line", right=True), Column("setting"), Column("status")], note="effect")
     for line in checked.lines:
         table.add(str(line.line or ""), line.subject, line.result, note=line.effect)
     table.print(console)
     errors, warnings = checked.count("error"), checked.count("warning")
     if errors:
         reader = "controller" if checked.of_controller else "scheduler"
-        verdict = f"{_counted(errors, 'error')}: the {reader} refuses this file"
+        verdict = f"{_counted(errors, 'error')}: the {reader} rejects this file"
     elif warnings:
-        verdict = f"it loads, with {_counted(warnings, 'warning')}"
+        verdict = f"valid, with {_counted(warnings, 'warning')}"
     else:
-        verdict = "it loads"
+        verdict = "valid"
     print_lines(console, f"\n{checked.origin}: {verdict}")
 
 

@@ -220,7 +220,7 @@ def _of_cluster(options: dict[str, Any], question: _Question) -> ReportDocument:
 
 
 def _notes(document: ReportDocument) -> list[str]:
-    return [*document["notes"], *(f"left out: {line}" for line in document["unreadable"])]
+    return [*document["notes"], *(f"omitted: {line}" for line in document["unreadable"])]
 
 
 #: Names of a row, as far as it has them.

@@ -430,6 +430,6 @@ def _hints(unit: SubGroupState) -> Iterator[str]:
     policy = unit.group.policy
     if policy is not None and unit.size > 1:
         yield (
-            f"sub-group {unit.group.title} starts with {counted(unit.size, 'pod')} or not at all"
-            + (f", {unit.have} of them {'runs' if unit.have == 1 else 'run'}" if unit.have else "")
+            f"sub-group {unit.group.title} requires {counted(unit.size, 'pod')} to start"
+            + (f"; {unit.have} of them {'runs' if unit.have == 1 else 'run'}" if unit.have else "")
         )

@@ -78,8 +78,8 @@ def _needs_extender(arguments: Arguments) -> str:
     ):
         return ""
     return (
-        "a program of your own decides with the scheduler, and Ringwise does not ask it; allowed: "
-        "extender.ignorable: true, or a plugin of your own (docs/develop/plugins.md)"
+        "an external service takes part in decisions, and Ringwise does not call it; allowed: "
+        "extender.ignorable: true, or a custom plugin (docs/develop/plugins.md)"
     )
 
 
@@ -87,13 +87,13 @@ _PLUGINS = (
     VolcanoName(
         "deviceshare",
         "parts of GPUs and NPUs",
-        lost="parts of devices; whole chips are given by topology910",
+        lost="parts of devices; whole chips are allocated by topology910",
         breaks=_shares_devices,
         error_when="one of its `...Enable` arguments is true",
     ),
     VolcanoName(
         "extender",
-        "asks a program of your own over HTTP",
+        "calls an external HTTP service",
         replaced_by="plugins of installed packages (docs/develop/plugins.md)",
         breaks=_needs_extender,
         error_when="`extender.urlPrefix` is set and `extender.ignorable` is not true",
@@ -107,7 +107,7 @@ _PLUGINS = (
     VolcanoName(
         "pdb",
         "spares pods that a PodDisruptionBudget protects",
-        replaced_by="the API server, which refuses such an eviction; the victim then stays",
+        replaced_by="the API server, which rejects such an eviction; the victim then keeps running",
     ),
     VolcanoName(
         "rescheduling",
@@ -116,7 +116,7 @@ _PLUGINS = (
     ),
     VolcanoName(
         "reservation",
-        "keeps nodes for the job that waited longest; gone from Volcano",
+        "reserves nodes for the job that has been pending longest; removed from Volcano",
         replaced_by="reservations of Ringwise (setting `reservation-after`)",
     ),
     VolcanoName(
@@ -147,12 +147,12 @@ _PLUGINS = (
 _ACTIONS = (
     VolcanoName(
         "elect",
-        "chooses the job to reserve nodes for; gone from Volcano",
+        "chooses the job to reserve nodes for; removed from Volcano",
         replaced_by="reservations of Ringwise (setting `reservation-after`)",
     ),
     VolcanoName(
         "reserve",
-        "reserves nodes for the chosen job; gone from Volcano",
+        "reserves nodes for the chosen job; removed from Volcano",
         replaced_by="reservations of Ringwise (setting `reservation-after`)",
     ),
 )

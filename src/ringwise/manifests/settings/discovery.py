@@ -176,8 +176,8 @@ class _Reader:
                 used.update(dict.fromkeys(labels, name))
                 # The one of the node itself stands for no HyperNode.
                 tiers = self._types[name] = TopologyType(name, tuple(reversed(labels[:-1])))
-                each = (f"of tier {tier} by {label}" for tier, label in enumerate(tiers.labels, 1))
-                self._line(within, f"topology type {name}", "works", f"makes HyperNodes {', '.join(each)}")
+                each = (f"of tier {tier} from {label}" for tier, label in enumerate(tiers.labels, 1))
+                self._line(within, f"topology type {name}", "works", f"creates HyperNodes {', '.join(each)}")
 
     def _problem_of(self, name: str, labels: list[str], used: dict[str, str]) -> str:
         """Why a type cannot be used; empty: it can."""
@@ -203,7 +203,7 @@ class _Reader:
         if shared is not None:
             return (
                 f"has the label {shared} of type {used[shared]}, so nodes would be in two HyperNodes of one "
-                "tier; allowed: labels of its own"
+                "tier; allowed: other labels"
             )
         return ""
 

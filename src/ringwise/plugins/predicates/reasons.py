@@ -212,8 +212,8 @@ STORAGE_CLASS_MISSING = ReasonKind(
 NO_VOLUME = ReasonKind(
     "no-matching-volume",
     Stage.PREDICATE,
-    "no free PersistentVolume of {class_name} fits claim {claim} of {pod} ({size}, {modes}); the "
-    "class has no provisioner",
+    "no free PersistentVolume of class {class_name} fits claim {claim} of pod {pod} ({size}, {modes}); "
+    "no provisioner",
     (
         "create a PersistentVolume of {size} or more in {class_name}",
         "use a StorageClass with a provisioner",

@@ -31,7 +31,7 @@ class ChipCounts:
     faulty: int
     isolated: int
     reserved: int
-    #: On nodes that take no new pods.
+    #: On nodes that do not accept new pods.
     unschedulable: int
     free: int
     #: Of the free ones: with a broken network port, for one-pod jobs only.

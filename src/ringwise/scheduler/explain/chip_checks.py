@@ -95,7 +95,7 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
             what = f"its {nodes} {agrees(members, 'was', 'were')} isolated"
         if one.start is not None:
             of = "" if one.node else f" of its {nodes}"
-            what = f"a drain{of} from {time_text(one.start)} on, announced"
+            what = f"drain{of} scheduled for {time_text(one.start)}, created"
             why, done = "", "is done"
         ignored = f"; fields {', '.join(one.ignored)} are unknown and ignored" if one.ignored else ""
         yield Finding(

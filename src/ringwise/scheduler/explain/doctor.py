@@ -396,14 +396,14 @@ _HYPER_NODE_FIXES = {
     ProblemKind.CIRCLE: "remove the member",
     ProblemKind.TWO_PARENTS: "list this member in only one HyperNode",
     ProblemKind.MISSING_MEMBER: "create it, or remove the member",
-    ProblemKind.MEMBER_SELECTOR: "name each HyperNode with exactMatch",
-    ProblemKind.TIER_ORDER: "give the members lower tiers than the HyperNode that has them",
-    ProblemKind.OVERLAP: "let each node be a member of one HyperNode of a tier",
-    ProblemKind.EXPRESSION: "correct the expression: the syntax is that of Go (RE2)",
-    ProblemKind.EMPTY_SELECTOR: "write labels into it, or remove the member",
-    ProblemKind.TIER_NAME: "give each tier of a tree a name of its own",
-    ProblemKind.MISSING_NODE: "they count as soon as they exist; else remove the members",
-    ProblemKind.NO_NODES: "it counts as soon as nodes match",
+    ProblemKind.MEMBER_SELECTOR: "select each HyperNode by exactMatch",
+    ProblemKind.TIER_ORDER: "set lower tiers for the members than for their HyperNode",
+    ProblemKind.OVERLAP: "make each node a member of only one HyperNode per tier",
+    ProblemKind.EXPRESSION: "correct the expression (Go syntax, RE2)",
+    ProblemKind.EMPTY_SELECTOR: "add labels to it, or remove the member",
+    ProblemKind.TIER_NAME: "give each tier of a tree a unique name",
+    ProblemKind.MISSING_NODE: "create the nodes, or remove the members",
+    ProblemKind.NO_NODES: "it is used as soon as nodes match",
 }
 
 

@@ -61,8 +61,8 @@ def _affecting_faults(view: SchedulerView, job: Job, policy: FaultPolicy, now: i
         yield f"affected by {counted(len(faults) - _NAMED, 'more fault')}"
     if faults and policy.mode is Mode.OFF:
         yield (
-            f"no pod is restarted because of it: {FAULT_SCHEDULING} is off or missing; what helps: "
-            f"the label {FAULT_SCHEDULING}: {Mode.GRACE.value}"
+            f"no pod is restarted because of it: {FAULT_SCHEDULING} is off or missing; to restart "
+            f"such pods, set the label {FAULT_SCHEDULING}: {Mode.GRACE.value}"
         )
 
 
@@ -74,8 +74,8 @@ def _retries(view: SchedulerView, job: Job) -> Iterator[str]:
         return
     if restarts_asked_for(job.labels, job.annotations):
         yield (
-            "retries: another vcjob controller runs this job: where all its pods fail together, that "
-            f"one ends it and {FAULT_RETRY_TIMES} does not count; what helps: the controller of Ringwise"
+            "retries: another vcjob controller manages this job: if all its pods fail together, it ends the "
+            f"job, and {FAULT_RETRY_TIMES} has no effect; use Ringwise's controller instead"
         )
 
 

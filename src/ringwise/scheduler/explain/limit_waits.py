@@ -165,7 +165,7 @@ def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:
     if table.lends() and not may_reclaim(actions):
         yield LimitNote(
             "borrowingLimit",
-            "nothing is lent: the action reclaim, which would take it back, is not configured",
+            "borrowing is disabled: it requires the action reclaim, which is not configured",
             "add reclaim to the actions, or remove borrowingLimit",
         )
     if ENQUEUE not in actions and any(PENDING_JOBS in one.hard for one in table.limits.values()):

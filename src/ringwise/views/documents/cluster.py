@@ -43,7 +43,7 @@ class ChipsFields(TypedDict):
     faulty: list[int]
     isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
     reserved: Annotated[list[int], Meta(description="Kept for one job.")]
-    unschedulable: Annotated[list[int], Meta(description="The node takes no new pods; its states say why.")]
+    unschedulable: Annotated[list[int], Meta(description="The node rejects new pods; its states show why.")]
     free: Annotated[list[int], Meta(description="A new pod may have them now.")]
     marks: ChipMarks
 

@@ -170,7 +170,7 @@ class ChipCountFields(Fields):
     faulty: int
     isolated: int
     reserved: int
-    unschedulable: Annotated[int, Meta(description="On nodes that take no new pods.")]
+    unschedulable: Annotated[int, Meta(description="On nodes that do not accept new pods.")]
     free: Annotated[int, Meta(description="A new pod may have them now.")]
     network_faulty: Annotated[int, Meta(description="Of the free ones: for one-pod jobs only.")]
     until_drain: Annotated[

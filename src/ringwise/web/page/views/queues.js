@@ -97,7 +97,7 @@ function columnsOf(isMixed) {
     { title: "used", cell: (line) => number(used(line)), sort: used, kind: "number" },
     { title: "share", cell: (line) => number(share(line)), sort: share, kind: "number" },
     {
-      title: "at most",
+      title: "limit",
       kind: "number",
       cell: (line) => (limit(line) < Infinity ? number(limit(line)) : html`<span class="faint">no limit</span>`),
       sort: limit,
