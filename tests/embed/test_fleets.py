@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ringwise.embed.fleets import boards_asked, make_fleet, make_mixed_fleet
+from ringwise.embed.fleets import make_fleet, make_mixed_fleet, parse_boards
 from ringwise.manifests.settings.boards import shipped_boards
 from ringwise.topology.switches import resolve
 
@@ -116,9 +116,9 @@ def test_one_board_of_a_mixed_fleet_is_that_board(board: str) -> None:
 
 
 def test_boards_with_their_nodes() -> None:
-    assert boards_asked("910-x8", 16) == (("910-x8", 16),)
-    assert boards_asked("910-x8:200, 310p:50", 16) == (("910-x8", 200), ("310p", 50))
-    assert boards_asked("910-x8", 0) == (("910-x8", 0),)
+    assert parse_boards("910-x8", 16) == (("910-x8", 16),)
+    assert parse_boards("910-x8:200, 310p:50", 16) == (("910-x8", 200), ("310p", 50))
+    assert parse_boards("910-x8", 0) == (("910-x8", 0),)
 
 
 @pytest.mark.parametrize(
@@ -139,5 +139,5 @@ def test_boards_with_their_nodes() -> None:
 )
 def test_boards_that_cannot_be(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)) as caught:
-        boards_asked(text, 16)
+        parse_boards(text, 16)
     assert "\n" not in str(caught.value)

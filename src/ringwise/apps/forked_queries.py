@@ -321,21 +321,21 @@ class ForkedQueries:
             if not self._waiting:
                 return
             place = self._waiting[0].between_turns
-            asked = [one for one in self._waiting if one.between_turns == place][: self._free]
-            self._waiting = [one for one in self._waiting if one not in asked]
-            self._free -= len(asked)
+            queries = [one for one in self._waiting if one.between_turns == place][: self._free]
+            self._waiting = [one for one in self._waiting if one not in queries]
+            self._free -= len(queries)
             try:
                 copies = await place(
-                    lambda *arguments: copied([partial(one.work, *arguments) for one in asked])
+                    lambda *arguments: copied([partial(one.work, *arguments) for one in queries])
                 )
             except Exception as error:
-                self._free += len(asked)
-                for one in asked:
+                self._free += len(queries)
+                for one in queries:
                     if not one.copy.done():
                         one.copy.set_exception(error)
                 return
             self._next_fork = clock() + self._pause * max(copy.cost for copy in copies)
-            for one, copy in zip(asked, copies, strict=True):
+            for one, copy in zip(queries, copies, strict=True):
                 if one.copy.done():
                     self._collect(copy).end()
                 else:

@@ -128,8 +128,8 @@ class QueueController:
         """What follows from the events since the last call. A queue that raises affects no other one."""
         commands: list[Command] = [*self._done]
         self._done.clear()
-        asked, self._commands = self._commands, []
-        for command in asked:
+        pending, self._commands = self._commands, []
+        for command in pending:
             name = command.name
             commands += self._contained(name, partial(self._carry_out, command, now=now), containment)
         for name in [name for name, sent in self._requested.items() if sent.at + RETRY_AFTER <= now]:

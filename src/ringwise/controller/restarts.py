@@ -19,10 +19,10 @@ from ringwise.records import dataclass
 from ringwise.state.failures import (
     MAX_REJECTIONS,
     is_made_again,
+    max_restarts,
     pause_after,
     policies_come_first,
     rejections_before,
-    restarts_asked_for,
 )
 from ringwise.state.model import EMPTY, Pod, PodGroup
 from ringwise.wellknown import KUBELET_REJECTIONS, RESTART_REFUSED
@@ -59,7 +59,7 @@ def restart_answer(
         return RestartAnswer()
     labels = {**chips[0].labels, **(group.labels if group is not None else EMPTY)}
     annotations = {**chips[0].annotations, **(group.annotations if group is not None else EMPTY)}
-    if not restarts_asked_for(labels, annotations):
+    if not max_restarts(labels, annotations):
         return RestartAnswer()
     refused = next(
         (pod.annotations[RESTART_REFUSED] for pod in failed if RESTART_REFUSED in pod.annotations), ""

@@ -64,8 +64,8 @@ class NodePod:
 
     def asks_for(self, resource: str) -> int:
         """Chips in the limits of containers and sidecars; 0 when one of them is out of range."""
-        asked = [limits.get(resource, 0) for limits in self.limits]
-        return sum(asked) if all(0 <= one <= MAX_NODE_CHIPS for one in asked) else 0
+        counts = [limits.get(resource, 0) for limits in self.limits]
+        return sum(counts) if all(0 <= one <= MAX_NODE_CHIPS for one in counts) else 0
 
     def asking_containers(self, resource: str) -> int:
         """How many containers ask for chips; rule D4 allows one."""

@@ -88,11 +88,11 @@ class ResourceService:
         return answer
 
     async def allocate(self, request: messages.AllocateRequest) -> messages.AllocateResponse:
-        asked = [list(one.devices_ids) for one in request.container_requests]
+        requests = [list(one.devices_ids) for one in request.container_requests]
         try:
-            answers = await self._plugin.allocate(asked)
+            answers = await self._plugin.allocate(requests)
         except AllocationError as problem:
-            _LOG.error("allocation failed", ids=asked, why=str(problem))
+            _LOG.error("allocation failed", ids=requests, why=str(problem))
             raise RefusedError(str(problem)) from None
         response = messages.AllocateResponse()
         for answer in answers:

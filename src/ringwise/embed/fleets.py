@@ -58,7 +58,7 @@ def board_named(name: str) -> Board:
     return board
 
 
-def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
+def parse_boards(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
     """The boards in a text like `910-x8:200,310p:50`, each with how many nodes have it.
 
     A board alone has all `nodes`. Raises ValueError with one line.

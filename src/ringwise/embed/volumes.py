@@ -156,8 +156,8 @@ class VolumeController:
         """From nodes with the same values of these labels."""
         node_object = self._get(Node, node) if node else None
         labels = node_object.labels if node_object is not None else {}
-        asked = tuple(Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
-        return (NodeTerm(asked),) if asked else ()
+        requirements = tuple(Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
+        return (NodeTerm(requirements),) if requirements else ()
 
     # -- objects ------------------------------------------------------------------------------
 

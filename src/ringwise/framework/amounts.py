@@ -30,21 +30,21 @@ def without_quota_names(amounts: Mapping[str, Amount]) -> Amounts:
 
 def amounts_of(pod_class: PodClass) -> Amounts:
     """What one pod of this class requests; a resource that is absent is not requested."""
-    asked: Amounts = {}
+    requests: Amounts = {}
     if pod_class.cpu_milli:
-        asked["cpu"] = pod_class.cpu_milli
+        requests["cpu"] = pod_class.cpu_milli
     if pod_class.memory:
-        asked["memory"] = pod_class.memory
+        requests["memory"] = pod_class.memory
     if pod_class.resource is not None and pod_class.chips:
-        asked[pod_class.resource] = pod_class.chips
+        requests[pod_class.resource] = pod_class.chips
     part = pod_class.part
     if part is not None:
         # A share counts in hundredths of a chip; vNPUs count as Kubernetes does (V18).
         is_share = part.mode == SOFT
-        asked[part.resource] = simplified(Decimal(part.hundredths) / 100) if is_share else part.count
+        requests[part.resource] = simplified(Decimal(part.hundredths) / 100) if is_share else part.count
     for name, amount in pod_class.extended:
-        asked[name] = asked.get(name, 0) + amount
-    return asked
+        requests[name] = requests.get(name, 0) + amount
+    return requests
 
 
 def request_text(pod_class: PodClass) -> str:
@@ -54,8 +54,8 @@ def request_text(pod_class: PodClass) -> str:
     if (part := pod_class.part) is not None:
         share = f"{part.count} percent and {part.mb} MB of a chip ({part.resource})"
         return share if part.mode == SOFT else f"{part.count} x {part.resource}"
-    asked = [f"{amount_text(name, amount)} {name}" for name, amount in amounts_of(pod_class).items()]
-    return ", ".join(asked) or "no resources"
+    requests = [f"{amount_text(name, amount)} {name}" for name, amount in amounts_of(pod_class).items()]
+    return ", ".join(requests) or "no resources"
 
 
 def add(total: Amounts, more: Mapping[str, Amount], times: int = 1) -> None:
@@ -85,11 +85,11 @@ def as_number(amount: Amount) -> int | float:
 
 
 def lacking(
-    asked: Mapping[str, Amount], used: Mapping[str, Amount], limit: Mapping[str, Amount]
+    requests: Mapping[str, Amount], used: Mapping[str, Amount], limit: Mapping[str, Amount]
 ) -> tuple[str, ...]:
-    """The resources for which used + asked exceeds a limit; a resource without a limit is unlimited."""
+    """The resources for which used + requests exceed a limit; a resource without a limit is unlimited."""
     short: list[str] = []
-    for name, amount in asked.items():
+    for name, amount in requests.items():
         if amount and name in limit and used.get(name, 0) + amount > limit[name]:
             short.append(name)
     return tuple(short)

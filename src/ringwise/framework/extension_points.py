@@ -385,10 +385,10 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = tuple(
 # -- how several answers are combined ---------------------------------------------------------
 
 
-def first_reason(checks: Iterable[Callable[[*Asked], Reason | None]], *asked: *Asked) -> Reason | None:
+def first_reason(checks: Iterable[Callable[[*Asked], Reason | None]], *arguments: *Asked) -> Reason | None:
     """Validity and predicates: the first reason counts."""
     for check in checks:
-        reason = check(*asked)
+        reason = check(*arguments)
         if reason is not None:
             return reason
     return None

@@ -416,8 +416,8 @@ def _sources(marked: Iterable[Pod], pods: Mapping[str, Pod]) -> dict[str, str]:
     served: set[str] = set()
     for pod in sorted(marked, key=pod_order):
         source = running.get(pod.annotations[BACKUP_SOURCE_POD])
-        asked = pod.cls.resource, pod.cls.chips
-        if source is None or not pod.cls.chips or asked != (source.cls.resource, source.cls.chips):
+        request = pod.cls.resource, pod.cls.chips
+        if source is None or not pod.cls.chips or request != (source.cls.resource, source.cls.chips):
             continue
         ends = pod.deleting or not pod.live
         # A second backup of the same pod would be a further pod of the job.

@@ -212,12 +212,12 @@ class LimitTable:
         limits = self.on(job)
         if not limits or not pods:
             return None
-        asked = self._asked(pods, limits)
-        if self._returns(job, pods, asked):
+        requests = self._requests(pods, limits)
+        if self._returns(job, pods, requests):
             return None
         for scope, limit in limits:
             used = self.used(scope, job)
-            for resource, amount in asked.items():
+            for resource, amount in requests.items():
                 if self._is_too_much(job, limit, resource, used.get(resource, 0) + amount):
                     return self._too_much(job, scope, limit, resource, used.get(resource, 0), amount, actions)
             most, jobs = limit.hard.get(RUNNING_JOBS), used.get(RUNNING_JOBS, 0)
@@ -228,24 +228,24 @@ class LimitTable:
     def exceeded(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
         """Check the limits after placement: the placed pods may differ from those given to `refusal`."""
         limits = self.on(job)
-        asked = self._asked(pods, limits)
-        if not asked or self._returns(job, pods, asked):
+        requests = self._requests(pods, limits)
+        if not requests or self._returns(job, pods, requests):
             return None
         for scope, limit in limits:
             used = self.used(scope, job)
-            for resource, amount in asked.items():
+            for resource, amount in requests.items():
                 after = used.get(resource, 0)
                 if self._is_too_much(job, limit, resource, after):
                     return self._too_much(job, scope, limit, resource, after - amount, amount, actions)
         return None
 
-    def _asked(self, pods: Sequence[Pod], limits: Sequence[tuple[Scope, UsageLimit]]) -> Amounts:
+    def _requests(self, pods: Sequence[Pod], limits: Sequence[tuple[Scope, UsageLimit]]) -> Amounts:
         """What the pods request of resources with a limit."""
         limited = {what for _, limit in limits for what in limit.hard}
         total: Amounts = {}
         for pod in pods:
-            asked = self._usage.amounts(pod.cls)
-            add(total, {name: amount for name, amount in asked.items() if name in limited})
+            requests = self._usage.amounts(pod.cls)
+            add(total, {name: amount for name, amount in requests.items() if name in limited})
         return total
 
     def _is_too_much(self, job: Job, limit: UsageLimit, resource: str, amount: Amount) -> bool:
@@ -260,23 +260,23 @@ class LimitTable:
         limit: UsageLimit,
         resource: str,
         used: Amount,
-        asked: Amount,
+        request: Amount,
         actions: Sequence[str],
     ) -> Reason:
         hard, borrowing = limit.hard[resource], limit.borrowing.get(resource, 0)
         details = {
-            "asked": amount_text(resource, asked),
+            "asked": amount_text(resource, request),
             "hard": amount_text(resource, hard),
             "resource": resource.rpartition("/")[2],
-            "needed": as_number(used + asked),
+            "needed": as_number(used + request),
             **_details(scope, limit, resource),
         }
-        if not self._usage.used_by_job(job.key).get(resource) and asked > hard + borrowing:
+        if not self._usage.used_by_job(job.key).get(resource) and request > hard + borrowing:
             return LARGER_THAN_LIMIT(**details)
-        would_borrow = bool(borrowing) and used + asked <= hard + borrowing
+        would_borrow = bool(borrowing) and used + request <= hard + borrowing
         reason = CHIP_LIMIT_REACHED(
             used=amount_text(resource, used),
-            total=amount_text(resource, used + asked),
+            total=amount_text(resource, used + request),
             would_borrow=would_borrow,
             **details,
         )
@@ -287,7 +287,7 @@ class LimitTable:
             return reason.with_hints([f"borrowingLimit of UsageLimit {limit.name} {why}"])
         return reason
 
-    def _returns(self, job: Job, pods: Sequence[Pod], asked: Mapping[str, Amount]) -> bool:
+    def _returns(self, job: Job, pods: Sequence[Pod], requests: Mapping[str, Amount]) -> bool:
         """Whether the pods replace some that the job lost, so that they are not new start."""
         reserved = self._usage.reserved
         had = reserved.share_of(job.key)
@@ -300,7 +300,7 @@ class LimitTable:
             return False
         # Not ignored here: also a what-if without shares of others lets the job have its own.
         share = reserved.of(job.key)
-        if share and _is_within(asked, share):
+        if share and _is_within(requests, share):
             return True
         if job.clock is None:
             return False
@@ -309,11 +309,11 @@ class LimitTable:
         lost: Amounts = {}
         for amounts in had.ranks.values():
             add(lost, amounts)
-        return placed + len(pods) <= min(max(job.min_available, 1), had.most) and _is_within(asked, lost)
+        return placed + len(pods) <= min(max(job.min_available, 1), had.most) and _is_within(requests, lost)
 
 
-def _is_within(asked: Mapping[str, Amount], most: Mapping[str, Amount]) -> bool:
-    return all(amount <= most.get(name, 0) for name, amount in asked.items())
+def _is_within(requests: Mapping[str, Amount], most: Mapping[str, Amount]) -> bool:
+    return all(amount <= most.get(name, 0) for name, amount in requests.items())
 
 
 def may_reclaim(actions: Collection[str]) -> bool:

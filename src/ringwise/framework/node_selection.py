@@ -383,9 +383,9 @@ class NodeSelection:
         if cls.extended:
             used = dict(shape.extended_used)
             limits += [
-                (node.most_extended.get(name, 0), used.get(name, 0), asked) for name, asked in cls.extended
+                (node.most_extended.get(name, 0), used.get(name, 0), amount) for name, amount in cls.extended
             ]
-        counts = [(has - taken) // asked for has, taken, asked in limits if has and asked]
+        counts = [(has - taken) // amount for has, taken, amount in limits if has and amount]
         if self.policy is not None:
             counts.append(self.policy.rule.most_free(group.bucket.signature) // self.chips)
         return max(1, min(counts, default=1 << 30))

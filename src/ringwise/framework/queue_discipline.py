@@ -148,12 +148,12 @@ def _resource(session: Session, job: Job) -> str:
 def shape_of(job: Job, windows: Collection[int]) -> Hashable:
     """All that decides whether the job fits into the empty cluster. `windows`: nodes that have some."""
     classes = Counter(pod.cls for pod in job.in_order)
-    asked = frozenset(job.min_requested().items()) if not job.pods else None
+    requests = frozenset(job.min_requested().items()) if not job.pods else None
     # Where nodes are kept free from some time on (F4), it matters how long the job runs, and whose it is.
     timed = (job.namespace, job.expected) if windows else None
     # Volumes are its own, and decide where it may be.
     volumes = (job.namespace, frozenset(pod.claims for pod in job.in_order)) if job.has_claims else None
-    return job.queue, job.policy, job.min_available, frozenset(classes.items()), asked, timed, volumes
+    return job.queue, job.policy, job.min_available, frozenset(classes.items()), requests, timed, volumes
 
 
 def _plainly_fits(session: Session, job: Job) -> bool:

@@ -64,11 +64,11 @@ class ResourceUsage:
         return result
 
     def add_pod(self, job: str, queue: str, pod_class: PodClass, times: int = 1) -> None:
-        asked = self.amounts(pod_class)
-        add(self.of_job(job), asked, times)
-        add(self.by_queue.setdefault(queue, {}), asked, times)
+        requests = self.amounts(pod_class)
+        add(self.of_job(job), requests, times)
+        add(self.by_queue.setdefault(queue, {}), requests, times)
         self.pods_by_queue[queue] = self.pods_by_queue.get(queue, 0) + times
-        self.holdings.add(job, queue, asked, times)
+        self.holdings.add(job, queue, requests, times)
         self.reserved.touch(job)
 
     def remove_pod(self, job: str, queue: str, pod_class: PodClass) -> None:

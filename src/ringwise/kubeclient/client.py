@@ -269,11 +269,11 @@ class Client:
         while True:
             connections, authorized = await self._authorized(headers, timeout)
             try:
-                limit, asked = self._limits(method, timeout, params)
+                limit, parameters = self._limits(method, timeout, params)
                 async with connections.session.request(
                     method,
                     self._access.server + path,
-                    params=asked,
+                    params=parameters,
                     data=body,
                     headers=authorized,
                     timeout=aiohttp.ClientTimeout(total=limit),
@@ -511,8 +511,8 @@ class Client:
         """A list, page by page, decoded by `read`. Raises ApiError 410 when it expires between two pages."""
         token = ""
         while True:
-            asked = {**params, "limit": str(limit), **({"continue": token} if token else {})}
-            page = read(await self.request("GET", path, params=asked, timeout=LIST_TIMEOUT))
+            parameters = {**params, "limit": str(limit), **({"continue": token} if token else {})}
+            page = read(await self.request("GET", path, params=parameters, timeout=LIST_TIMEOUT))
             yield page
             token = page.metadata.token or ""
             if not token:
@@ -524,7 +524,7 @@ class Client:
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch in batches as they arrive; ends when the server ends it."""
         connections, headers = await self._authorized({}, TIMEOUT)
-        asked = {
+        parameters = {
             **params,
             "watch": "1",
             "allowWatchBookmarks": "true",
@@ -534,7 +534,7 @@ class Client:
         try:
             async with connections.session.get(
                 self._access.server + path,
-                params=asked,
+                params=parameters,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=WATCH_SILENCE),
                 proxy=self._access.proxy or None,

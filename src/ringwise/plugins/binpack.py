@@ -49,21 +49,21 @@ class Binpack:
         if pod_class.extended and self._extended:
             used = dict(shape.extended_used)
             rows += [
-                (asked, used.get(name, 0), node.extended.get(name, 0), self._extended[name])
-                for name, asked in pod_class.extended
+                (request, used.get(name, 0), node.extended.get(name, 0), self._extended[name])
+                for name, request in pod_class.extended
                 if name in self._extended
             ]
         total = 0.0
         weights = 0
-        for asked, in_use, allocatable, weight in rows:
-            if not asked:
+        for request, in_use, allocatable, weight in rows:
+            if not request:
                 continue
             weights += weight
             if not allocatable or not weight:
                 continue
-            if asked + in_use > allocatable:
+            if request + in_use > allocatable:
                 return 0.0
-            total += (asked + in_use) / allocatable * weight
+            total += (request + in_use) / allocatable * weight
         return total / weights * 100 * self._weight if weights else 0.0
 
 

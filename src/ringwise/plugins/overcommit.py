@@ -52,15 +52,15 @@ class Overcommit:
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
         """Permit the job while used, promised and its own resources are within factor x allocatable."""
-        asked = self._promises.needs(job)
-        if not any(asked.values()):
+        needs = self._promises.needs(job)
+        if not any(needs.values()):
             return Vote.PERMIT, None
         capacity = self._session.usage.capacity
         promised = self._promises.unused_in_all()
         used = self._all_used()
         over = [
             name
-            for name, amount in asked.items()
+            for name, amount in needs.items()
             if amount
             and (name in capacity or is_extended(name))
             and amount + promised.get(name, 0) + used.get(name, 0) > self._limit(name)
@@ -73,7 +73,7 @@ class Overcommit:
             resource=name,
             used=used.get(name, 0),
             promised=promised.get(name, 0),
-            asked=asked[name],
+            asked=needs[name],
             limit=int(self._limit(name)),
             factor=self._factor,
             capacity=capacity.get(name, 0),

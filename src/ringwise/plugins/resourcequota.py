@@ -39,7 +39,7 @@ class ResourceQuotas:
         quotas = self._session.quotas.get(job.namespace)
         if not quotas or job.group is None or not job.group.min_resources:
             return Vote.PERMIT, None
-        asked = quota_names(job)
+        requests = quota_names(job)
         promised = self._promises(job.namespace)
         for name in sorted(quotas):
             quota = quotas[name]
@@ -49,11 +49,11 @@ class ResourceQuotas:
             over = [
                 key
                 for key, limit in quota.hard.items()
-                if asked.get(key, 0) and used[key] + asked[key] > limit
+                if requests.get(key, 0) and used[key] + requests[key] > limit
             ]
             if over:
                 return Vote.REJECT, QUOTA_INSUFFICIENT(
-                    requested={key: asked[key] for key in over},
+                    requested={key: requests[key] for key in over},
                     used={key: used[key] for key in over},
                     limited={key: quota.hard[key] for key in over},
                     quota=quota.key,

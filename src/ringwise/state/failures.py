@@ -33,7 +33,7 @@ def retries_of(labels: Mapping[str, str]) -> int | None:
     return 0 if text is None else whole_number(text, 0, MAX_RETRIES)
 
 
-def restarts_asked_for(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
+def max_restarts(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
     """How many restarts of the job after failed pods the scheduler may make, in all."""
     handled_here = labels.get(FAULT_SCHEDULING) in ("force", "grace")
     if not handled_here or PROCESS_RECOVER_STRATEGY in annotations:

@@ -171,9 +171,9 @@ class ShapeTable:
     def _note_range(self, resource: str, least: int, most: int) -> None:
         self._for_nodes.update((resource, step) for step in range(least >> _STEP, (most >> _STEP) + 1))
 
-    def is_for_nodes(self, resource: str, asked: int) -> bool:
+    def is_for_nodes(self, resource: str, amount: int) -> bool:
         """Whether the request may fit on some nodes of a shape and not on others."""
-        return (resource, asked >> _STEP) in self._for_nodes
+        return (resource, amount >> _STEP) in self._for_nodes
 
     def __len__(self) -> int:
         return len(self._shapes)

@@ -109,8 +109,8 @@ class ClassCapacities:
                 result |= labels.with_any(keys[0], (value for (value,) in enough))
                 continue
             for values in enough:
-                asked = (Requirement(key, "In", (value,)) for key, value in zip(keys, values, strict=True))
-                result |= selected_nodes(labels, tuple(asked))
+                terms = (Requirement(key, "In", (value,)) for key, value in zip(keys, values, strict=True))
+                result |= selected_nodes(labels, tuple(terms))
         for one in self._others.values():
             if one.largest >= size:
                 result |= selected_nodes(labels, one.nodes or ())
@@ -135,18 +135,18 @@ class ClassCapacities:
         return max(max(by_value, default=0), max((one.largest for one in self._others.values()), default=0))
 
 
-def selected_nodes(labels: NodeLabels, asked: tuple[Requirement, ...]) -> int:
+def selected_nodes(labels: NodeLabels, requirements: tuple[Requirement, ...]) -> int:
     """The nodes for whose labels all of these hold."""
     result = labels.existing
-    for requirement in asked:
+    for requirement in requirements:
         result &= labels.holding(requirement)
     return result
 
 
-def _values(asked: tuple[Requirement, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Labels and their values, where one value of each is asked for."""
-    wanted = {one.key: one.values[0] for one in asked if one.operator == "In" and len(one.values) == 1}
-    if len(wanted) < len(asked):
+def _values(requirements: tuple[Requirement, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Labels and their values, where one value of each is required."""
+    wanted = {one.key: one.values[0] for one in requirements if one.operator == "In" and len(one.values) == 1}
+    if len(wanted) < len(requirements):
         return None
     keys = tuple(sorted(wanted))
     return keys, tuple(wanted[key] for key in keys)

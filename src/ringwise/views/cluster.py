@@ -379,9 +379,9 @@ def _present_reasons(
 ) -> tuple[dict[str, Reason | None], Collection[str]]:
     """Return the reasons by job, and the jobs that were not tried: theirs are of their last attempt."""
     before = accumulate((len(job.pods) for job in jobs), initial=0)
-    asked = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
-    last = {job.key: job.reason for job in jobs[len(asked) :]}
-    reasons = reasons_now(objects.view, asked, objects.now, fixes=fixes).of
+    examined = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
+    last = {job.key: job.reason for job in jobs[len(examined) :]}
+    reasons = reasons_now(objects.view, examined, objects.now, fixes=fixes).of
     without_fixes = last if fixes else reasons | last
     shown = reasons | {key: reason and reason.with_only(()) for key, reason in without_fixes.items()}
     return shown, last.keys()
@@ -752,8 +752,8 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
         if (job := view.job_of(pod.uid))
         and (view.is_pending(pod) or (pod.uid in placements and placements[pod.uid].reserved))
     }
-    asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
-    present, not_tried = _present_reasons(objects, list(asked.values()), fixes=fixes)
+    examined = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
+    present, not_tried = _present_reasons(objects, list(examined.values()), fixes=fixes)
     # Once for all pods of a job.
     reasons = {key: None if reason is None else reason.as_json() for key, reason in present.items()}
     result: list[PodFields] = []

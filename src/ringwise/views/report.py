@@ -54,7 +54,7 @@ class ReportPeriod:
     notes: tuple[str, ...] = ()
 
 
-def period_asked(since: str, until: str, now: int) -> ReportPeriod:
+def parse_period(since: str, until: str, now: int) -> ReportPeriod:
     """Raises ValueError with one line that says what is allowed."""
     first = _moment(since, now)
     last = _moment(until, now) if until else now

@@ -14,7 +14,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, DeletePod, Publish, SetJobStatus
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.faults.handler import FaultHandler
-from ringwise.state.failures import policies_come_first, restarts_asked_for
+from ringwise.state.failures import max_restarts, policies_come_first
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, VcJob
 from tests.builders.values import job_of, seen, task_of
@@ -174,6 +174,6 @@ def test_F5_the_controller_waits_exactly_where_the_scheduler_answers(
     answered = deleted(rig.commands) or any(
         isinstance(one, AnnotatePod) and REFUSED in one.annotations for one in rig.commands
     )
-    assert waits == (restarts_asked_for(labels, annotations) > 0)
+    assert waits == (max_restarts(labels, annotations) > 0)
     assert waits == bool(deleted(rig.commands))
     assert bool(answered) >= waits

@@ -187,11 +187,11 @@ class CertificateManager:
 
         A name is in such an expression as a quoted text, or it is not one of those that are sent.
         """
-        asked = [one.expression for one in hook.match_conditions or () if one.name == OUR_SCHEDULER]
+        expressions = [one.expression for one in hook.match_conditions or () if one.name == OUR_SCHEDULER]
         unsent = [
             name
             for name in self._scheduler_names
-            if any(f"'{name}'" not in one and f'"{name}"' not in one for one in asked)
+            if any(f"'{name}'" not in one and f'"{name}"' not in one for one in expressions)
         ]
         names = ", ".join(unsent)
         if names != self._unsent.get(hook.name, ""):

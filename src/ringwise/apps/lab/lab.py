@@ -32,7 +32,7 @@ from ringwise.controller.machine import Controller
 from ringwise.durations import SECOND, earliest
 from ringwise.embed.clock import ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.fleets import boards_asked, make_mixed_fleet
+from ringwise.embed.fleets import make_mixed_fleet, parse_boards
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.objects import ObjectTable
@@ -203,7 +203,7 @@ class LiveLab:
 
     def _populate(self, fleet: FleetSettings) -> None:
         made = make_mixed_fleet(
-            boards_asked(fleet.board, fleet.nodes),
+            parse_boards(fleet.board, fleet.nodes),
             leaf_size=fleet.leaf_size,
             superpod_size=fleet.superpod_size,
             soft=fleet.soft,

@@ -272,18 +272,18 @@ class _Planner:
 
     def why_incomplete(self, view: JobView) -> str:
         """Evict a job; why fewer of its pods than it needs have nodes soon after they are gone."""
-        asked = self._ask(view)
-        if asked.job.outcome == NOT_RESTARTED:
+        evicted = self._ask(view)
+        if evicted.job.outcome == NOT_RESTARTED:
             return "nothing starts its pods again"
-        cluster, needed = self._copy.cluster, min(max(1, view.needed), len(asked.before))
+        cluster, needed = self._copy.cluster, min(max(1, view.needed), len(evicted.before))
 
         def gone() -> bool:
-            now = (cluster.get(Pod, key) for key in asked.before)
+            now = (cluster.get(Pod, key) for key in evicted.before)
             return ended() or not any(pod is not None and pod.deleting for pod in now)
 
         def complete() -> bool:
-            self._look([asked])
-            now = (cluster.get(Pod, key) for key in asked.before)
+            self._look([evicted])
+            now = (cluster.get(Pod, key) for key in evicted.before)
             return sum(pod is not None and self._is_back(pod) for pod in now) >= needed
 
         def ended() -> bool:
@@ -302,20 +302,20 @@ class _Planner:
 
     def plan(self) -> DrainPlan:
         copy = self._copy
-        asked: list[_EvictedJob] = []
+        evicted: list[_EvictedJob] = []
         for view in self.close():
-            asked.append(self._ask(view))
-            self._advance(asked, asked[-1:], TIMEOUT)
-        self._advance(asked, asked, HORIZON)
-        for one in asked:
+            evicted.append(self._ask(view))
+            self._advance(evicted, evicted[-1:], TIMEOUT)
+        self._advance(evicted, evicted, HORIZON)
+        for one in evicted:
             self._finish(one)
-        left = [one.job for one in asked if one.job.outcome == WAITS and one.job.waits is None]
+        left = [one.job for one in evicted if one.job.outcome == WAITS and one.job.waits is None]
         reasons = {view.key: view.reason for view in job_views(copy.objects)} if left else {}
         for job in left:
             reason = reasons.get(f"{job.namespace}/{job.name}")
             if reason is not None:
                 job.reason = reason.message
-        plan = DrainPlan(self._nodes, [one.job for one in asked])
+        plan = DrainPlan(self._nodes, [one.job for one in evicted])
         if self.steps_left <= 0 and left:
             plan.omitted.append(
                 f"what happens after {time_text(copy.now)}: the plan has used its steps; a job that waits "
@@ -326,11 +326,11 @@ class _Planner:
     def _step(self) -> None:
         self.steps_left -= 1
 
-    def _advance(self, asked: list[_EvictedJob], wanted: list[_EvictedJob], span: int) -> None:
+    def _advance(self, evicted: list[_EvictedJob], wanted: list[_EvictedJob], span: int) -> None:
         """Let time pass until the wanted jobs are settled."""
 
         def done() -> bool:
-            self._look(asked)
+            self._look(evicted)
             self.steps_left -= 1
             return self.steps_left <= 0 or all(one.settled for one in wanted)
 
@@ -346,10 +346,10 @@ class _Planner:
         self._copy.evict(leaving)
         return _EvictedJob(job, before, self._copy.now)
 
-    def _look(self, asked: list[_EvictedJob]) -> None:
+    def _look(self, evicted: list[_EvictedJob]) -> None:
         """Note which jobs are complete again."""
         cluster = self._copy.cluster
-        for one in asked:
+        for one in evicted:
             if one.settled:
                 continue
             now = [cluster.get(Pod, key) for key in one.before]

@@ -42,7 +42,7 @@ from ringwise.views.history import history_document
 from ringwise.views.lists import Listing
 from ringwise.views.names import UnknownNameError, qualified
 from ringwise.views.place import place_document
-from ringwise.views.report import period_asked, report_document
+from ringwise.views.report import parse_period, report_document
 
 Parameters = Mapping[str, Any]
 #: The answers of a lab and the parameters in, a document out.
@@ -113,7 +113,7 @@ class LabAnswers(ClusterAnswers):
                 f"cannot group a report by {by}; must be one of {', '.join(get_args(GroupBy))}"
             )
         try:
-            period = period_asked(since, until, self.now)
+            period = parse_period(since, until, self.now)
         except ValueError as error:
             raise UnknownNameError(str(error)) from None
         documents = self.live.accounts.read()

@@ -179,14 +179,14 @@ class ClusterSource(ObjectAnswers):
         Pending jobs of the cluster are decided with them, in the cluster's order.
         """
         bundle = self.bundle
-        asked = with_submitted(bundle, manifests)
-        if not asked:
+        submitted = with_submitted(bundle, manifests)
+        if not submitted:
             raise NotAnsweredError("the files do not contain a job, PodGroup or pod to place")
         if missing := self._live.records_missing:
             self._notify(
                 f"note: chips and quota that the scheduler holds for other jobs are not known; {missing}"
             )
-        answer = place(bundle, self.configuration, self.catalog, now=self._now, scores=scores, only=asked)
+        answer = place(bundle, self.configuration, self.catalog, now=self._now, scores=scores, only=submitted)
         self._check(answer.errors)
         return place_document(answer, pictures=pictures)
 

@@ -26,7 +26,7 @@ from ringwise.cli.listening import LOOPBACK
 from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
 from ringwise.cli.printers.cluster import counts_text, use_text
 from ringwise.durations import time_text
-from ringwise.embed.fleets import MAX_NODES, boards_asked
+from ringwise.embed.fleets import MAX_NODES, parse_boards
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
@@ -200,7 +200,7 @@ def lab_command(
 def _check_boards(context: click.Context, text: str, nodes: int) -> None:
     """Before anything is deleted or made."""
     try:
-        boards_asked(text, nodes)
+        parse_boards(text, nodes)
     except ValueError as error:
         raise stop(f"ringwise: --board: {error}") from None
     if ":" in text and context.get_parameter_source("nodes") is ParameterSource.COMMANDLINE:

@@ -65,7 +65,7 @@ def print_node(console: Console, node: NodeDocument) -> None:
         )
         for chip, percent in zip(chips["used"], chips.get("used_percent", ()), strict=False):
             on = [pod for pod in node["pod_details"] if chip in pod["chips"]]
-            names = [f"{pod['namespace']}/{pod['name']} ({_asked(pod)})" for pod in on[:_SHARES]]
+            names = [f"{pod['namespace']}/{pod['name']} ({_request(pod)})" for pod in on[:_SHARES]]
             names += [f"{len(on) - _SHARES} more"] if len(on) > _SHARES else []
             print_line(console, escape(f"  chip {chip}: {percent}% used: {', '.join(names)}"))
         marks, whole = chips["marks"], any(one["state"] == "isolated" for one in node["states"])
@@ -87,7 +87,7 @@ def print_node(console: Console, node: NodeDocument) -> None:
     _pods(console, node["pod_details"], node["now"])
 
 
-def _asked(pod: PodFields) -> str:
+def _request(pod: PodFields) -> str:
     return pod["part"]["message"] if "part" in pod else counted(pod["requested_chips"], "chip")
 
 

@@ -86,7 +86,7 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         if flag_names := [flag for name, flag in flags if options[name]]:
             raise stop(f"ringwise: {', '.join(flag_names)} cannot be combined with a lab or a cluster")
         manifests = load_bundle(files, keep_going=False, may_skip=False)
-        document = ask(where, lambda asked: asked.place(manifests, scores=scores, pictures=output == "table"))
+        document = ask(where, lambda one: one.place(manifests, scores=scores, pictures=output == "table"))
         source = None
     document = _of_namespace(document, None if options["all_namespaces"] else options["namespace"])
     if output == "table":

@@ -173,10 +173,10 @@ class _Question(NamedTuple):
 
     def answer(self, documents: Callable[[], Iterable[tuple[str, str]]]) -> ReportDocument:
         """Return the report; the documents are read only if the query is valid."""
-        from ringwise.views.report import period_asked, report_document
+        from ringwise.views.report import parse_period, report_document
 
         try:
-            period = period_asked(self.since, self.until, time.time_ns())
+            period = parse_period(self.since, self.until, time.time_ns())
         except ValueError as error:
             raise stop(f"ringwise: {error}") from None
         return report_document(documents(), period, self.by, namespace=self.namespace)

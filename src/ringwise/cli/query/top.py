@@ -70,7 +70,7 @@ def _show_screens(interval: float, options: dict[str, Any]) -> None:
         _typed_keys() as typed,
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
-        asked: tuple[str, ...] | None = None
+        query: tuple[str, ...] | None = None
         due, size, size_before = 0.0, (0, 0), (0, 0)
         while not screen.done:
             changed = False
@@ -82,11 +82,11 @@ def _show_screens(interval: float, options: dict[str, Any]) -> None:
                 if isinstance(answer, Exception) and len(answered) == 1:
                     raise answer
                 screen.take(answered, answer)
-                asked, changed = None, True
-            if asked is None and (screen.waits or time.monotonic() >= due):
-                asked, question = screen.question
+                query, changed = None, True
+            if query is None and (screen.waits or time.monotonic() >= due):
+                query, question = screen.question
                 due = time.monotonic() + interval
-                threading.Thread(target=_answer, args=(answers, asked, question, source), daemon=True).start()
+                threading.Thread(target=_answer, args=(answers, query, question, source), daemon=True).start()
             size = (console.width, console.height)
             if changed or size != size_before:
                 size_before = size

@@ -35,17 +35,17 @@ class FilledDomains:
         self._cache: dict[PodAmounts, _Numbers] = {}
 
     def numbers(
-        self, loads: DomainLoads, existing: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
+        self, loads: DomainLoads, existing: int, needs: PodAmounts, weights: Mapping[str, int], fading: float
     ) -> NodeWeights:
         """`loads` are up to date; `existing`: all nodes."""
         key = (tuple(sorted(weights.items())), fading)
         if self._forest is not loads.forest or self._existing != existing or self._weights != key:
             self._forest, self._existing, self._weights = loads.forest, existing, key
             self._cache.clear()
-        numbers = self._cache.pop(asked, None)
+        numbers = self._cache.pop(needs, None)
         if numbers is None:
-            numbers = _Numbers(loads, existing, asked, weights, fading)
-        self._cache[asked] = numbers
+            numbers = _Numbers(loads, existing, needs, weights, fading)
+        self._cache[needs] = numbers
         while len(self._cache) > _MOST:
             del self._cache[next(iter(self._cache))]
         return numbers.follow(loads)
@@ -53,10 +53,10 @@ class FilledDomains:
 
 class _Numbers:
     def __init__(
-        self, loads: DomainLoads, existing: int, asked: PodAmounts, weights: Mapping[str, int], fading: float
+        self, loads: DomainLoads, existing: int, needs: PodAmounts, weights: Mapping[str, int], fading: float
     ) -> None:
         assert loads.forest is not None
-        self._asked = dict(asked)
+        self._requests = dict(needs)
         self._resource_weights = weights
         self._domains = loads.forest.domains
         self._shares = tier_shares(loads.forest.by_tier, fading)
@@ -74,7 +74,7 @@ class _Numbers:
         self._read = loads.changes.end
         for name in dict.fromkeys(changed) if changed is not None else self._domains:
             domain = self._domains[name]
-            filled = loads.fill(name, self._asked, self._resource_weights)
+            filled = loads.fill(name, self._requests, self._resource_weights)
             part = round(FULL * self._shares[domain.tier] * filled)
             if part != self._parts[name]:
                 self._numbers.add(part - self._parts[name], domain.nodes)

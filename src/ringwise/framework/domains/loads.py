@@ -91,11 +91,11 @@ class DomainLoads:
                 row += (extended.get(name, 0), shape.node_class.extended.get(name, 0))
         return tuple(row)
 
-    def fill(self, domain: str, asked: Mapping[str, Amount], weights: Mapping[str, int]) -> float:
-        """How full the domain gets, 0 to 1: the mean over what is asked, by weight; 0 where it overflows."""
+    def fill(self, domain: str, requests: Mapping[str, Amount], weights: Mapping[str, int]) -> float:
+        """How full the domain gets, 0 to 1: the mean over the requests, by weight; 0 where it overflows."""
         sums, total, weighed = self._sums[domain], 0.0, 0
         for position, name in enumerate(self.names):
-            amount, weight = asked.get(name, 0), weights.get(name, 0)
+            amount, weight = requests.get(name, 0), weights.get(name, 0)
             if not amount or not weight:
                 continue
             used, allocatable = sums[2 * position], sums[2 * position + 1]
@@ -105,10 +105,10 @@ class DomainLoads:
             weighed += weight
         return total / weighed if weighed else 0.0
 
-    def holds(self, domain: str, asked: Mapping[str, Amount]) -> bool:
+    def holds(self, domain: str, requests: Mapping[str, Amount]) -> bool:
         """Whether the domain, if it were empty, would hold this."""
         sums = self._sums[domain]
-        return all(asked.get(name, 0) <= sums[2 * at + 1] for at, name in enumerate(self.names))
+        return all(requests.get(name, 0) <= sums[2 * at + 1] for at, name in enumerate(self.names))
 
 
 def _all_nodes(forest: Forest) -> int:

@@ -222,12 +222,12 @@ class VictimSearch:
         with trial(session) as statement:
             self._release_leaving(statement.evict)
             # Mostly few are enough: it is asked again whenever twice as many are gone.
-            asked_after = 1
+            next_check = 1
             for count, (owner, pod) in enumerate(allowed):
-                if count == asked_after:
+                if count == next_check:
                     if session.job_enqueueable(self._job)[0]:
                         return True
-                    asked_after *= 2
+                    next_check *= 2
                 session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
                 statement.evict(Eviction(owner, pod, "", self._job))
             return session.job_enqueueable(self._job)[0]
@@ -377,8 +377,8 @@ class VictimSearch:
             return sorted(self._spare_units(self._allowed(members)), key=self._place_of_group)
         running = self._spare.running
         if self._go_in_order(kind):
-            asked = _by_job(self._allowed(members))
-            return [tuple(there) for there in asked if len(there) == running(there[0][0])]
+            of_jobs = _by_job(self._allowed(members))
+            return [tuple(there) for there in of_jobs if len(there) == running(there[0][0])]
         here = self._here(members)
         if here is not members:
             jobs = {job.key for job, _ in here}

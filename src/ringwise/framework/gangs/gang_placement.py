@@ -238,13 +238,13 @@ def place_gang(
 
 
 def _limited_after_all(
-    session: Session, job: Job, statement: Statement, asked: Sequence[Pod]
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod]
 ) -> Reason | None:
     """Return the limit that the pods that fit exceed, if they have more chips than the first ones."""
     if not session.limits:
         return None
     placed = [one.pod for one in statement.allocations if one.job is job]
-    if sum(pod.cls.chips for pod in placed) <= sum(pod.cls.chips for pod in asked):
+    if sum(pod.cls.chips for pod in placed) <= sum(pod.cls.chips for pod in pods):
         return None
     return session.limits.exceeded(job, placed, session.configuration.actions)
 

@@ -339,12 +339,12 @@ class _Attempt:
         self._left: dict[_SubGroupNeeds, Iterator[Domain]] = {}
 
     def place(self, unit: SubGroupState, pods: Sequence[Pod]) -> Reason | None:
-        asked = _asked(unit, pods)
-        reason = self._refused.get(asked) if not unit.placed else None
+        needs = _needs(unit, pods)
+        reason = self._refused.get(needs) if not unit.placed else None
         if reason is None:
             reason = self._session.limited(self._job, pods) or self._try(unit, pods)
             if reason is not None and not unit.placed:
-                self._refused[asked] = reason
+                self._refused[needs] = reason
         if reason is not None and self.failed is None:
             self.failed, self.refused = reason, f"sub-group {unit.group.title}"
         return reason
@@ -379,18 +379,18 @@ class _Attempt:
             self._job, unit.waiting, len(pods), topology, unit.placed, within=self._domain
         )
         if not unit.placed:
-            asked = _asked(unit, pods)
-            if asked not in self._left:
+            needs = _needs(unit, pods)
+            if needs not in self._left:
                 candidates = domains_for(session, request)
-                self._left[asked] = chain.from_iterable(() if candidates is None else candidates.tiers)
-                self._present[asked] = next(self._left[asked], None)
+                self._left[needs] = chain.from_iterable(() if candidates is None else candidates.tiers)
+                self._present[needs] = next(self._left[needs], None)
             before = statement.savepoint()
-            while (domain := self._present[asked]) is not None:
+            while (domain := self._present[needs]) is not None:
                 with session.restricted(domain.nodes):
                     if self._place(pods, len(pods)) is None:
                         return None
                 statement.rollback_to(before)
-                self._present[asked] = next(self._left[asked], None)
+                self._present[needs] = next(self._left[needs], None)
         return place_in_domains(session, statement, request, lambda _: self._place(pods, len(pods)))
 
 
@@ -402,7 +402,7 @@ def request_in_sub_group(session: Session, job: Job, pod: Pod, within: Domain | 
     return None
 
 
-def _asked(unit: SubGroupState, pods: Sequence[Pod]) -> _SubGroupNeeds:
+def _needs(unit: SubGroupState, pods: Sequence[Pod]) -> _SubGroupNeeds:
     return unit.group.position, tuple((pod.cls, pod.claims) for pod in pods)
 
 

@@ -31,7 +31,7 @@ def no_room_beside(
     queues: Sequence[str],
     job: str,
     reserved: Mapping[str, Amount],
-    asked: Mapping[str, Amount],
+    requests: Mapping[str, Amount],
     used: Mapping[str, Amount],
     limit: Mapping[str, Amount],
 ) -> Reason | None:
@@ -43,7 +43,7 @@ def no_room_beside(
         return None
     total = dict(used)
     add(total, reserved)
-    over = lacking(asked, total, limit)
+    over = lacking(requests, total, limit)
     if not over:
         return None
     name = over[0]
@@ -57,7 +57,7 @@ def no_room_beside(
         resource=name,
         used=used.get(name, 0),
         kept=reserved.get(name, 0),
-        asked=asked[name],
+        asked=requests[name],
         limit=limit[name],
         jobs=", ".join(named) + more
         if named

@@ -179,13 +179,13 @@ class SchedulerAdapter:
         self._count_accounts(observer)
         observer.stale_reports(len(nodes_with_stale_reports(view.cluster, view.now)))
         drained = before_drain_counts(view.cluster, view.settings, view.now)
-        asked = chips_of_heads(view)
+        chips_of_resource = chips_of_heads(view)
         by_resource = chip_counts(view.cluster, view.now)
         observer.resources(by_resource)
         for resource, counts in by_resource.items():
             observer.chips(resource, counts.pop("chips"), counts, drained.get(resource, 0))
             free = counts.get("free", 0)
-            unusable = any(chips <= free for chips in asked.get(resource, ()))
+            unusable = any(chips <= free for chips in chips_of_resource.get(resource, ()))
             observer.unusable_chips(resource, free if unusable else 0)
         if self._volcano is not None:
             self._volcano.count()

@@ -277,9 +277,9 @@ class Executor:
         problems = [""] * len(commands)
         for namespace in dict.fromkeys(one.namespace for one in commands) if len(commands) > 1 else ():
             there = [number for number, one in enumerate(commands) if one.namespace == namespace]
-            asked = [commands[number] for number in there]
-            names = [one.pod for one in asked]
-            answers = await self._problems(asked, partial(pods_held_back, self._client, namespace, names))
+            evictions = [commands[number] for number in there]
+            names = [one.pod for one in evictions]
+            answers = await self._problems(evictions, partial(pods_held_back, self._client, namespace, names))
             for number, problem in zip(there, answers, strict=True):
                 problems[number] = problem
         refused = any(problems)
@@ -441,10 +441,10 @@ class Executor:
 
     def _record_queue_event(self, command: RecordQueueEvent) -> None:
         about = ObjectReference.to(QUEUES, "", command.name, command.uid)
-        if (asked := command.refused) is not None:
-            about = ObjectReference.to(JOB_COMMANDS, asked.namespace, asked.command, asked.uid)
-            origin = f"{asked.namespace}/{asked.command}"
-            _LOG.warning("Command rejected", command=origin, queue=asked.name, action=asked.action)
+        if (refused := command.refused) is not None:
+            about = ObjectReference.to(JOB_COMMANDS, refused.namespace, refused.command, refused.uid)
+            origin = f"{refused.namespace}/{refused.command}"
+            _LOG.warning("Command rejected", command=origin, queue=refused.name, action=refused.action)
         self._status.events.record(about, command.reason, command.message, warning=command.warning)
 
     def _record_hyper_node_event(self, command: RecordHyperNodeEvent) -> None:

@@ -64,8 +64,8 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, issues: Findings) -> 
     tasks = tuple(
         _task(task, index, f"spec.tasks[{index}]", classes, issues) for index, task in enumerate(read)
     )
-    asked = {name for task in tasks for name, _ in task.template.cls.extended}
-    check(RESOURCES, asked, "spec.tasks", issues)
+    resources = {name for task in tasks for name, _ in task.template.cls.extended}
+    check(RESOURCES, resources, "spec.tasks", issues)
     volumes = (spec.volumes or ()) if check(JOB_VOLUMES, spec.volumes, "spec.volumes", issues) else ()
     wanted, success = issues.count("spec.minAvailable", spec.min_available, 0), spec.min_success
     job = VcJob(

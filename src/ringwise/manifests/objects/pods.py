@@ -99,8 +99,8 @@ class PodClassCache:
 
         `labels`: those of the pod. Its terms may ask for pods with the same or with other values of them.
         """
-        asked = label_keys(spec)
-        labels = {key: labels[key] for key in asked if key in labels} if asked else _NO_LABELS
+        keys = label_keys(spec)
+        labels = {key: labels[key] for key in keys if key in labels} if keys else _NO_LABELS
         try:
             seen = _ENCODER.encode(
                 (

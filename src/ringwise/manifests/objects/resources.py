@@ -157,8 +157,8 @@ def containers_sharing_cpus(containers: Sequence[ContainerWire]) -> Iterator[str
     silent = Findings("")
     for container in containers:
         wire = container.resources or ResourcesWire()
-        asked = (wire.requests or {}).get(CPU, (wire.limits or {}).get(CPU, 0))
-        milli = amount(CPU, asked, "", silent)
+        cpu = (wire.requests or {}).get(CPU, (wire.limits or {}).get(CPU, 0))
+        milli = amount(CPU, cpu, "", silent)
         if milli <= 0 or milli % 1000:
             yield container.name
 

@@ -210,9 +210,9 @@ def _topologies(wires: Sequence[TopologyTermWire], path: str, issues: Findings) 
         return ()
     terms = []
     for position, wire in enumerate(wires):
-        asked = [ExpressionWire(one.key, "In", one.values) for one in wire.match_label_expressions or ()]
+        conditions = [ExpressionWire(one.key, "In", one.values) for one in wire.match_label_expressions or ()]
         # A term without expressions selects nothing.
-        terms.append(node_term(NodeSelectorTermWire(asked), f"{path}[{position}]", issues))
+        terms.append(node_term(NodeSelectorTermWire(conditions), f"{path}[{position}]", issues))
     return tuple(terms)
 
 

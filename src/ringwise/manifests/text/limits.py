@@ -116,9 +116,9 @@ def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
         yield "containers", PORTS, ports
     if (claims := pod_claims(spec)) > POD_CLAIMS.most:
         yield "volumes", POD_CLAIMS, claims
-    asked = _resources(spec)
-    if asked > RESOURCES.most:
-        yield "containers", RESOURCES, asked
+    count = _resources(spec)
+    if count > RESOURCES.most:
+        yield "containers", RESOURCES, count
     if spec.affinity is not None:
         yield from _too_large("affinity", TERMS, _terms(spec))
     if spec.topology_spread_constraints:

@@ -112,22 +112,22 @@ class Capacity:
         reason = self._refusal(node)
         if reason is not None:
             return reason
-        asked = self._session.usage.amounts(pod.cls)
+        requests = self._session.usage.amounts(pod.cls)
         for tested in self._tree.tested(node):
             used = self._tree.used(tested) if tested.limit else {}
-            if over := lacking(asked, used, tested.limit):
+            if over := lacking(requests, used, tested.limit):
                 name = over[0]
                 return QUEUE_CAPABILITY_REACHED(
                     queue=tested.name,
                     resource=name,
                     used=used.get(name, 0),
-                    asked=asked[name],
+                    asked=requests[name],
                     limit=tested.limit[name],
-                    needed=used.get(name, 0) + asked[name],
+                    needed=used.get(name, 0) + requests[name],
                 )
             if tested.limit and (reserved := self._tree.reserved(tested, job_key(pod))):
                 reason = no_room_beside(
-                    self._session, tested.below, job_key(pod), reserved, asked, used, tested.limit
+                    self._session, tested.below, job_key(pod), reserved, requests, used, tested.limit
                 )
                 if reason is not None:
                     return reason
@@ -141,22 +141,22 @@ class Capacity:
         reason = self._refusal(node)
         if reason is not None:
             return Vote.REJECT, reason
-        asked = self._promises.needs(job)
-        if not any(asked.values()):
+        needs = self._promises.needs(job)
+        if not any(needs.values()):
             return Vote.PERMIT, None
         for tested in self._tree.tested(node):
             promised = self._tree.promised(tested) if tested.limit else {}
-            if over := lacking(asked, promised, tested.limit):
+            if over := lacking(needs, promised, tested.limit):
                 name = over[0]
                 return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(
                     queue=tested.name,
                     resource=name,
                     taken=promised.get(name, 0),
                     limit=tested.limit[name],
-                    asked=asked[name],
+                    asked=needs[name],
                 )
             held = self._tree.reserved_beyond_promises(tested, job.key) if tested.limit else {}
-            reason = no_room_beside(self._session, tested.below, job.key, held, asked, promised, tested.limit)
+            reason = no_room_beside(self._session, tested.below, job.key, held, needs, promised, tested.limit)
             if reason is not None:
                 return Vote.REJECT, reason
         return Vote.PERMIT, None
@@ -176,15 +176,15 @@ class Capacity:
         node = self._tree[queue.name]
         if node is None or self.allocatable(queue, pod) is not None:
             return False
-        asked = self._session.usage.amounts(pod.cls)
+        requests = self._session.usage.amounts(pod.cls)
         levels = self._reclaim_level if self._by_tree else 0
-        return any(self._deserves(one, asked) for one in (node, *node.above[:levels]))
+        return any(self._deserves(one, requests) for one in (node, *node.above[:levels]))
 
-    def _deserves(self, node: QueueNode, asked: Amounts) -> bool:
+    def _deserves(self, node: QueueNode, requests: Amounts) -> bool:
         used = self._tree.used(node)
         return any(
             node.deserved.get(name, 0) and used.get(name, 0) + amount <= node.deserved[name]
-            for name, amount in asked.items()
+            for name, amount in requests.items()
         )
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:

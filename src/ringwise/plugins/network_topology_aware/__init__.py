@@ -89,8 +89,8 @@ class NetworkTopologyAware:
         self._common: dict[str, Domain | None] = {}
         self._near_numbers: dict[str, ScoredNodes] = {}
         #: The last request that was scored, and what its pods ask for together.
-        self._asked_by: DomainRequest | None = None
-        self._asked: Amounts = {}
+        self._request: DomainRequest | None = None
+        self._amounts: Amounts = {}
         self._room: dict[NodeSelection, tuple[int, int, NodeWeights]] = {}
         session.register(JOB_VALID, combined_with)
         session.register(DOMAINS, self.choose)
@@ -115,11 +115,11 @@ class NetworkTopologyAware:
         if not self._weight or not domain.name:
             return 0.0
         self._follow()
-        if self._asked_by is not request:
-            self._asked_by = request
-            self._asked = total_requests(request.pods[: max(1, request.missing)])
+        if self._request is not request:
+            self._request = request
+            self._amounts = total_requests(request.pods[: max(1, request.missing)])
         weights = self._weights_for(request.pods)
-        filled = self._session.topology.domain_loads.fill(domain.name, self._asked, weights)
+        filled = self._session.topology.domain_loads.fill(domain.name, self._amounts, weights)
         return 100 * self._weight * filled
 
     def _weights_for(self, pods: Sequence[Pod]) -> dict[str, int]:
@@ -143,9 +143,9 @@ class NetworkTopologyAware:
             entry = self._room[selection] = version, most, selection.room(most)
         return entry[2]
 
-    def _could_hold(self, domain: Domain, asked: Amounts) -> bool:
+    def _could_hold(self, domain: Domain, requests: Amounts) -> bool:
         """Whether the domain would hold so much if nothing else ran there."""
-        return self._session.topology.domain_loads.holds(domain.name, asked)
+        return self._session.topology.domain_loads.holds(domain.name, requests)
 
     # -- nodes of a pod ------------------------------------------------------------------
 
@@ -201,8 +201,8 @@ class NetworkTopologyAware:
 
     def _filled(self, pod: Pod) -> Sequence[ScoredNodes]:
         """Nodes in domains that are in use already, for a pod without a network topology."""
-        asked = amounts_of(pod.cls)
-        if not self._normal_pods or not asked:
+        requests = amounts_of(pod.cls)
+        if not self._normal_pods or not requests:
             return ()
         self._follow()
         topology = self._session.topology
@@ -210,7 +210,7 @@ class NetworkTopologyAware:
         numbers = topology.filled_domains.numbers(
             topology.domain_loads,
             self._session.state.labels.existing,
-            tuple(sorted(asked.items())),
+            tuple(sorted(requests.items())),
             weights,
             self._fading,
         )

@@ -54,7 +54,7 @@ class DomainSearch:
         if not request.topology.soft:
             self._limits = {top.name: forest.highest_tier(request.topology, top.name) for top in forest.tops}
         #: What the pods that must start together ask for.
-        self._asked = total_requests(request.pods[: request.missing])
+        self._requests = total_requests(request.pods[: request.missing])
         #: How many of the pods fit into each allowed domain, at most.
         self._fits: dict[str, int] = {}
         counts: Counter[NodeSelection] = Counter()
@@ -120,7 +120,7 @@ class DomainSearch:
         if request.evicting:
             self._fits[domain.name] = 0
             may_gain = domain.nodes & request.evictable
-            return bool(may_gain) and self._could_hold(domain, self._asked)
+            return bool(may_gain) and self._could_hold(domain, self._requests)
         fit = 0
         for selection, count in self._classes.items():
             room = self._room(selection, count)
@@ -178,7 +178,7 @@ class DomainSearch:
             return why
         missing = self._request.missing
         if not self._request.placed and not any(
-            self._could_hold(domains[name], self._asked) for name in fits
+            self._could_hold(domains[name], self._requests) for name in fits
         ):
             largest = max(fits, key=lambda name: domains[name].nodes.bit_count())
             nodes = domains[largest].nodes.bit_count()

@@ -67,7 +67,7 @@ class NodeGroup:
             return None
         rules = self._rules_of(queue)
         nodes = self._session.state.nodes
-        asked = self._session.usage.amounts(pod.cls)
+        requests = self._session.usage.amounts(pod.cls)
 
         def check(number: int) -> Reason | None:
             node = nodes[number]
@@ -80,7 +80,7 @@ class NodeGroup:
             group = node.labels.get(NODE_GROUP_NAME)
             reason = self._refusal(queue, rules, node.name, group)
             if reason is None and group is not None and group in queue.node_group_limits:
-                reason = self._beyond_limit(queue, group, asked)
+                reason = self._beyond_limit(queue, group, requests)
             return reason
 
         return check
@@ -115,10 +115,10 @@ class NodeGroup:
 
     # -- how much ------------------------------------------------------------------------
 
-    def _beyond_limit(self, queue: Queue, group: str, asked: Amounts) -> Reason | None:
+    def _beyond_limit(self, queue: Queue, group: str, requests: Amounts) -> Reason | None:
         limit = queue.node_group_limits[group]
         used = self._used_by(queue).get(group, {})
-        over = lacking(asked, used, limit)
+        over = lacking(requests, used, limit)
         if not over:
             return None
         name = over[0]
@@ -127,7 +127,7 @@ class NodeGroup:
             group=group,
             resource=name,
             used=used.get(name, 0),
-            asked=asked[name],
+            asked=requests[name],
             limit=limit[name],
         )
 

@@ -171,8 +171,8 @@ class Predicates:
     def by_amounts(self, _job: Job, pod: Pod) -> NodeFilter | None:
         """For requests that fit on some nodes of a shape and not on others, by some bytes."""
         cls, state = pod.cls, self._state
-        asked = [(MEMORY, cls.memory), *cls.extended] if cls.memory else cls.extended
-        doubtful = [entry for entry in asked if state.shapes.is_for_nodes(*entry)]
+        requests = [(MEMORY, cls.memory), *cls.extended] if cls.memory else cls.extended
+        doubtful = [entry for entry in requests if state.shapes.is_for_nodes(*entry)]
         if not doubtful:
             return None
 
@@ -240,25 +240,25 @@ def lack_of_resources(pod_class: PodClass, shape: NodeShape) -> Reason | None:
     node = shape.node_class
     if node.max_pods and shape.pods >= node.max_pods:
         return TOO_MANY_PODS(pods=shape.pods, limit=node.max_pods)
-    asked = pod_class.cpu_milli
-    if asked and node.cpu_milli and shape.cpu_used + asked > node.cpu_milli:
-        return _lack("cpu", asked, shape.cpu_used, node.cpu_milli)
-    asked = pod_class.memory
-    if asked and node.memory and shape.memory_used + asked > node.most_memory:
-        return _lack(MEMORY, asked, shape.memory_used, node.memory)
+    request = pod_class.cpu_milli
+    if request and node.cpu_milli and shape.cpu_used + request > node.cpu_milli:
+        return _lack("cpu", request, shape.cpu_used, node.cpu_milli)
+    request = pod_class.memory
+    if request and node.memory and shape.memory_used + request > node.most_memory:
+        return _lack(MEMORY, request, shape.memory_used, node.memory)
     if pod_class.extended:
         used = dict(shape.extended_used)
-        for name, asked in pod_class.extended:
+        for name, request in pod_class.extended:
             in_use, most = used.get(name, 0), node.most_extended.get(name, 0)
-            if asked and in_use + asked > most:
-                return _lack(name, asked, in_use, node.extended.get(name, 0))
+            if request and in_use + request > most:
+                return _lack(name, request, in_use, node.extended.get(name, 0))
     return None
 
 
-def _lack(resource: str, asked: int, used: int, allocatable: int) -> Reason:
+def _lack(resource: str, request: int, used: int, allocatable: int) -> Reason:
     free = max(0, allocatable - used)
     return INSUFFICIENT_RESOURCE(
-        resource=resource, asked=asked, free=free, allocatable=allocatable, missing=asked - free
+        resource=resource, asked=request, free=free, allocatable=allocatable, missing=request - free
     )
 
 

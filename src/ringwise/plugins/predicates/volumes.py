@@ -142,12 +142,12 @@ class PodVolumes:
     # -- sets of nodes ------------------------------------------------------------------------------
 
     def node_sets(self, pod: Pod) -> tuple[Hashable, Sequence[NodeSet]]:
-        asked = pod.namespace, pod.claims
-        result = self._sets.get(asked)
+        key_of_claims = pod.namespace, pod.claims
+        result = self._sets.get(key_of_claims)
         if result is None:
             parts = [part for claim in self._claims(pod) for part in self._of_claim(claim)]
             key = tuple(one for one, _ in parts) or None
-            result = self._sets[asked] = key, [nodes for _, nodes in parts]
+            result = self._sets[key_of_claims] = key, [nodes for _, nodes in parts]
         return result
 
     def _claims(self, pod: Pod) -> list[PersistentVolumeClaim]:

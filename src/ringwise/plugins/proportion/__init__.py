@@ -108,25 +108,25 @@ class Proportion:
         reserved = reserved_against(self._session, (queue.name,), job_key(pod))
         if not reserved:
             return None
-        asked, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
+        requests, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
         limit = smaller(self._accounts.deserved_with_reserved(queue.name), self._accounts.capability(queue))
-        return no_room_beside(self._session, (queue.name,), job_key(pod), reserved, asked, used, limit)
+        return no_room_beside(self._session, (queue.name,), job_key(pod), reserved, requests, used, limit)
 
     def _beyond(self, queue: Queue, pod: Pod, used: Amounts) -> Reason | None:
-        asked = self._usage.amounts(pod.cls)
+        requests = self._usage.amounts(pod.cls)
         capability = self._accounts.capability(queue) if queue.capability else None
-        if capability and (over := lacking(asked, used, capability)):
+        if capability and (over := lacking(requests, used, capability)):
             name = over[0]
             return QUEUE_CAPABILITY_REACHED(
                 queue=queue.name,
                 resource=name,
                 used=used.get(name, 0),
-                asked=asked[name],
+                asked=requests[name],
                 limit=capability[name],
-                needed=used.get(name, 0) + asked[name],
+                needed=used.get(name, 0) + requests[name],
             )
         deserved = self._accounts.deserved(queue.name)
-        beyond = lacking(asked, used, deserved)
+        beyond = lacking(requests, used, deserved)
         if not beyond:
             return None
         name = beyond[0]
@@ -134,7 +134,7 @@ class Proportion:
             queue=queue.name,
             resource=name,
             used=used.get(name, 0),
-            asked=asked[name],
+            asked=requests[name],
             deserved=deserved[name],
             weight=queue.weight,
         )
@@ -148,11 +148,11 @@ class Proportion:
         if reserved_against(self._session, (queue.name,), job.key):
             return False
         gang = self._accounts.gang(job)
-        asked = self._usage.amounts(pod.cls)
+        requests = self._usage.amounts(pod.cls)
         return (
             bool(lacking(gang, {}, self._accounts.deserved(queue.name)))
             and not lacking(gang, {}, self._accounts.limit(queue))
-            and not lacking(asked, used, {name: gang.get(name, 0) for name in asked})
+            and not lacking(requests, used, {name: gang.get(name, 0) for name in requests})
         )
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
@@ -187,15 +187,15 @@ class Proportion:
             return Vote.ABSTAIN, None
         if queue.state != _OPEN:
             return Vote.REJECT, QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
-        asked = self._accounts.gang(job)
-        if not asked:
+        needs = self._accounts.gang(job)
+        if not needs:
             return Vote.PERMIT, None
         promised = self._accounts.promised(queue.name)
         limit = self._accounts.limit(queue)
-        over = lacking(asked, promised, limit)
+        over = lacking(needs, promised, limit)
         if not over:
             reserved = self._accounts.reserved_beyond_promises(queue.name, job)
-            reason = no_room_beside(self._session, (queue.name,), job.key, reserved, asked, promised, limit)
+            reason = no_room_beside(self._session, (queue.name,), job.key, reserved, needs, promised, limit)
             return (Vote.PERMIT if reason is None else Vote.REJECT), reason
         name = over[0]
         return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(
@@ -203,7 +203,7 @@ class Proportion:
             resource=name,
             taken=promised.get(name, 0),
             limit=limit[name],
-            asked=asked[name],
+            asked=needs[name],
         )
 
 

@@ -170,11 +170,11 @@ class QueueAccounts:
             claims = []
             for queue in queues:
                 used = session.usage.used_by_queue(queue.name).get(name, 0)
-                asked = (
+                demand = (
                     used + waiting.get(queue.name, {}).get(name, 0) + more.get(queue.name, {}).get(name, 0)
                 )
                 least = queue.guarantee.get(name, 0)
-                most = max(least, min(asked, self.limit(queue)[name]))
+                most = max(least, min(demand, self.limit(queue)[name]))
                 claims.append(WeightedClaim(max(1, queue.weight), most, least))
             for queue, amount in zip(queues, share_out(total, claims), strict=True):
                 deserved[queue.name][name] = amount
@@ -190,12 +190,12 @@ class QueueAccounts:
         used_by_job = session.usage.used_by_job
         result: dict[str, Amounts] = {}
         for job in session.jobs.values():
-            asked = job.requested()
+            requests = job.requested()
             used = used_by_job(job.key)
-            if used == asked:
+            if used == requests:
                 continue
             queue = session.queues.get(job.queue)
-            if queue is None or queue.state != "Open" or self._can_never_run(job, queue, asked):
+            if queue is None or queue.state != "Open" or self._can_never_run(job, queue, requests):
                 continue
             waits = self._waits(job)
             add(result.setdefault(queue.name, {}), waits)
@@ -209,8 +209,8 @@ class QueueAccounts:
         result: Amounts = {}
         for pod in job.pods.values():
             if session.is_pending(pod):
-                asked = session.usage.amounts(pod.cls)
-                add(result, {name: asked[name] for name in session.usage.capacity if name in asked})
+                requests = session.usage.amounts(pod.cls)
+                add(result, {name: requests[name] for name in session.usage.capacity if name in requests})
         return result
 
     def _go_on(self) -> None:
@@ -232,11 +232,11 @@ class QueueAccounts:
                 left.append(_Asking(one.job, dict(used), waits))
         self._asking = left
 
-    def _can_never_run(self, job: Job, queue: Queue, asked: Amounts) -> bool:
+    def _can_never_run(self, job: Job, queue: Queue, requests: Amounts) -> bool:
         if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):
             return True
         limit = self.limit(queue)
-        return bool(lacking(asked, {}, limit) and lacking(self.gang(job), {}, limit))
+        return bool(lacking(requests, {}, limit) and lacking(self.gang(job), {}, limit))
 
     # -- promises ------------------------------------------------------------------------
 

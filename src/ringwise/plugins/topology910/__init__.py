@@ -191,11 +191,11 @@ class Topology910:
         resources = self._chip_resources(job)
         if not resources:
             return Vote.ABSTAIN, None
-        asked = job.min_requested()
+        requests = job.min_requested()
         used = self._session.usage.used_by_job(job.key)
         for resource in resources:
             # A job of which a part runs already needs the rest only.
-            needed = asked.get(resource, 0) - used.get(resource, 0)
+            needed = requests.get(resource, 0) - used.get(resource, 0)
             fleet = self._session.state.fleets.get(resource)
             free = 0 if fleet is None else fleet.free_total
             if free < needed:

@@ -177,7 +177,7 @@ class RackPlanner:
             request,
             fault,
             session.settings.super_pod_size,
-            lambda left, asked: self._select(job, policy, rack, left, asked),
+            lambda left, request: self._select(job, policy, rack, left, request),
         )
         return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
 

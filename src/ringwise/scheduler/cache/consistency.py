@@ -45,7 +45,7 @@ def _chips(state: ClusterState) -> list[str]:
             continue
         held = [0] * len(state.names)
         doubtful = [0] * len(state.names)
-        asked = [0] * len(state.names)
+        sums = [0] * len(state.names)
         for placement in state.pods.values():
             if placement.node < 0:
                 continue
@@ -54,7 +54,7 @@ def _chips(state: ClusterState) -> list[str]:
             requested_resource, count = requested(placement.pod.cls)
             if requested_resource != resource:
                 continue
-            asked[placement.node] += count
+            sums[placement.node] += count
             twice = held[placement.node] & placement.chips
             if twice and not fleet.extra_claims:
                 chips = chip_names(resource, chips_of(twice))
@@ -71,9 +71,9 @@ def _chips(state: ClusterState) -> list[str]:
                 )
             if doubtful[node] != fleet.doubtful[node]:
                 result.append(f"{name}: the mask of doubtful chips of {resource} is wrong")
-            if asked[node] != fleet.requested[node]:
+            if sums[node] != fleet.requested[node]:
                 result.append(
-                    f"{name}: pods ask {asked[node]} of {resource}, recorded are {fleet.requested[node]}"
+                    f"{name}: pods ask {sums[node]} of {resource}, recorded are {fleet.requested[node]}"
                 )
             if fleet.free(node) != fleet.free_mask[node]:
                 result.append(f"{name}: the free chips of {resource} are out of date")

@@ -222,17 +222,17 @@ def _claim(job: Job, classes: tuple[str, ...]) -> _Claim | None:
     staying = [pod for pod in pods if not pod.deleting]
     for pod in staying:
         add(total, amounts_of(pod.cls))
-    asked = {**total, **{f"requests.{name}": amount for name, amount in total.items()}}
-    asked |= {"pods": len(staying), "count/pods": len(staying)}
+    amounts = {**total, **{f"requests.{name}": amount for name, amount in total.items()}}
+    amounts |= {"pods": len(staying), "count/pods": len(staying)}
     names = quota_names(job)
-    for name, amount in asked.items():
+    for name, amount in amounts.items():
         names[name] = max(names.get(name, 0), amount)
     return _Claim(job.created, job.key, classes, names)
 
 
 def _excess(quota: ResourceQuota, used: Mapping[str, Amount], claim: _Claim) -> _Refusal | None:
     for name, limit in quota.hard.items():
-        asked = claim.amounts.get(name, 0)
-        if asked and used.get(name, 0) + asked > limit:
-            return _Refusal(quota, name, asked)
+        request = claim.amounts.get(name, 0)
+        if request and used.get(name, 0) + request > limit:
+            return _Refusal(quota, name, request)
     return None

@@ -37,7 +37,7 @@ class JobClaim:
     gated: int
     min_resources: Mapping[str, Amount]
     #: What all its pods request.
-    asked: Mapping[str, Amount]
+    requests: Mapping[str, Amount]
 
 
 class JobClaims(Component):
@@ -103,7 +103,7 @@ class JobClaims(Component):
             or before.pods > now.pods
             or before.gated < now.gated
             or _less(now.min_resources, before.min_resources)
-            or _less(now.asked, before.asked)
+            or _less(now.requests, before.requests)
         ):
             return True
         if before.awaiting_pods and not now.awaiting_pods and job.namespace in self._book.quotas:

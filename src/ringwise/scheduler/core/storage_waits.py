@@ -45,7 +45,7 @@ class StorageWaits(Component):
         self._jobs: dict[str, dict[int, dict[_Chips, dict[str, None]]]] = {}
         self._sizes: dict[str, list[int]] = {}
         #: Where a job is in these.
-        self._asked: dict[str, tuple[_Chips, set[tuple[str, int]]]] = {}
+        self._sizes_of_job: dict[str, tuple[_Chips, set[tuple[str, int]]]] = {}
 
     def handlers(self) -> Handlers:
         return {
@@ -59,12 +59,12 @@ class StorageWaits(Component):
         if not job.has_claims or not self._state.volumes.capacities:
             return
         pods = [pod for pod in job.pods.values() if self._state.pods[pod.uid].node < 0]
-        asked = {pair for pod in pods for pair in self._sizes_of(keys_of(pod))}
-        if not asked:
+        pairs = {pair for pod in pods for pair in self._sizes_of(keys_of(pod))}
+        if not pairs:
             return
         chips = _least_chips(job, pods)
-        self._asked[job.key] = chips, asked
-        for name, size in asked:
+        self._sizes_of_job[job.key] = chips, pairs
+        for name, size in pairs:
             by_size = self._jobs.setdefault(name, {})
             if size not in by_size:
                 insort(self._sizes.setdefault(name, []), size)
@@ -80,8 +80,8 @@ class StorageWaits(Component):
                     yield claim.storage_class, claim.requested
 
     def _forget(self, key: str) -> None:
-        chips, asked = self._asked.pop(key, (_ANY, ()))
-        for name, size in asked:
+        chips, pairs = self._sizes_of_job.pop(key, (_ANY, ()))
+        for name, size in pairs:
             by_size = self._jobs[name]
             by_chips = by_size[size]
             del by_chips[chips][key]

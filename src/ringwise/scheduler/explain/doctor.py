@@ -191,14 +191,14 @@ def _configuration(view: SchedulerView) -> Iterator[Finding]:
     if not missing:
         return
     offered = any(node.chips_allocatable for node in view.cluster.nodes if node)
-    asked = [job for job in view.jobs.values() if job.chip_pods]
-    if offered or asked:
+    requesting = [job for job in view.jobs.values() if job.chip_pods]
+    if offered or requesting:
         line = " or ".join(f"`- name: {name}`" for name in missing)
         yield Finding(
             ERROR,
             "no-chip-plugin",
             "configuration",
-            f"no plugin allocates chips: jobs that request them stay pending ({len(asked)} now)",
+            f"no plugin allocates chips: jobs that request them stay pending ({len(requesting)} now)",
             f"add the line {line} to the plugins of a tier in volcano-scheduler.conf",
         )
 
@@ -434,8 +434,8 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
     """Only where SuperPoDs are in use: a node has an id, or a job requests blocks."""
     settings = view.settings
     superpods = view.superpods()
-    asked = any(job.policy is not None and job.policy.board.superpod for job in view.jobs.values())
-    if not superpods.nodes_of and not asked:
+    requested = any(job.policy is not None and job.policy.board.superpod for job in view.jobs.values())
+    if not superpods.nodes_of and not requested:
         return
     for superpod, problem in superpods.superpod_problems.items():
         yield of_reason(ERROR, f"SuperPoD {superpod}", problem)
@@ -457,8 +457,8 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
 def _racks(view: SchedulerView) -> Iterator[Finding]:
     """Only where racks are in use: a node of a SuperPoD has a rack id, or a job asks for racks."""
     racks = view.racks()
-    asked = any(job.policy is not None and job.policy.rack is not None for job in view.jobs.values())
-    if not racks.nodes_of and not asked:
+    requested = any(job.policy is not None and job.policy.rack is not None for job in view.jobs.values())
+    if not racks.nodes_of and not requested:
         return
     missing: list[str] = []
     for node, problem in racks.node_problems.items():

@@ -15,7 +15,7 @@ from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery,
 from ringwise.scheduler.faults.previous_placements import WHY
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.failures import restarts_asked_for
+from ringwise.state.failures import max_restarts
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chip_names
 from ringwise.topology.natural import natural_key
@@ -72,7 +72,7 @@ def _retries(view: SchedulerView, job: Job) -> Iterator[str]:
     # Before any controller has seen the vcjob it is unknown which one runs.
     if vcjob is None or not vcjob.phase or job.group is None or JOB_CONTROLLER in job.group.labels:
         return
-    if restarts_asked_for(job.labels, job.annotations):
+    if max_restarts(job.labels, job.annotations):
         yield (
             "retries: another vcjob controller manages this job: if all its pods fail together, it ends the "
             f"job, and {FAULT_RETRY_TIMES} has no effect; use Ringwise's controller instead"

@@ -53,10 +53,10 @@ def size_fixes(search: FixSearch) -> Iterator[Fix]:
     The largest below the present one; where that is invalid, also the next above.
     """
     pods = [pod for pod in search.job.chip_pods if not _is_placed(search, pod.uid)]
-    asked = {pod.cls.chips for pod in pods}
-    if len(asked) != 1 or len(pods) != len(search.job.chip_pods):
+    counts = {pod.cls.chips for pod in pods}
+    if len(counts) != 1 or len(pods) != len(search.job.chip_pods):
         return
-    now = asked.pop()
+    now = counts.pop()
     sizes = _allowed(search, len(pods))
     below = sorted((size for size in sizes if size < now), reverse=True)
     above = sorted(size for size in sizes if size > now) if now not in sizes else []

@@ -573,9 +573,9 @@ def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     nodes = {location.node for location in bound}
     parts = any(pod.cls.part is not None for pod in job.pods.values())
     chips = 0 if parts else sum(len(location.chips) for location in bound)
-    asked = f" with {counted(chips, 'chip')}" if not parts else f" ({request_text(job.in_order[0].cls)} each)"
+    size = f" with {counted(chips, 'chip')}" if not parts else f" ({request_text(job.in_order[0].cls)} each)"
     verb = ("runs", "run") if state is JobState.RUNNING else ("is placed", "are placed")
-    text = f"{counted(bound, 'pod')}{asked} {agrees(len(bound), *verb)} on {counted(nodes, 'node')}"
+    text = f"{counted(bound, 'pod')}{size} {agrees(len(bound), *verb)} on {counted(nodes, 'node')}"
     if chosen := would_be_nodes(view, job.pods.values()):
         would = would_be_placed(chosen, partly=bool(bound))
         text = would if state is JobState.PENDING else f"{text}; {would}"
