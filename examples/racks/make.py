@@ -1,4 +1,4 @@
-"""Writes the example files of docs/concepts/racks.md, or nodes of your own choice.
+"""Writes the example files of docs/concepts/racks.md, or nodes that you specify.
 
 python examples/racks/make.py                          rewrites the files beside it
 python examples/racks/make.py --free 0:2,4,6 1:8     prints Nodes, SuperPoD 0 with racks of 2, 4 and 6
@@ -64,7 +64,7 @@ def nodes(superpods: dict[int, list[int]]) -> str:
 
 
 def job(name: str, pods: int, block_nodes: int, group_nodes: int, affinity: str = "hard") -> str:
-    """A Volcano job of whole nodes in blocks and logical racks of so many nodes."""
+    """A Volcano job of whole nodes in blocks and logical racks of the given sizes."""
     return _JOB.format(
         name=name,
         affinity=affinity,

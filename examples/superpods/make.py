@@ -1,4 +1,4 @@
-"""Writes the example files of docs/concepts/superpods.md, or nodes of your own choice.
+"""Writes the example files of docs/concepts/superpods.md, or nodes that you specify.
 
 python examples/superpods/make.py                    rewrites the files beside it
 python examples/superpods/make.py --free 34,35,48    prints Nodes of SuperPoDs with so many free nodes
@@ -41,7 +41,7 @@ spec:
 
 
 def nodes(free_nodes: list[int]) -> str:
-    """A List of Nodes; the SuperPoD's id is its number of free nodes, so that answers are easy to read."""
+    """A List of Nodes; the SuperPoD's id is its number of free nodes, so that the output is easy to read."""
     items = [
         {
             "apiVersion": "v1",
@@ -63,7 +63,7 @@ def nodes(free_nodes: list[int]) -> str:
 
 
 def job(name: str, blocks: int, affinity: str = "hard") -> str:
-    """A Volcano job of so many blocks of eight nodes."""
+    """A Volcano job with this number of blocks of eight nodes."""
     return _JOB.format(
         name=name,
         affinity=affinity,

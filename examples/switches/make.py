@@ -1,9 +1,9 @@
-"""Writes the example files of docs/concepts/switches.md from drawings.
+"""Writes the example files of docs/concepts/switches.md from diagrams.
 
-python examples/switches/make.py        rewrites the files beside it
+python examples/switches/make.py        rewrites the files in its directory
 
-In a drawing `.` is a free node and a letter is a node that a pod of the running
-job of that name holds; `x` is a job without the label tor-affinity.
+In a diagram, `.` is a free node, and a letter is a node that is used by a pod of the running
+job with that name; `x` is a job without the label tor-affinity.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ CHIPS = "Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3,Ascend910-4,Ascend910-5
 
 @dataclass
 class Example:
-    """`marks`: how each running job took a leaf, by leaf number; `lost`: ranks of `train` that wait."""
+    """`marks`: `isSharedTor` of each running job, by leaf switch; `lost`: pending ranks of `train`."""
 
     leaves: list[str]
     label: str
     pods: int
-    #: Running jobs: label and marks by leaf.
+    #: Running jobs: label and marks by leaf switch.
     running: dict[str, tuple[str, dict[int, int]]] = field(default_factory=dict)
     limit: int = 2
     version: str = "2.0"
