@@ -39,7 +39,7 @@ _HEAD = "# Rendered from the chart by `make manifests`; do not edit.\n"
 _HASHED = "# Hash of the chart: {hash}\n"
 _BASE = """\
 # To install: kubectl apply --server-side -k deploy/manifests
-# Remove what the cluster already has: crds.yaml if Volcano is installed, configuration.yaml if it has settings.
+# Remove what the cluster already has: crds.yaml with Volcano, configuration.yaml if settings exist.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
