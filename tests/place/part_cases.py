@@ -212,8 +212,8 @@ def node_pods(case: Plain, key: str, group: str | None) -> list[Plain]:
             labels = {"volcano.sh/job-name": "train"} if same else {}
             if mine:
                 labels |= case["request"]["labels"]
-                policy = case["request"].get("annotations", {}).get(POLICY)
-                annotations = annotations | ({POLICY: policy} if policy else {})
+                given: Plain = case["request"].get("annotations", {})
+                annotations = annotations | {key: given[key] for key in (POLICY, "sp-block") if key in given}
             if asks == "huawei.com/npu-core":
                 labels |= {"ring-controller.atlas": "ascend-310P"}
             found.append(
