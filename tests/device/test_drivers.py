@@ -47,6 +47,7 @@ def test_dcmi_finds_the_chips(library: ctypes.CDLL) -> None:
     assert first.vdie == "000000A0-000000A1-000000A2-000000A3-000000A4"
     assert driver.version() == "24.1.rc2"
     assert first.model == "910B3-Ascend-V1"
+    assert [chip.sharing for chip in chips] == [True, False, None]
 
 
 def test_dcmi_finds_the_numa_node_of_a_chip_by_its_pci_device(library: ctypes.CDLL, tmp_path: Path) -> None:
@@ -357,6 +358,8 @@ def recorded(health: str) -> Any:
                 return MAP
             case ["npu-smi", "info", "-t", "board", *_]:
                 return BOARD
+            case ["npu-smi", "info", "-t", "device-share", "-i", "0", *_]:
+                return "        Device-share Status            : False\n"
             case ["npu-smi", "info", "-t", "health", "-i", "1", *_]:
                 raise ProgramFailedError("dropped")
             case ["npu-smi", "info", "-t", "health", *_]:
@@ -380,6 +383,7 @@ def test_npu_smi_driver() -> None:
         (1, 1, "910B3", 0x30, ""),
     ]
     assert chips[0].model == "910B3-Ascend-V1"
+    assert [chip.sharing for chip in chips] == [False, None]
     assert driver.codes(chips[0]) == [0x80E18402, 0x81078603]
     assert driver.codes(chips[1]) is None
     assert driver.version() == "24.1.rc2"

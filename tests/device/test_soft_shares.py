@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -389,6 +390,18 @@ async def test_V21_a_broken_chip_has_a_hundred_unhealthy_ids() -> None:
         node.driver.change(1, [0x80C98000])
         devices = await node.devices(100)
         assert {one.rpartition("-")[0] for one, healthy in devices.items() if not healthy} == {"Ascend910-1"}
+
+
+@pytest.mark.parametrize(("sharing", "reported"), [(False, True), (True, False), (None, False)])
+async def test_a_sharing_mode_that_is_off_is_reported(
+    sharing: bool | None, reported: bool, log: io.StringIO
+) -> None:
+    """The plugin does not change it, and serves the shares all the same: nothing enforces them."""
+    description = {"chip_name": "910B3", "memory": 65536, "chips": [{"physical": 0, "sharing": sharing}]}
+    async with rig(description, started=False, soft_share_folder=Path("/share")) as node:
+        await node.start()
+        await node.devices(100)
+    assert ("sharing mode is off" in log.getvalue()) == reported
 
 
 async def test_V19_without_a_die_id_no_file_and_no_record_is_left() -> None:

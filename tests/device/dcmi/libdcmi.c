@@ -152,6 +152,11 @@ int dcmi_get_device_temperature(int card, int device, int *value) { *value = 55;
 int dcmi_get_device_power_info(int card, int device, int *value) { *value = 3105; return 0; }
 int dcmi_get_device_voltage(int card, int device, unsigned int *value) { *value = 90; return 0; }
 int dcmi_get_device_utilization_rate(int card, int device, int type, unsigned int *value) { *value = type == 2 ? 17 : 99; return 0; }
+int dcmi_get_device_share_enable(int card, int device, int *value) {
+    if (card == 3) return -8255;
+    *value = device == 0;
+    return 0;
+}
 int dcmi_get_mainboard_id(int card, int device, unsigned int *board) { *board = 0x18; return 0; }
 int dcmi_get_device_network_health(int card, int device, int *result) {
     GUARD(card);
