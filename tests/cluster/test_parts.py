@@ -57,6 +57,9 @@ def test_the_vcjob_and_the_deployment_with_dynamic_vnpus_run(cluster: Cluster) -
         "spec": {
             "minAvailable": 1,
             "schedulerName": "volcano",
+            "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+            "plugins": {"ssh": [], "env": [], "svc": []},
+            "maxRetry": 3,
             "queue": "default",
             "tasks": [
                 {
@@ -66,6 +69,8 @@ def test_the_vcjob_and_the_deployment_with_dynamic_vnpus_run(cluster: Cluster) -
                         "metadata": {"labels": LABELS},
                         "spec": {
                             "restartPolicy": "OnFailure",
+                            "automountServiceAccountToken": False,
+                            "nodeSelector": {"host-arch": "huawei-arm"},
                             "containers": [{"name": "c", "image": "i", "resources": ONE_CORE}],
                         },
                     },

@@ -23,6 +23,7 @@ from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import JobView
+from ringwise.wellknown import NODE_REPORT_LABEL
 from tests.builders.values import SECOND
 from tests.device.test_commands import kubeconfig
 from tests.event_loop import run
@@ -40,7 +41,9 @@ from tests.kube.harness import (
     pod,
     server,
 )
+from tests.place.part_cases import node_object, pod_object, report_object
 
+SHARE = {"aicoreQuota": "30", "hbmQuota": "1024", "policy": "elastic"}
 ALL_CHIPS = ",".join(f"Ascend910-{chip}" for chip in range(8))
 
 
@@ -257,6 +260,69 @@ def test_a_drain_isolates_and_evicts_pods_with_chips_only(tmp_path: Path) -> Non
     writes = [path for method, path in api.requests if method != "GET"]
     assert writes[0] == ISOLATIONS
     assert writes[1].endswith("/pods/gang-0/eviction")
+
+
+@pytest.mark.parametrize("resource", ["huawei.com/Ascend910", "huawei.com/npu-core"])
+def test_a_drain_evicts_pods_with_shares_and_vnpus(resource: str, tmp_path: Path) -> None:
+    quota = "huawei.com/scheduler.softShareDev."
+    soft = {"mind-cluster/npu-chip-memory": "64G", "huawei.com/scheduler.chip1softsharedev.enable": "true"}
+    labels, notes, count, offered, lists = (
+        (
+            soft,
+            {
+                resource: "Ascend910-0",
+                "huawei.com/AscendReal": "Ascend910-0",
+                "huawei.com/schedule_policy": "chip1-softShareDev",
+                **{quota + key: text for key, text in SHARE.items()},
+            },
+            30,
+            200,
+            {resource: "Ascend910-0,Ascend910-1"},
+        )
+        if resource.endswith("910")
+        else (
+            {
+                "accelerator": "huawei-Ascend310P",
+                "servertype": "Ascend310P-8",
+                "node.kubernetes.io/npu.chip.name": "310P3",
+            },
+            {resource: "0-vir01", "huawei.com/AscendReal": "Ascend310P-1c-100-0_0"},
+            1,
+            16,
+            {"huawei.com/Ascend310P": "Ascend310P-0,Ascend310P-1"},
+        )
+    )
+
+    def prepare(api: FakeApiServer) -> None:
+        for name in ("node-1", "node-2"):
+            described: dict[str, Any] = {
+                "name": name,
+                "labels": labels,
+                "capacities": {resource: offered},
+                "device_info": lists,
+                "pods": [],
+            }
+            api.put(NODES, node_object(described, None))
+            report = report_object(described, None)
+            report["metadata"]["labels"] = {NODE_REPORT_LABEL: "true"}
+            api.put(CONFIG_MAPS, report)
+        api.put(QUEUES, {"metadata": {"name": "default"}})
+        asked = {"ring-controller.atlas": "ascend-310P", **{quota + key: text for key, text in SHARE.items()}}
+        limits = {resource: str(count)}
+        serve = pod_object(
+            "serve", "serve", limits, annotations=notes, labels=asked, node="node-1", phase="Running"
+        )
+        serve["metadata"]["namespace"] = "default"
+        api.put(PODS, owned(serve, "ReplicaSet", "serve"))
+
+    (planned, answered), api = on_cluster(
+        tmp_path, prepare, "drain node-1 --plan -o json", "drain node-1 --yes"
+    )
+    (job,) = json.loads(planned.stdout)["jobs"]
+    assert [(one["from"], one["to"]) for one in job["pods"]] == [("node-1", "node-2")]
+    assert answered.exit_code == 0, answered.output
+    assert "node node-1 isolated; 1 pod evicted" in answered.stdout
+    assert pods_of(api) == []
 
 
 @pytest.mark.parametrize(("given", "code"), [("n\n", 1), ("", 2)])
