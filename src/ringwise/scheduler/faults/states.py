@@ -56,7 +56,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.BLOCKED, StateEvent.FAULT_GONE, State.RECOVERED, "removes the record"),
     Transition(State.BLOCKED, StateEvent.ALLOWED, State.DELETING, "continues with pods that it lost before"),
     Transition(State.DELETING, StateEvent.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
-    Transition(State.DELETING, StateEvent.GRACE_OVER, State.DELETING, "deletes the remaining pods by force"),
+    Transition(State.DELETING, StateEvent.GRACE_OVER, State.DELETING, "force-deletes the remaining pods"),
     Transition(State.DELETING, StateEvent.FAULT_GONE, State.RECOVERED, "removes the record and annotations"),
     Transition(State.DELETING, StateEvent.PODS_GONE, State.WAITING, "waits for their replacements"),
     Transition(State.WAITING, StateEvent.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
