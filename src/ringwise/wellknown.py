@@ -494,7 +494,7 @@ CONTROLLER_CONFIG_KEY = "volcano-controller.conf"
 #: `schedulerName` of pods that Volcano, and therefore Ringwise, schedules. User. Jobs of Volcano and of
 #: operators without a schedulerName get this one.
 VOLCANO_SCHEDULER = "volcano"
-#: The scheduler names that Ringwise serves unless it is told otherwise: Volcano's and its own.
+#: The scheduler names that Ringwise serves by default: Volcano's and its own.
 SCHEDULER_NAMES = (VOLCANO_SCHEDULER, "ringwise")
 #: `schedulerName` that the API server sets by default; a Pod without one is read as if it had this one.
 DEFAULT_SCHEDULER = "default-scheduler"

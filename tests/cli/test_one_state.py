@@ -142,7 +142,7 @@ def test_a_list_tries_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch) 
 
     old: list[int] = []
     every = reasons()
-    monkeypatch.setattr("ringwise.views.cluster.MAX_ASKED_PODS", 1)
+    monkeypatch.setattr("ringwise.views.cluster.MAX_EXAMINED_PODS", 1)
     assert reasons() == every
     assert asked == [len(every), 1]
     # What was not tried says so.

@@ -8,7 +8,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR
+from ringwise.scheduler.faults.remembered_nodes import RETENTION
 from ringwise.scheduler.faults.share_records import ShareRecords
 from tests.invariants.ledger import Ledger
 
@@ -85,7 +85,7 @@ def _others(ledger: Ledger, scheduler: Scheduler) -> Iterator[Hold | str]:
     for kept in scheduler._components.of(PreviousPlacements)._rescheduling.values():
         what = f"what is remembered of {kept.job}"
         yield what, kept.until
-        if kept.until > now + (KEPT_FOR if kept.suspended else limit):
+        if kept.until > now + (RETENTION if kept.suspended else limit):
             yield f"{what} lasts longer than its limit"
     for key, batches in scheduler._components.of(VolumeWaits)._batches.items():
         if key not in view.jobs:

@@ -15,7 +15,7 @@ import msgspec
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
 from ringwise.apps.support.renaming import Renaming
-from ringwise.apps.support.vocabulary import KEPT_RUNS, vocabulary
+from ringwise.apps.support.vocabulary import FIXED_RUNS, vocabulary
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.messages.events import TopologySeen
 from ringwise.records import RECORDED
@@ -60,7 +60,7 @@ def test_every_field_of_a_record_is_known() -> None:
 
 def _renamed(event: str, content: dict[str, Any]) -> tuple[Any, Pseudonyms]:
     """Return the event as a bundle has it."""
-    names = Pseudonyms(vocabulary(shipped_catalog(())), KEPT_RUNS)
+    names = Pseudonyms(vocabulary(shipped_catalog(())), FIXED_RUNS)
     renaming = Renaming(names)
     renaming.event(event, content)
     names.close()

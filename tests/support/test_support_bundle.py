@@ -30,7 +30,7 @@ from ringwise.apps.support.bundle_file import (
 )
 from ringwise.apps.support.objects import lines_of
 from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
-from ringwise.apps.support.vocabulary import KEPT_RUNS, vocabulary
+from ringwise.apps.support.vocabulary import FIXED_RUNS, vocabulary
 from ringwise.manifests.bundle import Bundle, read_text
 from ringwise.manifests.settings.boards import shipped_catalog
 from ringwise.scheduler.defaults import default_configuration
@@ -306,7 +306,7 @@ def test_place_why_and_replay_give_the_same_answers_under_other_names(seed: int,
 
 
 def _names(*texts: str) -> Pseudonyms:
-    names = Pseudonyms(vocabulary(CATALOG), KEPT_RUNS)
+    names = Pseudonyms(vocabulary(CATALOG), FIXED_RUNS)
     for text in texts:
         names.rename(text, TextRole.NAME)
     names.close()
@@ -387,7 +387,7 @@ def test_no_pseudonym_is_a_word_of_the_vocabulary_or_a_kept_run() -> None:
     words = [f"w{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(600)]
     names = _names(*words)
     replaced = {names.rename(word, TextRole.NAME) for word in words}
-    assert not replaced & (vocabulary(CATALOG) | KEPT_RUNS | set(words))
+    assert not replaced & (vocabulary(CATALOG) | FIXED_RUNS | set(words))
     assert len(replaced) == len(words)
 
 

@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.live import NothingReadableError
 from ringwise.apps.web.job_documents import SchedulerAnswers
-from ringwise.apps.web.kube import BUDGETS_KEPT, MEMORY, BudgetsOfCluster, KubeCore, serving_dashboard
+from ringwise.apps.web.kube import BUDGETS_PERIOD, MEMORY, BudgetsOfCluster, KubeCore, serving_dashboard
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.standalone import serve_standalone
 from ringwise.kube.run.core_thread import CoreStoppedError, MachineAdapter, SchedulerAdapter
@@ -129,7 +129,7 @@ async def test_however_many_ask_disruption_budgets_are_listed_now_and_then() -> 
 
         assert await listed() == 1
         assert await listed() == 1
-        now = BUDGETS_KEPT
+        now = BUDGETS_PERIOD
         assert await listed() == 2
 
 

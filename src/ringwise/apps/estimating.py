@@ -2,7 +2,7 @@
 
 The thread that decides is asked for a copy between two of its turns, at most once in a while and only where
 something has happened; what the copy finds comes back as an event, and so is in the journal. Small changes
-are not told: with 800 waiting jobs an event is some hundred kilobytes.
+are not sent: with 800 waiting jobs an event is some hundred kilobytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a component listens when it is not told: where it must be reached, and nowhere else."""
+"""Where a component listens by default: where it must be reached, and nowhere else."""
 
 from __future__ import annotations
 

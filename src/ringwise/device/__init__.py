@@ -6,5 +6,5 @@ import os
 
 # gRPC's own handlers would run in a lab that forks to answer a question, and end the copy. No copy uses gRPC.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-# What gRPC writes by itself is not a line of our log: a connection that ends is told by whoever used it.
+# What gRPC writes by itself is not a line of our log: the code that used a connection logs its end.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -655,7 +655,7 @@ class Allocator:
         """Pod uid to the chips that stand for it (rule N8): mounted, or its own after an exchange.
 
         A pod that waits is listed only after an exchange: its new chips would look free otherwise. For the
-        same reason an exchange is told only when it is known as a whole.
+        same reason an exchange is reported only when all of it is known.
         """
         chips_of = {
             mount.owner: mount.chips

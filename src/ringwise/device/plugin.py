@@ -198,7 +198,7 @@ class NodePlugin:
         #: The names that we wrote, or are writing, into ManuallySeparateNPU.
         self._published: set[str] = set()
         self.reports: list[ChipReport] = []
-        #: What kubelet is told: id and whether it is healthy.
+        #: What kubelet is sent: id and whether it is healthy.
         self.devices: tuple[tuple[str, bool], ...] = ()
         self.version = 0
         self._changed = asyncio.Event()
@@ -392,7 +392,7 @@ class NodePlugin:
         self._news.set()
 
     def _refresh(self) -> None:
-        """Compute what kubelet and the cluster are told, and wake whoever must tell it."""
+        """Compute what is sent to kubelet and the cluster, and wake the tasks that send it."""
         now = self._clock.now() // 1_000_000
         reports = self.monitor.reports(self.allocator.used(), now)
         ids = self.allocator.device_ids()
@@ -413,7 +413,7 @@ class NodePlugin:
         self._news.set()
 
     async def changed(self, version: int) -> None:
-        """Wait until kubelet must be told something else than at that version."""
+        """Wait until kubelet must be sent something else than at that version."""
         while self.version == version:
             await self._changed.wait()
 

@@ -164,7 +164,7 @@ class Reporter:
         return self._written
 
     def saw(self, version: str) -> None:
-        """The watch showed this version; whether it is ours is told by its content."""
+        """The watch showed this version; its content shows whether it is ours."""
         if version:
             self._version = version
 

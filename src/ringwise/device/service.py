@@ -17,8 +17,8 @@ from ringwise.log import Logger
 _LOG = Logger()
 
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
-#: Looks at a kubelet that registered us and does not watch: after so many it is told again, after so many
-#: the process exits, to be started anew.
+#: Looks at a kubelet that registered us and does not watch: after so many the plugin registers again, after
+#: so many the process exits, to be restarted.
 REGISTER_AGAIN_AFTER = 5
 END_AFTER = 15
 #: What `after_failures` returns beside nothing.

@@ -355,7 +355,7 @@ class EmbeddedCluster:
             self.table.put(PUBLISHED, key, published)
 
     def _set_reset_config(self, command: want.SetResetConfig) -> None:
-        """On a cluster the user makes it with the job; here it shows what the processes would be told."""
+        """On a cluster the user makes it with the job; here it shows what the processes would read."""
         name = f"{RESET_CONFIG_PREFIX}{command.job}"
         data = changed(self.published(command.namespace, name, RESET_KEY) or "{}", command)
         if data is not None:

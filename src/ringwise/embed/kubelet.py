@@ -21,7 +21,7 @@ from ringwise.state.model import ENDED, Pod
 from ringwise.wellknown import EXPECTED_DURATION, SIMULATE
 
 #: The largest unsigned number: the chips are mounted, so this pod is never matched again.
-GIVEN_OUT = str(2**64 - 1)
+ALLOCATED_TIME = str(2**64 - 1)
 
 _SCRIPT = re.compile(
     r"(?P<what>succeed|fail|forever)(?:@(?P<at>[0-9]{1,9}(?:\.[0-9]{1,9})?))?(?::(?P<code>[0-9]{1,3}))?",

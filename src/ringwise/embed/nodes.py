@@ -8,7 +8,7 @@ from dataclasses import replace
 from ringwise.embed import parts
 from ringwise.embed.containers import NodeAgents, PodContainer
 from ringwise.embed.kubelet import (
-    GIVEN_OUT,
+    ALLOCATED_TIME,
     ChipAssignments,
     SimulationSettings,
     script_or_failure,
@@ -182,7 +182,7 @@ class SimulatedNodes:
         assignments.mounted[pod.uid] = mask_of(pod.holds)
         self._report_free(pod, assignments, now)
         names = chip_names(resource, pod.holds)
-        added = {ASCEND_REAL: names, KUBELET_DEVICES: names, PREDICATE_TIME: GIVEN_OUT}
+        added = {ASCEND_REAL: names, KUBELET_DEVICES: names, PREDICATE_TIME: ALLOCATED_TIME}
         return replace(pod, phase="Running", annotations={**pod.annotations, **added})
 
     def reported(self, pod: Pod, others: Iterable[Pod]) -> Pod:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ringwise.durations import SECOND
-from ringwise.embed.kubelet import GIVEN_OUT
+from ringwise.embed.kubelet import ALLOCATED_TIME
 from ringwise.state.allocation_modes import UNITS_OF_A_CHIP, NodeMode, mode_of
 from ringwise.state.model import DYNAMIC, SOFT, Node, Pod
 from ringwise.state.part_requests import binding_of, mounted_part
@@ -54,7 +54,7 @@ def started(pod: Pod, mode: NodeMode, withheld: int) -> Pod | None:
     bound = binding_of(pod)
     if bound is None or any(withheld >> chip & 1 for chip in bound.chips):
         return None
-    added = {PREDICATE_TIME: GIVEN_OUT}
+    added = {PREDICATE_TIME: ALLOCATED_TIME}
     if mode.mode == SOFT:
         if not bound.policy:
             return None

@@ -85,7 +85,7 @@ def _unlimited_topologies(job: Job, forest: Forest) -> Iterator[str]:
         yield f"its networkTopology restricts nothing: {why}"
     for policy in group.sub_groups:
         if policy.topology is not None and (why := _unlimited(policy.topology, forest)):
-            # One is told: there may be many of them.
+            # Only the first is reported: there may be many of them.
             yield f"the networkTopology of its sub-groups {policy.name} restricts nothing: {why}"
             return
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Where OpenSSL is told to look for certificates.
+#: Environment variables that name OpenSSL's certificates.
 _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 

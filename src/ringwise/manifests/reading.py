@@ -79,7 +79,7 @@ class ManifestDocument:
     def decode_rest(self, kind: type[Wire]) -> Wire | None:
         """The struct of an object with errors, without the fields that do not fit; None where there is none.
 
-        It is only looked at for further errors, so that all of an object are told at once.
+        It is only read for further errors, so that all errors of an object are reported at once.
         """
         try:
             return msgspec.convert(without_misfits(self.plain(), kind), kind)

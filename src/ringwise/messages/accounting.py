@@ -1,10 +1,10 @@
 """What leaves the scheduler for accounting: which pod held which chips from when to when, and who waited.
 
-Each is identified by the uid of its pod or job, so it counts once, whoever tells it and however often. Times
+Each is identified by the uid of its pod or job, so it counts once, even if it is sent several times. Times
 are nanoseconds, and those that the objects have themselves.
 
-Nobody changes one that was told. Those that the deciding thread makes for every pod and start are not frozen
-all the same: frozen ones take it eight times as long.
+None is changed after it was sent. Those that the deciding thread makes for every pod and start are not frozen
+all the same: frozen ones take eight times as long.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class FailureExcused:
 
 @dataclass(frozen=True, slots=True)
 class AccountClosed:
-    """The job is gone: nothing more will be told of it."""
+    """The job is gone: no further command is about it."""
 
     job: AccountedJob
 

@@ -108,7 +108,7 @@ class SetGroupStatus:
     running: int = 0
     succeeded: int = 0
     failed: int = 0
-    #: When it is expected to start, while there is a reason; empty: it is not known, or not told.
+    #: When it is expected to start, while there is a reason; empty: it is not known, or not shown.
     start: str = ""
 
 
@@ -177,7 +177,7 @@ class SetHyperNodeStatus:
     #: None: it is ignored, and the number stays as it is.
     nodes: int | None
     valid: bool = True
-    #: What is told of it: one word for the first thing, and a sentence; empty when there is nothing.
+    #: What is wrong with it: one word for the first problem, and a sentence; empty if there is none.
     reason: str = ""
     message: str = ""
 

@@ -77,7 +77,7 @@ class ExpectedStart:
         return f"{mark}{first}" if exact else f"{mark}{first}-{last}"
 
     def differs(self, before: ExpectedStart, now: int) -> bool:
-        """Whether it says something else than what was told before: a tenth of the time until then counts."""
+        """Whether it differs from the previous one: by more than a tenth of the time until then."""
         if (self.kind, self.guess) != (before.kind, before.guess):
             return True
         # A job that may start at any moment still may, however long ago that was said.
@@ -86,7 +86,7 @@ class ExpectedStart:
             if old is None or new is None:
                 if old is not new:
                     return True
-            # What lies in the past is over: it is not told for ever.
+            # A time in the past is over: it is replaced by any other.
             elif old != new and abs(new - old) * 10 >= max(0, old - now):
                 return True
         return False

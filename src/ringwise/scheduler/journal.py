@@ -17,7 +17,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 
 #: Batches kept in memory by default.
-KEPT_BATCHES = 1000
+MAX_BATCHES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Journal:
         self,
         configuration: Configuration,
         *,
-        keep: int = KEPT_BATCHES,
+        keep: int = MAX_BATCHES,
         sink: Callable[[Batch], None] | None = None,
     ) -> None:
         #: The configuration at the start; later ones are events.

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from ringwise.state.model import Node, Requirement
 
 #: From so many nodes on the set of a value is kept, not only its members.
-_KEPT_FROM = 64
+_CACHE_FROM = 64
 #: So many members of a set are found one by one, not by looking at all nodes.
 _FEW = 16
 
@@ -43,7 +43,7 @@ class Members:
         result = self._set
         if result is None:
             result = node_set(self.ids)
-            if len(self.ids) >= _KEPT_FROM:
+            if len(self.ids) >= _CACHE_FROM:
                 self._set = result
         return result
 

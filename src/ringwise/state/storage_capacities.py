@@ -16,7 +16,7 @@ from ringwise.state.node_labels import NodeLabels
 from ringwise.state.volumes import StorageCapacity
 
 #: For so many sizes the nodes are kept.
-_KEPT = 1_024
+_CACHE_SIZE = 1_024
 #: Less than any size.
 _NOTHING = -1
 
@@ -91,7 +91,7 @@ class ClassCapacities:
 
     def nodes_for(self, labels: NodeLabels, size: int) -> int:
         """The nodes for which a volume of so many bytes can be made."""
-        if self._labels_version != labels.version or len(self._sizes) >= _KEPT:
+        if self._labels_version != labels.version or len(self._sizes) >= _CACHE_SIZE:
             self._labels_version = labels.version
             self._nodes.clear()
             self._sizes.clear()

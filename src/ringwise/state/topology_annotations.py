@@ -1,6 +1,6 @@
 """The network topology of pods whose PodGroup the controller makes: their annotations, as in Volcano.
 
-What cannot be read counts as Volcano counts it, and is told.
+What cannot be read counts as in Volcano, and is reported.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ _NEVER = frozenset({"cluster-too-small"})
 MAX_REASON = 300
 #: Pods of pending jobs for which a list tries to find nodes anew, which takes about a second. The jobs after
 #: them have the reason of their last attempt.
-MAX_ASKED_PODS = 20_000
+MAX_EXAMINED_PODS = 20_000
 #: Faults in the row of a job; its document has all of them.
 MAX_FAULTS = 5
 
@@ -379,7 +379,7 @@ def _present_reasons(
 ) -> tuple[dict[str, Reason | None], Collection[str]]:
     """Return the reasons by job, and the jobs that were not tried: theirs are of their last attempt."""
     before = accumulate((len(job.pods) for job in jobs), initial=0)
-    examined = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
+    examined = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_EXAMINED_PODS]
     last = {job.key: job.reason for job in jobs[len(examined) :]}
     reasons = reasons_now(objects.view, examined, objects.now, fixes=fixes).of
     without_fixes = last if fixes else reasons | last

@@ -79,7 +79,7 @@ class FrameHistory:
             self.first += 1
 
     def has(self, since: int) -> bool:
-        """Whether a client with this sequence can be told everything that followed."""
+        """Whether the frames after this sequence are complete for a client."""
         return self.first <= since <= self.last
 
     def after(self, since: int) -> Iterator[Frame]:

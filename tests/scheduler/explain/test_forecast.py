@@ -11,7 +11,7 @@ from ringwise.durations import time_text
 from ringwise.framework.statement import Statement
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.cache.run_times import KEPT, LEAST
+from ringwise.scheduler.cache.run_times import LEAST, MAX_RUNS
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
@@ -296,7 +296,7 @@ def test_only_jobs_of_the_same_size_count(chips: int) -> None:
 
 def test_runs_are_forgotten() -> None:
     """The last runs of a size count, and of sizes those of which a job ended lately."""
-    rig = after_runs(*([1_000] * 3), *([10] * KEPT))
+    rig = after_runs(*([1_000] * 3), *([10] * MAX_RUNS))
     rig.submit("one", chips=8)
     rig.run()
     job = rig.machine.view.jobs["default/one"]

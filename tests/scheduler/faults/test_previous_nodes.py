@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR
+from ringwise.scheduler.faults.remembered_nodes import RETENTION
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import VcJob
 from tests.builders.values import SECOND, pod
@@ -134,7 +134,7 @@ def test_previous_nodes_are_forgotten_after_three_days(hours: int, places: list[
     rig.gone("train-0", "train-1")
     rig.step()
     assert rig.machine.view.preferred_nodes == 1
-    assert KEPT_FOR == 72 * 3600 * SECOND
+    assert RETENTION == 72 * 3600 * SECOND
     rig.step(hours * 3600)
     come_back(rig, "train-0", "train-1")
     assert list(nodes(rig).values()) == places

@@ -9,7 +9,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR
+from ringwise.scheduler.faults.remembered_nodes import RETENTION
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import BATCH_API
@@ -173,7 +173,7 @@ def test_F1_a_time_without_end_in_the_record_costs_no_other_entry() -> None:
 def test_they_are_forgotten_after_three_days_and_with_the_job() -> None:
     rig, _ = running()
     leave(rig)
-    rig.step(KEPT_FOR // SECOND)
+    rig.step(RETENTION // SECOND)
     assert rig.machine._components.of(PreviousPlacements)._rescheduling == {}
     for gone in (ev.VcJobGone("default/train"), ev.VcJobSeen(replace(VCJOB, phase="Terminated"))):
         rig, _ = running()

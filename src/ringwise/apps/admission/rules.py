@@ -400,7 +400,7 @@ def _replicated(raw: msgspec.Raw | bytes, kind: str, issues: Findings) -> tuple[
 
 
 def judge_operator_job(raw: msgspec.Raw | bytes, cluster: ClusterFacts, kind: tuple[str, str]) -> Review:
-    """An AscendJob or a job of Kubeflow. What cannot be read is its operator's to refuse, and only told."""
+    """An AscendJob or a job of Kubeflow. Unreadable fields only cause warnings: its operator refuses it."""
     issues = Findings(kind[1])
     job = _operator_job(raw, kind, issues)
     if job.roles and not any(name in cluster.scheduler_names for name in job.schedulers):
@@ -438,7 +438,7 @@ def _queue(raw: msgspec.Raw | bytes, issues: Findings) -> Queue:
 
 
 def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: ClusterFacts) -> Review:
-    """What is wrong with it by itself. What depends on others, such as two parents, is told of the object."""
+    """What is wrong with it by itself. What depends on others, such as two parents, is in its status."""
     issues = Findings("hypernode")
     wire, name = _hyper_node(raw, issues)
     check_new_hyper_node(wire, issues)

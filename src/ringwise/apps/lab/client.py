@@ -16,7 +16,7 @@ from ringwise.apps.lab.folder import LabFolder
 PLUGIN_PROBLEMS = "Ringwise-Plugin-Problems"
 #: The header in which a lab says its version.
 VERSION = "Ringwise-Version"
-#: A client with this header is told, where the answer takes long, how many placements were tried: each time
+#: A client with this header gets, while a long answer is computed, how many placements were tried: each time
 #: a line `{"tried": N}`. The last line is `{"status": S, "document": ...}`.
 PROGRESS = "Ringwise-Progress"
 LINES = "application/x-ndjson"
@@ -54,7 +54,7 @@ class LabClient:
     def __init__(self, folder: Path, timeout: float | None = 300.0) -> None:
         self._folder = LabFolder(folder)
         self._timeout = timeout
-        #: Is told how many placements were tried, while the lab looks for a long answer.
+        #: Called with how many placements were tried, while the lab computes a long answer.
         self.on_progress: Callable[[int], None] | None = None
         #: What the lab said about its plugins in its last answer.
         self.plugin_problems: list[str] = []

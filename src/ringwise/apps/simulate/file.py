@@ -26,7 +26,7 @@ from ringwise.manifests.text.errors import DocumentError, Findings, ManifestErro
 
 MAX_VARIANTS = 20
 #: The name of the configuration that all others are compared with.
-GIVEN = "given"
+BASE_VARIANT = "given"
 
 
 class LongSpan(int):
@@ -158,7 +158,7 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
     if (work.trace is None) == (work.mix is None):
         issues.add_error("workload", "must have either a trace or a mix")
     base = _changed(configuration, file.settings, "settings", issues)
-    variants = [Variant(GIVEN, base)]
+    variants = [Variant(BASE_VARIANT, base)]
     for place, one in enumerate(work.compare):
         variants += _variant(base, one, f"workload.compare[{place}]", issues)
     plan = Plan(

@@ -33,7 +33,7 @@ from ringwise.apps.journal.format import (
 )
 from ringwise.apps.support.pseudonyms import Pseudonyms, TextRole
 from ringwise.apps.support.renaming import Renaming
-from ringwise.apps.support.vocabulary import KEPT_RUNS, vocabulary
+from ringwise.apps.support.vocabulary import FIXED_RUNS, vocabulary
 from ringwise.files import replacing
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, garbage_collection_paused
@@ -97,7 +97,7 @@ def write_bundle(
     progress: Progress = lambda text: None,
 ) -> SupportBundleDocument:
     """Raises OSError. What cannot be read is left out and listed."""
-    names = None if keep_names else Pseudonyms(vocabulary(catalog), KEPT_RUNS)
+    names = None if keep_names else Pseudonyms(vocabulary(catalog), FIXED_RUNS)
     renaming = Renaming(names, with_text)
     counts = _Counts(Counter(), list(contents.missing))
     files = _journals(contents.journals, counts.missing)

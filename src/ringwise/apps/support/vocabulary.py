@@ -25,7 +25,7 @@ from ringwise.wellknown import ApiResource
 
 #: Runs of letters that stay wherever they stand: queues and namespaces that rules name, which come before or
 #: after others by name, and the beginnings of names and types that are computed or matched.
-KEPT_RUNS = frozenset(
+FIXED_RUNS = frozenset(
     run
     for text in (
         *(DEFAULT_QUEUE, ROOT_QUEUE, *wellknown.SYSTEM_NAMESPACES, wellknown.ORDINARY_GROUP_PREFIX),

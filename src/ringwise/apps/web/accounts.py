@@ -13,7 +13,7 @@ from ringwise.web.guard import RequestRefusedError
 from ringwise.wellknown import VOLCANO_SYSTEM
 
 #: Seconds for which documents are kept: they are written once a minute, and are many megabytes.
-KEPT = 60.0
+CACHE_SECONDS = 60.0
 
 
 class RecentAccounts:
@@ -30,7 +30,7 @@ class RecentAccounts:
         """Raises RequestRefusedError."""
         async with self._lock:
             now = self._clock()
-            if self._at is None or now - self._at >= KEPT:
+            if self._at is None or now - self._at >= CACHE_SECONDS:
                 self._documents, self._at = await self._fresh(), now
             return self._documents
 

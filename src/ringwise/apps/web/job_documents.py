@@ -41,7 +41,7 @@ Documents = Sequence[tuple[str, str]]
 ReadAccounts = Callable[[], Awaitable[Documents]]
 
 #: Seconds for which a document about the whole cluster is good, and how many times as long as making it took.
-DOCUMENT_KEPT, SPARED = 3.0, 10.0
+DOCUMENT_PERIOD, SPARED = 3.0, 10.0
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
 ReadFindings = Callable[[], Awaitable[Sequence[Finding]]]
@@ -119,7 +119,7 @@ class SchedulerAnswers:
 
                 document = await self._answer(make)
                 ended = time.monotonic()
-                self._cache[name] = document, ended + max(DOCUMENT_KEPT, SPARED * (ended - began))
+                self._cache[name] = document, ended + max(DOCUMENT_PERIOD, SPARED * (ended - began))
             return document
 
     async def _read_budgets(self) -> BudgetsRead:

@@ -39,7 +39,7 @@ from ringwise.web.tokens import ApiServerTokens
 MEMORY = "what only the leader remembers: reservations, waits after faults and failed bindings"
 
 #: Seconds.
-BUDGETS_KEPT = 5.0
+BUDGETS_PERIOD = 5.0
 
 
 class KubeCore:
@@ -94,7 +94,7 @@ class BudgetsOfCluster:
                     self._read = (await read_budgets(self._client), ())
                 except (ApiError, UnreachableError) as error:
                     self._read = ((), (f"disruption budgets: {error}",))
-                self._until = self._now() + BUDGETS_KEPT
+                self._until = self._now() + BUDGETS_PERIOD
             return self._read
 
 

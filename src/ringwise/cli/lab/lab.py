@@ -228,7 +228,7 @@ def _greet(live: LiveLab) -> None:
 
 
 def _other_folder(live: LiveLab) -> str:
-    """The folder, for a shell, where it is not the one that commands look at without being told."""
+    """The folder, quoted for a shell, unless it is the default of the commands."""
     path = live.folder.path
     return "" if path == default_folder().expanduser().absolute() else shlex.quote(str(path))
 

@@ -182,7 +182,7 @@ def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, 
     from dataclasses import replace
 
     from ringwise.apps.simulate.comparison import Cluster, Plan, Variant
-    from ringwise.apps.simulate.file import GIVEN, named_apart, variant_from_text
+    from ringwise.apps.simulate.file import BASE_VARIANT, named_apart, variant_from_text
     from ringwise.apps.simulate.traces import TraceError, read_trace
     from ringwise.framework.arguments import InvalidArgument
     from ringwise.framework.configuration import with_settings
@@ -192,7 +192,7 @@ def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, 
     except InvalidArgument as error:
         raise stop(f"ringwise: --set: {error}") from None
     base = replace(configuration, settings=changed)
-    variants = [Variant(GIVEN, base)]
+    variants = [Variant(BASE_VARIANT, base)]
     for text in options["compared"]:
         try:
             variants.append(variant_from_text(base, text))

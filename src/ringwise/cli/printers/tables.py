@@ -145,7 +145,7 @@ class Table:
         layout = _Layout(every, self._narrowed(every, natural, gap, width), gap)
         if layout.width <= width:
             return layout
-        # Those that are told once for all rows first, then from the right.
+        # Columns with one value for all rows first, then from the right.
         movable = [number for number in reversed(every) if self.columns[number].moves]
         movable.sort(key=lambda number: not self._same_everywhere(number))
         choices = [[n for n in every if n not in movable[:count]] for count in range(len(movable) + 1)]

@@ -105,7 +105,7 @@ def watch_list(
 ) -> None:
     """Draw the list, then each row that changes, as `kubectl get --watch` does, until Ctrl-C.
 
-    What is no longer in the list is told in a line: it has no row that would say so.
+    What is no longer in the list is printed as a line of text: it has no row any more.
     """
     rows = document[kind]
     more = {"remaining_item_count": len(rows) - limit} if 0 < limit < len(rows) else {}

@@ -31,7 +31,7 @@ FOLDERS = (
     Path("/usr/local/lib"),
 )
 MAX_FAULTS = 128
-#: Seconds after which all alarms are read, whatever was told since.
+#: Seconds after which all alarms are read, whatever was reported since.
 READ_PERIOD = 300.0
 #: Seconds until a library that did not start is tried again.
 RETRY_PERIOD = 60.0

@@ -1,6 +1,6 @@
 """The faults of each chip over time, and the level that follows from them.
 
-The tracker is told which codes a chip has at a moment, or that a fault occurred or went away, and computes
+The tracker gets the codes that a chip has at a moment, or that a fault occurred or went away, and computes
 levels from the code table, from how often a fault occurred and from how long it lasts. Time comes in as Unix
 milliseconds.
 """

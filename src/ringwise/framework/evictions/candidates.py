@@ -1,7 +1,7 @@
 """Pods that could be evicted, by queue: read once a cycle, however many jobs look for victims.
 
 Of each queue little is known beforehand (its lowest priority, the kinds of its pods). With that most jobs
-that may evict nobody are told so without a look at any pod.
+that may not evict any pod are refused without reading the pods.
 """
 
 from __future__ import annotations

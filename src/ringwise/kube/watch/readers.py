@@ -150,7 +150,7 @@ class PlainReader(BatchObjectReader[Any]):
 
 
 class DataReader(ObjectReader[ConfigMapWire]):
-    """For kinds that are all of one ConfigMap. What is wrong in it is told; the rest of it counts.
+    """For kinds that are all of one ConfigMap. What is wrong in it is reported; the rest of it counts.
 
     Of one that is checked like a file the last good version counts.
     """

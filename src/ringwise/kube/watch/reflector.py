@@ -29,7 +29,7 @@ _LOG = Logger()
 
 #: Seconds until a kind that the server does not know, or that may not be read, is listed again.
 UNKNOWN_KIND_PAUSE = 30.0
-#: Problems of one object that are told.
+#: Problems of one object that are reported.
 MAX_PROBLEMS = 20
 #: Seconds between two reads of a watch. On a busy cluster events come one by one, a thousand a second; to
 #: process a few at a time costs far less.
@@ -83,7 +83,7 @@ class Reflector(ListWatch):
         #: Keys of objects of a retained kind that are no longer there.
         self._deleted: dict[str, None] = {}
         self._without_forbidden = without_forbidden
-        #: Verbs that were missing: each is told once.
+        #: Missing verbs: each is reported once.
         self._forbidden: set[str] = set()
 
     def __len__(self) -> int:

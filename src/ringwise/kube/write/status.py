@@ -140,7 +140,7 @@ class StatusWriter:
                 self.events.record(job, EventReason.POD_GROUP_PENDING, message, warning=True)
 
     def pod(self, command: SetPodCondition) -> None:
-        """A large gang is told with every pod that comes, so only what is written is put into words."""
+        """A large gang gets a command with every pod that comes, so only what is written is formatted."""
         self._overtaken.discard(command.uid)
         self.conditions.put(command.uid, partial(self._write_reason, command, self._clock.now()))
         # Under the pod's uid: the event of its binding replaces this one.

@@ -57,7 +57,7 @@ HEARTBEAT = 600
 _REMEMBERED = 600
 #: Seconds after its end for which a day is corrected.
 _CORRECTED = 3600
-#: Seconds without a write that are told as a gap.
+#: Seconds without a write that are reported as a gap.
 _GAP = 120
 #: Days that are made at most when nothing was written for long.
 _MOST_DAYS = 64
@@ -74,7 +74,7 @@ class _Job:
     lines: dict[tuple[str, str], AccountLine] = field(default_factory=dict)
     holds: dict[str, PodHeld] = field(default_factory=dict)
     waits: JobWaits | None = None
-    #: uid -> the end that it told, in seconds.
+    #: uid -> the end that it reported, in seconds.
     ended: dict[str, int] = field(default_factory=dict)
     ran: bool = False
     failed: dict[tuple[str, str], AccountLine] = field(default_factory=dict)

@@ -50,7 +50,7 @@ from ringwise.wellknown import (
 
 #: Annotations that are kept: those that Ringwise reads or writes. All others are dropped to save memory; a
 #: dump contains the last applied manifest of every pod.
-_KEPT_PREFIXES = (
+_READ_PREFIXES = (
     CHIP_RESOURCE_PREFIX,
     VOLCANO_PREFIX,
     VOLCANO_SCHEDULING_PREFIX,
@@ -63,7 +63,7 @@ _KEPT_PREFIXES = (
     SUPER_POD_PREFIX,
     TOR_AFFINITY,
 )
-_KEPT = frozenset(
+_READ_KEYS = frozenset(
     {
         PREDICATE_TIME,
         SUPERPOD_ANNOTATION,
@@ -186,7 +186,7 @@ def read_annotations(values: Texts | None, field: str, issues: Findings) -> Mapp
     for key, value in values.items():
         value = value or ""
         size += len(key) + len(value)
-        if key.startswith(_KEPT_PREFIXES) or key in _KEPT:
+        if key.startswith(_READ_PREFIXES) or key in _READ_KEYS:
             result[shared(key)] = value
     if size > MAX_ANNOTATION_CHARACTERS:
         longest = max(values, key=lambda key: len(values[key] or ""))

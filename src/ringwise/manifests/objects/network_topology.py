@@ -151,7 +151,7 @@ def _member(wire: HyperNodeMemberWire, path: str, issues: Findings) -> HyperNode
         issues.add_error(f"{path}.exactMatch.name", "member exactMatch name is required")
     if selector.regex_match and not pattern:
         issues.add_error(f"{path}.regexMatch.pattern", "member regexMatch pattern is required")
-    # Whether it is an expression is told of the HyperNode, which is ignored by itself.
+    # An invalid expression is reported for its HyperNode, and only that is ignored.
     check(PATTERN, pattern or "", f"{path}.regexMatch.pattern", issues)
     labels = selector.label_match
     return HyperNodeMember(

@@ -23,7 +23,7 @@ _ANNOTATION, _END = "metadata.annotations['", "']"
 
 
 def visible_devices(spec: PodSpecWire, path: str, whole: PodSpecWire | None = None) -> VisibleDevices | None:
-    """The first container that certainly does so; else the first of which that cannot be told.
+    """The first container that certainly does so; else the first for which that is uncertain.
 
     `whole`: the pod, where `spec` has only some of its containers.
     """

@@ -263,7 +263,7 @@ def decoded_entries(text: str, kind: type[Kind], path: str, issues: Findings) ->
 def read_entries(
     raws: Mapping[str, msgspec.Raw], kind: type[Kind], path: str, issues: Findings
 ) -> dict[str, Kind]:
-    """The same of entries that were told apart already."""
+    """The same for entries that were split already."""
     fitting: dict[str, Kind] = {}
     unexplained = 0
     for key, raw in raws.items():

@@ -37,7 +37,7 @@ _META = (
 )
 _POLICY = ("action", "event", "events", "exitCode", "timeout")
 #: Struct -> fields that Kubernetes and Volcano know, also those that scheduling does not need.
-_KNOWN: Mapping[str, tuple[str, ...]] = {
+_FIELDS: Mapping[str, tuple[str, ...]] = {
     "object": ("apiVersion", "kind", "metadata", "spec", "status"),
     "metadata": _META,
     "Job": (
@@ -129,7 +129,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 #: Field, or struct and field -> the struct that it has, or a list of.
 _INSIDE: Mapping[str, str] = {
-    **{name: name for name in _KNOWN if name[0].islower() and name not in ("object", "selector")},
+    **{name: name for name in _FIELDS if name[0].islower() and name not in ("object", "selector")},
     "template.spec": "Pod",
     "member.selector": "selector",
     "containers": "container",
@@ -139,13 +139,13 @@ _INSIDE: Mapping[str, str] = {
     "tasks": "task",
     **{
         field: "role"
-        for fields in _KNOWN.values()
+        for fields in _FIELDS.values()
         for field in fields
         if field.lower().endswith("replicaspecs")
     },
 }
 #: Those of them that are the spec of a kind.
-_SPECS = frozenset(name for name in _KNOWN if name[0].isupper())
+_SPECS = frozenset(name for name in _FIELDS if name[0].isupper())
 
 
 def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _of_topology_annotations(kind: str, document: Mapping[str, Any]) -> Iterator
         for place, task in _items(spec, "tasks", "spec"):
             path = f"{place}.template.metadata.annotations"
             yield from _without_effect(_map(task).get("template"), path, "spec.networkTopology")
-    elif "template" in _KNOWN[kind]:
+    elif "template" in _FIELDS[kind]:
         yield from _without_effect(document, "metadata.annotations", counts)
         yield from _annotation_problems(spec.get("template"), counts)
 
@@ -237,7 +237,7 @@ def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str,
 
 def _of(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The unknown fields of a struct, and then those of the structs in it."""
-    allowed, fields = _KNOWN[struct], _map(value)
+    allowed, fields = _FIELDS[struct], _map(value)
     for key in fields:
         if isinstance(key, str) and key not in allowed:
             yield path, key, allowed

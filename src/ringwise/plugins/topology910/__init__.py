@@ -237,7 +237,7 @@ def _details(window: NodeWindow, now: int) -> dict[str, str]:
 
 
 def _closed(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Chips of these nodes are idle, and not free: a user who sees them is told why."""
+    """Chips of these nodes are idle, and not free: the user gets the reason."""
     listed = ", ".join(f"{code} {counts[code]}" for code in sorted(counts))
     return (f"nodes that do not accept new pods: {listed}",) if listed else ()
 

@@ -1,1 +1,1 @@
-"""Who held which chips from when to when, who waited and what was lost, told as commands."""
+"""Who held which chips from when to when, who waited and what was lost, sent as commands."""

@@ -42,9 +42,9 @@ SURELY_COUNTED = 600 * SECOND
 #: So far a node's clock may be ahead without being marked.
 _AHEAD = 60 * SECOND
 #: Ends of pods that a standby replica remembers: it may be the next leader.
-_KEPT_ENDS = 10_000
+_MAX_ENDS = 10_000
 #: Answers about boards that are kept: nodes of a cluster have a few labels and sizes.
-_KEPT_BOARDS = 1000
+_MAX_BOARDS = 1000
 #: Characters of a user's name that are kept.
 _LONGEST = 253
 #: Causes by which a job loses work that is not its own affair.
@@ -112,7 +112,7 @@ class Accounting(Component):
             if pod is None or not pod.live:
                 until = min(pod.ended, now) if pod is not None and pod.ended else now
                 self._ends.setdefault(event.uid, until)
-                if len(self._ends) > _KEPT_ENDS:
+                if len(self._ends) > _MAX_ENDS:
                     del self._ends[next(iter(self._ends))]
         elif pod is None:
             if event.uid in self._pods:
@@ -389,7 +389,7 @@ class Accounting(Component):
         key = (resource, label, chips_of_node(node, resource, mode))
         board = self._boards.get(key)
         if board is None:
-            if len(self._boards) >= _KEPT_BOARDS:
+            if len(self._boards) >= _MAX_BOARDS:
                 self._boards.clear()
             board = self._boards[key] = self._find_board(*key)
         return board

@@ -1,4 +1,4 @@
-"""Jobs that were preempted or reclaimed lately: they are warned before, and told by whom and what they lost.
+"""Jobs that were preempted or reclaimed lately: Events warn before, and name the taker and the lost work.
 
 A job that was evicted a short while ago is the last of its priority to be so again (`preempt-again-after`),
 also under the next leader: what is remembered is written whenever it changed.
@@ -27,7 +27,7 @@ AFTER_REFUSAL = ExponentialBackoff(initial=30, limit=600)
 #: Characters of what the API server says about an eviction.
 _LONGEST_WHY = 500
 #: How long at least, in seconds: so long `why` tells of it.
-KEPT = 86_400
+RETENTION = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class Preemptions(Component):
                 self._job_queue.activate(job.key)
 
     def _forget(self, now: int) -> None:
-        period = max(KEPT, self._configuration.settings.preempt_again_after) * SECOND
+        period = max(RETENTION, self._configuration.settings.preempt_again_after) * SECOND
         first = next(iter(self.jobs), None)
         while first is not None and self.jobs[first].at <= now - period:
             del self.jobs[first]

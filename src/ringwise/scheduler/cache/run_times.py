@@ -14,7 +14,7 @@ from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Component, Context, Handlers
 
 #: Runs of one size that are remembered, and sizes; the size of which no job ended for longest is forgotten.
-KEPT, SIZES = 32, 1_024
+MAX_RUNS, SIZES = 32, 1_024
 #: With fewer runs nothing is guessed.
 LEAST = 3
 
@@ -46,7 +46,7 @@ class RunTimes(Component):
         size = _size(job)
         if size is not None:
             times = self._times.pop(size, None)
-            self._times[size] = times = deque(maxlen=KEPT) if times is None else times
+            self._times[size] = times = deque(maxlen=MAX_RUNS) if times is None else times
             times.append(now - job.started)
             for oldest in list(islice(self._times, max(0, len(self._times) - SIZES))):
                 del self._times[oldest]

@@ -1,7 +1,7 @@
 """Jobs that wait for objects which a controller creates: their PodGroup, or pods of their gang.
 
-A running controller creates them at once, so that the wait is not news. A job of which none came for a while
-is told: no controller may run that serves it, or something keeps it from creating them.
+A running controller creates them at once, so that the wait is not news. A job without any after a while
+gets a reason: no controller may run that serves it, or something keeps it from creating them.
 
 The time counts from when this scheduler saw the job, or the last of its pods come.
 """

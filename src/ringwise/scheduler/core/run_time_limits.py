@@ -139,7 +139,7 @@ class RunTimeLimits(Component):
             # A PodGroup that was created again is the same job: its pods went on.
             is_moved, sooner = not set(run.queues).issuperset(queues), limit < run.limit
             if not is_moved and (sooner or run.started + limit > now + self._warning):
-                # What it was told does not hold.
+                # The announced end does not hold.
                 self._withdraw(run, job)
             run.uid, run.limited_by, run.limit, run.queues = uid, name, limit, queues
             if is_moved and sooner and run.warned is not None and run.end_requested is None:

@@ -1,7 +1,7 @@
 """Who uses a limit that a job waits for, and what would let the job start; each fix was tried.
 
-Jobs of its own namespace are named. Of others only their number is told: whoever may read a job need not
-know what others run.
+Jobs of its own namespace are named. Of others only the number is shown: a user who may read a job need not
+see what others run.
 """
 
 from __future__ import annotations

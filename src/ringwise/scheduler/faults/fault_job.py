@@ -77,9 +77,9 @@ class FaultJob:
     excused: bool = False
     #: Which disruption budget holds its evictions back.
     held_back: str = field(default="", metadata=NOT_RECORDED)
-    #: Uid of the failed pod that was told why it is not restarted (F5). Not written: the pod has it.
+    #: Uid of the failed pod whose status says why it is not restarted (F5). Not written: the pod has it.
     refused_on: str = field(default="", metadata=NOT_RECORDED)
-    #: Its processes were told to end by themselves (`reset-config-<job>`).
+    #: Its processes were requested to exit (`reset-config-<job>`).
     told_to_exit: bool = False
     #: By uid: names of pods that do not end although they were deleted by force.
     given_up: dict[str, str] = field(default_factory=dict, metadata=NOT_RECORDED)

@@ -37,7 +37,7 @@ from ringwise.scheduler.cache.record_tables import RecordTable, RestoredRecord
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
-from ringwise.scheduler.faults.remembered_nodes import KEPT_FOR, RememberedNodes
+from ringwise.scheduler.faults.remembered_nodes import RETENTION, RememberedNodes
 from ringwise.scheduler.faults.rescheduling import (
     HeldPlacement,
     LeavingPod,
@@ -87,7 +87,7 @@ class FailedPods:
 
 
 WHY = "being rescheduled"
-_KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
+_POD_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
 
 
 class PreviousPlacements(Component):
@@ -261,7 +261,7 @@ class PreviousPlacements(Component):
 
     def _leaving_pod(self, held: HeldPlacement, failed: bool, now: int) -> LeavingPod:
         pod, name = held.pod, self._state.names[held.node]
-        annotations = {key: pod.annotations[key] for key in _KEPT_ANNOTATIONS if key in pod.annotations}
+        annotations = {key: pod.annotations[key] for key in _POD_ANNOTATIONS if key in pod.annotations}
         # Switch and SuperPoD jobs return to a node on which only the pod failed (S9, P7).
         faulty = failed and not placed_as_a_whole(held.job, pod)
         # F3: also where the hardware is healthy again.
@@ -408,7 +408,7 @@ class PreviousPlacements(Component):
                     del entry.nodes[rank], entry.chips[rank], entry.loads[rank]
                 elif not node.suspended:
                     entry.nodes[rank] = replace(node, held=False, suspended=True)
-        entry.until = now + KEPT_FOR
+        entry.until = now + RETENTION
         self._rescheduling.touch(owner)
         if not entry.nodes:
             self._end(owner)
@@ -576,7 +576,7 @@ class PreviousPlacements(Component):
         """What the previous leader knew."""
         for owner, entry in record.of(self._rescheduling).items():
             # No clock runs so far ahead that a hold could last longer than its setting.
-            entry.until = min(entry.until, now + (KEPT_FOR if entry.suspended else self._hold))
+            entry.until = min(entry.until, now + (RETENTION if entry.suspended else self._hold))
             if entry.nodes and entry.until > now and owner not in self._rescheduling:
                 self._rescheduling[owner] = entry
                 if entry.job not in self._book.jobs:

@@ -15,7 +15,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_of_pod
 
 #: Nanoseconds for which the previous nodes of jobs without a reservation and of suspended jobs are kept.
-KEPT_FOR = 72 * 3600 * SECOND
+RETENTION = 72 * 3600 * SECOND
 #: Entries that are kept; the one that lost no pod for longest goes first.
 MAX_ENTRIES = 16384
 
@@ -74,7 +74,7 @@ class RememberedNodes:
     def forget_old(self, now: int) -> None:
         while self._entries:
             key, entry = next(iter(self._entries.items()))
-            if entry.lost + KEPT_FOR > now:
+            if entry.lost + RETENTION > now:
                 return
             self.forget(key)
 

@@ -1,4 +1,4 @@
-"""What the processes of a job are told about its rescheduling, in the ConfigMap `reset-config-<job>`."""
+"""What the processes of a job read about its rescheduling, in the ConfigMap `reset-config-<job>`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def before_deletion(handled: FaultJob, job: Job, policy: FaultPolicy) -> list[Se
 def at_the_end(
     handled: FaultJob, job: Job, policy: FaultPolicy, now: int, level: Level
 ) -> list[SetResetConfig]:
-    """The processes go on; after pod level the faults they were told of are over."""
+    """The processes go on; after rescheduling at pod level the announced faults are over."""
     pods_restarted = policy.pod_level and not handled.external
     if not handled.told_to_exit and not pods_restarted:
         return []

@@ -11,7 +11,7 @@ class FaultTimes(Component):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._since: dict[str, dict[NodeFault, int]] = {}
-        #: When the first fault was told: how old those are that were there before is not known.
+        #: When the first fault was reported. The age of faults that existed before is not known.
         self._began: int | None = None
 
     def handlers(self) -> Handlers:
