@@ -63,8 +63,8 @@ def watched_rights() -> str:
     """Return the text of the chart's `rbac-watched.yaml`."""
     found = {component.value: rights(component) for component in Watcher}
     return (
-        "# Rights to what is watched in the whole cluster, from the table of kinds: `make manifests`.\n"
-        "# Users of `kubectl ringwise` need those of the reader, which is the scheduler.\n"
+        "# Permissions for kinds that are watched cluster-wide, from the table of kinds (`make manifests`).\n"
+        "# Users of `kubectl ringwise` need the rules of the reader, which is the scheduler.\n"
         + yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=120)
     )
 

@@ -129,7 +129,7 @@ def test_rotated_files_are_decided_again_as_one_journal(
     # A history goes over the files as over one.
     for number in range(12):
         kinds = [entry.kind for entry in history_of(f"job-{number}", [path]).history.entries]
-        assert kinds == ["submitted", "placed", "runs", "removed"]
+        assert kinds == ["submitted", "scheduled", "running", "removed"]
     answer = CliRunner().invoke(cli, ["replay", str(path)])
     assert answer.output == "identical: 37 batches, 63 events, " + answer.output.split(", ")[2]
 
@@ -194,7 +194,7 @@ def test_a_line_that_a_crash_cut_off_is_dropped_and_the_next_scheduler_goes_on(
     assert identical(path) == (3 + 4, "")
     assert log.getvalue().count("is truncated and is skipped") == 1
     kinds = [entry.kind for entry in history_of("before", [path]).history.entries]
-    assert kinds == ["submitted", "placed", "runs", "scheduler"]
+    assert kinds == ["submitted", "scheduled", "running", "scheduler"]
 
 
 @pytest.mark.parametrize("size", [0, 5, 100])
@@ -243,7 +243,7 @@ def test_a_full_disk_costs_turns_of_the_journal_and_no_decision(
     assert one.dropped.turns == 10
     assert '"missing": 10' in log.getvalue()
     told = history_of("again", [path])
-    assert [entry.kind for entry in told.history.entries] == ["submitted", "placed", "runs", "removed"]
+    assert [entry.kind for entry in told.history.entries] == ["submitted", "scheduled", "running", "removed"]
     assert len(told.notes) == 1
     # What ended in between is not told as if it were there.
     assert not history_of("long", [path]).history.removed
@@ -342,8 +342,8 @@ def test_turns_that_the_writer_cannot_keep_up_with_are_left_out(
     assert "the journal is written again" in log.getvalue()
     assert [entry.kind for entry in history_of("again", [tmp_path / "journal.jsonl"]).history.entries] == [
         "submitted",
-        "placed",
-        "runs",
+        "scheduled",
+        "running",
         "removed",
     ]
 

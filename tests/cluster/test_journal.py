@@ -52,7 +52,7 @@ def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, 
     labels = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
     cluster.apply([vcjob("train", 2, 8, labels=labels)])
     before = cluster.wait_running("train", 2)
-    cluster.wait(lambda: "runs" in kinds(cluster, journal), "the journal has the start of the job")
+    cluster.wait(lambda: "running" in kinds(cluster, journal), "the journal has the start of the job")
     cluster.crash(first)
     second = started(cluster, journal)
     bad = {one["metadata"]["name"]: node_of(one) for one in before}["train-work-1"]
@@ -61,23 +61,23 @@ def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, 
         lambda: "recovered" in kinds(cluster, journal), "the journal has the end of the rescheduling"
     )
     cluster.wait_running("train", 2)
-    cluster.wait(lambda: kinds(cluster, journal)[-1] == "runs", "the journal has the second start")
+    cluster.wait(lambda: kinds(cluster, journal)[-1] == "running", "the journal has the second start")
     assert second.metric("ringwise_journal_dropped_turns_total") == 0
 
     told = history_of(f"{cluster.namespace}/train", [journal]).history
-    found = [entry.kind for entry in told.entries if entry.kind != "waits"]
+    found = [entry.kind for entry in told.entries if entry.kind != "pending"]
     assert found == [
         "submitted",
-        "placed",
-        "runs",
+        "scheduled",
+        "running",
         "scheduler",
         "fault",
         "restart",
         "deleted",
         "gone",
-        "placed",
+        "scheduled",
         "recovered",
-        "runs",
+        "running",
     ]
     assert (told.faults, told.moved) == (1, 1)
     answer = replay(open_journal(journal), shipped_catalog())
@@ -87,12 +87,12 @@ def test_the_story_is_complete_after_the_scheduler_was_killed(cluster: Cluster, 
     # The Events tell the same, without the journal.
     def in_events() -> bool:
         entries = live_story(cluster)["entries"]
-        return [one["kind"] for one in entries].count("placed") == 2 and "recovered" in {
+        return [one["kind"] for one in entries].count("scheduled") == 2 and "recovered" in {
             one["kind"] for one in entries
         }
 
     cluster.wait(in_events, "the events are written")
     story = live_story(cluster)
     assert (story["faults"], story["moved_pods"]) == (1, 1)
-    moves = [pod for entry in story["entries"] if entry["kind"] == "placed" for pod in entry["pods"]]
+    moves = [pod for entry in story["entries"] if entry["kind"] == "scheduled" for pod in entry["pods"]]
     assert [(pod["name"], pod["from"]) for pod in moves if pod["from"]] == [("train-work-1", bad)]

@@ -429,7 +429,7 @@ def test_the_notes_warn_of_tokens_without_a_node(
     done = template(values, *asked, chart=chart_with_notes(tmp_path))
     assert done.returncode == 0, done.stderr
     (notes,) = yaml.load_all(done.stdout, yaml.CSafeLoader)
-    assert ("do not name the node of their pod" in " ".join(notes["text"].split())) is warned
+    assert ("do not contain the node of their pod" in " ".join(notes["text"].split())) is warned
 
 
 @needs_helm

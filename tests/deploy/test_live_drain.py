@@ -118,7 +118,7 @@ def test_a_plan_moves_the_pods_of_an_operator_and_changes_nothing(tmp_path: Path
 def test_a_plan_without_another_node_says_that_the_job_waits_and_why(tmp_path: Path) -> None:
     (answered,), _ = on_cluster(tmp_path, lambda api: two_nodes(api, spare=0), "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert (job["result"], job["pending_seconds"]) == ("waits", None)
+    assert (job["result"], job["pending_seconds"]) == ("pending", None)
     # The drain isolates, it does not cordon.
     assert "node-isolated" in job["reason"]
     assert job["pods"][0]["to"] is None
@@ -134,7 +134,7 @@ def test_a_plan_waits_for_the_end_of_another_job(tmp_path: Path) -> None:
 
     (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert job["result"] == "waits"
+    assert job["result"] == "pending"
     # It counts as started now: no pod started in the future.
     assert 3500 < job["pending_seconds"] <= 3700
     assert job["pods"][0]["to"] == "node-2"
@@ -162,7 +162,7 @@ def test_a_plan_has_the_configuration_of_the_cluster(tmp_path: Path) -> None:
 
     (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert job["result"] == "waits"
+    assert job["result"] == "pending"
 
 
 def vcjob(api: FakeApiServer, action: str = "RestartJob") -> None:
@@ -209,7 +209,7 @@ def test_the_pods_of_a_vcjob_are_created_by_its_controller_in_a_plan(tmp_path: P
 def test_a_vcjob_that_an_eviction_ends_is_not_created_again_in_a_plan(tmp_path: Path) -> None:
     (answered,), _ = on_cluster(tmp_path, lambda api: vcjob(api, "AbortJob"), "drain node-1 --plan -o json")
     (job,) = json.loads(answered.stdout)["jobs"]
-    assert (job["result"], job["pending_seconds"]) == ("waits", None)
+    assert (job["result"], job["pending_seconds"]) == ("pending", None)
     assert [one["to"] for one in (*job["pods"], *job["restarted"])] == [None, None]
 
 

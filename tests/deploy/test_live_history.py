@@ -86,12 +86,12 @@ def test_events_tell_what_moved_where_and_how_long_it_took(tmp_path: Path) -> No
     entries = [(entry["kind"], entry["message"], entry["duration_seconds"]) for entry in history["entries"]]
     assert entries == [
         ("submitted", "submitted", None),
-        ("waits", "2 pods need 16 chips", None),
-        ("placed", "train-worker-0, train-worker-1 on node-1, node-2", 30.3),
+        ("pending", "2 pods need 16 chips", None),
+        ("scheduled", "train-worker-0, train-worker-1 on node-1, node-2", 30.3),
         ("fault", "train-worker-0: Ascend910-3 of node-1 is unhealthy", None),
         ("restart", "pod level: train-worker-0 is restarted", None),
         ("deleted", "train-worker-0 on node-1: Ascend910-3 of node-1 is unhealthy", None),
-        ("placed", "moved: train-worker-0 from node-1 to node-3", 2.2),
+        ("scheduled", "moved: train-worker-0 from node-1 to node-3", 2.2),
         ("recovered", "2 pods have nodes again, 2s after the last fault", None),
     ]
     assert (history["faults"], history["moved_pods"]) == (1, 1)
@@ -144,7 +144,7 @@ async def test_the_scheduler_s_own_events_and_its_journal_tell_the_same_after_a_
     for result in results:
         assert result.exit_code == 0, result.output
         entries = json.loads(result.stdout)["entries"]
-        placed = [entry for entry in entries if entry["kind"] == "placed"]
+        placed = [entry for entry in entries if entry["kind"] == "scheduled"]
         assert [(step["name"], step["to"]) for step in placed[0]["pods"]] == [("gang-0", "node-1")]
         assert entries[0]["kind"] == "submitted"
 

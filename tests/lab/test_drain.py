@@ -56,7 +56,7 @@ def test_a_job_that_finds_room_moves_and_one_without_waits_for_an_end(tmp_path: 
         where = terminal.seats()["lab/long-worker-0"][0]
         plan = terminal.json(f"drain {where} --plan")
         # The short job has 20 minutes and 2 seconds to go when the long one is evicted.
-        assert jobs(plan) == {"long": ("waits", 1202.0)}
+        assert jobs(plan) == {"long": ("pending", 1202.0)}
         (moved,) = plan["jobs"][0]["pods"]
         assert (moved["from"], moved["to"]) == (where, terminal.seats()["lab/short-worker-0"][0])
         terminal.ok("delete job short")
@@ -70,7 +70,7 @@ def test_a_plan_without_an_end_gives_the_reason(tmp_path: Path) -> None:
         terminal.submit(job("train", 1, 8), pod("alone", 0))
         terminal.ok("advance 1m")
         plan = terminal.json("drain node-0 --plan")
-        assert jobs(plan) == {"train": ("waits", None), "alone": ("not-restarted", None)}
+        assert jobs(plan) == {"train": ("pending", None), "alone": ("not-restarted", None)}
         assert plan["jobs"][0]["reason"] or plan["jobs"][1]["reason"]
         assert terminal.ok("drain node-0 --plan --lab " + str(tmp_path)).count("not started again") == 1
 

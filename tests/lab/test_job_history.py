@@ -41,7 +41,7 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
         assert terminal.json("why train --history")["pending_seconds"] == 300
         terminal.ok("advance 6m")
         assert {entry["kind"] for entry in terminal.json("why train --history")["entries"]} == {
-            "submitted", "waits", "placed", "runs"
+            "submitted", "pending", "scheduled", "running"
         }  # fmt: skip
         hit = terminal.seats()["lab/train-worker-1"][0]
         terminal.ok(f"fault inject chip {hit} 3")
@@ -55,7 +55,7 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
         assert history["entries"][: len(before)] == before
         printed = terminal.ok("why train --history")
     assert (history["faults"], history["moved_pods"]) == (2, 2)
-    moved = [entry["pods"] for entry in history["entries"] if entry["kind"] == "placed"]
+    moved = [entry["pods"] for entry in history["entries"] if entry["kind"] == "scheduled"]
     assert [(pod["name"], pod["from"]) for pod in moved[1]] == [("train-worker-1", hit)]
     assert [pod["from"] == pod["to"] for pod in moved[2]] == [False, True, True]
     same_as_golden("80/why-history", f"$ ringwise why train --history\n{printed}")
@@ -88,7 +88,7 @@ def test_a_deleted_job_keeps_its_history_and_a_new_one_of_its_name_begins_again(
             terminal.ok("advance 2m")
             terminal.ok("delete job train")
         kinds = [entry["kind"] for entry in terminal.json("why train --history")["entries"]]
-    one = ["submitted", "placed", "runs", "completed", "removed"]
+    one = ["submitted", "scheduled", "running", "completed", "removed"]
     assert kinds == one * 2
 
 

@@ -251,7 +251,7 @@ def test_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(maintenance, "JOB_STEPS", 4)
         monkeypatch.setattr(maintenance, "PLAN_STEPS", 4)
         cut = terminal.json(f"drain {where} --plan")
-        assert (cut["jobs"][0]["result"], cut["jobs"][0]["pending_seconds"]) == ("waits", None)
+        assert (cut["jobs"][0]["result"], cut["jobs"][0]["pending_seconds"]) == ("pending", None)
         (sentence,) = cut["omitted"]
         assert sentence.endswith("the plan has used its steps; a job that waits may start later")
         assert "not checked: what happens after" in terminal.ok(f"drain {where} --plan")

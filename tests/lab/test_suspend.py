@@ -131,7 +131,7 @@ def test_what_is_told_of_it(terminal: Terminal) -> None:
     again = "all its pods are created again: CommandIssued: ResumeJob was requested by bert"
     assert ("restart", again) in told
     # The time for which it was suspended is not a time for which it waited.
-    assert terminal.ok("why train --history").startswith("lab/train: waited 0s")
+    assert terminal.ok("why train --history").startswith("lab/train: pending for 0s")
 
 
 def test_priority_changes_in_place(terminal: Terminal) -> None:

@@ -120,7 +120,7 @@ def test_profiles_may_have_the_requests_of_the_vendor_N2() -> None:
         (
             changed('name = "mine"', 'name = "mine"\nfallback = "maybe"'),
             "fallback",
-            "must be always or never",
+            "must be always, never or unlabeled",
         ),
         (
             changed('name = "mine"', 'name = "mine"\nnode_labels = {a = 1}'),

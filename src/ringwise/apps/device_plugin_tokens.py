@@ -32,7 +32,7 @@ def token_findings(minor: int | None, pods: Iterable[Pod]) -> Iterator[Finding]:
             WARNING,
             "device-plugin-tokens",
             f"device plugin on {counted(len(nodes), 'node')}",
-            f"tokens of this API server (Kubernetes 1.{minor}) do not name the node of their pod, so no "
+            f"tokens of this API server (Kubernetes 1.{minor}) do not contain the node of their pod, so no "
             f"admission policy limits them to it: {TOKEN_RISK}",
             f"upgrade to Kubernetes 1.{NODE_IN_TOKENS_SINCE} or newer; "
             "see docs/reference/device-plugin.md#permissions",

@@ -187,7 +187,8 @@ def choice(
             raise ValueError
         return by_text[text]
 
-    return Argument(name, default, " or ".join(words), meaning, convert, words=words)
+    allowed = " or ".join(words).replace(" or ", ", ", len(words) - 2)
+    return Argument(name, default, allowed, meaning, convert, words=words)
 
 
 def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Argument[tuple[str, ...]]:

@@ -43,8 +43,8 @@ def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) 
     where = view.page.get_by_role("list", name="Where the job is")
     where.get_by_text("leaf switch").first.wait_for()
     history = view.page.get_by_role("list", name="History").first
-    history.get_by_text("waits", exact=True).wait_for()
-    history.get_by_text("runs", exact=True).wait_for()
+    history.get_by_text("pending", exact=True).wait_for()
+    history.get_by_text("running", exact=True).wait_for()
     view.until(lambda: view.page.get_by_role("table", name="Pods").get_by_role("row").count() == 3)
 
 

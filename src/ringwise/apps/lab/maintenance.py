@@ -39,7 +39,7 @@ MAX_WAITING = 200
 MAX_COPIES = 8
 NOT_TRIED = "it was not tried: other jobs have used what may be tried for one drain; drain fewer nodes"
 
-MOVES, WAITS, NOT_RESTARTED = "moves", "waits", "not-restarted"
+MOVES, WAITS, NOT_RESTARTED = "moves", "pending", "not-restarted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ _STYLES = {
 }
 #: What the time at the end of an entry was spent on.
 _SPENT = {
-    PLACED: "waited",
+    PLACED: "pending for",
     RUNS: "start took",
     GONE: "took",
     SUSPENDED: "ran",
@@ -110,10 +110,10 @@ def _seconds_text(seconds: float) -> str:
 
 
 def _summary(history: HistoryDocument) -> str:
-    words = [f"waited {_seconds_text(history['pending_seconds'])}"]
+    words = [f"pending for {_seconds_text(history['pending_seconds'])}"]
     if history["faults"]:
         words.append(counted(history["faults"], "fault"))
         words.append(f"{counted(history['moved_pods'], 'pod')} moved")
     if history["pending_reason"]:
-        words.append(f"waits now: {history['pending_reason']}")
+        words.append(f"pending now: {history['pending_reason']}")
     return ", ".join(words)

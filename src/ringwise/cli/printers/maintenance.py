@@ -43,7 +43,7 @@ def _what(job: DrainedJobFields) -> str:
         return "not started again"
     if job["result"] == "moves":
         return f"moves within {span or duration_text(0)}"
-    return f"waits {span}".rstrip()
+    return f"pending {span}".rstrip()
 
 
 def _where(pod: MovedPodFields) -> str:

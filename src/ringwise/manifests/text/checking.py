@@ -217,7 +217,7 @@ def _message(value: object, allowed: list[shapes.Type]) -> str:
 def _type_name(shape: shapes.Type, value: object) -> str:
     match shape:
         case shapes.LiteralType():
-            return " or ".join(map(str, shape.values))
+            return " or ".join(map(str, shape.values)).replace(" or ", ", ", len(shape.values) - 2)
         case shapes.IntType() if shape.ge is not None and shape.le is not None:
             return f"a whole number from {shape.ge} to {shape.le}"
         case shapes.FloatType() if shape.gt is not None and shape.le is not None:

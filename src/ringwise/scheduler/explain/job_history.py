@@ -24,7 +24,7 @@ from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import RANK_INDEX
 
 # What an entry is about.
-SUBMITTED, FOUND, WAITS, PLACED, RUNS = "submitted", "found", "waits", "placed", "runs"
+SUBMITTED, FOUND, WAITS, PLACED, RUNS = "submitted", "found", "pending", "scheduled", "running"
 FAULT, RESTART, BLOCKED, RECOVERED = "fault", "restart", "blocked", "recovered"
 DRAIN, MOVE, PREEMPT = "drain", "move", "preempted"
 DELETED, GONE, FAILED = "deleted", "gone", "failed"

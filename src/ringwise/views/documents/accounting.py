@@ -15,37 +15,35 @@ class AmountFields(TypedDict):
     """Allocated and lost chip-hours, and pending times."""
 
     allocated_chip_hours: Annotated[
-        float, Meta(description="Chips times hours, from when pods got their nodes until their ends.")
+        float, Meta(description="Chips times hours, from the placement of pods until their end.")
     ]
     uncertain_chip_hours: Annotated[
         float,
-        Meta(description="Of allocated_chip_hours: the end of these pods was not observed."),
+        Meta(description="Part of allocated_chip_hours: the end of these pods was not observed."),
     ]
     lost_chip_hours: Annotated[
-        dict[str, float], Meta(description="Work that was lost, by cause: fault, move, drain, preempt, ...")
+        dict[str, float], Meta(description="Lost work, by cause: fault, move, drain, preempt, ...")
     ]
-    pending_hours: Annotated[float, Meta(description="Hours in which jobs had no node and waited for one.")]
+    pending_hours: Annotated[float, Meta(description="Hours in which jobs were pending.")]
     uncertain_pending_hours: Annotated[
-        float, Meta(description="Of pending_hours: their end was not observed.")
+        float, Meta(description="Part of pending_hours: the end was not observed.")
     ]
-    starts: Annotated[int, Meta(description="How often a job without a node got some.")]
-    failures: Annotated[int, Meta(description="How often a job failed by itself after a start.")]
-    clamped: Annotated[int, Meta(description="Intervals whose times could not be right.")]
+    starts: Annotated[int, Meta(description="Number of job starts.")]
+    failures: Annotated[int, Meta(description="Number of jobs that failed on their own after they started.")]
+    clamped: Annotated[int, Meta(description="Intervals with inconsistent times.")]
 
 
 class ReportRowFields(AmountFields):
     """The sum of one queue, namespace, user or job for one board."""
 
-    queue: Annotated[str | None, Meta(description="null where rows are not by queue.")]
-    namespace: Annotated[str | None, Meta(description="Of rows by namespace or job.")]
-    user: Annotated[str | None, Meta(description="Of rows by user or job; empty: not known.")]
-    verified: Annotated[
-        bool | None, Meta(description="Whether admission wrote the user; else a label says so.")
-    ]
+    queue: Annotated[str | None, Meta(description="null if rows are not grouped by queue.")]
+    namespace: Annotated[str | None, Meta(description="Set if rows are grouped by namespace or job.")]
+    user: Annotated[str | None, Meta(description="Set if rows are grouped by user or job; empty: unknown.")]
+    verified: Annotated[bool | None, Meta(description="False if the user is from a label.")]
     job: Annotated[
-        str | None, Meta(description="Of rows by job; empty: jobs of the namespace that were merged.")
+        str | None, Meta(description="Set if rows are grouped by job; empty: merged jobs of the namespace.")
     ]
-    uid: Annotated[str | None, Meta(description="Of the job's object, of rows by job.")]
+    uid: Annotated[str | None, Meta(description="UID of the job object, if rows are grouped by job.")]
     board: Annotated[
         str,
         Meta(
@@ -73,17 +71,17 @@ class ReportDocument(TypedDict):
     """Chip-hours, pending times, starts and failures, for whole UTC days."""
 
     schema: Literal["ringwise.io/report/v1"]
-    now: Annotated[Nanoseconds, Meta(description="Until when the documents tell.")]
+    now: Annotated[Nanoseconds, Meta(description="End of the recorded time.")]
     group_by: GroupBy
-    days: Annotated[list[str], Meta(description="The UTC days that it is about, in order.")]
-    notes: Annotated[list[str], Meta(description="Where it covers more than was asked for.")]
+    days: Annotated[list[str], Meta(description="The UTC days of the report, in order.")]
+    notes: Annotated[list[str], Meta(description="Why it covers more than was requested.")]
     rows: Annotated[list[ReportRowFields], Meta(description="Most chip-hours first.")]
     totals: Annotated[list[BoardTotalFields], Meta(description="One for each board, most chip-hours first.")]
     has_chip_fractions: Annotated[
         bool, Meta(description="Whether soft shares or vNPUs are included: tables show two decimals.")
     ]
     gaps: list[GapFields]
-    merged_jobs: Annotated[int, Meta(description="Jobs that are merged into rows of their namespace.")]
+    merged_jobs: Annotated[int, Meta(description="Jobs that were merged into rows of their namespace.")]
     discarded_before: Annotated[
         str | None, Meta(description="Documents of days before this one were discarded for lack of space.")
     ]
@@ -97,15 +95,15 @@ class IdleFields(TypedDict):
     name: str
     queue: str
     user: Annotated[str, Meta(description="Empty: not known.")]
-    verified: Annotated[bool, Meta(description="Whether admission wrote the user; else a label says so.")]
-    chips: Annotated[int, Meta(description="That its pods hold.")]
-    idle_chips: Annotated[int, Meta(description="Of them those that were hardly used.")]
+    verified: Annotated[bool, Meta(description="False if the user is from a label.")]
+    chips: Annotated[int, Meta(description="Chips that its pods use.")]
+    idle_chips: Annotated[int, Meta(description="Those with low utilization.")]
     unknown_chips: Annotated[
         int,
-        Meta(description="Of them those without utilization metrics, or not for long enough."),
+        Meta(description="Those without sufficient utilization metrics."),
     ]
     utilization_percent: Annotated[
-        float | None, Meta(description="Mean use of the AI cores of the others; null: nothing is known.")
+        float | None, Meta(description="Mean utilization of the AI cores of the others; null: unknown.")
     ]
 
 
@@ -114,9 +112,9 @@ class IdleDocument(TypedDict):
 
     schema: Literal["ringwise.io/idle/v1"]
     now: Nanoseconds
-    threshold_percent: Annotated[float, Meta(description="A chip whose mean use is below is idle.")]
-    min_measured_seconds: Annotated[int, Meta(description="Seconds that a mean must be about at least.")]
-    chips: Annotated[int, Meta(description="That jobs hold.")]
+    threshold_percent: Annotated[float, Meta(description="A chip with a lower mean utilization is idle.")]
+    min_measured_seconds: Annotated[int, Meta(description="Minimum number of measured seconds of a mean.")]
+    chips: Annotated[int, Meta(description="Chips that jobs use.")]
     idle_chips: int
     unknown_chips: int
     jobs: Annotated[list[IdleFields], Meta(description="Most idle chips first.")]

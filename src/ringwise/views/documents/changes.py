@@ -48,7 +48,7 @@ class NodeChangeDocument(TypedDict):
     node: str
     action: Annotated[str, Meta(description="cordon, uncordon or drain.")]
     evicted_pods: Annotated[list[str], Meta(description="Pods that are evicted.")]
-    start: Annotated[str | None, Meta(description="When a drain that lies ahead begins; null: now.")]
+    start: Annotated[str | None, Meta(description="Start of a scheduled drain; null: now.")]
 
 
 class JobChangeDocument(TypedDict):
@@ -59,23 +59,21 @@ class JobChangeDocument(TypedDict):
     name: str
     kind: Annotated[str, Meta(description="vcjob, Job or AscendJob.")]
     action: Annotated[str, Meta(description="suspend, resume or requeue.")]
-    queue: Annotated[str | None, Meta(description="Its new queue; null: it was not changed.")]
+    queue: Annotated[str | None, Meta(description="Its new queue; null if it was not changed.")]
     priority_class: Annotated[
-        str | None, Meta(description="Its new priority class; null: it was not changed.")
+        str | None, Meta(description="Its new priority class; null if it was not changed.")
     ]
-    message: Annotated[str, Meta(description="What became of it, for people.")]
+    message: Annotated[str, Meta(description="Human-readable result.")]
 
 
 class AppliedPlanFields(TypedDict):
     """The result of a MovePlan."""
 
     id: str
-    job: Annotated[str, Meta(description="The job that waited.")]
-    moved: Annotated[list[str], Meta(description="The jobs that were to move.")]
-    state: Annotated[
-        str, Meta(description="done, failed or rejected; running where the command did not wait.")
-    ]
-    message: Annotated[str, Meta(description="Why it failed or was refused.")]
+    job: Annotated[str, Meta(description="The pending job.")]
+    moved: Annotated[list[str], Meta(description="The jobs to move.")]
+    state: Annotated[str, Meta(description="done, failed or rejected; running if the command did not wait.")]
+    message: Annotated[str, Meta(description="Why it failed or was rejected.")]
 
 
 class MovesDocument(TypedDict):
@@ -83,7 +81,7 @@ class MovesDocument(TypedDict):
 
     schema: Literal["ringwise.io/moves/v1"]
     plans: list[AppliedPlanFields]
-    skipped_plans: Annotated[int, Meta(description="Plans that were not begun because one before failed.")]
+    skipped_plans: Annotated[int, Meta(description="Plans after a failed one, not started.")]
 
 
 class AdvanceDocument(TypedDict):

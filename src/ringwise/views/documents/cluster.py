@@ -16,10 +16,10 @@ class ChipMarks(TypedDict):
     faulty: list[int]
     pre_separated: Annotated[
         list[int],
-        Meta(description="With a fault of level PreSeparateNPU: the pod on it goes on, no other gets it."),
+        Meta(description="With a fault of level PreSeparateNPU: its pod continues, and no new pod uses it."),
     ]
     network_faulty: list[int]
-    isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
+    isolated: Annotated[list[int], Meta(description="Isolated with `ringwise isolate`.")]
     reserved: list[int]
 
 
@@ -30,21 +30,21 @@ class ChipsFields(TypedDict):
     board: str | None
     rings: Annotated[
         list[list[int]],
-        Meta(description="Chips with fast links between them; one list if the board has none."),
+        Meta(description="Groups of chips with fast links; one list if the board has none."),
     ]
     count: int
-    used: Annotated[list[int], Meta(description="Held by pods, or doubtful: pods may have them.")]
+    used: Annotated[list[int], Meta(description="Used by pods, or possibly used by pods.")]
     used_percent: NotRequired[
         Annotated[
             list[int],
-            Meta(description="Of a node with shares or vNPUs: how much of each of the used chips is used."),
+            Meta(description="For a node with shares or vNPUs: the usage of each used chip."),
         ]
     ]
     faulty: list[int]
-    isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
-    reserved: Annotated[list[int], Meta(description="Kept for one job.")]
-    unschedulable: Annotated[list[int], Meta(description="The node rejects new pods; its states show why.")]
-    free: Annotated[list[int], Meta(description="A new pod may have them now.")]
+    isolated: Annotated[list[int], Meta(description="Isolated with `ringwise isolate`.")]
+    reserved: Annotated[list[int], Meta(description="Reserved for a job.")]
+    unschedulable: Annotated[list[int], Meta(description="The node accepts no new pods; see its states.")]
+    free: Annotated[list[int], Meta(description="Available for new pods.")]
     marks: ChipMarks
 
 
@@ -67,14 +67,14 @@ class NodeStateFields(TypedDict):
     message: Annotated[str, Meta(description="A sentence; empty if it is ready.")]
     start: Annotated[
         Nanoseconds | None,
-        Meta(description="Of a drain with a time, or a reservation: when it begins; before, it takes pods."),
+        Meta(description="Start of a scheduled drain or a reservation; until then, the node accepts pods."),
     ]
 
 
 class StatesFields(TypedDict):
     """The properties of a node."""
 
-    schedulable: Annotated[bool, Meta(description="Whether it takes new pods with chips now.")]
+    schedulable: Annotated[bool, Meta(description="Whether it currently accepts new pods with chips.")]
     state: Annotated[str, Meta(description="The worst of its states.")]
     states: Annotated[list[NodeStateFields], Meta(description="Worst first.")]
 
@@ -84,9 +84,9 @@ class NodeRow(StatesFields):
 
     name: str
     switch: Annotated[str | None, Meta(description="Name of its leaf switch.")]
-    superpod: Annotated[int | None, Meta(description="Id of its SuperPoD.")]
-    rack: Annotated[int | None, Meta(description="Id of its rack inside the SuperPoD.")]
-    numbers: Annotated[list[int], Meta(description="Numbers of the chips; resources in order of names.")]
+    superpod: Annotated[int | None, Meta(description="ID of its SuperPoD.")]
+    rack: Annotated[int | None, Meta(description="ID of its rack in the SuperPoD.")]
+    numbers: Annotated[list[int], Meta(description="Numbers of the chips; resources are ordered by name.")]
     chip_states: Annotated[
         str,
         Meta(
@@ -108,7 +108,7 @@ class NodeFields(NodeRow):
 
     address: str | None
     own_superpod: Annotated[
-        int | None, Meta(description="Its SuperPoD as its own object says; `superpod` counts reports, too.")
+        int | None, Meta(description="Its SuperPoD according to its Node; `superpod` also considers reports.")
     ]
     pods: int
     allocation_mode: NotRequired[
@@ -130,10 +130,8 @@ class FaultFields(TypedDict):
 class JobFaultFields(FaultFields):
     """A fault that affects a job: of a chip that it uses, or of a node on which it runs."""
 
-    since: Annotated[
-        Nanoseconds | None, Meta(description="When it was first seen; null where that is not known.")
-    ]
-    message: Annotated[str, Meta(description="The same for people.")]
+    since: Annotated[Nanoseconds | None, Meta(description="When it was first detected; null if unknown.")]
+    message: Annotated[str, Meta(description="The same in human-readable form.")]
 
 
 class JobRow(TypedDict):
@@ -150,24 +148,24 @@ class JobRow(TypedDict):
     running: int
     chips: Annotated[
         float,
-        Meta(description="Chips that its pods ask for together; shares and vNPUs are fractions of a chip."),
+        Meta(description="Total chips that its pods request; shares and vNPUs are fractions of a chip."),
     ]
     created: Nanoseconds
     reason_code: Annotated[
-        str, Meta(description="Code of the reason why it waits, or the reason of a condition; else empty.")
+        str, Meta(description="Code of the reason why it is pending, or reason of a condition; else empty.")
     ]
-    reason_message: Annotated[str, Meta(description="The same as a sentence, shortened; else empty.")]
+    reason_message: Annotated[str, Meta(description="Message of the reason, shortened; else empty.")]
     reason_source: Annotated[
         str,
         Meta(
-            description="PodGroup or Pod: the reason is of its condition, as another scheduler wrote it; "
-            "empty where this process found the reason itself."
+            description="PodGroup or Pod: the reason is from its condition, which another scheduler wrote; "
+            "empty if this process determined it."
         ),
     ]
-    affected_by: Annotated[list[str], Meta(description="The faults that affect it now, as text, shortened.")]
+    affected_by: Annotated[list[str], Meta(description="Faults that affect it, shortened.")]
     moves: Annotated[
         list[str],
-        Meta(description="What plans of moves that are carried out do for it or with it, as sentences."),
+        Meta(description="The effects of MovePlans that are being executed on this job, as sentences."),
     ]
     expected_start: Annotated[
         ExpectedStartFields | None,
@@ -175,19 +173,17 @@ class JobRow(TypedDict):
     ]
     user: Annotated[
         str,
-        Meta(description="As admission recorded it, or as a label of the job says; empty: not known."),
+        Meta(description="As recorded by admission, or from a label of the job; empty: unknown."),
     ]
     expected_end: Annotated[
         Nanoseconds | None,
-        Meta(
-            description="When it ends by what it says and its queue allows; null: not known or not running."
-        ),
+        Meta(description="Expected end, or end of the max run time; null: unknown or not running."),
     ]
 
 
 NotTried = Annotated[
     bool,
-    Meta(description="The reason is that of the last attempt: the list has more pods than it tries again."),
+    Meta(description="The reason is from the last attempt, because the list has too many pods to retry."),
 ]
 
 
@@ -198,12 +194,14 @@ class JobFields(JobRow):
     scheduled: int
     nodes: list[str]
     reason: ReasonFields | None
-    board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
-    requires_change: Annotated[bool, Meta(description="Waiting alone will not help it.")]
-    faults: Annotated[list[JobFaultFields], Meta(description="The faults that affect it now.")]
-    notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
+    board_reason: Annotated[str | None, Meta(description="Why this board was selected.")]
+    requires_change: Annotated[bool, Meta(description="Whether waiting alone cannot resolve the reason.")]
+    faults: Annotated[list[JobFaultFields], Meta(description="The faults that currently affect it.")]
+    notes: NotRequired[
+        Annotated[list[str], Meta(description="Fields of its objects that have no effect, and why.")]
+    ]
     would_be_scheduled_on: NotRequired[
-        Annotated[list[str], Meta(description="Nodes that its pods without a node would get now.")]
+        Annotated[list[str], Meta(description="Nodes on which its pending pods would be placed now.")]
     ]
     reason_from_last_attempt: NotRequired[NotTried]
 
@@ -216,15 +214,15 @@ class QueueFields(TypedDict):
     weight: int
     reclaimable: bool
     capability: Amounts
-    limit: Annotated[Amounts, Meta(description="What UsageLimits let all its jobs together use at most.")]
+    limit: Annotated[Amounts, Meta(description="Maximum usage of all its jobs according to UsageLimits.")]
     guarantee: Amounts
     used: Amounts
     fair_share: Annotated[
         Amounts,
-        Meta(description="Chips that it deserves: as written, else a part of its parent's share by weight."),
+        Meta(description="Deserved chips: as set, otherwise its share of the parent by weight."),
     ]
     reserved_quota: Annotated[
-        Amounts, Meta(description="Kept for jobs that lost pods, against the other jobs of the queue (F6).")
+        Amounts, Meta(description="Quota reserved for jobs that are being rescheduled.")
     ]
     reserved_quota_jobs: Annotated[list[str], Meta(description="Those jobs, as namespace/name.")]
     jobs: int
@@ -235,12 +233,12 @@ class PartFields(TypedDict):
     """A share of a chip, or a vNPU."""
 
     mode: Annotated[str, Meta(description="soft, static or dynamic.")]
-    message: Annotated[str, Meta(description="What the pod requests, for people.")]
-    percent: Annotated[int | None, Meta(description="Of a share: percentage of a chip.")]
-    memory_mb: Annotated[int | None, Meta(description="Of a share: memory in MB.")]
-    policy: Annotated[str | None, Meta(description="Of a share: fixed-share, elastic or best-effort.")]
-    cores: Annotated[int | None, Meta(description="Of a dynamic vNPU.")]
-    template: Annotated[str | None, Meta(description="Of a dynamic vNPU that is bound.")]
+    message: Annotated[str, Meta(description="The request of the pod, in human-readable form.")]
+    percent: Annotated[int | None, Meta(description="For a share: percentage of a chip.")]
+    memory_mb: Annotated[int | None, Meta(description="For a share: memory in MB.")]
+    policy: Annotated[str | None, Meta(description="For a share: fixed-share, elastic or best-effort.")]
+    cores: Annotated[int | None, Meta(description="For a dynamic vNPU.")]
+    template: Annotated[str | None, Meta(description="For a bound dynamic vNPU.")]
 
 
 class PodFields(TypedDict):
@@ -260,7 +258,10 @@ class PodFields(TypedDict):
     reason: ReasonFields | None
     part: NotRequired[PartFields]
     would_be_scheduled_on: NotRequired[
-        Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
+        Annotated[
+            str,
+            Meta(description="The node on which it would be placed now; `node` is null until it is bound."),
+        ]
     ]
     reason_from_last_attempt: NotRequired[NotTried]
 
@@ -339,8 +340,8 @@ class SubGroupFields(TypedDict):
     policy: str
     sub_groups: int
     size: Annotated[int, Meta(description="Pods that must run for a sub-group to be complete.")]
-    complete: Annotated[int, Meta(description="Sub-groups that have as many placed pods.")]
-    needed: Annotated[int, Meta(description="How many must be complete for the job to start.")]
+    complete: Annotated[int, Meta(description="Complete sub-groups.")]
+    needed: Annotated[int, Meta(description="Number of complete sub-groups that the job requires to start.")]
 
 
 class JobDocument(JobFields, WithClass):
@@ -348,12 +349,12 @@ class JobDocument(JobFields, WithClass):
 
     schema: Literal["ringwise.io/job/v1"]
     now: Nanoseconds
-    tasks: Annotated[list[TaskFields], Meta(description="Of a vcjob; empty for other jobs.")]
+    tasks: Annotated[list[TaskFields], Meta(description="For a vcjob; empty for other jobs.")]
     sub_groups: Annotated[list[SubGroupFields], Meta(description="Empty for most jobs.")]
     retries: int
-    message: Annotated[str | None, Meta(description="What the status of a vcjob says.")]
+    message: Annotated[str | None, Meta(description="From the status of a vcjob.")]
     object: Stored
-    counts: Annotated[dict[str, int], Meta(description="Phase -> pods, as its status says.")]
+    counts: Annotated[dict[str, int], Meta(description="Number of pods by phase, from its status.")]
     pod_details: list[JobPodFields]
 
 
@@ -363,7 +364,8 @@ class QueueDocument(QueueFields):
     schema: Literal["ringwise.io/queue/v1"]
     now: Nanoseconds
     reserved_quota_until: Annotated[
-        Nanoseconds | None, Meta(description="When what is kept is given up at the latest; null: never.")
+        Nanoseconds | None,
+        Meta(description="Latest time at which the reserved quota is released; null: never."),
     ]
     object: Stored
     job_details: list[JobFields]
@@ -373,17 +375,17 @@ class PodDocument(PodFields):
     """A pod."""
 
     schema: Literal["ringwise.io/pod/v1"]
-    request: Annotated[str, Meta(description="What it requests, as text.")]
+    request: Annotated[str, Meta(description="Its request, as text.")]
     annotations: dict[str, str]
     environment: Annotated[
         dict[str, str],
         Meta(description="Variables that job plugins and the device plugin of a lab set, with their values."),
     ]
     object: Stored
-    additions: Annotated[dict[str, Any] | None, Meta(description="What job plugins add to its containers.")]
+    additions: Annotated[dict[str, Any] | None, Meta(description="Added by job plugins.")]
     container: Annotated[
         dict[str, Any] | None,
-        Meta(description="What its container got; its fields have no version."),
+        Meta(description="Response of the device plugin; its fields have no version."),
     ]
 
 
@@ -409,19 +411,20 @@ class ChipTotals(TypedDict):
 class StatusFields(TypedDict):
     """A cluster in a few numbers."""
 
-    directory: Annotated[str, Meta(description="Of a lab; empty for files and clusters.")]
+    directory: Annotated[str, Meta(description="For a lab; empty for files and clusters.")]
     now: Nanoseconds
-    speed: Annotated[float | None, Meta(description="Seconds of the lab in a second; null: virtual time.")]
+    speed: Annotated[float | None, Meta(description="Speed of the lab clock; null: virtual time.")]
     nodes: int
     resources: Annotated[
-        dict[str, ChipTotals], Meta(description="By resource: chips of different ones are never added.")
+        dict[str, ChipTotals],
+        Meta(description="By resource; chips of different resources are never added up."),
     ]
     jobs: int
     pending: int
     scheduled: int
     rejected: int
     pods: int
-    commands: Annotated[dict[str, int], Meta(description="Command of the scheduler -> how many.")]
+    commands: Annotated[dict[str, int], Meta(description="Number of commands of the scheduler, by kind.")]
     incidents: list[str]
     alarms: list[str]
 
@@ -441,8 +444,8 @@ class ShareFields(TypedDict):
 
     pod: Annotated[str, Meta(description="namespace/name.")]
     job: Annotated[str, Meta(description="namespace/name.")]
-    message: Annotated[str, Meta(description="What it requests, for people.")]
-    percent: Annotated[int, Meta(description="Of the chip: of its cores, or of its memory if that is more.")]
+    message: Annotated[str, Meta(description="Its request, in human-readable form.")]
+    percent: Annotated[int, Meta(description="Of the cores of the chip, or of its memory if higher.")]
 
 
 class ChipFields(TypedDict):
@@ -455,9 +458,11 @@ class ChipFields(TypedDict):
     network_healthy: bool
     faults: str | None
     note: str | None
-    use: NotRequired[Annotated[str, Meta(description="What shares or vNPUs use of it, for people.")]]
+    use: NotRequired[
+        Annotated[str, Meta(description="Its usage by shares or vNPUs, in human-readable form.")]
+    ]
     shares: NotRequired[
-        Annotated[list[ShareFields], Meta(description="Of a node with shares or vNPUs: the pods on it.")]
+        Annotated[list[ShareFields], Meta(description="For a node with shares or vNPUs: its pods.")]
     ]
 
 

@@ -28,11 +28,9 @@ class Document(Fields, tag_field="schema"):
     """A document; its tag is the value of the field `schema`."""
 
 
-Amounts = Annotated[dict[str, int | float], Meta(description="Resource name -> amount; cpu in thousandths.")]
+Amounts = Annotated[dict[str, int | float], Meta(description="Amount by resource name; cpu in thousandths.")]
 Nanoseconds = Annotated[int, Meta(description="Nanoseconds since 1970.")]
-Stored = Annotated[
-    dict[str, Any] | None, Meta(description="The object as it is stored. Its fields have no version.")
-]
+Stored = Annotated[dict[str, Any] | None, Meta(description="The stored object. Its fields have no version.")]
 More = Annotated[
     int, Meta(description="How many were omitted because of a limit; absent if the list is complete.")
 ]
@@ -49,7 +47,7 @@ WithClass = TypedDict(
 
 OmittedChecks = Annotated[
     list[str],
-    Meta(description="What was not checked, because the search limit was reached; absent if complete."),
+    Meta(description="What was not checked because the search limit was reached; absent if complete."),
 ]
 
 
@@ -59,28 +57,28 @@ class ExpectedStartFields(TypedDict):
     kind: Annotated[
         str,
         Meta(
-            description="known: between `earliest` and `latest`, which may be equal; not-before: not before "
-            "`earliest`; unknown: `reason` says why."
+            description="known: between `earliest` and `latest`, which can be equal; not-before: not before "
+            "`earliest`; unknown: see `reason`."
         ),
     ]
     earliest: Nanoseconds | None
     latest: Nanoseconds | None
     after: Annotated[
         list[str],
-        Meta(description="Jobs that end before on its chips: the last five, the first end first."),
+        Meta(description="Jobs that must end first on its chips: the last five, in the order of their ends."),
     ]
     reason: Annotated[
         str,
         Meta(
-            description="Why no time, or no latest time, is known; of a known time: that jobs are moved so "
+            description="Why the time or the latest time is unknown, or that jobs are moved so "
             "that it can start; else empty."
         ),
     ]
     estimated: Annotated[
         bool,
         Meta(
-            description="Jobs before it have no expected duration: jobs of the same size in the same "
-            "queue took so long lately."
+            description="Jobs ahead have no expected duration; the value is from recent jobs of the "
+            "same size and queue."
         ),
     ]
-    message: Annotated[str, Meta(description="All of this for people, as every view shows it.")]
+    message: Annotated[str, Meta(description="Human-readable summary, as all views show it.")]

@@ -10,20 +10,18 @@ from ringwise.views.documents.cluster import ChipTotals, JobRow, NodeRow, ShareF
 from ringwise.views.documents.common import Amounts, More, Nanoseconds
 
 Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
-Sequence = Annotated[int, Meta(description="Grows with every change; counts inside one epoch.", ge=0)]
-Epoch = Annotated[str, Meta(description="If it changes, sequence numbers and job IDs started again.")]
+Sequence = Annotated[int, Meta(description="Increases with every change within an epoch.", ge=0)]
+Epoch = Annotated[str, Meta(description="If it changes, sequence numbers and job IDs start again.")]
 
 
 class DashboardSource(TypedDict):
     """Where the documents come from."""
 
     kind: Annotated[str, Meta(description="lab, cluster, file or journal.")]
-    name: Annotated[str, Meta(description="Folder, server or file, for people.")]
-    version: Annotated[str, Meta(description="Of Ringwise.")]
-    live: Annotated[bool, Meta(description="False: it never changes.")]
-    leader: Annotated[
-        str, Meta(description="Identity of the scheduler that leads; empty where none is elected.")
-    ]
+    name: Annotated[str, Meta(description="Directory, server or file, in human-readable form.")]
+    version: Annotated[str, Meta(description="Version of Ringwise.")]
+    live: Annotated[bool, Meta(description="False if it never changes.")]
+    leader: Annotated[str, Meta(description="Identity of the leader; empty if none is elected.")]
 
 
 class DashboardBoard(TypedDict):
@@ -35,9 +33,9 @@ class DashboardBoard(TypedDict):
     accelerator: Annotated[
         str, Meta(description="The label accelerator-type of its nodes; empty without one.")
     ]
-    chips: Annotated[int, Meta(description="Chips of a node.")]
-    rings: Annotated[list[list[int]], Meta(description="Chips with fast links between them.")]
-    ring_kind: Annotated[str, Meta(description="What a ring is called: ring, mesh, card.")]
+    chips: Annotated[int, Meta(description="Chips per node.")]
+    rings: Annotated[list[list[int]], Meta(description="Groups of chips with fast links.")]
+    ring_kind: Annotated[str, Meta(description="Name of a ring: ring, mesh or card.")]
 
 
 class DashboardSharing(TypedDict, total=False):
@@ -45,27 +43,27 @@ class DashboardSharing(TypedDict, total=False):
 
     allocation_mode: Annotated[str, Meta(description="soft, static or dynamic.")]
     used_percent: Annotated[
-        list[int], Meta(description="Of a soft or dynamic node: how much of each chip is used.")
+        list[int], Meta(description="For a soft or dynamic node: the usage of each chip.")
     ]
     jobs_on_chips: Annotated[
         list[list[int]],
-        Meta(description="Of a soft or dynamic node: for each chip the ids of all jobs that use it."),
+        Meta(description="For a soft or dynamic node: for each chip, the IDs of the jobs that use it."),
     ]
 
 
 class DashboardNode(NodeRow, DashboardSharing):
     """The row of a node in `nodes` documents, with references into other tables of the dashboard."""
 
-    board: Annotated[int | None, Meta(description="Index in `boards`; null: its board is not known.")]
+    board: Annotated[int | None, Meta(description="Index in `boards`; null: its board is unknown.")]
     holders: Annotated[
-        list[int], Meta(description="For each chip the id of the job that holds it; -1: none does.")
+        list[int], Meta(description="For each chip, the ID of the job that uses it; -1: none.")
     ]
 
 
 class DashboardJob(JobRow):
     """The row of a job in `jobs` documents, with its id."""
 
-    id: Annotated[int, Meta(description="Stays the same inside one epoch.")]
+    id: Annotated[int, Meta(description="Does not change within an epoch.")]
 
 
 class DashboardQueue(TypedDict):
@@ -77,14 +75,12 @@ class DashboardQueue(TypedDict):
     weight: int
     fair_share: Annotated[
         Amounts,
-        Meta(description="What it deserves: as written, else the part of its parent's share by weight."),
+        Meta(description="Deserved resources: as set, otherwise its share of the parent by weight."),
     ]
-    capability: Annotated[
-        Amounts, Meta(description="What it may use at most; a resource that is not there has no limit.")
-    ]
-    limit: Annotated[Amounts, Meta(description="What UsageLimits let all its jobs together use at most.")]
+    capability: Annotated[Amounts, Meta(description="Maximum usage; a missing resource has no limit.")]
+    limit: Annotated[Amounts, Meta(description="Maximum usage of all its jobs according to UsageLimits.")]
     used: Amounts
-    pending: Annotated[int, Meta(description="Jobs, without the refused ones.")]
+    pending: Annotated[int, Meta(description="Pending jobs, excluding rejected ones.")]
     rejected: Annotated[int, Meta(description="Jobs.")]
     running: Annotated[int, Meta(description="Jobs.")]
 
@@ -93,7 +89,7 @@ class DashboardChips(ChipTotals):
     """The chips of one resource."""
 
     fragmentation: Annotated[
-        float, Meta(description="The part of the free chips that is on nodes with chips in use.", ge=0, le=1)
+        float, Meta(description="Ratio of free chips that are on partly used nodes.", ge=0, le=1)
     ]
 
 
@@ -102,20 +98,20 @@ class DashboardTotals(TypedDict):
 
     resources: Annotated[
         dict[str, DashboardChips],
-        Meta(description="By resource: chips of different ones are never added."),
+        Meta(description="By resource; chips of different resources are never added up."),
     ]
     throttled: NotRequired[
         Annotated[
             dict[str, float],
             Meta(
-                description="By namespace that is above its fair share of the scheduler: seconds of "
-                "processor time in the last minute, 0 if not known. Absent where none is."
+                description="By throttled namespace: seconds of "
+                "CPU time in the last minute, 0 if unknown. Absent if none is throttled."
             ),
         ]
     ]
     pending: Annotated[int, Meta(description="Jobs that are pending.")]
-    rejected: Annotated[int, Meta(description="Jobs that can never start as they are.")]
-    running: Annotated[int, Meta(description="Jobs that have their nodes.")]
+    rejected: Annotated[int, Meta(description="Rejected jobs.")]
+    running: Annotated[int, Meta(description="Scheduled jobs.")]
 
 
 class DashboardDocument(TypedDict):
@@ -142,10 +138,8 @@ class DashboardChangeDocument(TypedDict):
     nodes: list[DashboardNode]
     removed_nodes: Annotated[list[str], Meta(description="Names.")]
     jobs: list[DashboardJob]
-    removed_jobs: Annotated[list[int], Meta(description="Ids.")]
-    queues: Annotated[
-        list[DashboardQueue], Meta(description="All queues, when one of them changed; else none.")
-    ]
+    removed_jobs: Annotated[list[int], Meta(description="IDs.")]
+    queues: Annotated[list[DashboardQueue], Meta(description="All queues if one of them changed; else none.")]
     totals: DashboardTotals
 
 
@@ -155,14 +149,12 @@ class DashboardPod(TypedDict):
     name: str
     rank: int | None
     phase: str
-    node: Annotated[str, Meta(description="Empty: it has none.")]
+    node: Annotated[str, Meta(description="Empty if it has none.")]
     chips: list[int]
     switch: str | None
     superpod: int | None
     rack: int | None
-    block: Annotated[
-        str, Meta(description="The logical SuperPoD of the job that it is in; empty without one.")
-    ]
+    block: Annotated[str, Meta(description="Its logical SuperPoD in the job; empty if it has none.")]
 
 
 DashboardJobClass = TypedDict(
@@ -181,7 +173,7 @@ DashboardPlace = TypedDict(
         "pod": str,
         "from": str,
         "to": str,
-        "chips": Annotated[list[int], Meta(description="Those of the new place.")],
+        "chips": Annotated[list[int], Meta(description="Chips of the new placement.")],
     },
 )
 
@@ -190,11 +182,11 @@ class DashboardPlan(TypedDict):
     """A plan of moves of which the job is a part, and when it was accepted or ended."""
 
     state: Annotated[str, Meta(description="running, done, failed or rejected.")]
-    job: Annotated[str, Meta(description="The job that waits, as namespace/name.")]
-    moved: Annotated[list[str], Meta(description="The jobs that move, as namespace/name.")]
-    pods: Annotated[list[DashboardPlace], Meta(description="Of a plan that is carried out: its pods.")]
-    deleted_pods: Annotated[int, Meta(description="Of a plan that is carried out: pods that are gone.")]
-    message: Annotated[str, Meta(description="Why it failed or was refused; else empty.")]
+    job: Annotated[str, Meta(description="The pending job, as namespace/name.")]
+    moved: Annotated[list[str], Meta(description="The jobs to move, as namespace/name.")]
+    pods: Annotated[list[DashboardPlace], Meta(description="For a plan that is being executed: its pods.")]
+    deleted_pods: Annotated[int, Meta(description="For a plan that is being executed: evicted pods.")]
+    message: Annotated[str, Meta(description="Why it failed or was rejected; else empty.")]
     time: Nanoseconds
 
 
@@ -204,15 +196,11 @@ class DashboardJobDocument(DashboardJobClass):
     schema: Literal["ringwise.io/dashboard-job/v1"]
     job: DashboardJob
     min_available: int
-    board: Annotated[
-        str, Meta(description="Name of the board by whose rules it is placed; empty without one.")
-    ]
-    labels: Annotated[dict[str, str], Meta(description="Those of its PodGroup and its pods.")]
-    annotations: Annotated[dict[str, str], Meta(description="Those of its PodGroup and its pods.")]
+    board: Annotated[str, Meta(description="Name of its board; empty if it has none.")]
+    labels: Annotated[dict[str, str], Meta(description="From its PodGroup and its pods.")]
+    annotations: Annotated[dict[str, str], Meta(description="From its PodGroup and its pods.")]
     pods: list[DashboardPod]
-    plans: Annotated[
-        list[DashboardPlan], Meta(description="Plans of moves that it is a part of, the last one first.")
-    ]
+    plans: Annotated[list[DashboardPlan], Meta(description="MovePlans of the job, newest first.")]
 
 
 class DashboardChip(TypedDict):
@@ -222,11 +210,11 @@ class DashboardChip(TypedDict):
     number: int
     health: Annotated[str, Meta(description="The letter of the row.")]
     codes: Annotated[list[str], Meta(description="Fault codes with their levels.")]
-    job: Annotated[str, Meta(description="namespace/name of the job that holds it; empty: none does.")]
-    pod: Annotated[str, Meta(description="namespace/name; empty: no pod holds it.")]
-    note: Annotated[str, Meta(description="What else is known about it.")]
+    job: Annotated[str, Meta(description="namespace/name of the job that uses it; empty: none.")]
+    pod: Annotated[str, Meta(description="namespace/name of the pod that uses it; empty: none.")]
+    note: Annotated[str, Meta(description="Additional information.")]
     shares: NotRequired[
-        Annotated[list[ShareFields], Meta(description="Of a soft or dynamic node: the pods on it.")]
+        Annotated[list[ShareFields], Meta(description="For a soft or dynamic node: its pods.")]
     ]
 
 
@@ -278,10 +266,10 @@ class DashboardProblem(TypedDict):
     fix: str
     since: Annotated[
         Nanoseconds | None,
-        Meta(description="When the first fault was seen, or the first of the jobs created; null: not known."),
+        Meta(description="When the first fault was detected, or the first job was created; null: unknown."),
     ]
-    jobs: Annotated[list[str], Meta(description="The first jobs that are affected, namespace/name.")]
-    more_jobs: Annotated[int, Meta(description="How many more are affected.")]
+    jobs: Annotated[list[str], Meta(description="The first affected jobs, as namespace/name.")]
+    more_jobs: Annotated[int, Meta(description="Number of other affected jobs.")]
 
 
 class DashboardProblemsDocument(TypedDict):
@@ -308,9 +296,9 @@ class SeriesDocument(TypedDict):
     interval_seconds: Annotated[float, Meta(description="Seconds between two samples.")]
     times: Annotated[list[float], Meta(description="Seconds since 1970.")]
     resources: Annotated[dict[str, SeriesChips], Meta(description="By resource, as `totals`.")]
-    pending: Annotated[list[int], Meta(description="Jobs, without the refused ones.")]
+    pending: Annotated[list[int], Meta(description="Pending jobs, excluding rejected ones.")]
     rejected: Annotated[list[int], Meta(description="Jobs.")]
-    decisions: Annotated[list[float], Meta(description="Pods that got a node, per second.")]
+    decisions: Annotated[list[float], Meta(description="Scheduled pods per second.")]
 
 
 class ErrorFields(TypedDict):

@@ -41,9 +41,7 @@ class FixFields(TypedDict):
 
     kind: str
     message: str
-    conflicting_jobs: Annotated[
-        int, Meta(description="Jobs ahead in the queue, if those would take it first.")
-    ]
+    conflicting_jobs: Annotated[int, Meta(description="Jobs ahead in the queue, if they would start first.")]
 
 
 class PodLocationFields(TypedDict):
@@ -58,7 +56,10 @@ class PodLocationFields(TypedDict):
     block: str | None
     rack: NotRequired[int]
     would_be_scheduled_on: NotRequired[
-        Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
+        Annotated[
+            str,
+            Meta(description="The node on which it would be placed now; `node` is null until it is bound."),
+        ]
     ]
 
 
@@ -66,33 +67,29 @@ class WhyDocument(WithClass):
     """Why a job waits or where it runs, and what would change that."""
 
     schema: Literal["ringwise.io/why/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     namespace: str
     name: str
     board: str | None
-    board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
+    board_reason: Annotated[str | None, Meta(description="Why this board was selected.")]
     state: Annotated[str, Meta(description="running, starting, pending, rejected, suspended or finished.")]
     message: str
     errors: NotRequired[
         Annotated[
             list[str],
-            Meta(description="What keeps the scheduler of a cluster from placing it."),
+            Meta(description="What prevents the scheduler of a cluster from placing it."),
         ]
     ]
     faults: Annotated[
         list[str],
-        Meta(
-            description="What it waits for because of a fault, and until when; or the faults that affect it."
-        ),
+        Meta(description="What it waits for after a fault, and until when; or the faults that affect it."),
     ]
     reason: ReasonFields | None
     rejected_nodes: Annotated[
-        dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")
+        dict[str, int] | None, Meta(description="Number of rejecting nodes by reason code.")
     ]
-    rejection_examples: Annotated[
-        dict[str, str] | None, Meta(description="Reason code -> what a node that refuses for it says.")
-    ]
-    checked_pod: Annotated[str | None, Meta(description="The pod that the nodes were asked for.")]
+    rejection_examples: Annotated[dict[str, str] | None, Meta(description="Example message by reason code.")]
+    checked_pod: Annotated[str | None, Meta(description="The pod for which the nodes were checked.")]
     fitting_nodes: int | None
     closest_nodes: list[ClosestNodeFields]
     queue: QueuePositionFields
@@ -103,7 +100,9 @@ class WhyDocument(WithClass):
     fixes: list[FixFields]
     pods: list[PodLocationFields]
     plan: list[str]
-    notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
+    notes: NotRequired[
+        Annotated[list[str], Meta(description="Fields of its objects that have no effect, and why.")]
+    ]
     omitted: NotRequired[OmittedChecks]
     pictures: NotRequired[Annotated[PicturesFields, Meta(description="For drawings only.")]]
 
@@ -128,10 +127,10 @@ class HistoryEntryFields(TypedDict):
     nanoseconds: Nanoseconds
     kind: str
     code: Annotated[
-        str | None, Meta(description="The word of the event on the PodGroup, or the code of the reason.")
+        str | None, Meta(description="Reason of the event on the PodGroup, or code of the reason.")
     ]
     message: str
-    duration_seconds: Annotated[float | None, Meta(description="How long what ends here took.")]
+    duration_seconds: Annotated[float | None, Meta(description="Duration of what ends here.")]
     pods: list[PodStepFields]
 
 
@@ -139,10 +138,10 @@ class JobRunFields(TypedDict):
     """A time in which the job had its nodes."""
 
     start: Nanoseconds
-    end: Annotated[Nanoseconds | None, Meta(description="Null: it runs.")]
+    end: Annotated[Nanoseconds | None, Meta(description="Null if it is running.")]
     state: Annotated[str, Meta(description="Running, Requeued, Suspended, Completed, Failed or Deleted.")]
     nodes: list[str]
-    reason: Annotated[str, Meta(description="Why it ended; empty if it runs.")]
+    reason: Annotated[str, Meta(description="Why it ended; empty if it is running.")]
 
 
 class HistoryDocument(TypedDict):
@@ -151,12 +150,12 @@ class HistoryDocument(TypedDict):
     schema: Literal["ringwise.io/history/v1"]
     namespace: str
     name: str
-    until: Annotated[str, Meta(description="The end of what is known.")]
+    until: Annotated[str, Meta(description="End of the known history.")]
     faults: int
     moved_pods: int
     pending_seconds: float
-    pending_reason: Annotated[str | None, Meta(description="Code of the reason why it waits at the end.")]
-    notes: Annotated[list[str], Meta(description="What the source of the history does not hold.")]
+    pending_reason: Annotated[str | None, Meta(description="Reason code at the end.")]
+    notes: Annotated[list[str], Meta(description="What the source of the history does not contain.")]
     entries: list[HistoryEntryFields]
     runs: Annotated[list[JobRunFields], Meta(description="Oldest first.")]
 
@@ -170,9 +169,9 @@ class ChipCountFields(Fields):
     faulty: int
     isolated: int
     reserved: int
-    unschedulable: Annotated[int, Meta(description="On nodes that do not accept new pods.")]
-    free: Annotated[int, Meta(description="A new pod may have them now.")]
-    network_faulty: Annotated[int, Meta(description="Of the free ones: for one-pod jobs only.")]
+    unschedulable: Annotated[int, Meta(description="On nodes that accept no new pods.")]
+    free: Annotated[int, Meta(description="Available for new pods.")]
+    network_faulty: Annotated[int, Meta(description="Free chips that only single-pod jobs can use.")]
     until_drain: Annotated[
         int,
         Meta(
@@ -189,7 +188,7 @@ class ShapeFields(Fields):
     kind: Annotated[str, Meta(description="one-pod, gang, block, switches or share.")]
     chips_per_pod: int
     pods: int
-    jobs: Annotated[int, Meta(description="Jobs of this form that would start now.")]
+    jobs: Annotated[int, Meta(description="Jobs of this shape that would start now.")]
     upper_bound: int
     stranded_chips: int
 
@@ -200,7 +199,7 @@ class BeforeDrainFields(Fields):
     name: str = field(name="node")
     start: Nanoseconds
     chips: int
-    event: Annotated[str, Meta(description="drained or reserved: what happens to the node then.")]
+    event: Annotated[str, Meta(description="drained or reserved: state of the node from then on.")]
 
 
 class BoardCapacityFields(Fields):
@@ -212,8 +211,8 @@ class BoardCapacityFields(Fields):
     chips: ChipCountFields
     largest_gang: int
     shapes: list[ShapeFields]
-    drains: Annotated[list[BeforeDrainFields], Meta(description="Where the `until_drain` chips are.")] = (
-        field(default_factory=list)
+    drains: Annotated[list[BeforeDrainFields], Meta(description="Nodes of the `until_drain` chips.")] = field(
+        default_factory=list
     )
     omitted: OmittedChecks = field(default_factory=list)
 

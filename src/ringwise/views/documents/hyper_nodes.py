@@ -21,14 +21,14 @@ class HyperNodeFields(TypedDict):
     """A network domain: nodes under one switch, or several such domains."""
 
     name: str
-    tier: Annotated[int, Meta(description="The lower it is, the nearer its nodes are to each other.")]
+    tier: Annotated[int, Meta(description="Lower tiers are closer: their nodes have faster links.")]
     tier_name: str | None
-    parent: Annotated[str | None, Meta(description="The domain above it; null: it is the top of its tree.")]
-    nodes: Annotated[int, Meta(description="How many nodes it has, with those of the domains below it.")]
+    parent: Annotated[str | None, Meta(description="Its parent; null: it is the root of its tree.")]
+    nodes: Annotated[int, Meta(description="Number of nodes, including those of lower domains.")]
     state: Annotated[
-        str, Meta(description="valid; partial: some of its members do not count; invalid: it does not count.")
+        str, Meta(description="valid; partial: some of its members are ignored; invalid: it is ignored.")
     ]
-    problems: Annotated[list[HyperNodeProblemFields], Meta(description="Also of a valid one: missing nodes.")]
+    problems: Annotated[list[HyperNodeProblemFields], Meta(description="Can contain missing nodes.")]
 
 
 class HyperNodesDocument(TypedDict):
@@ -50,7 +50,7 @@ class HyperNodeMemberFields(TypedDict):
 class HyperNodeJobFields(JobFields):
     """A job with pods in the HyperNode."""
 
-    pods_inside: Annotated[int, Meta(description="Its pods that have a node there.")]
+    pods_inside: Annotated[int, Meta(description="Its pods on these nodes.")]
 
 
 class HyperNodeDocument(HyperNodeFields):
@@ -58,10 +58,10 @@ class HyperNodeDocument(HyperNodeFields):
 
     schema: Literal["ringwise.io/hypernode/v1"]
     now: Nanoseconds
-    above: Annotated[list[str], Meta(description="The domains above it, the nearest first.")]
-    below: Annotated[list[HyperNodeFields], Meta(description="The domains right below it.")]
+    above: Annotated[list[str], Meta(description="Its ancestors, the nearest first.")]
+    below: Annotated[list[HyperNodeFields], Meta(description="Its children.")]
     members: list[HyperNodeMemberFields]
-    node_names: Annotated[list[str], Meta(description="With those of the domains below it.")]
+    node_names: Annotated[list[str], Meta(description="Including those of lower domains.")]
     resources: Annotated[
         dict[str, ChipTotals], Meta(description="By resource: the chips of its nodes, by state.")
     ]

@@ -15,8 +15,8 @@ class LimitUseFields(TypedDict):
     name: Annotated[str, Meta(description="A resource, runningJobs or pendingJobs; cpu in thousandths.")]
     used: int | float
     hard: int
-    borrowing_limit: Annotated[int, Meta(description="What may be borrowed beyond it.")]
-    borrowed: Annotated[int | float, Meta(description="What is in use beyond it.")]
+    borrowing_limit: Annotated[int, Meta(description="Borrowing limit.")]
+    borrowed: Annotated[int | float, Meta(description="Borrowed amount.")]
 
 
 class LimitFields(TypedDict):
@@ -27,7 +27,7 @@ class LimitFields(TypedDict):
     queue: str | None
     user: str | None
     use: list[LimitUseFields]
-    blocked_jobs: Annotated[int, Meta(description="Jobs that wait for it.")]
+    blocked_jobs: Annotated[int, Meta(description="Jobs that are pending because of it.")]
 
 
 class UsageLimitFields(TypedDict):
@@ -61,7 +61,7 @@ class RunTimeFields(TypedDict):
     user: str | None
     max_run_time_seconds: int
     on_timeout: str
-    next_end: Annotated[Nanoseconds | None, Meta(description="When the first of its jobs is ended.")]
+    next_end: Annotated[Nanoseconds | None, Meta(description="When the max run time of its first job ends.")]
 
 
 class LimitsDocument(TypedDict):
@@ -71,4 +71,4 @@ class LimitsDocument(TypedDict):
     now: Nanoseconds
     limits: list[LimitFields]
     max_run_times: list[RunTimeFields]
-    problems: Annotated[list[str], Meta(description="What is set and does not hold, and why.")]
+    problems: Annotated[list[str], Meta(description="Limits without effect, and why.")]

@@ -16,7 +16,7 @@ class ListedFaultFields(JobFaultFields):
     """One fault of a node, with the jobs that it hurts."""
 
     affected_jobs: Annotated[
-        list[str], Meta(description="Those that hold the chip or run on the node, namespace/name.")
+        list[str], Meta(description="Jobs that use the chip or run on the node, as namespace/name.")
     ]
 
 
@@ -24,7 +24,7 @@ class FaultsDocument(TypedDict):
     """The faults that the nodes report now."""
 
     schema: Literal["ringwise.io/faults/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     faults: list[ListedFaultFields]
 
 
@@ -43,8 +43,8 @@ class DrillStepFields(TypedDict):
     kind: str
     message: str
     time: str
-    passed: Annotated[bool | None, Meta(description="Of an expectation; null of other steps.")]
-    problems: Annotated[list[str], Meta(description="Why the expectation does not hold.")]
+    passed: Annotated[bool | None, Meta(description="For an expectation; null for other steps.")]
+    problems: Annotated[list[str], Meta(description="Why the expectation is not met.")]
 
 
 class DrillEntryFields(TypedDict):
@@ -85,7 +85,7 @@ MovedPodFields = TypedDict(
     {
         "name": str,
         "from": str,
-        "to": Annotated[str | None, Meta(description="Null: it has no node at the end of the plan.")],
+        "to": Annotated[str | None, Meta(description="Null if it is pending at the end of the plan.")],
     },
 )
 
@@ -96,13 +96,16 @@ class DrainedJobFields(TypedDict):
     namespace: str
     name: str
     kind: str
-    result: Annotated[str, Meta(description="moves, waits or not-restarted.")]
+    result: Annotated[str, Meta(description="moves, pending or not-restarted.")]
     pending_seconds: Annotated[
-        float | None, Meta(description="Until all its pods have nodes again; null: not within the plan.")
+        float | None,
+        Meta(description="Time until all its pods are scheduled again; null: not within the plan."),
     ]
-    reason: Annotated[str | None, Meta(description="Why it still waits at the end of the plan.")]
-    pods: Annotated[list[MovedPodFields], Meta(description="Pods that have to go.")]
-    restarted: Annotated[list[MovedPodFields], Meta(description="Pods elsewhere that restart with them.")]
+    reason: Annotated[str | None, Meta(description="Why it is still pending at the end of the plan.")]
+    pods: Annotated[list[MovedPodFields], Meta(description="Pods to evict.")]
+    restarted: Annotated[
+        list[MovedPodFields], Meta(description="Pods on other nodes that restart with them.")
+    ]
 
 
 class DrainPlanDocument(TypedDict):
@@ -124,7 +127,7 @@ PlannedPodFields = TypedDict(
         "from": str,
         "from_chips": list[int],
         "to": str,
-        "chips": Annotated[list[int], Meta(description="The chips that are kept for it there.")],
+        "chips": Annotated[list[int], Meta(description="The chips reserved for it there.")],
     },
 )
 
@@ -135,7 +138,7 @@ class PlannedMoveFields(TypedDict):
     namespace: str
     name: str
     chips: int
-    cost_chip_seconds: Annotated[float, Meta(description="Its chips times what a restart costs it.")]
+    cost_chip_seconds: Annotated[float, Meta(description="Its chips times the cost of a restart.")]
     pods: list[PlannedPodFields]
 
 
@@ -151,9 +154,9 @@ class MovePlanFields(TypedDict):
     """The moves that let one job start now."""
 
     id: str
-    namespace: Annotated[str, Meta(description="Of the job that waits.")]
+    namespace: Annotated[str, Meta(description="Of the pending job.")]
     name: str
-    chips: Annotated[int, Meta(description="Chips of its pods that wait.")]
+    chips: Annotated[int, Meta(description="Chips of its pending pods.")]
     moved_jobs: int
     moved_chips: int
     cost_chip_seconds: float
@@ -173,13 +176,13 @@ class ListedMovePlanFields(TypedDict):
     """A MovePlan object."""
 
     name: str
-    job: Annotated[str, Meta(description="The job that waits.")]
-    moved: Annotated[list[str], Meta(description="The jobs that move.")]
-    pods: Annotated[int, Meta(description="Pods that move.")]
+    job: Annotated[str, Meta(description="The pending job.")]
+    moved: Annotated[list[str], Meta(description="The jobs to move.")]
+    pods: Annotated[int, Meta(description="Pods to move.")]
     chips: int
     approval: str
     state: Annotated[str, Meta(description="pending, queued, running, done, failed or rejected.")]
-    message: Annotated[str, Meta(description="How far it has come, or why it is not carried out.")]
+    message: Annotated[str, Meta(description="Its progress, or why it is not executed.")]
     created: Nanoseconds
     created_by: str
     approved_by: str
@@ -189,7 +192,7 @@ class MovePlansDocument(TypedDict):
     """All MovePlan objects."""
 
     schema: Literal["ringwise.io/moveplans/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     moveplans: list[ListedMovePlanFields]
     remaining_item_count: NotRequired[More]
 
@@ -198,7 +201,7 @@ class MovePlanDocument(ListedMovePlanFields):
     """A MovePlan object with its moves."""
 
     schema: Literal["ringwise.io/moveplan/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     plan: MovePlanFields
 
 
@@ -213,12 +216,13 @@ class DefragPlanDocument(TypedDict):
     """The moves that would start jobs blocked by fragmentation, computed on a copy of the cluster."""
 
     schema: Literal["ringwise.io/defrag-plan/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     plans: Annotated[
         list[MovePlanFields],
-        Meta(description="In queue order, each as if those before it were carried out."),
+        Meta(description="In queue order; each assumes that the previous ones were executed."),
     ]
     without_plan: Annotated[
-        list[NoMovePlanFields], Meta(description="Jobs that wait for holes, or were asked for, without one.")
+        list[NoMovePlanFields],
+        Meta(description="Jobs blocked by fragmentation, or requested ones, without a plan."),
     ]
     omitted: NotRequired[OmittedChecks]

@@ -17,7 +17,7 @@ class CandidateFields(TypedDict):
 
     node: str
     accepted: bool
-    score: Annotated[int | None, Meta(description="The board's score before weights; null where refused.")]
+    score: Annotated[int | None, Meta(description="Before weights; null if rejected.")]
     reason: ReasonFields | None
 
 
@@ -40,14 +40,16 @@ class PlacedJobFields(WithClass):
     state: Annotated[str, Meta(description="scheduled, pending or rejected; with --all also running.")]
     reason: ReasonFields | None
     pods: list[PlacedPodFields]
-    notes: NotRequired[Annotated[list[str], Meta(description="What is not obeyed, and why some pods wait.")]]
+    notes: NotRequired[
+        Annotated[list[str], Meta(description="Fields without effect, and why some pods are pending.")]
+    ]
 
 
 class PlacedPictureFields(TypedDict):
     """The data of a job that a drawing shows in addition to its pods."""
 
     resource: str | None
-    plan: Annotated[list[str], Meta(description="How a job that was placed as a whole got its nodes.")]
+    plan: Annotated[list[str], Meta(description="How the nodes of the job were selected.")]
     board_reason: str | None
 
 
@@ -66,6 +68,8 @@ class PlaceDocument(TypedDict):
     schema: Literal["ringwise.io/place/v1"]
     jobs: list[PlacedJobFields]
     switches: NotRequired[
-        Annotated[list[PlacedSwitchFields], Meta(description="Where there is a topology of switches.")]
+        Annotated[
+            list[PlacedSwitchFields], Meta(description="Set if the cluster has a leaf-switch topology.")
+        ]
     ]
     pictures: NotRequired[Annotated[PlacePicturesFields, Meta(description="For drawings only.")]]

@@ -14,7 +14,7 @@ class RequestFields(Fields):
 
     one_pod: list[int]
     multi_pod: list[int]
-    multi_pod_vendor: Annotated[list[int], Meta(description="As the documents of the vendor have it.")]
+    multi_pod_vendor: Annotated[list[int], Meta(description="As in Huawei's documents.")]
 
 
 class RuleFields(Fields):
@@ -73,7 +73,7 @@ class VersionDocument(Document, tag="ringwise.io/version/v1"):
 
     version: str
     commit: Annotated[str | None, Meta(description="Null if it was not built from a release.")]
-    schemas: Annotated[dict[str, str], Meta(description="What is read and written, with its schema version.")]
+    schemas: Annotated[dict[str, str], Meta(description="Supported formats with their schema versions.")]
 
 
 class ConfigurationLineFields(Fields):
@@ -131,8 +131,8 @@ class DifferenceFields(Fields):
     line: int
     now: Nanoseconds
     command: int
-    recorded: Annotated[Any, Meta(description="The command as the journal has it.")]
-    decided: Annotated[Any, Meta(description="The command as it is decided now.")]
+    recorded: Annotated[Any, Meta(description="The command in the journal.")]
+    decided: Annotated[Any, Meta(description="The command of the replay.")]
 
 
 class ReplayDocument(Document, tag="ringwise.io/replay/v1"):
@@ -165,7 +165,7 @@ class BundledJournalFields(TypedDict):
 class CheckedChipFields(TypedDict):
     """The data that the driver reports for one chip."""
 
-    id: Annotated[int, Meta(description="Physical id.")]
+    id: Annotated[int, Meta(description="Physical ID.")]
     name: Annotated[str, Meta(description="Model of the chip.")]
     answers: Annotated[bool, Meta(description="Whether the driver reports its faults.")]
     faults: Annotated[dict[str, str], Meta(description="Fault codes with their levels.")]
@@ -173,27 +173,27 @@ class CheckedChipFields(TypedDict):
     memory_megabytes: int
     memory_used_megabytes: float | None
     ai_cores: int
-    sharing: Annotated[bool | None, Meta(description="Whether containers may share the chip.")]
+    sharing: Annotated[bool | None, Meta(description="Whether containers can share the chip.")]
 
 
 class HardwareCheckDocument(TypedDict):
     """The NPUs of one node as the driver reports them, without names and addresses."""
 
     schema: Literal["ringwise.io/hardware-check/v1"]
-    ringwise: Annotated[str, Meta(description="Version that made it.")]
+    ringwise: Annotated[str, Meta(description="Version that created it.")]
     driver: Annotated[str, Meta(description="Driver interface: dcmi, npu-smi or simulated.")]
     driver_version: str
     card_type: str
     resource: str
     board_ids: list[str]
     products: list[str]
-    superpod: Annotated[bool, Meta(description="Whether the driver names a SuperPoD.")]
+    superpod: Annotated[bool, Meta(description="Whether the driver reports a SuperPoD.")]
     accelerator_type: Annotated[str, Meta(description="Label of the node; empty if it is unknown.")]
-    boards: Annotated[list[str], Meta(description="Board profiles that the node may have.")]
+    boards: Annotated[list[str], Meta(description="Board profiles that match the node.")]
     links: Annotated[str, Meta(description="Linked chips of the board profile.")]
     driver_links: Annotated[
         list[list[int]] | None,
-        Meta(description="Groups of chips that HCCS or UB links; null if the driver does not say it."),
+        Meta(description="Groups of chips linked by HCCS or UB; null if the driver does not report them."),
     ]
     chips: list[CheckedChipFields]
     problems: list[str]
@@ -203,12 +203,12 @@ class SupportBundleDocument(TypedDict):
     """The content of a support bundle."""
 
     schema: Literal["ringwise.io/support-bundle/v1"]
-    ringwise: Annotated[str, Meta(description="Version that made it.")]
+    ringwise: Annotated[str, Meta(description="Version that created it.")]
     source: Literal["files", "lab", "cluster"]
     names: Literal["replaced", "kept"]
     replaced: ReplacedFields
-    objects: Annotated[dict[str, int], Meta(description="How many of each kind.")]
+    objects: Annotated[dict[str, int], Meta(description="Number of objects by kind.")]
     journals: list[BundledJournalFields]
-    excluded: Annotated[str, Meta(description="What no bundle contains.")]
-    omitted: Annotated[list[str], Meta(description="Objects that no decision depends on.")]
+    excluded: Annotated[str, Meta(description="Data that is never included.")]
+    omitted: Annotated[list[str], Meta(description="Objects that are not used for decisions.")]
     missing: Annotated[list[str], Meta(description="What could not be read or listed, or is too large.")]

@@ -22,7 +22,7 @@ class RunsThereFields(TypedDict):
 
     job: str
     pods: int
-    ends: Annotated[Nanoseconds | None, Meta(description="When it is expected to end; null: not known.")]
+    ends: Annotated[Nanoseconds | None, Meta(description="Expected end; null: unknown.")]
 
 
 class ReservationFields(TypedDict):
@@ -30,7 +30,7 @@ class ReservationFields(TypedDict):
 
     name: str
     nodes: list[str]
-    queue: Annotated[str | None, Meta(description="Whose jobs may use them; null: it is a namespace.")]
+    queue: Annotated[str | None, Meta(description="Null if a namespace is the holder.")]
     namespace: str | None
     start: Nanoseconds
     end: Nanoseconds
@@ -41,7 +41,7 @@ class ReservationFields(TypedDict):
     created: Annotated[str, Meta(description="When it was created.")]
     reason: str
     problems: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
-    running: Annotated[list[RunsThereFields], Meta(description="Nobody is evicted for a reservation.")]
+    running: Annotated[list[RunsThereFields], Meta(description="They are not evicted.")]
 
 
 class ReservationsDocument(TypedDict):

@@ -12,7 +12,7 @@ Outcome = Literal["same", "other-chips", "other-node", "only-theirs", "only-ours
 class ShadowWaitFields(TypedDict):
     """How long pods waited for a node from their creation."""
 
-    pods: Annotated[int, Meta(description="Pods of which both times are known.")]
+    pods: Annotated[int, Meta(description="Pods for which both times are known.")]
     shorter: Annotated[int, Meta(description="Pods for which Ringwise decided at least a second earlier.")]
     longer: Annotated[int, Meta(description="Pods for which Ringwise decided at least a second later.")]
     ours_seconds: Annotated[float, Meta(description="Sum until Ringwise decided.")]
@@ -25,7 +25,7 @@ class ShadowDifferenceFields(TypedDict):
     state: Outcome
     message: str
     pods: int
-    example: Annotated[str, Meta(description="Namespace and name of one of them.")]
+    example: Annotated[str, Meta(description="Namespace and name of an example.")]
 
 
 class ShadowReportDocument(TypedDict):
@@ -33,7 +33,7 @@ class ShadowReportDocument(TypedDict):
 
     schema: Literal["ringwise.io/shadow-report/v1"]
     since: Annotated[str, Meta(description="Time of the first compared pod.")]
-    until: Annotated[str, Meta(description="Time of the last one.")]
+    until: Annotated[str, Meta(description="Time of the last compared pod.")]
     pods: int
     outcomes: Annotated[dict[Outcome, int], Meta(description="Pods by outcome.")]
     blocked_jobs: ShadowWaitFields

@@ -37,8 +37,8 @@ class MoveFields(TypedDict):
     """Running jobs that were moved so that others could start: only with the setting `defragment: auto`."""
 
     plans: int
-    failed_plans: Annotated[int, Meta(description="Plans after which the job that waited did not start.")]
-    jobs: Annotated[int, Meta(description="Jobs that were moved; one that was moved twice counts twice.")]
+    failed_plans: Annotated[int, Meta(description="Plans after which the pending job did not start.")]
+    jobs: Annotated[int, Meta(description="Moved jobs; a job that was moved twice is counted twice.")]
     chips: Annotated[int, Meta(description="Their chips.")]
     cost_chip_hours: Annotated[float, Meta(description="Their chips times the cost of a restart.")]
 
@@ -51,14 +51,15 @@ class EstimateFields(TypedDict):
 
     jobs: int
     ranges: Annotated[int, Meta(description="Estimates with an earliest and a latest time.")]
-    not_before: Annotated[int, Meta(description="Estimates with an earliest time only.")]
-    estimated_durations: Annotated[int, Meta(description="Estimates for which durations had to be guessed.")]
+    not_before: Annotated[int, Meta(description="Estimates with only an earliest time.")]
+    estimated_durations: Annotated[int, Meta(description="Estimates with estimated durations.")]
     median_error_seconds: Annotated[
-        float | None, Meta(description="From the middle of the range to the start; null without ranges.")
+        float | None,
+        Meta(description="Difference between the middle of the range and the start; null without ranges."),
     ]
     p90_error_seconds: float | None
     within_range_ratio: Annotated[
-        float | None, Meta(description="Of ranges and earliest times, how many the start kept.")
+        float | None, Meta(description="Ratio of estimates that the start confirmed.")
     ]
 
 
@@ -68,33 +69,29 @@ class RunFields(TypedDict):
     name: str
     kind: Annotated[
         Literal["bound", "configuration", "policy"],
-        Meta(description="bound: only counts chips, strictly in order."),
+        Meta(description="bound: counts only chips, in strict order."),
     ]
-    settings: Annotated[
-        dict[str, str], Meta(description="Settings that differ from those of the configuration given.")
-    ]
+    settings: Annotated[dict[str, str], Meta(description="Settings that differ from the configuration.")]
     policy: str | None
     started: Annotated[int, Meta(description="Jobs that have started.")]
     pending_seconds: WaitFields
     mean_over_bound: Annotated[
         float | None,
-        Meta(description="The mean wait over that of the bound; null where one is 0 or unknown."),
+        Meta(description="Mean pending time divided by that of the bound; null if one is 0 or unknown."),
     ]
     started_before_bound: Annotated[
-        int, Meta(description="Jobs that started sooner than in the bound: none where the order is strict.")
+        int, Meta(description="Jobs that started earlier than in the bound; none with a strict order.")
     ]
-    utilization: Annotated[
-        float, Meta(description="Share of the chips in use, until the last job was submitted.")
-    ]
+    utilization: Annotated[float, Meta(description="Ratio of used chips, until the last job was submitted.")]
     head_blocked_hours: Annotated[
         float,
-        Meta(description="How long the first job waited although as many chips as it asks for were free."),
+        Meta(description="Time that the first job was pending although enough chips were free."),
     ]
-    idle_chip_hours_while_blocked: Annotated[float, Meta(description="Chips that were free meanwhile.")]
-    restarts: Annotated[int, Meta(description="Runs that ended because hardware broke, or to make room.")]
-    lost_chip_hours: Annotated[float, Meta(description="What those runs had used.")]
+    idle_chip_hours_while_blocked: Annotated[float, Meta(description="Free chips during this time.")]
+    restarts: Annotated[int, Meta(description="Runs that ended because of faults or evictions.")]
+    lost_chip_hours: Annotated[float, Meta(description="Usage of those runs.")]
     moves: MoveFields
-    estimates: Annotated[EstimateFields | None, Meta(description="null: no job was asked about.")]
+    estimates: Annotated[EstimateFields | None, Meta(description="null if no estimates were computed.")]
     sizes: list[SizeFields]
     curve: list[CurvePoint]
 
@@ -120,10 +117,10 @@ class SimulationDocument(TypedDict):
     schema: Literal["ringwise.io/simulation/v1"]
     title: str
     seed: str
-    interrupted: Annotated[bool, Meta(description="Ctrl-C: the last run is not complete.")]
+    interrupted: Annotated[bool, Meta(description="Interrupted with Ctrl-C; the last run is incomplete.")]
     cluster: SimulatedCluster
     jobs: int
     omitted: list[LeftOutJobs]
-    virtual_seconds: Annotated[float, Meta(description="From the first job that is submitted to the last.")]
-    load: Annotated[float, Meta(description="Chips that the jobs would use at a time, over all chips.")]
+    virtual_seconds: Annotated[float, Meta(description="Time between the first and the last submission.")]
+    load: Annotated[float, Meta(description="Average requested chips divided by all chips.")]
     runs: list[RunFields]

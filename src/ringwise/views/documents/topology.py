@@ -35,7 +35,7 @@ class SwitchFields(PlacedSwitchFields):
     """A leaf switch with its nodes."""
 
     faulty: Annotated[bool, Meta(description="Whether all its nodes report that their switches are faulty.")]
-    servers: Annotated[int, Meta(description="Positions of the switch, with and without a node.")]
+    servers: Annotated[int, Meta(description="Positions of the switch, including those without a node.")]
     nodes: list[SwitchNodeFields]
 
 
@@ -59,7 +59,7 @@ class NodeCountFields(TypedDict):
     unusable: list[str]
     faulty: Annotated[
         list[str],
-        Meta(description="Nodes with a faulty chip or faulty switches, wherever else they are listed."),
+        Meta(description="Nodes with a faulty chip or faulty switches."),
     ]
     blocks: list[BlockFields]
 
@@ -83,10 +83,10 @@ class PicturesFields(TypedDict):
 
     nodes: list[NodeChipsFields]
     switches: Annotated[
-        list[SwitchFields] | None, Meta(description="Null: no job is placed by leaf switches.")
+        list[SwitchFields] | None, Meta(description="Null if no job is placed by leaf switches.")
     ]
     superpods: Annotated[
-        list[SuperPodFields] | None, Meta(description="Null: no job is placed in blocks of SuperPoDs.")
+        list[SuperPodFields] | None, Meta(description="Null if no job is placed in blocks of SuperPoDs.")
     ]
 
 
@@ -94,9 +94,9 @@ class IsolationFields(TypedDict):
     """A target that an operator isolated or will drain."""
 
     name: str
-    target: Annotated[str, Meta(description="As commands take it.")]
-    chips: Annotated[list[str], Meta(description="Empty: all chips.")]
-    title: Annotated[str, Meta(description="The target in a sentence.")]
+    target: Annotated[str, Meta(description="Target in the format of the commands.")]
+    chips: Annotated[list[str], Meta(description="Empty for all chips.")]
+    title: Annotated[str, Meta(description="The target in human-readable form.")]
     state: Annotated[str, Meta(description="pending or active.")]
     created_by: Annotated[
         str, Meta(description="The user who created it; empty if admission did not record it.")
@@ -105,7 +105,7 @@ class IsolationFields(TypedDict):
     reason: str
     start: Annotated[
         Nanoseconds | None,
-        Meta(description="When a drain with a time begins or began; null: out of use at once."),
+        Meta(description="Start of a scheduled drain; null: isolated immediately."),
     ]
 
 
@@ -122,15 +122,15 @@ class TopologyDocument(TypedDict):
     """Leaf switches and SuperPoDs, with what runs in them."""
 
     schema: Literal["ringwise.io/topology/v1"]
-    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
     switches: list[SwitchFields] | None
     superpods: list[SuperPodFields]
     isolated: Annotated[
         list[str],
-        Meta(description="Nodes, leaf switches and SuperPoDs that operators took out of use, or will drain."),
+        Meta(description="Nodes, leaf switches and SuperPoDs that are isolated or will be drained."),
     ]
-    isolations: Annotated[list[IsolationFields], Meta(description="The same with who did it and why.")]
+    isolations: Annotated[list[IsolationFields], Meta(description="The same with user and reason.")]
     reservations: Annotated[
-        list[ReservationFields], Meta(description="Nodes that are reserved for queues and namespaces.")
+        list[ReservationFields], Meta(description="Nodes reserved for queues and namespaces.")
     ]
     problems: list[ReasonFields]

@@ -133,7 +133,7 @@ function History({ path, version, waits, time }) {
   if (!history) return html`<${Section} title="History"><p class="empty" role="status">Being computed.</p><//>`;
   // Nothing is recorded while nothing happens: a job that waits has waited longer than its history knows.
   const since = waits ? Math.max(0, (Date.parse(time) - Date.parse(history.until)) / 1000) || 0 : 0;
-  const note = [history.faults && count(history.faults, "fault"), history.moved_pods && `${count(history.moved_pods, "pod")} moved`, `waited ${span(history.pending_seconds + since)}`].filter(Boolean).join(", ");
+  const note = [history.faults && count(history.faults, "fault"), history.moved_pods && `${count(history.moved_pods, "pod")} moved`, `pending for ${span(history.pending_seconds + since)}`].filter(Boolean).join(", ");
   return html`<${Section} title="History" note=${note}>
     <ol class="history" aria-label="History">
       ${history.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
