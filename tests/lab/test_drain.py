@@ -234,7 +234,7 @@ def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None
         assert (found["used"], found["reserved_quota"]) == ({ASCEND910: 8}, {ASCEND910: 8})
         assert found["reserved_quota_jobs"] == ["lab/train"]
         described = " ".join(terminal.ok("describe queue capped").split())
-        assert "kept 8 Ascend910 for lab/train, which lost pods, for at most 1m40s" in described
+        assert "reserved 8 Ascend910 for lab/train, which lost pods, for at most 1m40s" in described
         assert "8 Ascend910, and 8 Ascend910 kept" in " ".join(terminal.ok("get queues").split())
         assert terminal.json("why lab/next")["reason"]["code"] == "queue-quota-reserved"
         terminal.ok(f"uncordon {where}")
