@@ -11,6 +11,7 @@ from ringwise.scheduler.explain.findings import WARNING
 from ringwise.state.model import Isolation
 from ringwise.views.problems import problems_document
 from tests.builders.values import CHIP, SECOND, isolated
+from tests.place.part_cases import events_of, node_object
 from tests.scheduler.rig import Rig
 
 
@@ -31,6 +32,10 @@ REASONS = {
     "a switch": (Isolation(switch="A"), ("Accepted", "Started")),
     "a drain ahead": (Isolation("n1", start=2000 * SECOND), ("Accepted", "NotStarted")),
     "no such node": (Isolation("n9"), ("NodeNotFound", "NotAccepted")),
+    "a chip that the node does not list": (
+        Isolation("n1", ("Ascend910-8",)),
+        ("ChipNotFound", "NotAccepted"),
+    ),
     "no such chip": (Isolation("n1", ("npu-3",)), ("ChipNotFound", "NotAccepted")),
     "no such switch": (Isolation(switch="C"), ("LeafSwitchNotFound", "NotAccepted")),
     "no such SuperPoD": (Isolation(superpod=3), ("SuperPodNotFound", "NotAccepted")),
@@ -53,6 +58,32 @@ def test_conditions_say_whether_the_target_exists_and_the_time_has_come(case: st
     # So the dashboard shows it as a problem.
     problems = problems_document(rig.machine.view, rig.now)["problems"]
     assert ("isolated" in {one["code"] for one in problems}) == missing
+
+
+DYNAMIC = {
+    "accelerator": "huawei-Ascend310P",
+    "servertype": "Ascend310P-8",
+    "node.kubernetes.io/npu.chip.name": "310P3",
+}
+#: Resource, capacity and labels of a node, and a chip that it has.
+DIVIDED = {
+    "dynamic": ("huawei.com/npu-core", 16, DYNAMIC, "Ascend310P-1"),
+    "static": ("huawei.com/Ascend910-4c", 4, {}, "Ascend910-1"),
+}
+
+
+@pytest.mark.parametrize("case", DIVIDED)
+def test_chips_of_nodes_with_vnpus_are_known(case: str) -> None:
+    resource, count, labels, chip = DIVIDED[case]
+    capacities = {resource: count}
+    described = {"name": "n1", "labels": labels, "capacities": capacities, "base_chips": [0, 1], "pods": []}
+    rig = Rig()
+    rig.tell(events_of([node_object(described, None)]))
+    made = isolated(*(Isolation("n1", (name,)) for name in (chip, "npu-1")))
+    rig.tell(made)
+    rig.step()
+    reasons = [conditions(rig, one.name)[0] for one in made]
+    assert reasons == ["Accepted", "ChipNotFound"]
 
 
 def test_a_node_that_is_created_later_is_isolated_at_once() -> None:

@@ -11,6 +11,7 @@ from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.component import Context, Handlers
 from ringwise.scheduler.core.custom_resources import CustomResources, accepted, window
+from ringwise.state.allocation_modes import NO_CHIPS
 from ringwise.state.model import Isolation
 from ringwise.topology.chips import chip_prefix
 from ringwise.wellknown import ISOLATIONS
@@ -73,10 +74,8 @@ class IsolationEvents(CustomResources[Isolation]):
             if one.start is not None and one.start > now:
                 self._next = earliest(self._next, one.start)
             ignored = f"unknown fields ignored: {', '.join(one.ignored)}" if one.ignored else ""
-            conditions = (
-                accepted(problem, ignored),
-                window(one.start, None, now, is_accepted=problem is None),
-            )
+            active = window(one.start, None, now, is_accepted=problem is None)
+            conditions = accepted(problem, ignored), active
             result.append(SetConditions(self.resource.kind, one.name, one.generation, conditions))
         return result
 
@@ -94,10 +93,14 @@ class IsolationEvents(CustomResources[Isolation]):
         else:
             number = self._state.node_id.get(one.node)
             node = None if number is None else self._state.nodes[number]
-            if node is None:
+            if number is None or node is None:
                 return "NodeNotFound", f'node "{one.node}" not found'
-            prefixes = tuple(chip_prefix(resource) for resource in node.chips_capacity)
+            # Of vNPUs, the chips that they are parts of.
+            resource = self._state.modes.get(number, NO_CHIPS).resource
+            offered = (resource,) if resource else node.chips_capacity
+            prefixes = tuple(chip_prefix(name.partition("-")[0]) for name in offered)
+            known = None if node.devices is None else {f"{device.chip}" for device in node.devices}
             for chip in one.chips:
-                if not chip.startswith(prefixes):
+                if not chip.startswith(prefixes) or (known and chip.rpartition("-")[2] not in known):
                     return "ChipNotFound", f"{one.node} has no chip {chip}"
         return None
