@@ -156,7 +156,7 @@ def test_why_names_it_with_fixes_that_help(tmp_path: Path) -> None:
         terminal.ok("advance 1m")
         why = words(terminal, "why train")
         assert "node-reserved 1" in why
-        assert "with ringwise.io/expected-duration: 58m or less" in why
+        assert "set ringwise.io/expected-duration to 58m or less" in why
         assert "delete reservation night (`ringwise unreserve night`)" in why
         assert "after the end of reservation night" in why
         terminal.ok("unreserve night")

@@ -169,7 +169,7 @@ def test_why_names_the_reservation_with_fixes_that_were_tried() -> None:
     assert answer.reason is not None
     assert "node-reserved 1" in answer.reason.message
     assert [fix.text for fix in answer.fixes if fix.kind in ("duration", "unreserved")] == [
-        "with ringwise.io/expected-duration: 10m or less",
+        "set ringwise.io/expected-duration to 10m or less",
         "delete reservation r (`ringwise unreserve r`)",
     ]
     # The state is as before.
