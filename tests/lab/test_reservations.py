@@ -102,7 +102,7 @@ def test_a_number_of_nodes_takes_those_that_are_free_soonest(tmp_path: Path) -> 
         assert chosen(4) == sorted([free[1], *seat.values()])
         said = terminal.refused("reserve 5 --for default --from 2h --to 3h --plan")
         assert "4 nodes can be reserved" in said
-        assert "5 are asked for" in said
+        assert "5 are requested" in said
 
 
 REFUSED = {
@@ -111,7 +111,7 @@ REFUSED = {
     "reserve node-0 --for queue=nobody --to 1h": 'queue "nobody" not found',
     "reserve node-0 --for team=x --to 1h": '"team=x" is neither a queue nor a namespace: expected',
     "reserve node-0 --for namespace=A_b --to 1h": 'invalid namespace name "A_b"',
-    "reserve node-0 --for default --from 2h --to 1h": "before it begins",
+    "reserve node-0 --for default --from 2h --to 1h": "is before the start",
     "reserve node-0 --for default --to 2020-01-01T00:00:00Z": "is in the past",
     "reserve node-0 --for default --to 10000h": "spec.endTime: must be at most 366 days later than startTime",
     "reserve node-0 --for default --from 10000h --to 10001h": "more than a year ahead",
@@ -120,7 +120,7 @@ REFUSED = {
     "reserve node-0 --for default --to +90": 'invalid time "+90"',
     "reserve node-7 --for default --to 1h": 'node "node-7" not found',
     "reserve 0 --for default --to 1h": "at least 1 node",
-    "reserve 999999999999 --for default --to 1h": "are asked for",
+    "reserve 999999999999 --for default --to 1h": "are requested",
     "reserve node-0 --board 910-x8 --for default --to 1h": "--board requires a number of nodes",
     "reserve 1 --board 310p --for default --to 1h": "no node has the board 310p",
     "reserve node-1 --for default --from 30m --to 2h": "node-1 is reserved for queue default from",
