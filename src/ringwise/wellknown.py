@@ -60,11 +60,11 @@ SUB_HEALTHY_STRATEGY = "subHealthyStrategy"
 SUB_HEALTH_REACTIONS = frozenset({"graceExit", "forceExit", "hotSwitch"})
 #: On a pod: Separate, SubHealth or software. ClusterD.
 FAULT_TYPE = "fault-type"
-#: Role of the pod in its training job; `worker` is never the master. Owner.
+#: Role of the pod in its training job; a `worker` is never the master. Owner.
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 #: The inference service of the job; faults never restart its healthy pods. Owner.
 INFERENCE_SERVICE = "ome.io/inferenceservice"
-#: Name of the application; for two applications of MindIE, healthy pods are never restarted. User.
+#: Name of the application; healthy pods of two MindIE applications are never restarted. User.
 APP = "app"
 #: 310P: the job requests Atlas 300I Duo cards. User.
 DUO = "duo"
@@ -72,9 +72,9 @@ DUO = "duo"
 DISTRIBUTED = "distributed"
 #: Chip family of the job, for the device plugin and Huawei's operator. User.
 RING_CONTROLLER = "ring-controller.atlas"
-#: The pod was created by an operator, which expects the rank table from the scheduler. Owner.
+#: The pod was created by an operator that expects the rank table from the scheduler. Owner.
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
-#: Its value on the pods of an AscendJob. Huawei's operator.
+#: Set on the pods of an AscendJob. Huawei's operator.
 ASCEND_OPERATOR = "ascendjob-controller"
 #: Job of the pod, its role in the job and its index in this role, with the names of Kubeflow and with the
 #: former short names. Owner.
@@ -116,7 +116,7 @@ RESTART_COST = "ringwise.io/restart-cost"
 MOVABLE = "ringwise.io/movable"
 #: When the max run time of a job ends: RFC 3339. Scheduler, on the PodGroup.
 RUN_TIME_ENDS = "ringwise.io/max-run-time-end"
-#: How a simulated pod ends: succeed, fail or forever. User of the lab.
+#: Result of a simulated pod: succeed, fail or forever. User of the lab.
 SIMULATE = "ringwise.io/simulate"
 #: Processes of the job are restarted in place; Huawei's components read the values. User.
 RECOVER_STRATEGY = "recover-strategy"
@@ -197,7 +197,7 @@ TEMPLATE_UID = "volcano.sh/template-uid"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 #: Suffix of the name of the ConfigMap with the host names of a vcjob.
 HOST_LISTS_SUFFIX = "-svc"
-#: Path of a queue in the tree of queues, and the weight of each step. Administrator, on the Queue.
+#: Path of a queue in the queue hierarchy, and the weight of each level. Administrator, on the Queue.
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
 #: "true": the queue was closed with its parent queue, and is opened with it. Controller, on the Queue.
@@ -243,7 +243,7 @@ RANK_TABLE_NPU = "ascend.kubectl.kubernetes.io/ascend-npu-configuration"
 DISTRIBUTED_JOB = "distributed-job"
 #: How the pod's switch was taken: 0 padding, 1 shared, 2 exclusive (rule S2). Scheduler.
 IS_SHARED_TOR = "isSharedTor"
-#: Whether that switch was healthy (0) or not (1) when the pod was placed. Scheduler.
+#: Whether this switch was healthy (0) or not (1) when the pod was scheduled. Scheduler.
 IS_HEALTHY = "isHealthy"
 #: Address of the pod's switch, if it is shared. Scheduler; read by ClusterD for the network controller.
 SHARED_TOR_IP = "sharedTorIp"

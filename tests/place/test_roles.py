@@ -88,7 +88,7 @@ def test_the_reason_names_the_role_that_lacks_nodes_S13() -> None:
     reason = job_of(ask([*objects, job], V2, scores=False), "J")["reason"]
     assert reason["code"] == "pods-need-different-nodes"
     assert reason["message"] == (
-        "4 pods need different nodes; 3 can have one: of 5 free nodes under leaf switches "
+        "4 pods need different nodes; only 3 fit: of 5 free nodes under leaf switches "
         "ps (2 pods) can take 1, worker (2 pods) can take 4"
     )
     assert any(fix.endswith("old to end") for fix in reason["fixes"])

@@ -54,7 +54,7 @@ class Settings:
         integer,
         "grace-over-time",
         900,
-        "how long a faulty job may take to terminate before it is terminated by force",
+        "how long a faulty job may take to terminate before its pods are deleted by force",
         minimum=2,
         maximum=3600,
         unit="seconds",
@@ -75,7 +75,7 @@ class Settings:
         boolean,
         "useClusterInfoManager",
         True,
-        "prefer the aggregated device ConfigMaps to that of the node",
+        "prefer the aggregated device ConfigMaps to those of the nodes",
     )
     self_maintain_available_card: bool = _setting(
         boolean,
@@ -169,7 +169,7 @@ class Settings:
         integer,
         "move-again-after",
         _DAY,
-        "with `defragment: auto`, how long a moved job is not moved again",
+        "with `defragment: auto`, minimum time before a moved job can be moved again",
         maximum=30 * _DAY,
         unit="seconds",
     )
@@ -187,7 +187,7 @@ class Settings:
         integer,
         "preempt-again-after",
         3600,
-        "how long a job that was preempted or reclaimed is the last of its priority to be evicted again",
+        "how long a preempted or reclaimed job is evicted again only after the other jobs of its priority",
         maximum=30 * _DAY,
         unit="seconds",
     )

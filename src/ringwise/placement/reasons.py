@@ -275,8 +275,8 @@ SP_BLOCK_NOT_POSITIVE = ReasonKind(
 SP_BLOCK_BELOW_NODE = ReasonKind(
     "sp-block-below-node",
     Stage.VALIDATE,
-    "sp-block {sp_block} is less than the {chips_per_node:chip} of a node; it must then be the whole "
-    "job, which requests {total}",
+    "sp-block {sp_block} is less than the {chips_per_node:chip} of a node; it must then equal the "
+    "{total:chip} of the whole job",
     ('set sp-block to "{total}" for a one-pod job, or to a multiple of {chips_per_node}',),
     SPECIFICATION,
 )

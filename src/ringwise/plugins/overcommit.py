@@ -20,7 +20,7 @@ from ringwise.state.model import Pod
 FACTOR = decimal(
     "overcommit-factor",
     1.2,
-    "jobs are enqueued up to this many times the resources of the cluster",
+    "jobs are enqueued until their requests reach this multiple of the cluster's resources",
     minimum=1.0,
 )
 

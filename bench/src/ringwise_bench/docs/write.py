@@ -132,7 +132,7 @@ def _schemas() -> dict[str, str]:
         for kind in DOCUMENTS
     )
     return {
-        "documents": table(("name", "schema", "printed by, or the answer to", "contains"), rows),
+        "documents": table(("name", "schema", "source", "content"), rows),
         "commands that print Kubernetes objects": " and ".join(
             f"`{one}`" for one in PRINT_KUBERNETES_OBJECTS
         ),

@@ -34,7 +34,7 @@ from ringwise.reasons import Reason
 from ringwise.state.model import ROOT_QUEUE, NodeGroupAffinity, Pod, Queue
 from ringwise.wellknown import NODE_GROUP_LIMITS, NODE_GROUP_NAME
 
-STRICT = boolean("strict", True, "a queue without rules cannot use nodes without the label either")
+STRICT = boolean("strict", True, "a queue without affinity cannot use nodes without the label either")
 PREFERRED_ORDER = boolean(
     "enablePreferredOrder", False, "preferred groups that are listed earlier get a higher score"
 )

@@ -59,7 +59,7 @@ CLUSTER_TOO_SMALL = ReasonKind(
 PODS_DIFFER = ReasonKind(
     "pods-need-different-nodes",
     Stage.PLAN,
-    "{needed:pod} {needed:=needs|need} different nodes; {held} can have one: {listing}",
+    "{needed:pod} {needed:=needs|need} different nodes; only {held} fit: {listing}",
     (
         "free nodes on which {short} can run",
         "change the node selectors or the requests of {short}",

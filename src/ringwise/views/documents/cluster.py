@@ -345,7 +345,7 @@ class SubGroupFields(TypedDict):
 
 
 class JobDocument(JobFields, WithClass):
-    """A job with its pods: what `place` says of them, and more."""
+    """A job with its pods, as in `place`, with additional fields."""
 
     schema: Literal["ringwise.io/job/v1"]
     now: Nanoseconds
@@ -430,7 +430,7 @@ class StatusFields(TypedDict):
 
 
 class TopDocument(TypedDict):
-    """A cluster at a glance: its status, all nodes and queues, the jobs that are not placed."""
+    """A summary of a cluster: its status, all nodes and queues, and the pending jobs."""
 
     schema: Literal["ringwise.io/top/v1"]
     status: StatusFields

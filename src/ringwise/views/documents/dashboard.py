@@ -249,7 +249,7 @@ class DashboardNodeDocument(TypedDict):
 
 
 class DashboardMovesDocument(TypedDict):
-    """The plans of moves that are carried out, or ended lately."""
+    """The MovePlans that are being executed or ended recently."""
 
     schema: Literal["ringwise.io/dashboard-moves/v1"]
     now: Nanoseconds
@@ -316,7 +316,7 @@ class LeadingFields(ErrorFields, total=False):
 
 
 class ErrorDocument(TypedDict):
-    """The body of every response that is not a success."""
+    """The body of every response with an error status."""
 
     schema: Literal["ringwise.io/error/v1"]
     error: LeadingFields

@@ -64,7 +64,7 @@ class PodLocationFields(TypedDict):
 
 
 class WhyDocument(WithClass):
-    """Why a job waits or where it runs, and what would change that."""
+    """Why a job is pending or where it runs, and the fixes."""
 
     schema: Literal["ringwise.io/why/v1"]
     now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
@@ -145,7 +145,7 @@ class JobRunFields(TypedDict):
 
 
 class HistoryDocument(TypedDict):
-    """The life of a job."""
+    """The history of a job."""
 
     schema: Literal["ringwise.io/history/v1"]
     namespace: str

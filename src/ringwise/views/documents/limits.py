@@ -65,7 +65,7 @@ class RunTimeFields(TypedDict):
 
 
 class LimitsDocument(TypedDict):
-    """UsageLimits, with what is used of them."""
+    """UsageLimits with their usage."""
 
     schema: Literal["ringwise.io/limits/v1"]
     now: Nanoseconds

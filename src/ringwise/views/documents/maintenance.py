@@ -21,7 +21,7 @@ class ListedFaultFields(JobFaultFields):
 
 
 class FaultsDocument(TypedDict):
-    """The faults that the nodes report now."""
+    """The faults that the nodes currently report."""
 
     schema: Literal["ringwise.io/faults/v1"]
     now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]
@@ -29,7 +29,7 @@ class FaultsDocument(TypedDict):
 
 
 class FaultChangeDocument(TypedDict):
-    """The faults of the lab that began and ended."""
+    """The faults of the lab that were injected and cleared."""
 
     schema: Literal["ringwise.io/fault-change/v1"]
     injected: list[FaultFields]

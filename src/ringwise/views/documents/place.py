@@ -63,7 +63,7 @@ class PlacePicturesFields(PicturesFields):
 
 
 class PlaceDocument(TypedDict):
-    """Where the jobs of manifests would be placed."""
+    """Where the jobs of manifests would be scheduled."""
 
     schema: Literal["ringwise.io/place/v1"]
     jobs: list[PlacedJobFields]

@@ -69,7 +69,7 @@ class BoardsDocument(Document, tag="ringwise.io/boards/v1"):
 
 
 class VersionDocument(Document, tag="ringwise.io/version/v1"):
-    """The version of this program."""
+    """The version of Ringwise."""
 
     version: str
     commit: Annotated[str | None, Meta(description="Null if it was not built from a release.")]
@@ -136,7 +136,7 @@ class DifferenceFields(Fields):
 
 
 class ReplayDocument(Document, tag="ringwise.io/replay/v1"):
-    """Whether a journal is decided today as it was recorded."""
+    """Whether a replay makes the same decisions as the journal."""
 
     identical: bool
     recorded_by: str

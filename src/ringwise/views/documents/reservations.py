@@ -45,7 +45,7 @@ class ReservationFields(TypedDict):
 
 
 class ReservationsDocument(TypedDict):
-    """All reservations that are accepted and not over."""
+    """All accepted reservations that have not ended."""
 
     schema: Literal["ringwise.io/reservations/v1"]
     now: Nanoseconds
@@ -55,7 +55,7 @@ class ReservationsDocument(TypedDict):
 
 
 class ReservationPlanDocument(TypedDict):
-    """The reservation that would be made; nothing was changed."""
+    """The reservation that would be created; nothing was changed."""
 
     schema: Literal["ringwise.io/reservation-plan/v1"]
     now: Nanoseconds
@@ -63,7 +63,7 @@ class ReservationPlanDocument(TypedDict):
 
 
 class ReservationChangeDocument(TypedDict):
-    """A reservation that was made or canceled."""
+    """A reservation that was created or deleted."""
 
     schema: Literal["ringwise.io/reservation-change/v1"]
     action: Annotated[str, Meta(description="reserve or unreserve.")]

@@ -119,7 +119,7 @@ class IsolationsDocument(TypedDict):
 
 
 class TopologyDocument(TypedDict):
-    """Leaf switches and SuperPoDs, with what runs in them."""
+    """Leaf switches and SuperPoDs with their jobs."""
 
     schema: Literal["ringwise.io/topology/v1"]
     now: Annotated[Nanoseconds, Meta(description="The time to which the document refers.")]

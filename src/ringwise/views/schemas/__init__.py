@@ -80,7 +80,7 @@ _DOCUMENTS = (
     DocumentKind(explain.DoctorDocument, "ringwise doctor"),
     DocumentKind(maintenance.DrainPlanDocument, "ringwise drain --plan"),
     DocumentKind(maintenance.DrillDocument, "ringwise drill"),
-    DocumentKind(dashboard.ErrorDocument, requests=("refused requests",)),
+    DocumentKind(dashboard.ErrorDocument, requests=("rejected requests",)),
     DocumentKind(maintenance.FaultChangeDocument, "ringwise fault inject", "ringwise fault clear"),
     DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),
     DocumentKind(accounting.IdleDocument, "ringwise report --idle"),
