@@ -39,7 +39,7 @@ def test_describe_counts_the_complete_sub_groups(tmp_path: Path) -> None:
 
 def test_why_names_the_sub_group_and_tries_its_topology() -> None:
     found = json.loads(asked("why", "wide", "-o", "json"))
-    assert "sub-group worker/0 starts with 3 pods or not at all" in found["reason"]["message"]
+    assert "sub-group worker/0 requires 3 pods to start" in found["reason"]["message"]
     wanted = "set highestTierAllowed to 2 in the networkTopology of its partitions or sub-groups"
     assert wanted in found["reason"]["fixes"]
 

@@ -192,7 +192,7 @@ def test_a_gang_of_whole_sub_groups(groups: int, least: int, free: int, first: M
     reason = place(lab)
     assert (reason is None, placed(lab)) == (bool(first), first)
     if reason is not None:
-        assert "starts with 2 pods or not at all" in reason.message
+        assert "requires 2 pods to start" in reason.message
 
 
 def test_further_sub_groups_start_whole_one_at_a_time() -> None:

@@ -174,7 +174,7 @@ def test_a_lost_pod_waits_for_room_in_the_domain_of_its_partition() -> None:
     reason = lab["job"].reason
     assert reason is not None
     assert "its other pods run in s0" in reason.message
-    assert "sub-group work/0 starts with 2 pods or not at all, 1 of them runs" in reason.message
+    assert "sub-group work/0 requires 2 pods to start; 1 of them runs" in reason.message
 
 
 @settings(max_examples=examples(30))
