@@ -99,8 +99,8 @@ class IsolationEvents(CustomResources[Isolation]):
             resource = self._state.modes.get(number, NO_CHIPS).resource
             offered = (resource,) if resource else node.chips_capacity
             prefixes = tuple(chip_prefix(name.partition("-")[0]) for name in offered)
-            known = None if node.devices is None else {f"{device.chip}" for device in node.devices}
+            numbers = None if node.devices is None else {f"{device.chip}" for device in node.devices}
             for chip in one.chips:
-                if not chip.startswith(prefixes) or (known and chip.rpartition("-")[2] not in known):
+                if not chip.startswith(prefixes) or (numbers and chip.rpartition("-")[2] not in numbers):
                     return "ChipNotFound", f"{one.node} has no chip {chip}"
         return None
