@@ -217,7 +217,7 @@ def test_queues_show_their_limit_of_chips(lab: DashboardLab, open_page: Opener) 
     lab.terminal.submit(queue("small"), limit, queue("capped", chips=8), queue("third"))
     view = open_page(lab.url).open("queues")
     for name, limit in (("small", "16"), ("capped", "8"), ("third", "no limit")):
-        view.row(name, "Queues").locator("[data-title='at most']").get_by_text(limit, exact=True).wait_for()
+        view.row(name, "Queues").locator("[data-title='limit']").get_by_text(limit, exact=True).wait_for()
 
 
 def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Opener) -> None:
