@@ -31,7 +31,7 @@ from ringwise.apps.forked_queries import (
 )
 from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
-from ringwise.apps.lab.lab import LiveLab, SubmitReply
+from ringwise.apps.lab.lab import OTHERS, LiveLab, SubmitReply
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
 from ringwise.apps.lab.requests import (
@@ -535,13 +535,16 @@ def _chosen(live: LiveLab, request: DeleteRequest) -> list[tuple[str, str]]:
     unknown: list[str] = []
     for kind, name in objects:
         try:
-            chosen[kind, find_name(existing, kind, name, namespace)] = None
+            # A custom resource exists also if it is not in force.
+            stored = live.cluster.table.get(OTHERS.get(kind, ""), name) is not None
+            chosen[kind, name if stored else find_name(existing, kind, name, namespace)] = None
         except UnknownNameError as error:
             unknown.append(str(error))
     if unknown and not request.ignore_not_found:
         raise UnknownNameError("\n".join(unknown))
     if every is not None:
-        for key in all_names(existing, every, namespace):
+        custom = (one.key for one in live.cluster.table.all() if one.kind == OTHERS.get(every))
+        for key in (*custom, *all_names(existing, every, namespace)):
             chosen[every, key] = None
     return list(chosen)
 

@@ -85,7 +85,7 @@ _LOG = Logger()
 #: Where the lab keeps the configuration it was given, as a cluster would.
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
 #: What else can be deleted: word -> kind.
-_OTHERS = {
+OTHERS = {
     "isolation": "Isolation",
     "reservation": "NodeReservation",
     "usagelimit": "UsageLimit",
@@ -463,8 +463,7 @@ class LiveLab:
     def delete(self, objects: Iterable[tuple[str, str]]) -> None:
         """Delete jobs (vcjobs, PodGroups with their pods, bare pods), then pods, queues, nodes and others."""
         self._catch_up()
-        by_kind: dict[str, list[str]] = {"job": [], "pod": [], "queue": [], "node": []}
-        by_kind |= {kind: [] for kind in _OTHERS}
+        by_kind: dict[str, list[str]] = {kind: [] for kind in ("job", "pod", "queue", "node", *OTHERS)}
         for kind, key in objects:
             by_kind[kind].append(key)
         self._check_queues(by_kind["queue"], by_kind["job"])
@@ -473,7 +472,7 @@ class LiveLab:
         if by_kind["job"]:
             # The controller deletes the PodGroups of its jobs.
             self.turn()
-        for kind, table in {"pod": "Pod", "queue": "Queue", "node": "Node", **_OTHERS}.items():
+        for kind, table in {"pod": "Pod", "queue": "Queue", "node": "Node", **OTHERS}.items():
             for key in by_kind[kind]:
                 self.cluster.delete(table, key)
         self.turn()
