@@ -268,5 +268,5 @@ def test_a_copy_has_a_limit_of_processor_time(monkeypatch: pytest.MonkeyPatch) -
         while True:
             pass
 
-    with pytest.raises(QuestionFailedError, match="no answer after 1s of CPU time"):
+    with pytest.raises(QuestionFailedError, match="no result after 1s of CPU time"):
         one_copy(forever).collect()

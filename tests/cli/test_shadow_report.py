@@ -109,7 +109,7 @@ def test_the_command_prints_the_report(tmp_path: Path) -> None:
 def test_other_options_are_refused(more: list[str]) -> None:
     done = CliRunner().invoke(cli, ["report", "--shadow", "-", *more], input=line())
     assert done.exit_code == 2
-    assert "--shadow cannot be combined" in done.stderr
+    assert "--shadow can only be combined" in done.stderr
 
 
 def test_a_log_without_compared_pods_is_refused() -> None:

@@ -205,7 +205,7 @@ def test_the_error_names_a_missing_folder(tmp_path: Path) -> None:
 def test_a_file_in_use_is_rejected(tmp_path: Path) -> None:
     store = Store(tmp_path / "lab")
     store.save(ObjectTable(), 1)
-    with pytest.raises(StoreError, match="is in use by another lab"):
+    with pytest.raises(StoreError, match="is used by another lab"):
         Store(tmp_path / "lab")
     store.close()
     Store(tmp_path / "lab").close()

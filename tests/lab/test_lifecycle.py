@@ -382,7 +382,7 @@ def test_a_folder_that_is_deleted_is_told_and_made_anew(
     live.turn()
     live.turn()
     assert log.getvalue().count("the journal was deleted while the lab runs; a new file is written") == 1
-    assert log.getvalue().count("the objects of the lab are stored again") == 1
+    assert log.getvalue().count("the objects of the lab can be stored again") == 1
     live.close()
     folder.leave()
     assert identical(folder.journal)

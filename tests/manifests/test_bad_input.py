@@ -95,7 +95,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a megabyte of annotation": (
         pod(annotations={"note": "x" * 1_000_000}),
-        "metadata.annotations.note: annotations of one object may have 262144 characters, got 1000004",
+        "metadata.annotations.note: must have at most 262144 characters in total, got 1000004",
     ),
     "no such time": (
         pod(creationTimestamp="yesterday"),

@@ -126,7 +126,7 @@ def _answer_of(sent: bytes, status: int) -> bytes:
     if sent[:1] == _FAILURE:
         raise QuestionFailedError(sent[1:].decode(errors="replace"))
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
-        raise QuestionFailedError(f"no answer after {CPU_SECONDS}s of CPU time")
+        raise QuestionFailedError(f"no result after {CPU_SECONDS}s of CPU time")
     raise QuestionFailedError("the process that computed the answer exited")
 
 

@@ -71,7 +71,7 @@ async def register(folder: Path, endpoint: str, resource: str, options: messages
         try:
             await call(request, timeout=5)
         except grpc.aio.AioRpcError as error:
-            raise KubeletError(f"kubelet does not register {resource}: {_why(error)}") from None
+            raise KubeletError(f"kubelet did not register {resource}: {_why(error)}") from None
 
 
 class PodResources(Protocol):
@@ -105,7 +105,7 @@ class PodResourcesClient:
                 resources.ListPodResourcesRequest(), timeout=_LIST_TIMEOUT
             )
         except grpc.aio.AioRpcError as error:
-            raise KubeletError(f"kubelet does not list pod resources: {_why(error)}") from None
+            raise KubeletError(f"kubelet did not list pod resources: {_why(error)}") from None
         return listing_of(answer, self._resource)
 
     async def close(self) -> None:

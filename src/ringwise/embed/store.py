@@ -146,7 +146,7 @@ class Store:
             if self._base.in_transaction:
                 self._base.execute("ROLLBACK")
             raise StoreError(
-                self.path, f"cannot be written ({problem})", "check the space on the disk"
+                self.path, f"cannot be written ({problem})", "check the free disk space"
             ) from None
         self._saved = table.version
         return len(newest)
@@ -202,7 +202,7 @@ class Store:
 
     def _wrong(self, problem: object) -> StoreError:
         if "locked" in str(problem):
-            return StoreError(self.path, "is in use by another lab", "stop that lab, or use another file")
+            return StoreError(self.path, "is used by another lab", "stop that lab, or use another file")
         return StoreError(
             self.path, f"is damaged or not a lab file ({problem})", "move it away to start with an empty lab"
         )

@@ -258,7 +258,7 @@ class LabServer:
         name = request.match_info["query"]
         query = QUERIES.get(name)
         if query is None:
-            raise ObjectRefusedError(f"the lab does not support the query {name}; is it another version?")
+            raise ObjectRefusedError(f"the lab does not support the query {name}; check its version")
         parameters = msgspec.json.decode(body or b"{}", type=dict[str, Any])
         answers = LabAnswers(self.live)
         progress = stream.progress if PROGRESS in request.headers else None
@@ -617,7 +617,7 @@ def _problem(error: Exception) -> tuple[int, str]:
             # Most likely of a command of another version, whose requests have another form.
             return 400, f"the request cannot be read by a lab of version {__version__}: {error}"
         case msgspec.MsgspecError() | RecursionError() | UnicodeError():
-            return 400, f"the request cannot be read: {error}"
+            return 400, f"the request cannot be decoded: {error}"
         case TooManyQuestionsError():
             return 503, str(error)
     if isinstance(error, (*_REFUSALS, LookupError)):

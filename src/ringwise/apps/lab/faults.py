@@ -336,11 +336,11 @@ def _check(kind: str, chips: Sequence[int], level: str | None, status: str | Non
     if chips and not of_chips:
         raise ObjectRefusedError(f"a fault of a {kind} cannot have chips")
     if level is not None and not of_chips:
-        raise ObjectRefusedError(f"a fault of a {kind} has a status and no level")
+        raise ObjectRefusedError(f"a fault of a {kind} cannot have a level")
     if status is None:
         return
     if of_chips:
-        raise ObjectRefusedError(f"a {kind} fault has a level and no status")
+        raise ObjectRefusedError(f"a {kind} fault cannot have a status")
     allowed = [one for one in STATUSES if kind != "switch" or one != NOT_READY]
     if status not in allowed:
         near = did_you_mean(status, allowed)

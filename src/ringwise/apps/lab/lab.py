@@ -243,7 +243,7 @@ class LiveLab:
         )
         self.restart_scheduler()
         if not folder.database.exists():
-            _LOG.warning("the objects of the lab are stored again", file=str(folder.database))
+            _LOG.warning("the objects of the lab can be stored again", file=str(folder.database))
             self.store.close()
             self.store = Store(folder.database)
         if not folder.socket.exists():

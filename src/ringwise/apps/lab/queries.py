@@ -212,7 +212,7 @@ def _method(method: str) -> Query:
         try:
             inspect.signature(ask).bind(**arguments)
         except TypeError as error:
-            raise ObjectRefusedError(f"the request cannot be read: {error}") from None
+            raise ObjectRefusedError(f"the request cannot be decoded: {error}") from None
         return ask(**arguments)
 
     return query
@@ -222,7 +222,7 @@ def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:
     try:
         submission = msgspec.convert(parameters.get("submission"), Submission)
     except msgspec.ValidationError as error:
-        raise ObjectRefusedError(f"the request cannot be read: {error}") from None
+        raise ObjectRefusedError(f"the request cannot be decoded: {error}") from None
     submission.share_classes()
     manifests = Bundle({kind: submission.of(kind) for kind in (*JOB_OBJECTS, *WITH_JOBS)})
     return answers.place(

@@ -91,7 +91,7 @@ class SchedulerAnswers:
     async def history(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
         if not journals:
-            raise RequestRefusedError(404, "no-journal", "no journal with the history of the job")
+            raise RequestRefusedError(404, "no-journal", "no journal contains the history of the job")
         return await self._answer(lambda scheduler, now: _history(journals, namespace, name))
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:

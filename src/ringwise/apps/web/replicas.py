@@ -56,7 +56,7 @@ class Replicas:
             trusted = self._trusted()
             addresses = await self._addresses()
         except (OSError, ValueError) as problem:
-            _LOG.warning("the other replicas are not found", name=self._host, why=str(problem))
+            _LOG.warning("no other replicas found", name=self._host, why=str(problem))
             addresses, trusted = [], True
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=ANSWER_TIMEOUT)
         headers = {FORWARDED: "1", "Content-Type": "application/yaml"}

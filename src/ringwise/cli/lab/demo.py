@@ -93,4 +93,4 @@ def _show(console: Console, live: LiveLab, command: str) -> None:
         case ["why", job]:
             print_explanation(console, answers.why(job, pictures=True))
         case _:
-            raise AssertionError(f"the demo does not know how to show {command}")
+            raise AssertionError(f"the demo cannot show {command}")

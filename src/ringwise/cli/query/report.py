@@ -120,7 +120,7 @@ def _show_shadow(log: TextIO, output: str) -> None:
     source = context.get_parameter_source
     names = {name for name in context.params if source(name) is ParameterSource.COMMANDLINE}
     if output == "csv" or names - {"shadow", "output"}:
-        raise stop("ringwise: --shadow cannot be combined with other options than -o table, json or yaml")
+        raise stop("ringwise: --shadow can only be combined with -o table, json or yaml")
     document = shadow_report(log)
     if not document["pods"]:
         raise stop("ringwise: no comparisons of pods found; expected the log of a scheduler in shadow mode")

@@ -228,7 +228,7 @@ class ControllerAdapter:
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         if self._waiting is None:
-            raise RuntimeError("a controller that has decided cannot go back to collecting")
+            raise RuntimeError("a controller that makes decisions cannot collect objects again")
         for event in events:
             if type(event) not in _FOR_CONTROLLER:
                 continue

@@ -120,4 +120,4 @@ class AccountKeeper:
         try:
             await asyncio.wait_for(self.write(), _LAST)
         except TimeoutError:
-            _LOG.warning("the last accounting documents are not written: the server does not answer")
+            _LOG.warning("the last accounting documents are not written: the API server does not respond")

@@ -192,7 +192,7 @@ def read_annotations(values: Texts | None, field: str, issues: Findings) -> Mapp
         longest = max(values, key=lambda key: len(values[key] or ""))
         issues.add_error(
             keyed(field, longest),
-            f"annotations of one object may have {MAX_ANNOTATION_CHARACTERS} characters, got {size}",
+            f"must have at most {MAX_ANNOTATION_CHARACTERS} characters in total, got {size}",
         )
         return EMPTY
     return result or EMPTY

@@ -144,7 +144,7 @@ def _of(kind: type, value: Any) -> Any:
 
 def _number(value: Any) -> int:
     if _of(int, value) not in _NUMBERS:
-        raise ValueError("must be a number from -1")
+        raise ValueError("must be a number, at least -1")
     return value  # type: ignore[no-any-return]
 
 
