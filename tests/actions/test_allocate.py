@@ -14,7 +14,7 @@ from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod
 from tests.builders.session_lab import cluster
-from tests.builders.values import job_of, node, seen, task_of
+from tests.builders.values import CHIP, job_of, node, seen, task_of
 from tests.scheduler.rig import Rig, configuration
 
 
@@ -83,6 +83,17 @@ def test_pods_that_request_nothing_and_fit_nowhere_have_a_reason(pods: int, mini
     rig.node("n2", labels={"zone": "a"})
     rig.run()
     assert (rig.nodes_of("light"), rig.reason("light")) == (["n2"] * pods, None)
+
+
+def test_pods_that_request_nothing_wait_for_the_admission_of_their_job() -> None:
+    rig = Rig(1)
+    rig.submit("light", chips=0)
+    rig.change_group("light", min_resources={CHIP: 9})
+    rig.run()
+    assert rig.nodes_of("light") == []
+    rig.change_group("light", min_resources={CHIP: 8})
+    rig.run()
+    assert rig.nodes_of("light") == ["n1"]
 
 
 def test_a_pod_beyond_the_gang_costs_the_same_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

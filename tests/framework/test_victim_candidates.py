@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.framework.evictions.candidates import by_queue
+from ringwise.framework.evictions.eviction import starving_jobs
+from ringwise.framework.evictions.nominated_shares import nominated_shares
 from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.framework.job import Job
+from ringwise.framework.shares.backfill_reservations import lending_owners
+from ringwise.state.fleet import HOSTS
 from ringwise.state.model import SubGroupPolicy
+from ringwise.state.reservations import Reservation
 from ringwise.wellknown import BACKUP_SOURCE_POD
 from tests.builders.session_lab import Lab, cluster
 from tests.examples import examples
@@ -63,6 +69,63 @@ def spare(lab: Lab, *names: str) -> list[list[str]]:
     job = lab["job"]
     found = SparePods(lab.session("gang")).units([(job, job.pods[name]) for name in names])
     return [[pod.uid for _, pod in unit] for unit in found]
+
+
+@pytest.mark.parametrize(
+    ("reserved", "asks"),
+    [
+        (None, True),
+        ({}, True),  # for its long wait, and those that it waits for may be evicted by now
+        ({"lasting": True}, False),  # for a move
+        ({"expires": 9}, False),  # for its return
+        ({"evicting": True, "again": 1}, False),
+        ({"evicting": True, "again": 0}, True),  # those that go are not gone in time
+        ({"evicting": True, "again": 1, "awaited": frozenset()}, True),  # they are gone, and it did not fit
+    ],
+)
+def test_a_job_with_a_reservation_evicts_nobody_before_it_is_due(
+    reserved: dict[str, Any] | None, asks: bool
+) -> None:
+    lab = cluster().node("n1", cpu=2).job("there", cpu=2, on="n1").job("job", cpu=2)
+    lab["job"].victims_from = 0
+    session = lab.session("gang")
+    if reserved is not None:
+        session.reservations.make(
+            Reservation("default/job", HOSTS, **{"awaited": frozenset(("there-0",)), **reserved})
+        )
+    assert [job.name for _, job in starving_jobs(session)] == ["job"] * asks
+
+
+def test_a_nominated_pod_that_has_a_node_is_counted_once() -> None:
+    lab = cluster().node("n1", cpu=4).job("job", pods=2, cpu=1, on=["n1"])
+    session = lab.session()
+    session.reservations.make(
+        Reservation("default/job", HOSTS, nominated={"job-0": 0, "job-1": 0, "gone": 0}, evicting=True)
+    )
+    with nominated_shares(session):
+        assert session.usage.used_by_queue("default")["cpu"] == 2
+    assert session.usage.used_by_queue("default")["cpu"] == 1
+
+
+@pytest.mark.parametrize(
+    ("expected", "started", "starts", "lends"),
+    [
+        (5, None, 5, True),
+        (6, None, 5, False),
+        (None, None, 5, False),
+        (5, None, None, False),  # nobody knows when the owner starts
+        (5, 0, 5, False),  # a pod that is placed again: when its job ends is not known
+    ],
+)
+def test_what_is_reserved_is_lent_to_jobs_that_end_before_it_is_needed(
+    expected: int | None, started: int | None, starts: int | None, lends: bool
+) -> None:
+    lab = cluster().node("n1", cpu=4).job("owner", cpu=4).job("job", cpu=1)
+    lab["job"].expected, lab["job"].started = expected, started
+    session = lab.session()
+    for owner in ("default/owner", "default/job"):
+        session.reservations.make(Reservation(owner, HOSTS, starts=starts))
+    assert lending_owners(session, lab["job"]) == ["default/owner"] * lends
 
 
 @pytest.mark.parametrize(

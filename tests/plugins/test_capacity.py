@@ -127,6 +127,7 @@ def test_a_queue_reclaims_up_to_what_it_deserves(
         ({"deserved": {"cpu": 4}, "guarantee": {"cpu": 2}}, 1),
         ({"deserved": {"cpu": 6}, "capability": {"cpu": 2}}, 2),  # it deserves no more than it may use
         ({"guarantee": {"cpu": 6}}, 0),
+        ({"deserved": {"cpu": 2}, "guarantee": {CHIP: 8}}, 2),  # its pods use no chips
     ],
 )
 def test_victims_are_what_a_queue_uses_beyond(described: dict[str, Any], victims: int) -> None:

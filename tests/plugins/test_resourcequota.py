@@ -99,22 +99,24 @@ def test_no_quota_or_no_min_resources_permits() -> None:
     assert verdict(lab, job="other")[0]
 
 
-def test_a_job_that_is_let_in_counts_until_the_quota_counts_its_pods() -> None:
+@pytest.mark.parametrize("created", [False, True])
+def test_a_job_that_is_let_in_counts_until_the_quota_counts_its_pods(created: bool) -> None:
     lab = cluster().node("n1", cpu=1)
     for name in ("first", "second"):
         lab.job(name, min_resources={"cpu": 3_000}, cpu=3_000)
         job = lab[name]
-        job.prospective, job.pods = tuple(job.pods.values()), {}
+        if not created:
+            job.prospective, job.pods = tuple(job.pods.values()), {}
     session = lab.session("resourcequota")
     session.quotas = {"default": {"q": quota({"requests.cpu": 5_000})}}
     assert session.job_enqueueable(lab["first"])[0]
     lab["first"].inqueue = True
     session.job_enqueued(lab["first"])
-    assert not session.job_enqueueable(lab["second"])[0]
+    assert session.job_enqueueable(lab["second"])[0] is created
     # In a later cycle, while the first has no pods, it still counts.
     session = lab.session("resourcequota")
     session.quotas = {"default": {"q": quota({"requests.cpu": 5_000})}}
-    assert not session.job_enqueueable(lab["second"])[0]
+    assert session.job_enqueueable(lab["second"])[0] is created
 
 
 def test_a_changed_quota_wakes_the_jobs_that_wait_for_it() -> None:

@@ -63,6 +63,17 @@ def test_an_isolated_node_is_closed_for_chips_with_who_and_why() -> None:
     assert closed[0] is None
 
 
+def test_only_an_isolation_of_a_whole_node_is_a_drain_and_the_earliest_counts() -> None:
+    cluster = state()
+    put(cluster, Isolation("node-0", ("Ascend910-3",), start=5))
+    assert cluster.node_windows == {}
+    put(
+        cluster,
+        *(Isolation("node-0", chips, start=at) for chips, at in ((("Ascend910-3",), 5), ((), 9), ((), 7))),
+    )
+    assert [window.start for window in cluster.node_windows[0]] == [7]
+
+
 def test_a_node_that_comes_later_is_isolated_and_one_of_another_name_is_not() -> None:
     cluster = state(1)
     put(cluster, Isolation("node-1"), Isolation("node-0", ("Ascend910-0",)))

@@ -83,6 +83,10 @@ def test_servers_that_are_no_nodes_are_skipped_and_reported_S10() -> None:
     assert [problem.message for problem in resolved.problems] == [
         "cm: 1 of 3 servers is not a node of the cluster: a"
     ]
+    # A node with two addresses is under the switch that is listed first, and under no other.
+    resolved = resolve(topology, {"b": "node", "c": "node"})
+    assert [[server.node for server in row] for row in resolved.nodes] == [["node"], []]
+    assert (resolved.switch_of, resolved.server_of["node"].server_ip) == ({"node": 0}, "b")
 
 
 def test_a_repeated_switch_continues_its_indexes_S10() -> None:

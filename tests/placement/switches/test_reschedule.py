@@ -93,12 +93,14 @@ def test_an_idle_switch_becomes_shared_S9() -> None:
     assert (answer.entries[0].mark, answer.entries[0].state) == (1, SwitchState.SHARED)
 
 
+@pytest.mark.parametrize("now", [SHARED, IDLE])
 @pytest.mark.parametrize(("first", "expected"), [((), {2: 20, 3: 21}), ((0,), None)])
 def test_a_shared_switch_that_the_job_left_counts_when_it_is_used_again_S9(
-    first: tuple[int, ...], expected: dict[int, int] | None
+    first: tuple[int, ...], expected: dict[int, int] | None, now: SwitchFacts
 ) -> None:
+    """The failed pods may have been its only ones: it is idle now, and their marks tell."""
     failed = [PodPosition(rank, leaf, rank % 4, 1) for rank, leaf in ((2, 1), (3, 2))]
-    leaves = view(((), EXCLUSIVE), (first, SHARED), ((0, 1), SHARED), limit=1)
+    leaves = view(((), EXCLUSIVE), (first, now), ((0, 1), now), limit=1)
     answer = reschedule(leaves, SwitchRequest(MODEL, 4), positions((0, 0, 2), (1, 0, 2)), failed)
     # The first switch has room for one pod or for none, the other one for both.
     assert (placed(answer) if isinstance(answer, SwitchPlan) else None) == expected
