@@ -11,6 +11,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.amounts import plain
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
+from ringwise.scheduler.defragment.movable import not_movable
 from tests.builders.values import CHIP, SECOND
 from tests.place.asking import Plain
 from tests.place.part_cases import (
@@ -23,7 +24,7 @@ from tests.place.part_cases import (
     pod_object,
     report_object,
 )
-from tests.place.test_part_cases import running_share, victim_node
+from tests.place.test_part_cases import running_share, victim_node, victim_pod
 
 SHARE = "huawei.com/scheduler.softShareDev."
 
@@ -50,6 +51,22 @@ def test_V5_the_first_reason_is_given(own: Plain, other: Plain, reason: str) -> 
     (job,) = found.scheduler.view.jobs.values()
     assert job.reason is not None
     assert job.reason.code == code(reason)
+
+
+@pytest.mark.parametrize("way", ["soft", "dynamic", "static"])
+def test_V17_no_plan_moves_pods_with_shares_and_vnpus(way: str) -> None:
+    """Not even a MovePlan that a user wrote."""
+    made = victim_pod({"name": "serve", "way": way, "node": "n1", "chips": [0]})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "serve", "uid": "of-serve"}
+    made["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    node = victim_node("n1", way)
+    scheduler = new_scheduler()
+    objects = [node_object(node, None), report_object(node, None), made]
+    scheduler.handle(events_of(objects), NOW, Decide.ALL)
+    (job,) = scheduler.view.jobs.values()
+    reason = not_movable(scheduler.view, job, NOW)
+    assert reason is not None
+    assert "soft shares or vNPUs" in reason.message
 
 
 def test_V14_pods_of_another_mode_that_are_not_settled_count_too() -> None:

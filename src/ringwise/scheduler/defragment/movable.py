@@ -188,6 +188,8 @@ def _incomplete(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason 
     why = ""
     if any(pod.deleting for pod in job.pods.values()):
         why = "a pod of it terminates"
+    elif any(pod.cls.part is not None for pod in placed):
+        why = "its pods have soft shares or vNPUs"
     elif any(view.is_pending(pod) or (pod.gated and pod.live) for pod in job.pods.values()):
         why = "a pod of it waits for a node"
     elif any(not _is_settled(view.cluster.pods[pod.uid], pod) for pod in placed):
@@ -201,8 +203,7 @@ def _incomplete(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason 
 
 def _is_settled(record: PodPlacement, pod: Pod) -> bool:
     """Whether the pod is bound, and its chips are known."""
-    certain = record.chips.bit_count() == pod.cls.chips and not record.doubtful
-    return pod.node is not None and certain
+    return pod.node is not None and record.chips.bit_count() == pod.cls.chips and not record.doubtful
 
 
 def _not_recreated(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason | None:
