@@ -1,4 +1,4 @@
-"""Which job is hurt by which fault: one answer for documents of jobs, of faults, and of the dashboard."""
+"""Which job is affected by which fault: one answer for documents of jobs, of faults, and of the dashboard."""
 
 from __future__ import annotations
 

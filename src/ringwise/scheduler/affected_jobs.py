@@ -1,8 +1,8 @@
-"""Which faults hurt which job now: every table, document and view asks here.
+"""Which faults currently affect which job: all tables, documents and views use this module.
 
-A job is hurt by the faults of the chips that its pods hold, and of the nodes and their switches that its pods
-with chips are on. A node that is not ready, or gone, hurts all jobs on it. Faults of a
-node to which a pod is not bound yet hurt no job.
+A job is affected by faults of the chips that its pods use, and of the nodes (and their switches) on which its
+pods with chips run. A node that is not ready or was deleted affects all jobs on it. Faults of a
+node to which a pod is not bound yet affect no job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ringwise.topology.natural import natural_key
 
 @dataclass(frozen=True, slots=True)
 class JobFault:
-    """A fault that hurts a job."""
+    """A fault that affects a job."""
 
     fault: NodeFault
     #: When it was first seen, in nanoseconds; None: it is not known.
@@ -41,7 +41,7 @@ class AffectedJobs:
         return result
 
     def of_pods(self, uids: Iterable[str]) -> list[JobFault]:
-        """What hurts the job of these pods, each fault once; nodes in natural order."""
+        """Faults that affect the job of these pods, each once; nodes in natural order."""
         placements, faults = self._cluster.pods, dict[NodeFault, None]()
         for uid in uids:
             placement = placements.get(uid)

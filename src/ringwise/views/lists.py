@@ -36,7 +36,7 @@ class Listing:
     sort_by: str = ""
     #: 0: all
     limit: int = 0
-    #: Only jobs that a fault hurts now.
+    #: Only jobs that a fault currently affects.
     affected: bool = False
     #: Only jobs of this user.
     user: str | None = None

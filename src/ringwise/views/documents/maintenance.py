@@ -13,7 +13,7 @@ from ringwise.views.documents.explain import PodStepFields
 
 
 class ListedFaultFields(JobFaultFields):
-    """One fault of a node, with the jobs that it hurts."""
+    """One fault of a node, with the affected jobs."""
 
     affected_jobs: Annotated[
         list[str], Meta(description="Jobs that use the chip or run on the node, as namespace/name.")

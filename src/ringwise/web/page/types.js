@@ -50,7 +50,7 @@
  * @property {string} reason_code empty: it has none
  * @property {string} reason_message
  * @property {string} reason_source PodGroup or Pod where the reason is of its condition
- * @property {string[]} affected_by the faults that hurt it now
+ * @property {string[]} affected_by the faults that currently affect it
  * @property {string[]} moves what plans of moves do for it or with it
  * @property {ExpectedStart | null} expected_start
  * @property {string} user empty: not known
