@@ -25,7 +25,7 @@ from ringwise.messages.events import (
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Owner, Pod, PriorityClass
 from ringwise.state.vcjob import Policy, VcJob
-from ringwise.wellknown import JOB_CONTROLLER
+from ringwise.wellknown import JOB_CONTROLLER, JOB_VERSION
 from tests.builders.values import job_of, pod, seen, task_of
 from tests.scheduler.rig import deleted_pods
 
@@ -90,6 +90,18 @@ def test_a_pod_gone_without_a_deletion_timestamp_was_evicted() -> None:
     controller, pods = with_pods(job_of(policies=[RESTART_EVICTED]))
     controller.handle(seen(*pods), 2)
     assert status_in(controller.handle([PodGone(pods[1].uid)], 3)).phase == "Restarting"
+
+
+@pytest.mark.parametrize(("attempt", "restarts"), [("1", 1), ("0", 0)])
+def test_an_eviction_counts_if_the_new_pod_already_runs_and_not_in_an_earlier_attempt(
+    attempt: str, restarts: int
+) -> None:
+    controller, pods = with_pods(job_of(policies=[RESTART_EVICTED], version=1))
+    old, other = (replace(pod, annotations={**pod.annotations, JOB_VERSION: "1"}) for pod in pods)
+    controller.handle(seen(replace(old, phase="Running"), replace(other, phase="Running")), 2)
+    lost = replace(old, uid="lost", deleting=True, annotations={**old.annotations, JOB_VERSION: attempt})
+    gone = controller.handle(seen(lost, PodGone("lost")), 3)
+    assert sum(one.retries for one in gone if isinstance(one, SetJobStatus)) == restarts
 
 
 def test_pods_that_the_controller_deletes_are_not_evicted() -> None:

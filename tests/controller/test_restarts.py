@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.controller.job_record import JobRecord
 from ringwise.controller.machine import Controller
+from ringwise.controller.restarts import RestartAnswer, restart_answer
 from ringwise.durations import SECOND
 from ringwise.embed.clock import VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
@@ -20,9 +23,10 @@ from ringwise.messages.commands import Command, DeletePod
 from ringwise.messages.events import Event
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.faults.handler import FaultHandler
-from ringwise.state.model import Pod, PodGroup
+from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
-from tests.builders.values import job_of, task_of
+from ringwise.wellknown import SCHEDULER_NAMES
+from tests.builders.values import job_of, pod, task_of
 from tests.controller.controller_lab import FAST, at, lab_with, pods_in
 from tests.examples import sample
 
@@ -147,6 +151,26 @@ def test_F5_which_jobs_wait(sentence: str, chips: int, scheduler: str, phase: st
     job = job_of(task_of("w", 1, chips=chips, annotations=FAILS))
     lab = lab_with(replace(job, labels=TWICE, scheduler=scheduler))
     assert at(lab, 6).phase == phase, sentence
+
+
+@pytest.mark.parametrize(
+    ("pods", "waits"),
+    [
+        ([{}], True),
+        ([{"node": None}], False),
+        ([{"node": None}, {}], True),
+        ([{"scheduler": "default-scheduler"}], False),
+        ([{"phase": "Succeeded"}], False),
+    ],
+)
+def test_F5_which_failed_pods_are_restarted(pods: list[dict[str, Any]], waits: bool) -> None:
+    job, ours = job_of(), Owner("Job", "train", "uid-train")
+    members = [
+        replace(pod(f"train-{at}", on="n1", phase="Failed", owner=ours, labels=TWICE), **changed)
+        for at, changed in enumerate(pods)
+    ]
+    record = JobRecord.of(job, {member.uid: member for member in members})
+    assert restart_answer(record, None, SCHEDULER_NAMES, SECOND) == RestartAnswer(waits=waits)
 
 
 def test_F5_a_refusal_that_somebody_else_wrote_does_not_fill_the_status() -> None:

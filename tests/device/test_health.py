@@ -145,8 +145,13 @@ def test_an_event_tells_the_severity_of_a_fault_that_a_poll_saw_first() -> None:
     assert watched.fault("Ascend910-4", SECOND).level == "NotHandleFault"
 
 
-def test_a_release_window_takes_the_level_back_by_itself() -> None:
+@pytest.mark.parametrize("before", [False, True])
+def test_a_release_window_takes_the_level_back_by_itself(before: bool) -> None:
+    """It begins with the last fault of those that gave the level, also if the code recovered before."""
     watched = tracker()
+    if before:
+        watched.observe("Ascend910-1", [LINK_DOWN], -90 * HOUR)
+        watched.observe("Ascend910-1", [], -80 * HOUR)
     for minute in range(5):
         watched.once("Ascend910-1", LINK_DOWN, minute * 60 * SECOND)
     assert watched.manually_separated() == ("Ascend910-1",)

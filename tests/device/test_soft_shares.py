@@ -28,8 +28,9 @@ from ringwise.device.simulated_kubelet import AdmissionError
 from ringwise.device.soft_shares import ShareFiles
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from tests.builders.values import CHIP
+from tests.builders.values import CHIP, SECOND
 from tests.device.rig import ISOLATIONS, NODE, PODS, Rig, rig
+from tests.device.test_allocation import healthy
 from tests.device.test_commands import invoke, kubeconfig
 from tests.examples import examples
 
@@ -425,6 +426,22 @@ def test_V19_whole_chips_from_before_leave_no_room() -> None:
     with pytest.raises(AllocationError, match="is held by pod old"):
         made.allocate([f"Ascend910-0-{one}" for one in range(10)], 1, lambda chip: None)
     assert made.used() == {"Ascend910-0"}
+
+
+def test_V19_the_share_of_a_deleted_pod_is_used_while_its_container_may_run() -> None:
+    made = allocator_of({"resource": CHIP, "chips": [0], "chip_memory_mb": 65536})
+    ids = [f"Ascend910-0-{one}" for one in range(60)]
+    made.replace_pods([soft_pod("old", annotations=annotated(60))], 0)
+    made.commit(made.allocate(ids, 0, healthy))
+    made.listed({"ns/old": [ids]}, SECOND, running=())
+    made.put_pod(soft_pod("old", annotations=annotated(60), phase="Running"))
+    made.drop_pod("u-old", 2 * SECOND)
+    made.put_pod(soft_pod("new", annotations=annotated(60)))
+    # Kubelet assigns the same IDs again before the old container has ended.
+    with pytest.raises(AllocationError, match="60 of 100 percent"):
+        made.allocate(ids, 3 * SECOND, healthy, fresh=False)
+    made.listed({}, 4 * SECOND, during_call=True, running=())
+    assert made.allocate(ids, 5 * SECOND, healthy).chips == ("Ascend910-0",)
 
 
 class Shares(RuleBasedStateMachine):

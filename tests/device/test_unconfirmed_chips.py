@@ -68,6 +68,7 @@ def names(*numbers: int) -> tuple[str, ...]:
             ["Ascend910-0", "Ascend910-1"],
             names(0, 1, 4, 5),
         ),
+        (running("p", "Ascend910-0"), ["Ascend910-0", "Ascend910-5"], names(0)),
         (running("p", "Ascend910-0", "Ascend910-x"), ["Ascend910-9"], names(0)),
         # Kubelet does not list it: it starts, or has lost its records.
         (running("p", "Ascend910-0", "Ascend910-3"), None, names(0, 3)),

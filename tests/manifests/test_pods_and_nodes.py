@@ -27,6 +27,7 @@ from ringwise.state.model import (
     TopologySpread,
 )
 from ringwise.topology.switches import SwitchTopology
+from ringwise.wellknown import QUEUE_GATE
 from tests.builders.objects import hyper_node
 from tests.builders.values import CHIP
 from tests.manifests.builders import (
@@ -391,6 +392,25 @@ def test_the_rest_of_a_pod() -> None:
     assert read.deleting
     assert read.key == "team/pod-0"
     assert read.uid == the_pod(built).uid
+
+
+@pytest.mark.parametrize(
+    ("gates", "annotation", "queue_gated"),
+    [
+        ([QUEUE_GATE], "true", True),
+        ([QUEUE_GATE], "false", False),
+        ([QUEUE_GATE, "wait"], "true", False),
+        (["wait"], "true", False),
+        ([], "true", False),
+    ],
+)
+def test_a_queue_gate_is_removed_only_where_no_other_gate_is(
+    gates: list[str], annotation: str, queue_gated: bool
+) -> None:
+    built = pod(annotations={QUEUE_GATE: annotation})
+    built["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
+    read = the_pod(built)
+    assert (read.gated, read.queue_gated) == (bool(gates), queue_gated)
 
 
 def test_a_node() -> None:

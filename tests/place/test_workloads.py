@@ -290,6 +290,9 @@ def test_a_dump_has_its_pods_already() -> None:
         ("app-0", "podgroup-1"),
     ]
     assert len(part.pod_groups) == 1
+    pods[1]["status"] = {"phase": "Failed"}
+    ended = read(deployment, replica_set, *pods, pod_group("podgroup-1", 1))
+    assert [pod.name for pod in ended.pods if pod.live] == ["app-5d59d-ab", "app-0"]
 
 
 def test_the_missing_pods_of_an_operator_job_join_its_podgroup() -> None:

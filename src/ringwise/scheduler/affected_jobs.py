@@ -75,7 +75,7 @@ class AffectedJobs:
 
 def _affects(fault: NodeFault, placement: PodPlacement) -> bool:
     cls = placement.pod.cls
-    if placement.pod.node is None or not placement.pod.live:
+    if placement.pod.node is None:
         return False
     if fault.chip:
         resource = cls.resource or ""

@@ -341,6 +341,22 @@ def finished(rig: Rig, plan: MovePlan) -> MovePlan:
     return with_conditions(plan, written(rig), rig.now)
 
 
+def test_M1_the_old_place_is_kept_after_the_conditions_say_that_the_plan_failed() -> None:
+    rig, plan = pending()
+    old = rig.places("small")
+    approved = approve(rig, plan)
+    rig.node("n2", unschedulable=True)
+    rig.step(STATUS_INTERVAL / SECOND)
+    known = finished(rig, approved)
+    assert known.state == FAILED
+    rig.tell(known)
+    rig.step()
+    assert (states(rig), held(rig)) == ({"plan-1": FAILED}, ["default/small"])
+    rig.finish()
+    rig.run()
+    assert rig.places("small") == old
+
+
 def test_M1_a_plan_is_deleted_some_time_after_it_has_finished() -> None:
     rig, plan = pending()
     rig.tell(replace(plan, approval=REJECTED, ttl=100))

@@ -19,6 +19,7 @@ from ringwise.scheduler.core import job_backoff, reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
 from ringwise.scheduler.core.reservation_records import RESERVATIONS
 from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.faults.previous_placements import WHY as RESCHEDULED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.limits import UsageLimit
 from ringwise.state.model import DeviceReport, Isolation
@@ -745,6 +746,20 @@ def test_nobody_is_evicted_for_it_while_another_pod_has_reserved_chips() -> None
     for _ in range(2):
         rig.step(60)
     assert rig.evictions() == ["liar-0"]
+
+
+def test_nobody_is_evicted_for_it_for_a_job_that_is_being_rescheduled() -> None:
+    rig = lent()
+    rig.end("old")
+    rig.run()
+    kept = kept_for(rig, "big")
+    assert kept is not None
+    kept.why, kept.expires = RESCHEDULED, rig.now + 3600 * SECOND
+    rig.step(1800)
+    for _ in range(10):
+        rig.step(60)
+    assert len(rig.messages("ExpectedDurationExceeded")) == 1
+    assert rig.evictions() == []
 
 
 @pytest.mark.parametrize("trick", ["annotation", "PodGroup deleted", "next leader"])

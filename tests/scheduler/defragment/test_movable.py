@@ -210,6 +210,15 @@ def test_a_gang_that_is_not_complete() -> None:
     assert refusal(waiting) == "job-incomplete"
 
 
+def test_a_job_whose_backup_pod_runs_is_not_moved() -> None:
+    rig = rig_with()
+    source = rig.pods["train-0"]
+    backup = {**source.annotations, "backupSourcePodName": "train-0"}
+    rig.put(replace(source, uid="b", name="train-b", node="n2", annotations=backup))
+    rig.run()
+    assert refusal(rig) == "being-rescheduled"
+
+
 def test_only_jobs_that_allow_it_are_moved_without_a_question() -> None:
     assert refusal(rig_with(), permit=only_willing) == "move-not-allowed"
     assert refusal(rig_with(annotations={"ringwise.io/movable": "true"}), permit=only_willing) is None

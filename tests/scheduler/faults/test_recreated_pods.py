@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ringwise.framework.gangs.ranks import ranks_of
+from ringwise.scheduler.faults.successors import EarlySuccessors
 from ringwise.state.model import Owner, Pod
 from tests.builders.values import pod
 from tests.scheduler.rig import Rig
@@ -38,6 +39,16 @@ def created_again(rig: Rig, old: Pod, name: str) -> None:
             annotations={} if group is None else dict(group.annotations),
         )
     )
+
+
+def test_no_more_pods_succeed_others_than_terminate() -> None:
+    """`scaled` came while one pod terminated, and succeeds none: there are more replicas."""
+    successors, owner = EarlySuccessors(), "default/uid-of-web"
+    for leaving, *coming in (("a", "first", "scaled"), ("b", "second", "scaled")):
+        successors.leaves(owner, leaving)
+        for name in coming:
+            successors.comes(pod(name, owner=REPLICA_SET), name)
+    assert [successors.gone(owner, uid) for uid in ("a", "b", "c")] == ["first", "second", None]
 
 
 def test_pods_that_are_being_deleted_do_not_count_for_the_gang_of_those_that_replace_them() -> None:

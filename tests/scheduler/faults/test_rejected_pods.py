@@ -54,6 +54,15 @@ def test_F5_a_pod_is_deleted_so_that_its_owner_makes_it_again(owner: Owner) -> N
     assert rig.deletions() == ["train-0"]
 
 
+def test_F5_a_rejected_pod_that_is_deleted_already_is_left_alone() -> None:
+    rig = rig_with(STATEFUL_SET)
+    reject(rig, deleting=True)
+    turn(rig)
+    assert rig.messages("PodRejected") == []
+    turn(rig, 10)
+    assert rig.deletions() == []
+
+
 @pytest.mark.parametrize(
     ("owner", "labels", "says"),
     [

@@ -17,7 +17,7 @@ from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.state.model import Isolation, Owner, Queue
 from ringwise.state.vcjob import VcJob
 from tests.builders.records import record_with, with_entries
-from tests.builders.values import CHIP, isolated
+from tests.builders.values import CHIP, SECOND, isolated
 from tests.scheduler.faults.fault_rig import POD_LEVEL
 from tests.scheduler.rig import Rig, gangs_may_end, with_capacity
 
@@ -473,6 +473,23 @@ def test_F1_a_share_is_kept_no_longer_than_the_setting_says() -> None:
     assert kept(other) == 8
     other.step(120)
     assert kept(other) == 0
+
+
+@pytest.mark.parametrize(("later", "limit"), [(-50, 60), (0, 60), (50, 110)])
+def test_F1_of_two_limits_of_a_share_the_later_one_counts(later: int, limit: int) -> None:
+    """A replica that stood by saw the pod go, too."""
+    rig = running()
+    lose(rig)
+    gone(rig)
+    rig.step(60)
+    (share,) = rig.entries("reserved-quota").values()
+    share["until"] += later * SECOND
+    rig.tell(ev.LeaderRecordRead(with_entries(rig.record, "reserved-quota", {"default/train": share})))
+    rig.step()
+    rig.step(limit - 1)
+    assert kept(rig) == 8
+    rig.step(1)
+    assert kept(rig) == 0
 
 
 # -- pods without a PodGroup ---------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ class StatusReporter(Component):
             return False
         placements = self._state.pods
         ended = sum(not pod.live for pod in job.pods.values())
-        left = any(pod.live and placements[uid].node >= 0 for uid, pod in job.pods.items())
+        left = any(placements[uid].node >= 0 for uid in job.pods)
         return not left and ended < job.min_available
 
     def _group_status(self, job: Job) -> SetGroupStatus:
