@@ -164,7 +164,7 @@ def test_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
     monkeypatch.setitem(QUERIES, "drain-plan", lambda answers, parameters: gate.work())
     with with_copies(tmp_path, nodes(1)):
         asker = LabFolder(tmp_path).connect(60)
-        asker.sendall(b"POST /v1/ask/drain-plan HTTP/1.1\r\nHost: lab\r\nContent-Length: 2\r\n\r\n{}")
+        asker.sendall(b"POST /v1/queries/drain-plan HTTP/1.1\r\nHost: lab\r\nContent-Length: 2\r\n\r\n{}")
         gate.wait()
         # Two copies at once: the lab itself, and another question.
         terminal.submit(job("runs", 1, 8))

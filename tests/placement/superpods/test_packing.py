@@ -107,7 +107,8 @@ def test_too_few_blocks_names_what_is_free_and_what_would_help_P4(packing: Packi
     reason = refused(pack({0: 10, 3: 6}, packing=packing, chips=16))
     assert reason.code == "superpod-not-enough-blocks"
     assert (
-        reason.message == "needs 2 blocks of 8 nodes; the SuperPoDs have room for 1: 0 has 10 free, 3 has 6"
+        reason.message
+        == "needs 2 blocks of 8 nodes; the SuperPoDs have room for 1: SuperPoD 0 has 10 free, 3 has 6"
     )
     assert reason.fixes == (
         "label the job super-pod-affinity: soft: "
@@ -138,7 +139,9 @@ def test_fewer_reserved_nodes_would_not_help_P4(packing: Packing) -> None:
 @pytest.mark.parametrize("soft", [False, True])
 def test_too_few_nodes_P4(packing: Packing, soft: bool) -> None:
     reason = refused(pack({"A": 10}, soft=soft, packing=packing))
-    assert reason.message == ("needs 16 free nodes, one for each pod; the SuperPoDs have 10: A has 10 free")
+    assert reason.message == (
+        "needs 16 free nodes, one for each pod; the SuperPoDs have 10: SuperPoD A has 10 free"
+    )
     assert reason.fixes == ("free 6 more nodes", "use at most 10 pods")
 
 

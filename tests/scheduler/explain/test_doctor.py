@@ -421,10 +421,12 @@ def test_N8_a_pod_without_a_record_of_its_mount_is_named(doubtful: list[int], se
         assert [one.code for one in findings] == ["mounts-differ"]
         return
     codes = (
-        {"chips-doubtful", "views-differ"} if len(doubtful) > 2 or doubtful == [2, 3] else {"chips-doubtful"}
+        {"chips-without-record", "views-differ"}
+        if len(doubtful) > 2 or doubtful == [2, 3]
+        else {"chips-without-record"}
     )
     assert {one.code for one in findings} == codes
-    (found_here,) = (one for one in findings if one.code == "chips-doubtful")
+    (found_here,) = (one for one in findings if one.code == "chips-without-record")
     assert (found_here.severity, found_here.object) == (severity, "node n")
     named = ",".join(f"Ascend910-{chip}" for chip in doubtful)
     assert f"for pod default/a, which requests 2 chips: {named} may be in its container" in found_here.message
@@ -434,7 +436,7 @@ def test_N8_chips_of_a_deleted_pod_that_may_still_run_are_named() -> None:
     reported = report("n", range(4, 8), mounted={"gone": 0x0F})
     view = told(node("n", labels=ARM), reported, pod("b", 8))
     findings = examined(node("n", labels=ARM), reported).findings
-    (found,) = (one for one in findings if one.code == "chips-doubtful")
+    (found,) = (one for one in findings if one.code == "chips-without-record")
     assert found.severity == "warning"
     assert "the pod with uid gone is deleted and its container may still run: Ascend910-0," in found.message
     (job,) = (one for one in view.jobs.values() if one.name == "b")

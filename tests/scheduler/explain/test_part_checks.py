@@ -14,7 +14,7 @@ from tests.place.test_part_cases import running_share, victim_node, victim_pod
 
 SHARE = "huawei.com/scheduler.softShareDev."
 ASCEND910, REAL, CORES = "huawei.com/Ascend910", "huawei.com/AscendReal", "huawei.com/npu-core"
-CODES = {"annotations-differ", "chips-doubtful", "mounts-differ"}
+CODES = {"annotations-differ", "chips-without-record", "mounts-differ"}
 #: What our device plugin reports for the pod.
 MOUNTED = {"chip": "Ascend910-0", "percent": 20, "mb": 1000, "policy": "elastic"}
 
@@ -88,7 +88,7 @@ def test_N8_a_share_without_a_record_is_named() -> None:
     (found,) = findings(
         "soft", {}, {}, RingwiseMountedShares="{}", RingwiseUnconfirmedChips='{"p":"Ascend910-0"}'
     )
-    assert found.code == "chips-doubtful"
+    assert found.code == "chips-without-record"
     assert "Ascend910-0 accepts no new shares" in found.message
 
 

@@ -180,7 +180,7 @@ def test_every_page_has_its_pictures() -> None:
 MISTAKES = {
     ".columns { display: flex; align-items: flex-end; height: 170px; }": [
         "overlap",
-        'heading "Why it waits pending" cannot be scrolled into view',
+        'heading "Why pending" cannot be scrolled into view',
     ],
     ".panel { height: 5rem; overflow: hidden; }": ["cut off"],
     ".panel h2 { position: absolute; left: -99rem; }": ["cannot be scrolled into view"],

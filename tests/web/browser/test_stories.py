@@ -32,7 +32,6 @@ def test_a_job_arrives_waits_and_is_fixed(lab: DashboardLab, open_page: Opener) 
     view.see_total("jobs pending", "1")
 
     waiting.get_by_role("link", name="lab/large").click()
-    view.see("Why it waits")
     view.see("wait for job lab/first to end")
     view.until(lambda: view.page.evaluate("document.activeElement.id") == "view-title")
 

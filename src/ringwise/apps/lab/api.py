@@ -198,8 +198,8 @@ class LabServer:
         application = web.Application(client_max_size=MAX_BYTES)
         application.add_routes(
             [
-                web.post("/v1/ask/{query}", self._answering(self._ask)),
-                web.post("/v1/do/{action}", self._answering(self._do)),
+                web.post("/v1/queries/{query}", self._answering(self._answer_query)),
+                web.post("/v1/actions/{action}", self._answering(self._run_action)),
             ]
         )
         # A client that goes away ends the copy that looks for its answer. Changes are made in one piece.
@@ -254,7 +254,7 @@ class LabServer:
 
         return answer
 
-    def _ask(self, request: web.Request, body: bytes, stream: _ProgressStream) -> Any:
+    def _answer_query(self, request: web.Request, body: bytes, stream: _ProgressStream) -> Any:
         name = request.match_info["query"]
         query = QUERIES.get(name)
         if query is None:
@@ -325,7 +325,7 @@ class LabServer:
         )
         return {**document, "notes": list(notes)}
 
-    def _do(self, request: web.Request, body: bytes, stream: _ProgressStream) -> Any:
+    def _run_action(self, request: web.Request, body: bytes, stream: _ProgressStream) -> Any:
         action = request.match_info["action"]
         if action not in _CHANGES:
             raise ObjectRefusedError(f"the lab does not support {action}")

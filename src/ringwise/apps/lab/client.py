@@ -63,11 +63,11 @@ class LabClient:
 
     def ask(self, question: str, **parameters: Any) -> Any:
         """A question about the lab; nothing changes."""
-        return self._call(f"/v1/ask/{question}", parameters)
+        return self._call(f"/v1/queries/{question}", parameters)
 
     def do(self, action: str, request: msgspec.Struct) -> Any:
         """Change something, by a request of the table (`requests.py`)."""
-        return self._call(f"/v1/do/{action}", request)
+        return self._call(f"/v1/actions/{action}", request)
 
     def _call(self, path: str, body: object) -> Any:
         connection = _Connection(self._folder, self._timeout)

@@ -234,14 +234,14 @@ def _freest(assignment: BlockAssignment) -> dict[SuperPodId, int]:
 
 
 def _listing(assignment: BlockAssignment) -> str:
-    """`0 has 10 free, 3 has 6`"""
+    """`SuperPoD 0 has 10 free, 3 has 6`"""
     if not assignment.free:
         return "there is no SuperPoD"
     freest = _freest(assignment)
     if not freest:
         return f"none of {len(assignment.free)} has a free node"
     parts = [
-        f"{superpod} has {count}" + (" free" if position == 0 else "")
+        f"{superpod} has {count}" if position else f"SuperPoD {superpod} has {count} free"
         for position, (superpod, count) in enumerate(freest.items())
     ]
     others = len(assignment.free) - len(freest)

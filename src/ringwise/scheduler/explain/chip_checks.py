@@ -240,7 +240,7 @@ def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Findi
         certain = placement.chips | doubtful == placement.chips and doubtful.bit_count() == pod.cls.chips
         yield Finding(
             NOTE if certain else WARNING,
-            "chips-doubtful",
+            "chips-without-record",
             f"node {name}",
             f"the device plugin has no record of what it mounted for pod {key}, which requests "
             f"{counted(pod.cls.chips, 'chip')}: {_names(resource, doubtful)} may be in its container and are "
@@ -251,7 +251,7 @@ def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Findi
     for uid, left in sorted(state.left_chips(name, resource).items()):
         yield Finding(
             WARNING,
-            "chips-doubtful",
+            "chips-without-record",
             f"node {name}",
             f"the pod with uid {uid} is deleted and its container may still run: {_names(resource, left)} go "
             "to no other pod until the device plugin sees that it has ended",

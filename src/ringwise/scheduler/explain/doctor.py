@@ -224,7 +224,7 @@ def _contained_objects(view: SchedulerView) -> Iterator[Finding]:
     for kind, key, problem in view.contained_objects:
         yield Finding(
             ERROR,
-            "object-set-aside",
+            "object-unhandled",
             f"{kind} {key}",
             f"an internal error occurred while it was handled ({problem}); its last valid version is used",
             "report this with the journal",

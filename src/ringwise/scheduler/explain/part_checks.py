@@ -48,7 +48,7 @@ def _doubtful(view: SchedulerView, node: str, resource: str, record: PodPlacemen
     if chips and pod.cls.part is not None:
         yield Finding(
             NOTE,
-            "chips-doubtful",
+            "chips-without-record",
             f"node {node}",
             f"the device plugin has no record of the share of pod {pod.key}: "
             f"{chip_names(resource, chips_of(chips))} accepts no new shares until it ends",

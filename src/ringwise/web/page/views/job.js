@@ -100,7 +100,7 @@ function Why({ path, version, job: row, time }) {
   const refusals = Object.entries(why.rejected_nodes ?? {}).sort(([, a], [, b]) => b - a);
   const start = why.expected_start;
   const isStuck = why.state === "pending" || why.state === "rejected";
-  return html`<${Section} title=${{ pending: "Why it waits", rejected: "Why it is rejected" }[why.state] ?? "Why"} class="why" note=${why.state}>
+  return html`<${Section} title="Why" class="why" note=${why.state}>
     <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.message}</bdi></p>
     ${row.reason_source && html`<p class="faint">Its scheduler wrote into the condition of the ${row.reason_source}: <code>${row.reason_code}</code> <bdi>${row.reason_message}</bdi></p>`}
     ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
@@ -108,7 +108,7 @@ function Why({ path, version, job: row, time }) {
     ${why.fixes.length > 0 && html`<h3>Fixes</h3>
       <ul class="fixes" aria-label="Fixes">${why.fixes.map((fix) => html`<li key=${fix.message}><bdi>${fix.message}</bdi>
         ${fix.conflicting_jobs > 0 && html` <span class="faint">(${count(fix.conflicting_jobs, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
-    ${why.fixes.length === 0 && (why.reason?.fixes.length ?? 0) > 0 && html`<h3>What helps in general</h3>
+    ${why.fixes.length === 0 && (why.reason?.fixes.length ?? 0) > 0 && html`<h3>Common fixes</h3>
       <ul class="fixes" aria-label="Fixes">${why.reason?.fixes.map((fix) => html`<li key=${fix}><bdi>${fix}</bdi></li>`)}</ul>`}
     ${isStuck && why.fixes.length === 0 && !why.reason?.fixes.length && html`<p class="faint">Nothing that was tried would start it now.</p>`}
     ${why.state === "pending" && html`<${Facts} items=${[
