@@ -24,7 +24,7 @@ CONDITIONED = [
 
 
 def warned(text: str) -> list[tuple[str, str]]:
-    lines = [json.loads(line) for line in text.splitlines() if "does not send" in line]
+    lines = [json.loads(line) for line in text.splitlines() if "does not match objects" in line]
     return [(line["webhook"], line["schedulers"]) for line in lines]
 
 

@@ -278,7 +278,7 @@ async def test_the_journal_of_the_component_gives_the_same_decisions_and_the_sto
     assert answer.note is None
     told = CliRunner().invoke(cli, ["why", "train-0", "--journal", str(journal), "-o", "json"])
     entries = json.loads(told.stdout)["entries"]
-    assert [entry["kind"] for entry in entries][:2] == ["submitted", "placed"]
+    assert [entry["kind"] for entry in entries][:2] == ["submitted", "scheduled"]
     assert entries[1]["pods"][0]["to"] == "node-1"
     assert "the scheduler started again" in [entry["message"] for entry in entries]
 

@@ -72,7 +72,7 @@ TRANSITIONS: tuple[Transition, ...] = (
 RECOVERY: Mapping[State, str] = {
     State.FAULTY: "checks the policy; no pod was deleted yet",
     State.BLOCKED: "checks the policy again",
-    State.DELETING: "deletes remaining pods again (terminating ones by force); the uid protects new pods",
+    State.DELETING: "deletes remaining pods again (terminating ones by force); the UID protects new pods",
     State.WAITING: "continues with the counted seconds; previous nodes stay reserved for their time",
 }
 
