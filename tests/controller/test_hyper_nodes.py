@@ -365,6 +365,21 @@ def test_one_request_for_an_object_is_out_at_a_time_and_one_without_effect_is_re
     assert controller.next_deadline() is None
 
 
+def test_a_deletion_without_effect_is_repeated() -> None:
+    """Of a HyperNode without nodes, and of the second one of a domain."""
+    labels = {TOR: "r", SOURCE: "label", MARK: "A2"}
+    kept, second = (HyperNode(f"hypernode-a2-tier1-{end}", 1, labels=labels) for end in ("aaaaa", "bbbbb"))
+    members = (HyperNodeMember(name="n0"),)
+    empty = replace(kept, members=(), labels={**labels, TOR: "s"}, name="hypernode-a2-tier1-ccccc")
+    node, setting = Node("n0", labels={TOR: "r"}), TopologyDiscoverySeen(discovery(A2))
+    controller = Controller()
+    kept = replace(kept, members=members, tier_name=TOR)
+    deletions = [DeleteHyperNode(second.name), DeleteHyperNode(empty.name)]
+    assert controller.handle(seen(setting, node, kept, second, empty), 0) == deletions
+    assert controller.handle([], RETRY_AFTER - 1) == []
+    assert controller.handle([], RETRY_AFTER) == deletions
+
+
 def test_one_that_loses_our_label_while_it_is_deleted_is_another_s_from_then_on() -> None:
     controller = Controller()
     setting = TopologyDiscoverySeen(discovery(A2))

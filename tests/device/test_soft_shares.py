@@ -428,6 +428,19 @@ def test_V19_whole_chips_from_before_leave_no_room() -> None:
     assert made.used() == {"Ascend910-0"}
 
 
+@pytest.mark.parametrize(("percents", "expected"), [((30,), "a"), ((30, 40), None)])
+def test_the_figures_of_a_chip_are_those_of_a_pod_only_if_it_has_the_chip_alone(
+    percents: tuple[int, ...], expected: str | None
+) -> None:
+    made = allocator_of({"resource": CHIP, "chips": [0], "chip_memory_mb": 65536})
+    for start, (pod_name, percent) in enumerate(zip("ab", percents, strict=False)):
+        made.put_pod(soft_pod(pod_name, annotations=annotated(percent)))
+        ids = [f"Ascend910-0-{50 * start + one}" for one in range(percent)]
+        made.commit(made.allocate(ids, 0, healthy))
+    pod = made.pod_of("Ascend910-0")
+    assert (pod and pod.name) == expected
+
+
 def test_V19_the_share_of_a_deleted_pod_is_used_while_its_container_may_run() -> None:
     made = allocator_of({"resource": CHIP, "chips": [0], "chip_memory_mb": 65536})
     ids = [f"Ascend910-0-{one}" for one in range(60)]

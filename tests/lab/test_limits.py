@@ -87,7 +87,10 @@ def test_limits_of_a_namespace_come_and_go(terminal: Terminal) -> None:
     terminal.submit(forever("first", in_queue="default"))
     terminal.submit(forever("second", in_queue="default"))
     terminal.ok("advance 5s")
-    assert terminal.json("why second")["reason"]["code"] == "running-jobs-limit-reached"
+    why = terminal.json("why second")
+    assert why["reason"]["code"] == "running-jobs-limit-reached"
+    fixes = {fix["message"] for fix in why["fixes"]}
+    assert "wait for job lab/first to end" in fixes
     (row,) = terminal.json("get usagelimits")["usagelimits"]
     assert (row["name"], row["namespace"], row["hard"]) == ("own", "lab", {"runningJobs": 1})
     assert "own namespace lab 1 runningJobs" in " ".join(terminal.ok("get ulim").split())

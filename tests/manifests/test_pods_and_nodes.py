@@ -186,7 +186,14 @@ def test_rules_for_nodes_and_pods() -> None:
                     ]
                 },
                 "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 7, "preference": {"matchExpressions": [{"key": "ssd", "operator": "Exists"}]}}
+                    {"weight": 7, "preference": {"matchExpressions": [{"key": "ssd", "operator": "Exists"}]}},
+                    {
+                        "weight": 8,
+                        "preference": {
+                            "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]
+                        },
+                    },
+                    {"weight": 9, "preference": {}},
                 ],
             },
             "podAntiAffinity": {
@@ -205,7 +212,10 @@ def test_rules_for_nodes_and_pods() -> None:
         NodeTerm(labels=(Requirement("zone", "In", ("z",)),)),
         NodeTerm(fields=(Requirement("metadata.name", "NotIn", ("n",)),)),
     )
-    assert cls.preferred_nodes == ((7, NodeTerm(labels=(Requirement("ssd", "Exists"),))),)
+    assert cls.preferred_nodes == (
+        (7, NodeTerm(labels=(Requirement("ssd", "Exists"),))),
+        (8, NodeTerm(fields=(Requirement("metadata.name", "In", ("m",)),))),
+    )
     assert cls.pod_anti_affinity == (PodTerm("kubernetes.io/hostname", (app,)),)
     assert cls.preferred_pod_anti_affinity == (
         PodTerm("kubernetes.io/hostname", (app,), (ALL_NAMESPACES,), 5),

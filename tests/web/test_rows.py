@@ -31,7 +31,7 @@ from ringwise.views.cluster import shown_jobs
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_details import node_document
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
-from ringwise.wellknown import EXPECTED_DURATION
+from ringwise.wellknown import ASCEND_REAL, EXPECTED_DURATION
 from tests.builders.values import CHIP, SECOND, gang, isolated, node, pod, report, seen
 from tests.examples import examples
 from tests.lab.rig import Terminal, job, nodes, running
@@ -432,6 +432,19 @@ def test_rows_name_all_jobs_of_a_chip_and_how_much_of_it_is_used() -> None:
     assert document is not None
     assert [one["pod"] for one in document["chips"][0]["shares"]] == ["vcjob/a", "vcjob/c"]
     assert check_document(document)
+
+
+def test_a_job_with_whole_chips_is_on_them_beside_soft_shares() -> None:
+    """It started before the node got shares."""
+    scheduler, described = new_scheduler(), victim_node("n1", "soft")
+    whole = pod("whole", on="n1", holds=(1,), annotations={CHIP: "Ascend910-1", ASCEND_REAL: "Ascend910-1"})
+    objects = [node_object(described, None), report_object(described, None), running_share("a", 0)]
+    scheduler.handle([*events_of(objects), ev.PodSeen(whole)], NOW)
+    rows = rows_of(scheduler)
+    (row,) = rows.nodes()
+    names = {job["id"]: job["name"] for job in rows.jobs()}
+    assert [[names[one] for one in jobs] for jobs in row["jobs_on_chips"]] == [["a"], ["whole"]]
+    assert row["used_percent"] == [20, 100]
 
 
 def test_totals_of_samples_are_those_of_the_rows() -> None:

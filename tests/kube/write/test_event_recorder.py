@@ -26,6 +26,7 @@ from ringwise.kube.write.event_recorder import (
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence, StatusQueue
+from ringwise.kubeclient.client import UnreachableError
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.messages.event_reasons import EventReason
@@ -320,6 +321,23 @@ async def test_a_queue_accepts_entries_after_a_discard() -> None:
     queue.put("a", "two")
     await queue.finish()
     assert written == ["two"]
+
+
+async def test_an_entry_that_is_discarded_during_its_last_attempt_is_not_queued_again() -> None:
+    clock = InstantClock()
+    attempts: list[str] = []
+
+    async def write(entry: str) -> None:
+        attempts.append(entry)
+        if attempts.count(entry) == 5:
+            assert queue.discard("a")
+        if len(attempts) <= 5:
+            raise UnreachableError("no answer", maybe_done=True)
+
+    queue = StatusQueue[str]("test", write, Retrier(clock), 1, Metrics(), clock, _never_wait, requeue=True)
+    queue.put("a", "one")
+    await queue.finish()
+    assert attempts == ["one"] * 5
 
 
 async def test_an_entry_that_cannot_be_written_does_not_stop_others() -> None:

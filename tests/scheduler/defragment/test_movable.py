@@ -184,6 +184,19 @@ def test_a_job_that_cools_down() -> None:
     assert refusal(rig) is None
 
 
+@pytest.mark.parametrize(("min_member", "expected"), [(1, "move-cooldown"), (2, None)])
+def test_the_cooldown_counts_from_each_pod_that_runs_alone(min_member: int, expected: str | None) -> None:
+    """That of a gang counts from its start, and not from that of a pod that was replaced."""
+    rig = rig_with(pods=2, annotations={"volcano.sh/cooldown-time": "10m"})
+    rig.change_group("train", ordinary=True, min_member=min_member)
+    rig.step(500)
+    rig.recreate("train-1")
+    rig.run()
+    rig.change("train-1", bound=rig.now)
+    rig.step(101)
+    assert refusal(rig) == expected
+
+
 def test_a_job_that_hardware_broke_stays_while_it_cools_down() -> None:
     rig = rig_with(labels={"fault-scheduling": "force"}, pods=1)
     rig.sick("n1", 1)

@@ -55,7 +55,15 @@ def test_the_job_that_was_preempted_is_told_by_whom_what_it_lost_and_when_it_is_
     assert back in told
     rig.end("boss")
     rig.run()
-    assert notes(rig, "v") == (f"{lost}; a pod of it has had a node again since {time_text(rig.now)}",)
+    again = f"{lost}; a pod of it has had a node again since {time_text(rig.now)}"
+    assert notes(rig, "v") == (again,)
+    # A pod that gets a node later changes nothing.
+    rig.gone("v-0")
+    rig.step(60)
+    rig.submit("v", chips=8)
+    rig.run()
+    assert rig.places("v")
+    assert notes(rig, "v") == (again,)
 
 
 def test_a_job_that_waits_for_a_cooldown_is_told_when_it_ends_and_who_loses_then() -> None:

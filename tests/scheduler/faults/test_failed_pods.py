@@ -75,12 +75,17 @@ def test_the_report_may_come_after_the_pod_failed(fault: Callable[[Rig, str], No
     assert deletions(rig.step(20)) == {hit: 0}
 
 
-def test_hardware_that_breaks_long_after_the_pod_failed_is_not_why() -> None:
+@pytest.mark.parametrize("next_leader", [False, True])
+def test_hardware_that_breaks_long_after_the_pod_failed_is_not_why(next_leader: bool) -> None:
+    """The time counts from the end of the pod, also for a leader that reads the pod later."""
     rig = running(POD_LEVEL)
     hit = rig.pod_on("n3")
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
     rig.step()
     rig.step(301)
+    if next_leader:
+        rig.change_leader()
+        rig.step()
     rig.sick("n3", 1)
     assert deletions(rig.step()) == {}
 
