@@ -112,6 +112,16 @@ def test_limits_of_a_group_count_what_the_queue_uses_there() -> None:
     assert check(must) is None
 
 
+def test_pods_count_for_the_queue_in_which_they_were_bound() -> None:
+    limited = {"node_groups": NodeGroupAffinity(("must",)), "node_group_limits": {"must": {"cpu": 3}}}
+    lab = groups().queue("q", **limited).queue("p", **limited)
+    lab.job("moved", queue="p", cpu=3, on="must")
+    lab.job("job", queue="q", cpu=1).job("other", queue="p", cpu=1)
+    lab.usage.bound_in["moved-0"] = "q"
+    assert refusals(lab, plugin())["must"] == "node-group-limit"
+    assert "must" not in refusals(lab, plugin(), "other")
+
+
 def test_limits_that_cannot_be_read_refuse_every_node() -> None:
     lab = groups().queue("q", node_groups=RULES, node_group_problem="it is not JSON")
     lab.job("job", queue="q", cpu=1)

@@ -301,6 +301,20 @@ def test_two_pods_of_a_gang_do_not_take_one_volume() -> None:
     assert set(lab.state.volumes.holders) == {"more", "only"}
 
 
+def test_a_volume_is_given_to_another_claim_when_the_last_pod_of_its_claim_is_gone() -> None:
+    lab = disks("shared", pods=2)
+    for name in ("shared", "other"):
+        claim(lab, name, "local", access_modes=MANY)
+    volume(lab, "only", access_modes=MANY)
+    for pod in ("new-0", "new-1"):
+        lab.state.place(pod, 0, 0, (ClaimChoice("default/shared", "only"),))
+    lab.job("next", cpu=1000).change("next-0", claims=("other",))
+    for pod in ("new-0", "new-1"):
+        assert chosen(lab, "n1", "next-0") == "no-matching-volume-on-node"
+        lab.state.drop_pod(pod)
+    assert chosen(lab, "n1", "next-0") == (ClaimChoice("default/other", "only"),)
+
+
 def test_a_volume_is_made_where_the_class_allows_it() -> None:
     lab = disks("data")
     claim(lab)

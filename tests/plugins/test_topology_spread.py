@@ -108,13 +108,16 @@ def test_only_nodes_that_the_pod_selects_count_unless_the_constraint_says_otherw
     assert closed == {"n3": SKEWED, "n4": SKEWED, "n5": KEYLESS}
 
 
-def test_nodes_with_taints_count_unless_the_constraint_says_otherwise() -> None:
+@pytest.mark.parametrize("closed", [{"taints": (Taint("team", "x"),)}, {"cordoned": True}])
+def test_nodes_with_taints_and_cordoned_nodes_count_unless_the_constraint_says_otherwise(
+    closed: dict[str, Any],
+) -> None:
     lab = zones()
-    lab.node("n6", cpu=1000, labels={ZONE: "d"}, taints=(Taint("team", "x"),))
+    lab.node("n6", cpu=1000, labels={ZONE: "d"}, **closed)
     there = ("n1", "n3", "n4")
     assert set(codes(on(lab, *there), spread(ZONE))) == {"n1", "n2", "n3", "n4", "n5"}
     lab = zones()
-    lab.node("n6", cpu=1000, labels={ZONE: "d"}, taints=(Taint("team", "x"),))
+    lab.node("n6", cpu=1000, labels={ZONE: "d"}, **closed)
     assert codes(on(lab, *there), spread(ZONE, tolerated_only=True)) == {"n5": KEYLESS}
 
 

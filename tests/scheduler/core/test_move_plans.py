@@ -336,6 +336,15 @@ def test_M1_a_plan_that_was_rejected_is_not_carried_out() -> None:
     assert (states(rig), evicted(rig)) == ({"plan-1": REFUSED}, [])
 
 
+def test_M1_a_plan_with_the_name_of_a_finished_one_is_carried_out() -> None:
+    rig, plan = pending()
+    approve(rig, replace(plan, job="default/none"))
+    assert states(rig) == {"plan-1": REFUSED}
+    rig.tell(ev.MovePlanGone("plan-1"))
+    approve(rig, replace(plan, uid="uid-2"))
+    assert (states(rig), evicted(rig)) == ({"plan-1": RUNNING}, ["small-0"])
+
+
 def finished(rig: Rig, plan: MovePlan) -> MovePlan:
     """As the API has it: with the conditions that were written."""
     return with_conditions(plan, written(rig), rig.now)
