@@ -19,7 +19,7 @@ from tests.scheduler.faults.test_restarts import (
     superpods,
     switches,
 )
-from tests.scheduler.rig import Rig
+from tests.scheduler.rig import Rig, gangs_may_end
 
 LABELS = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 
@@ -245,6 +245,51 @@ def test_F3_they_use_it_again_where_nothing_else_fits(make: Callable[[], Rig]) -
     rig.step(11)
     rig.run()
     assert rig.by_rank() == before
+
+
+def on_all_nodes() -> Rig:
+    """A job on all nodes of two switches."""
+    rig = Rig(nslb_version="2.0", reschedule_job_after=600, tiers=gangs_may_end())
+    rig.priority("high", 10)
+    rig.switches(2, 2)
+    labels = {**LABELS, "tor-affinity": "large-model-schema"}
+    rig.submit("train", pods=4, chips=8, priority="high", labels=labels)
+    rig.run()
+    return rig
+
+
+def test_F2_F3_a_switch_job_uses_a_chip_that_broke_it_twice_when_all_of_it_may_move() -> None:
+    rig = on_all_nodes()
+    before = rig.places("train")
+    break_and_heal(rig, "train-3", 0)
+    assert rig.places("train") == before
+    break_and_heal(rig, "train-3", 0)
+    assert "train-3" not in rig.places("train")
+    assert rig.reason("train") == "replacement-over-limit"
+    rig.step(600)
+    rig.finish()
+    rig.run()
+    assert rig.places("train") == before
+
+
+@pytest.mark.parametrize(("times", "evicted"), [(1, ["other-0"]), (2, [])])
+def test_F3_no_pod_is_evicted_for_a_chip_that_the_job_would_not_get(times: int, evicted: list[str]) -> None:
+    rig = on_all_nodes()
+    node = rig.node_of("train-3")
+    for _ in range(times - 1):
+        break_and_heal(rig, "train-3", 0)
+    rig.sick(node, 1)
+    rig.step(1)
+    rig.sick(node, 0)
+    rig.tell(ev.PodGone(rig.pods["train-3"].uid))
+    rig.submit("other", chips=8, preemptable=True)
+    # What the job lost is kept for it for some time.
+    for _ in range(5):
+        rig.step(31)
+    assert rig.nodes_of("other") == [node]
+    rig.replacement("train-3")
+    rig.run()
+    assert rig.evictions() == evicted
 
 
 # -- restarts ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from ringwise.durations import SECOND
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.lost_work import LostWork, chip_hours
 from ringwise.framework.evictions.nominated_shares import NominatedShares
+from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
 from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
@@ -144,9 +145,9 @@ def plan_for(session: Session, job: Job, choice: VictimChoice) -> EvictionPlan |
         if has_pods:
             with trial(session, job) as statement:
                 job.reason = place_gang(session, job, statement)
-    if not has_pods:
-        return None
-    plan = search.find()
+    # F3: no pod is evicted for chips that the job would not get.
+    with chips_excluded(session, job, withheld_chips(session, job)):
+        plan = search.find() if has_pods else None
     return plan if plan is not None and plan.allocations else None
 
 

@@ -12,30 +12,28 @@ from contextlib import contextmanager
 
 from ringwise.framework.job import WHOLE_NODE, CoolDown, Job
 from ringwise.framework.session import Session
+from ringwise.state.fleet import HOSTS
 
 
-def cooling_chips(session: Session, job: Job, *, broke_again: bool = False) -> dict[int, int]:
+def cooling_chips(
+    session: Session, job: Job, *, broke_again: bool = False, in_use: bool = False
+) -> dict[int, int]:
     """Node to the free chips that the job avoids at the moment; or only those that broke it again.
 
-    Empty for jobs with blocks: they avoid nodes, in an order of their own.
+    With `in_use` also those that are not free. Empty for jobs with blocks: they avoid nodes, in an order of
+    their own.
     """
     policy = job.policy
-    if policy is None or policy.block_nodes is not None or not job.cooling:
+    if policy is None or policy.block_nodes is not None or policy.resource not in session.state.fleets:
         return {}
-    fleet = session.state.fleets.get(policy.resource)
-    if fleet is None:
-        return {}
-    ids, masks = session.state.node_id, dict[int, int]()
+    fleet, ids, masks = session.state.fleets[policy.resource], session.state.node_id, dict[int, int]()
     for broken, one in job.cooling.items():
-        node = ids.get(broken.node)
-        if node is None or not _counts(session, one, broke_again):
-            continue
-        chips = fleet.free_mask[node]
-        if broken.chip != WHOLE_NODE:
-            chips &= 1 << broken.chip
-        if chips:
+        if broken.node in ids and _counts(session, one, broke_again):
+            node = ids[broken.node]
+            chips = fleet.listed[node] if in_use else fleet.free_mask[node]
+            chips &= chips if broken.chip == WHOLE_NODE else 1 << broken.chip
             masks[node] = masks.get(node, 0) | chips
-    return masks
+    return {node: chips for node, chips in masks.items() if chips}
 
 
 def cooling_nodes(session: Session, job: Job, *, broke_again: bool = False) -> set[int]:
@@ -57,11 +55,17 @@ def may_use_all(job: Job) -> bool:
     return job.clock is None or job.clock.next_after is None
 
 
+def withheld_chips(session: Session, job: Job) -> dict[int, int]:
+    """Node to the chips that the job does not get even if nothing else fits: a larger part of it may move."""
+    withheld = job.policy is not None and job.policy.switch_class is not None and not may_use_all(job)
+    return cooling_chips(session, job, broke_again=True, in_use=True) if withheld else {}
+
+
 @contextmanager
 def chips_excluded(session: Session, job: Job, chips: dict[int, int]) -> Iterator[None]:
     """Inside, these chips of the job's resource are not free."""
     state = session.state
-    fleet = state.fleets[job.policy.resource if job.policy is not None else ""]
+    fleet = state.fleets[job.policy.resource if chips and job.policy is not None else HOSTS]
     added = {node: mask & ~fleet.reserved[node] for node, mask in chips.items()}
     for node, mask in added.items():
         fleet.reserved[node] |= mask
