@@ -66,6 +66,22 @@ def test_the_job_that_was_preempted_is_told_by_whom_what_it_lost_and_when_it_is_
     assert notes(rig, "v") == (again,)
 
 
+def test_a_refused_eviction_leaves_what_was_evicted_for_another_job_since() -> None:
+    rig = rig_of(2)
+    rig.submit("v", pods=2, chips=8, min_available=1, preemptable=True)
+    rig.change_group("v", ordinary=True)
+    rig.run()
+    rig.submit("first", chips=8, priority="high")
+    (refused,) = (one for one in rig.step(1800) if isinstance(one, Evict))
+    rig.submit("second", chips=8, priority="high")
+    rig.step(1)
+    before = notes(rig, "v")
+    assert before[0].startswith("preempted for default/second at")
+    rig.tell(ev.EvictFailed(refused.uid, "a disruption budget forbids it"))
+    rig.step()
+    assert notes(rig, "v") == before
+
+
 def test_a_job_that_waits_for_a_cooldown_is_told_when_it_ends_and_who_loses_then() -> None:
     rig = rig_of(1)
     fill(rig, ("v", 100), annotations={COOLDOWN_TIME: "10m"})

@@ -76,8 +76,8 @@ class Preemptions(Component):
         self._allowed: dict[str, str | None] = {}
         #: By key of the job, the one that was evicted last comes last.
         self.jobs = context.record.add(RecordTable("preemptions", Preemption, droppable=lambda one: True))
-        #: Evicted pods that are not gone yet: their job, chips and lost work.
-        self._leaving: dict[str, tuple[str, int, int]] = {}
+        #: Evicted pods that are not gone yet: their job, and what the eviction of the pod adds to its entry.
+        self._leaving: dict[str, tuple[str, Preemption]] = {}
         self._warnings: dict[str, list[Command]] = {}
         self._evictions: list[Command] = []
         #: Warnings of evictions that failed are removed.
@@ -112,7 +112,8 @@ class Preemptions(Component):
         )
         job.preempted = now
         taker.room_made_at = now
-        self._leaving[pod.uid] = job.key, pod.cls.chips, lost
+        evicted = Preemption(now, event.command.cause.value, by, 1, pod.cls.chips, lost)
+        self._leaving[pod.uid] = job.key, evicted
         text = f"{time_text(now)} {event.command.cause.value} for {by}"
         warning = AnnotatePod(pod.uid, pod.namespace, pod.name, {EVICTED: text})
         self._warnings.setdefault(job.key, []).append(warning)
@@ -139,18 +140,18 @@ class Preemptions(Component):
         """The pod stays, and has lost nothing. Nobody waits for it: others may be found that can go."""
         if event.uid not in self._leaving:
             return
-        key, chips, lost = self._leaving.pop(event.uid)
+        key, evicted = self._leaving.pop(event.uid)
         self._give_up(key, event, now)
         entry, job = self.jobs.get(key), self._book.jobs.get(key)
         pod = None if job is None else job.pods.get(event.uid)
         if pod is not None:
             self._taken_back.append(AnnotatePod(pod.uid, pod.namespace, pod.name, {}, (EVICTED,)))
-        if entry is None:
+        if entry is None or (entry.at, entry.by) != (evicted.at, evicted.by):
+            # Other pods of the job were evicted since, and that counts.
             return
         if entry.pods > 1:
-            self.jobs[key] = replace(
-                entry, pods=entry.pods - 1, chips=entry.chips - chips, lost=entry.lost - lost
-            )
+            chips, lost = entry.chips - evicted.chips, entry.lost - evicted.lost
+            self.jobs[key] = replace(entry, pods=entry.pods - 1, chips=chips, lost=lost)
             return
         del self.jobs[key]
         if job is not None:
@@ -178,7 +179,7 @@ class Preemptions(Component):
                 )
 
     def _removed(self, event: ie.PodRemoved, now: int) -> None:
-        key, _, _ = self._leaving.pop(event.uid, ("", 0, 0))
+        key, _ = self._leaving.pop(event.uid, ("", None))
         self.refused.pop(key, None)
 
     def _bound(self, event: ie.PodBound, now: int) -> None:
