@@ -14,6 +14,7 @@ from ringwise.controller.pod_groups import PodGroupController
 from ringwise.durations import SECOND
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.messages.commands import Command, RecordQueueEvent, UpdateQueue
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import (
     Event,
     PodGone,
@@ -351,6 +352,22 @@ def test_a_queue_that_is_gone_is_not_asked_for_again() -> None:
     controller.handle([QueueCommand("blue", "CloseQueue")], 1)
     assert controller.handle([QueueGone("blue")], 2) == []
     assert controller.next_deadline() is None
+
+
+def test_queues_that_their_parent_closed_are_opened_when_it_is_deleted() -> None:
+    """As the next leader opens them: a queue whose parent does not exist is below the root."""
+    closed = Queue("above", state="Closed", uid="q1")
+    child = Queue("blue", parent="above", state="Closed", uid="q2", annotations={MARK: "true"})
+    by_itself = replace(child, name="red", uid="q3", annotations={})
+    controller = Controller()
+    assert controller.handle(seen(closed, child, by_itself), 0) == []
+    message = "Open queue succeed: its parent queue above no longer exists"
+    opening = [
+        RecordQueueEvent("blue", EventReason.OPEN_QUEUE, message, "q2"),
+        UpdateQueue("blue", "Open", False, uid="q2"),
+    ]
+    assert controller.handle([QueueGone("above")], 1) == opening
+    assert Controller().handle(seen(child, by_itself), 1) == opening
 
 
 def test_commands_are_obeyed_in_named_namespaces_alone() -> None:

@@ -98,6 +98,8 @@ class QueueController:
             below.pop(name, None)
             if not below:
                 self._children.pop(queue.parent, None)
+            # Those right below it are below the root now.
+            self._changed.update(self._children.get(name, {}))
 
     def _put_group(self, key: str, queue: str | None) -> None:
         before = self._queue_of.pop(key, None)
@@ -232,7 +234,9 @@ class QueueController:
                 commands.append(RecordQueueEvent(queue.name, CLOSE_QUEUE, message, queue.uid))
         elif marked and state in (CLOSING, CLOSED):
             state, marked = OPEN, False
-            message = f"Open queue succeed: its parent queue {queue.parent} is open"
+            exists = queue.parent in self._seen or queue.parent == ROOT_QUEUE
+            now_is = "is open" if exists else "no longer exists"
+            message = f"Open queue succeed: its parent queue {queue.parent} {now_is}"
             commands.append(RecordQueueEvent(queue.name, OPEN_QUEUE, message, queue.uid))
         if state == CLOSING and queue.name not in self._groups:
             state = CLOSED
