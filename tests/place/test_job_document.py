@@ -10,7 +10,12 @@ import pytest
 from ringwise.apps.lab.lab import LabSettings
 from ringwise.views.documents.cluster import JobDocument, JobPodFields
 from ringwise.views.documents.place import PlacedJobFields, PlacedPodFields
+from ringwise.views.place import job_answer
+from ringwise.views.topology import topology_document
+from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
+from tests.builders.values import node, pod, report
 from tests.lab.rig import Terminal, job, nodes, running
+from tests.scheduler.rig import NOW, scheduler_told
 
 OF_PODS = ("name", "rank", "node", "chips", "switch", "superpod", "logical_superpod")
 #: What an option of `place` asks for.
@@ -25,6 +30,20 @@ SWITCHES = job("train", 4, 8).replace(
     "metadata: {name: train, namespace: lab}",
     "metadata: {name: train, namespace: lab, labels: {tor-affinity: normal-schema}}",
 )
+
+
+@pytest.mark.parametrize("written", ["9" * 5000, "²", "--5", "x", ""])
+def test_annotations_of_blocks_that_are_not_numbers_count_as_missing(written: str) -> None:
+    """A user may change them while the pod runs: the documents of others must not fail."""
+    notes = dict.fromkeys((SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK), written)
+    running_pod = pod("train", 8, on="n1", holds=range(8), annotations=notes)
+    view = scheduler_told(node("n1"), report("n1", range(8), superpod=0), running_pod).view
+    (superpod,) = topology_document(view, NOW)["superpods"]
+    assert (superpod["blocks"], superpod["busy"]) == ([], ["n1"])
+    (train,) = view.jobs.values()
+    answer = job_answer(view, train, {}, set(), {}, {})
+    (placed,) = answer.pods
+    assert (placed.superpod, placed.logical_superpod, placed.logical_rack) == (None, None, None)
 
 
 def test_every_field_of_place_is_in_the_document_of_a_job() -> None:
@@ -54,8 +73,8 @@ def test_a_job_that_runs_is_described_as_place_shows_it(
         described = terminal.json("describe job lab/train")
     assert (placed["state"], described["class"]) == ("scheduled", placed["class"])
     assert len(placed["pods"]) == 4
-    for pod, shown in zip(placed["pods"], described["pod_details"], strict=True):
-        assert {name: shown[name] for name in OF_PODS} == {name: pod[name] for name in OF_PODS}
+    for planned, shown in zip(placed["pods"], described["pod_details"], strict=True):
+        assert {name: shown[name] for name in OF_PODS} == {name: planned[name] for name in OF_PODS}
         assert shown[field] is not None
         # When it was decided is another time.
-        assert {**pod["annotations"], **shown["annotations"]} == shown["annotations"]
+        assert {**planned["annotations"], **shown["annotations"]} == shown["annotations"]

@@ -20,6 +20,7 @@ from ringwise.scheduler.explain.why import not_obeyed
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
+from ringwise.topology.numbers import whole_number
 from ringwise.views.pictures import PLACE_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
 from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
@@ -206,7 +207,7 @@ def _rack(view: SchedulerView, node: int) -> int | None:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+    return None if text is None else whole_number(text)
 
 
 def assigned_chips(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:

@@ -15,6 +15,7 @@ from ringwise.scheduler.node_faults import SWITCH, UNHEALTHY, node_faults
 from ringwise.scheduler.node_states import chips_of_node, is_idle, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.natural import natural_key
+from ringwise.topology.numbers import INT32, whole_number
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.views.reservations import reservation_documents
@@ -125,10 +126,10 @@ def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> Non
         picture.faulty.add(name)
     for uid in state.pods_on[number]:
         pod = state.pods[uid].pod
-        mark = pod.annotations.get(SUPER_POD_RANK, "")
+        block = whole_number(pod.annotations.get(SUPER_POD_RANK, ""), 0, INT32)
         job = view.job_of(uid)
-        if pod.cls.chips and mark.isdecimal() and job is not None:
-            picture.blocks.setdefault((job.name, int(mark)), []).append(name)
+        if pod.cls.chips and block is not None and job is not None:
+            picture.blocks.setdefault((job.name, block), []).append(name)
             return
     if any(state.pods[uid].pod.cls.chips for uid in state.pods_on[number]):
         picture.busy.append(name)
