@@ -7,9 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from ringwise.durations import SECOND
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown
 from ringwise.messages import events as ev
+from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.scheduler.cache.record_tables import RecordTables
+from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.explain.why import find_job
 from ringwise.scheduler.faults.cool_downs import CoolDowns
 from tests.builders.records import restored
 from tests.scheduler.faults.test_restarts import (
@@ -290,6 +294,30 @@ def test_F3_no_pod_is_evicted_for_a_chip_that_the_job_would_not_get(times: int, 
     rig.replacement("train-3")
     rig.run()
     assert rig.evictions() == evicted
+
+
+def test_F3_no_answer_and_no_reservation_counts_on_a_chip_that_the_job_would_not_get() -> None:
+    rig = Rig(nslb_version="2.0", reschedule_job_after=6000, reservation_after=100)
+    rig.switches(2, 2)
+    labels = {**LABELS, "tor-affinity": "large-model-schema"}
+    rig.submit("train", pods=4, chips=8, labels=labels)
+    rig.run()
+    before = rig.places("train")
+    for _ in range(2):
+        break_and_heal(rig, "train-3", 0)
+    rig.step(101)
+    view = rig.machine.view
+    assert not list(view.reservations)
+    refused = view.what_if.verdict(find_job(view, "train"), rig.now)
+    assert refused is not None
+    assert refused.code == rig.reason("train") == "replacement-over-limit"
+    # The cooldown lasts 600 seconds.
+    end = rig.now + (600 - 101) * SECOND
+    start = estimates(view, rig.now)["default/train"]
+    assert start == ExpectedStart(StartKind.KNOWN, end, end, ("cooldown of default/train",))
+    rig.step(600 - 101)
+    rig.run()
+    assert rig.places("train") == before
 
 
 # -- restarts ------------------------------------------------------------------------------------------

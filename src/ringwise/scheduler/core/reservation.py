@@ -11,7 +11,7 @@ would not fit into the empty cluster gets none.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import chain, islice, zip_longest
@@ -21,7 +21,7 @@ from typing import Any
 from ringwise.durations import SECOND, earliest
 from ringwise.framework.budget import NamespaceSteps, TooCostly
 from ringwise.framework.evictions.eviction import awaited_pods
-from ringwise.framework.evictions.recently_faulty_chips import chips_excluded
+from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.gangs.gang_placement import (
     has_pending_pods,
     missing_pods,
@@ -480,7 +480,7 @@ class _Search:
         `besides`: without these chips (by node).
         """
         session = self._session
-        exclusion = chips_excluded(session, job, dict(besides)) if besides else nullcontext()
+        exclusion = chips_excluded(session, job, {**withheld_chips(session, job), **(besides or {})})
         with trial(session, job) as statement, exclusion:
             if session.overused(session.queues[job.queue]):
                 return None

@@ -13,7 +13,7 @@ of moves that are carried out (M1) are taken to have come to their end.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ringwise.durations import SECOND
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
+from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
 from ringwise.framework.job import Job
@@ -248,6 +249,15 @@ def _reserved(view: SchedulerView, now: int) -> list[JobRun]:
     ]
 
 
+def _cooldowns(session: Session, waiting: Iterable[Job]) -> Iterator[JobRun]:
+    """F3: a job gets the chips that are withheld from it when their cooldown ends."""
+    for job in waiting:
+        nodes = list(withheld_chips(session, job))
+        ends = {one.until for one in job.cooling.values() if one.broke_again and one.until > session.now}
+        for end in sorted(ends if nodes else ()):
+            yield JobRun(NO_JOB, (), end, end, False, f"cooldown of {job.namespace}/{job.name}", nodes)
+
+
 # -- the answer --------------------------------------------------------------------------------------
 
 
@@ -308,7 +318,7 @@ def _played_with(
         steps = (STEPS if until is None else STEPS_OF_ONE) - len(view.jobs)
         late = _Play(view, session, now, lengths, steps, late=True)
         groups = _line_up(session, valid)
-        windows = [(run.earliest, run) for run in _reserved(view, now)]
+        windows = [(run.earliest, run) for run in [*_reserved(view, now), *_cooldowns(session, valid)]]
         late.run(groups, [*((run.latest, run) for run in runs if run.latest is not None), *windows], until)
         early: _Play | None = late
         # Who asks about one job has no steps left for an earliest time where those for the latest did not
@@ -639,7 +649,7 @@ class _Play:
     def _place(self, job: Job, owners: Iterable[str]) -> tuple[list[Statement], Reason | None]:
         session = self._session
         placed: list[Statement] = []
-        with reserved_free(session, job, owners):
+        with reserved_free(session, job, owners), chips_excluded(session, job, withheld_chips(session, job)):
             reason = self._what_if.own_obstacle(session, job)
             if reason is not None:
                 return placed, reason

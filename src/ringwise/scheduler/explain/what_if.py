@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ringwise.framework.amounts import Amounts, add
+from ringwise.framework.evictions.recently_faulty_chips import chips_excluded, withheld_chips
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.gang_placement import has_pending_pods, missing_pods, node_filters, place_gang
 from ringwise.framework.job import Job, job_unchanged, jobs_unchanged
@@ -91,7 +92,8 @@ def waits_for_one_more(session: Session, job: Job) -> bool:
 
 def place_next(session: Session, job: Job, statement: Statement) -> Reason | None:
     """Place what the job waits for: its gang, or where that is complete one more pod."""
-    return place_gang(session, job, statement, beyond_gang=waits_for_one_more(session, job))
+    with chips_excluded(session, job, withheld_chips(session, job)):
+        return place_gang(session, job, statement, beyond_gang=waits_for_one_more(session, job))
 
 
 class WhatIf:
