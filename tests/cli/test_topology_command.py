@@ -76,7 +76,7 @@ def test_show_draws_an_input() -> None:
         "leaf-3  shared, unhealthy  A A A A  0 of 4 free\n"
         "leaf-4  shared, healthy    B . . .  3 of 4 free\n"
         "\n"
-        "A a, B b, . free, x not free\n"
+        "A default/a, B default/b, . free, x not free\n"
     )
     ran = CliRunner().invoke(topology, ["show", "-f", file, "--config", settings, "-o", "json"])
     assert [row["healthy"] for row in json.loads(ran.stdout)["switches"]] == [True, False, False, True]

@@ -188,7 +188,7 @@ def test_a_release_beside_volcano_is_installed_upgraded_and_removed(empty: Clust
     empty.apply([namespace, theirs, settings])
 
     output = helm(empty, "install", "ringwise", values=VARIATIONS["shadow"])
-    assert "binds nothing" in output
+    assert "does not bind pods" in output
     assert components(empty).keys() == {"ringwise-scheduler"}
     assert "--shadow" in components(empty)["ringwise-scheduler"]
 

@@ -46,6 +46,28 @@ def test_annotations_of_blocks_that_are_not_numbers_count_as_missing(written: st
     assert (placed.superpod, placed.logical_superpod, placed.logical_rack) == (None, None, None)
 
 
+def test_blocks_of_jobs_with_the_same_name_in_two_namespaces_are_listed_each_for_itself() -> None:
+    pods = [
+        pod(
+            "train",
+            8,
+            on=on,
+            holds=range(8),
+            annotations={SUPER_POD_RANK: "0"},
+            namespace=namespace,
+            uid=namespace,
+        )
+        for namespace, on in (("a", "n1"), ("b", "n2"))
+    ]
+    reports = [report(name, range(8), superpod=0) for name in ("n1", "n2")]
+    view = scheduler_told(node("n1"), node("n2"), *reports, *pods).view
+    (superpod,) = topology_document(view, NOW)["superpods"]
+    assert superpod["blocks"] == [
+        {"job": "a/train", "block": 0, "nodes": ["n1"]},
+        {"job": "b/train", "block": 0, "nodes": ["n2"]},
+    ]
+
+
 def test_every_field_of_place_is_in_the_document_of_a_job() -> None:
     # `pods` is a number there; the pods are in `pod_details`.
     assert {*get_type_hints(PlacedJobFields)} - {*get_type_hints(JobDocument)} == set()

@@ -73,7 +73,7 @@ def run(nodes: str, jobs: str) -> tuple[list[SuperPodId], str]:
         chosen += per_superpod(answer)
         for block in answer.blocks:
             free[block.superpod] = [node for node in free[block.superpod] if node not in block.nodes]
-            drawn[block.superpod].append((job["metadata"]["name"], block.logical, block.size))
+            drawn[block.superpod].append((f"default/{job['metadata']['name']}", block.logical, block.size))
     picture = draw_superpods(drawn_superpod(one, len(free[one]), 2, blocks) for one, blocks in drawn.items())
     return chosen, picture.plain
 

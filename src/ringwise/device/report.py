@@ -140,7 +140,7 @@ def device_info_cfg(
 
 
 def same_device_list(old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> bool:
-    """Whether two lists differ in more than the time of a fault."""
+    """Whether two lists differ only in the times of faults, or not at all."""
     if old is None or new is None:
         return old is new
     return {key: _FAULT_TIME.sub("", value) for key, value in old.items()} == {

@@ -129,7 +129,7 @@ def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> Non
         block = whole_number(pod.annotations.get(SUPER_POD_RANK, ""), 0, INT32)
         job = view.job_of(uid)
         if pod.cls.chips and block is not None and job is not None:
-            picture.blocks.setdefault((job.name, block), []).append(name)
+            picture.blocks.setdefault((f"{job.namespace}/{job.name}", block), []).append(name)
             return
     if any(state.pods[uid].pod.cls.chips for uid in state.pods_on[number]):
         picture.busy.append(name)
@@ -151,14 +151,14 @@ def _has_faulty_switches(view: SchedulerView, number: int) -> bool:
 
 
 def _jobs_on(view: SchedulerView, number: int) -> list[str]:
-    """Names of the jobs with chips on this node, in the order in which they came."""
-    names: dict[str, None] = {}
+    """The jobs with chips on this node (`namespace/name`), in the order in which they came."""
+    keys: dict[str, None] = {}
     for uid in view.cluster.pods_on[number]:
         pod = view.cluster.pods[uid].pod
         if pod.cls.chips:
             job = view.job_of(uid)
-            names[job.name if job is not None else pod.name] = None
-    return list(names)
+            keys[pod.key if job is None else f"{job.namespace}/{job.name}"] = None
+    return list(keys)
 
 
 def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
