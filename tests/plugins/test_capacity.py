@@ -253,6 +253,16 @@ def test_queues_above_the_victim_must_exceed_what_they_deserve_too(
     assert session.reclaimable(lab["job"], pod_of(lab, "job"), ["web-0"]) == victims
 
 
+def test_each_victim_counts_for_the_queues_above_it() -> None:
+    lab = cluster().node("n1", cpu=100).queue("vision", deserved={"cpu": 4})
+    lab.queue("work", deserved={"cpu": 18}).queue("web", parent="work", deserved={"cpu": 1})
+    lab.job("web", pods=5, queue="web", cpu=4, on="n1").job("job", queue="vision", cpu=1)
+    session = lab.session(capacity(hierarchy=True, ancestorReclaimLevel=1))
+    pods = [f"web-{index}" for index in range(5)]
+    # web exceeds what it deserves with each pod, work with all five of them.
+    assert session.reclaimable(lab["job"], pod_of(lab, "job"), pods) == ["web-0"]
+
+
 @pytest.mark.parametrize(("taker", "victims"), [("vision", ["loud-0"]), ("speech", [])])
 def test_inside_a_shared_queue_one_that_deserves_nothing_takes_nothing(
     taker: str, victims: list[str]

@@ -293,6 +293,14 @@ def test_tier_names_inside_their_tree() -> None:
     assert not trees.problems
 
 
+def test_a_name_for_two_tiers_refers_to_the_lower_one() -> None:
+    trees = forest(
+        hyper_node("a", 1, "n0", tier_name="t"),
+        hyper_node("b", 2, "a", tier_name="t"),
+    )
+    assert trees.highest_tier(NetworkTopology(highest_tier_name="t"), "b") == 1
+
+
 def test_it_is_built_again_only_when_something_it_depends_on_changes() -> None:
     state = state_of(4, labeled("a", Requirement("rack", "In", ("r0",))), matching("b", "n[23]"))
     first = state.hyper_forest()

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ringwise.framework.amounts import Amount
 from ringwise.framework.holdings import Scope
+from ringwise.framework.job import Job
 from ringwise.framework.limits import LimitTable
 from ringwise.framework.reserved_quota import ReservedQuota
 from ringwise.framework.usage import ResourceUsage
@@ -310,6 +311,17 @@ def test_F6_what_is_kept_for_jobs_counts_as_long_as_it_is_kept() -> None:
     usage.reserved.drop("default/a")
     assert limits.used(everybody) == {CHIP: 4, RUNNING_JOBS: 1}
     assert limits.used(Scope(queue="q")) == {}
+
+
+def test_F6_what_is_kept_for_a_job_in_one_queue_is_not_subtracted_in_another() -> None:
+    usage = ResourceUsage()
+    limits = LimitTable(usage)
+    limits.put([UsageLimit("each", queue="*")])
+    for name, queue, chips in (("moved", "q", 2), ("other", "r", 4)):
+        usage.reserved.put(ReservedQuota(f"default/{name}", queue, {0: {CHIP: chips}}, most=1))
+    moved = Job("default/moved", "default", "moved", queue="r")
+    assert limits.used(Scope(queue="r"), moved) == {CHIP: 4, RUNNING_JOBS: 1}
+    assert limits.used(Scope(queue="q"), moved) == {}
 
 
 def test_what_is_reserved_for_a_job_that_waited_long_is_not_kept_while_it_waits_for_a_limit() -> None:

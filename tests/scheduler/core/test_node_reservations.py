@@ -75,6 +75,15 @@ def test_a_namespace_has_it_whatever_the_queue_of_its_jobs() -> None:
     assert (rig.nodes_of("job"), rig.nodes_of("other")) == (["n1"], [])
 
 
+def test_reservations_of_the_same_time_are_each_for_their_own_queue() -> None:
+    rig = reserved(reservation("r"), reservation("s", ("n2",), queue="other"), nodes=2)
+    rig.queue("other")
+    rig.submit("first", chips=8, queue="research")
+    rig.submit("second", chips=8, queue="other")
+    rig.run()
+    assert (rig.nodes_of("first"), rig.nodes_of("second")) == (["n1"], ["n2"])
+
+
 def test_without_keep_off_a_job_that_says_nothing_starts_before_it() -> None:
     rig = reserved(reservation(), reserved_nodes_require_duration=False)
     rig.submit("job", chips=4)
