@@ -121,7 +121,7 @@ def test_a_rejected_token_is_fetched_again(cluster: Cluster, tmp_path: Path) -> 
         ),
         (
             {"exec": {"apiVersion": EXEC_VERSION, "command": "false", "interactiveMode": "Never"}},
-            "exited with code 1",
+            "exited with 1",
         ),
         ({"client-certificate": "not-there.crt", "client-key": "not-there.key"}, "not-there.crt"),
     ],

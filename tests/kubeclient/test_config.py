@@ -202,7 +202,7 @@ async def test_an_exec_plugin_runs_again_when_its_credential_expires(tmp_path: P
     [
         ("print('nonsense')", "did not print an ExecCredential"),
         ("print('{}')", "neither a token nor a certificate"),
-        ("import sys; sys.exit('no login')", "exited with code 1: no login"),
+        ("import sys; sys.exit('no login')", "exited with 1: no login"),
         ('import sys; sys.stdout.buffer.write(b\'{"status": "\\xff"}\')', "did not print an ExecCredential"),
         ('print(\'{"status": {"token": "t", "expirationTimestamp": "soon"}}\')', "expirationTimestamp"),
     ],

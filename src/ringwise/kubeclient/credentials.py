@@ -208,9 +208,7 @@ class ExecPlugin:
             raise self._error(f"did not answer within {EXEC_TIMEOUT:.0f}s") from None
         if process.returncode:
             lines = complaint.decode(errors="replace").strip().splitlines()
-            raise self._error(
-                f"exited with code {process.returncode}: {lines[-1] if lines else 'no message'}"
-            )
+            raise self._error(f"exited with {process.returncode}: {lines[-1] if lines else 'no message'}")
         return printed
 
     def _error(self, why: str) -> KubeConfigError:
