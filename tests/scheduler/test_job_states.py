@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ringwise.framework.job import Job
+from ringwise.messages.job_expansion import group_name
 from ringwise.scheduler.job_states import JobState, job_state, pods_not_created, would_be_placed
-from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import NOT_CREATED, PodTemplate, Task, VcJob
-from ringwise.views.cluster import JobView
-from tests.builders.values import pod
+from ringwise.views.cluster import ClusterObjects, JobView, job_views, shown_jobs
+from tests.builders.values import group, job_of, node, pod
+from tests.scheduler.rig import NOW, told
 
 RUNS, WAITS = ("node-0", "Running"), (None, "Pending")
 CREATED, DONE, FAILED = ("node-0", "Pending"), ("node-0", "Succeeded"), ("node-0", "Failed")
@@ -103,3 +105,19 @@ def test_a_sentence_names_some_nodes() -> None:
     assert would_be_placed(["a"], partly=False) == "would be placed on a now"
     several = would_be_placed(["a", "b", "c", "d", "e"], partly=True)
     assert several == "more pods would be placed on a, b, c and 2 more now"
+
+
+@pytest.mark.parametrize("has_group", [True, False])
+def test_a_vcjob_does_not_have_the_pods_of_an_earlier_one_of_its_name(has_group: bool) -> None:
+    """The PodGroup of the earlier one exists until its pods are gone, or somebody wrote its owner."""
+    train = job_of(name="train", uid="new")
+    groups = [group(group_name(train), 2, owner=Owner("Job", "train", "new"))] * has_group
+    groups.append(group("train-old", owner=Owner("Job", "train", "old"), phase="Running"))
+    left = pod("train-old-0", on="n1", holds=[0], group="train-old")
+    view = told(node("n1"), train, groups, left)
+    listed = job_views(ClusterObjects(view, NOW, [], [left], groups, [], [train]))
+    for views in (listed, list(shown_jobs(view))):
+        assert sorted((one.kind, [each.name for each in one.pods]) for one in views) == [
+            ("PodGroup", ["train-old-0"]),
+            ("vcjob", []),
+        ]

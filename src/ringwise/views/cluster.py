@@ -393,14 +393,16 @@ def _name_board(objects: ClusterObjects, view: JobView) -> None:
 
 
 def _of_vcjobs(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
-    # Older controllers of Volcano name the PodGroup as the job.
+    # Older controllers of Volcano name the PodGroup as the job. That of an earlier vcjob of the same name may
+    # still exist.
     owned = {
-        f"{group.namespace}/{group.owner.name}": group.key
+        (f"{group.namespace}/{group.owner.name}", group.owner.uid): group.key
         for group in objects.pod_groups
         if group.owner is not None and group.owner.is_vcjob
     }
     for vcjob in objects.vcjobs:
-        key = owned.get(vcjob.key) or f"{vcjob.namespace}/{group_name(vcjob)}"
+        key = owned.get((vcjob.key, vcjob.uid)) or owned.get((vcjob.key, ""))
+        key = key or f"{vcjob.namespace}/{group_name(vcjob)}"
         yield vcjob_view(objects.view, vcjob, objects.view.jobs.get(key), by_group.get(key, []))
 
 
