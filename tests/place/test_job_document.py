@@ -8,6 +8,9 @@ from typing import get_type_hints
 import pytest
 
 from ringwise.apps.lab.lab import LabSettings
+from ringwise.state.changes import Changes
+from ringwise.views.dashboard import DashboardRows
+from ringwise.views.dashboard_details import job_document
 from ringwise.views.documents.cluster import JobDocument, JobPodFields
 from ringwise.views.documents.place import PlacedJobFields, PlacedPodFields
 from ringwise.views.place import job_answer
@@ -40,6 +43,12 @@ def test_annotations_of_blocks_that_are_not_numbers_count_as_missing(written: st
     view = scheduler_told(node("n1"), report("n1", range(8), superpod=0), running_pod).view
     (superpod,) = topology_document(view, NOW)["superpods"]
     assert (superpod["blocks"], superpod["busy"]) == ([], ["n1"])
+    rows = DashboardRows(view, Changes())
+    while not rows.fill(100):
+        pass
+    shown = job_document(rows, view, NOW, "default", "train")
+    assert shown is not None
+    assert [one["block"] for one in shown["pods"]] == [""]
     (train,) = view.jobs.values()
     answer = job_answer(view, train, {}, set(), {}, {})
     (placed,) = answer.pods
