@@ -111,7 +111,14 @@ def test_invalid_times_are_rejected(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("90s", 90 * 10**9), ("1h30m", 5400 * 10**9), ("1.5s", 1_500_000_000), ("2ms", 2_000_000), ("0", 0)],
+    [
+        ("90s", 90 * 10**9),
+        ("1h30m", 5400 * 10**9),
+        ("1.5s", 1_500_000_000),
+        ("2ms", 2_000_000),
+        ("0", 0),
+        ("9223372036854775807ns", 2**63 - 1),
+    ],
 )
 def test_durations(text: str, expected: int) -> None:
     assert duration(text) == expected
@@ -126,7 +133,7 @@ def test_durations_that_people_write(text: str, seconds: int | None) -> None:
     assert plain_duration(text) == (None if seconds is None else seconds * 10**9)
 
 
-@pytest.mark.parametrize("text", ["", "s", "5", "-1s", "1h 30m", "1y", "5m!", "9" * 80 + "s"])
+@pytest.mark.parametrize("text", ["", "s", "5", "-1s", "1h 30m", "1y", "5m!", "9" * 80 + "s", "9" * 60 + "h"])
 def test_invalid_durations_are_rejected(text: str) -> None:
     with pytest.raises(NotReadableError):
         duration(text)

@@ -106,8 +106,8 @@ def micro_time(now: int) -> str:
 
 
 def duration(text: str) -> int:
-    """A Go duration ("1h30m", "90s") in nanoseconds."""
+    """A Go duration ("1h30m", "90s") in nanoseconds. Go has none of 2^63 nanoseconds or more, 292 years."""
     result = go_duration(text)
-    if result is None:
+    if result is None or result > _LARGEST:
         raise NotReadableError('must be a duration like "90s" or "1h30m"')
     return result
