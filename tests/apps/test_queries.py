@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.queries import explain_job
+from ringwise.cli.commands import cli
 from ringwise.durations import duration_text, plain_duration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.settings.boards import shipped_catalog
@@ -16,6 +19,8 @@ from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
+from tests.builders import objects
+from tests.builders.values import CHIP
 from tests.examples import sample
 from tests.fingerprint import fingerprint, state_of
 
@@ -104,3 +109,19 @@ def test_a_duration_is_rounded_up_or_complete(seconds: int, rounded_up: str, exa
     assert duration_text(seconds * 1_000_000_000, units=4) == exact
     # What is printed can be written.
     assert plain_duration(exact) == seconds * 1_000_000_000
+
+
+def test_the_use_of_limits_does_not_count_pods_that_would_get_a_node_now(tmp_path: Path) -> None:
+    """Blocked jobs are those after a cycle, uses those before it: of files nothing is bound."""
+    made = [
+        objects.node("n-1"),
+        objects.node("n-2"),
+        objects.usage_limit("few", {"queue": "default"}, hard={f"requests.{CHIP}": 8}),
+        *(objects.pod(name, objects.pod_spec(8)) for name in ("first", "second")),
+    ]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}), encoding="utf-8")
+    said = CliRunner().invoke(cli, ["limits", "-f", str(file), "-o", "json"])
+    assert said.exit_code == 0, said.stderr
+    (row,) = json.loads(said.stdout)["limits"]
+    assert ([one["used"] for one in row["use"]], row["blocked_jobs"]) == ([0], 1)

@@ -346,6 +346,17 @@ def test_a_closing_queue_that_becomes_empty_before_it_is_written_is_told_when_it
     assert [one.message for one in done if isinstance(one, RecordQueueEvent)] == ["Close queue succeed"]
 
 
+def test_no_event_says_that_a_queue_was_opened_that_its_parent_closed_before_that_was_written() -> None:
+    blue, above = Queue("blue", parent="above", state="Closed", uid="q1"), Queue("above", uid="q2")
+    controller = Controller()
+    controller.handle(seen(above, blue), 0)
+    controller.handle([QueueCommand("blue", "OpenQueue")], 1)
+    controller.handle(seen(replace(above, state="Closed")), 2)
+    done = controller.handle(seen(replace(blue, annotations={MARK: "true"})), 3)
+    assert [one.message for one in done if isinstance(one, RecordQueueEvent)] == []
+    assert controller.next_deadline() is None
+
+
 def test_a_queue_that_is_gone_is_not_asked_for_again() -> None:
     controller = Controller()
     controller.handle(seen(Queue("blue", uid="q1")), 0)

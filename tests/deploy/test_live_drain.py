@@ -25,6 +25,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import JobView
 from ringwise.wellknown import NODE_REPORT_LABEL
 from tests.builders.values import SECOND
+from tests.builders.values import pod as pod_value
 from tests.device.test_commands import kubeconfig
 from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer, Object
@@ -516,6 +517,16 @@ def test_all_nodes_of_a_leaf_switch_are_drained(tmp_path: Path) -> None:
 
 
 # -- job by job
+
+
+@pytest.mark.parametrize(
+    ("kind", "goes"), [("ReplicaSet", True), ("DaemonSet", False), ("Node", False), (None, True)]
+)
+def test_pods_that_their_owner_starts_again_on_the_node_are_not_evicted(kind: str | None, goes: bool) -> None:
+    """Static pods belong to their node."""
+    owner = None if kind is None else Owner(kind, "node-1")
+    assert goes_in_cluster(pod_value("p", 1, on="node-1", owner=owner)) is goes
+    assert not goes_in_cluster(pod_value("p", 0, on="node-1", owner=owner))
 
 
 async def views(client: Client) -> list[JobView]:

@@ -13,6 +13,7 @@ from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.cache.run_times import LEAST, MAX_RUNS
 from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.explain.reserving import nodes_free_soonest
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Owner, Pod, PodGroup, Queue, Toleration
@@ -62,7 +63,7 @@ def test_a_time_follows_from_the_ends_of_running_jobs() -> None:
 
 
 def test_a_job_that_says_it_runs_for_ages_breaks_no_answer() -> None:
-    """A `runningEstimate` may have 63 digits; the view of all jobs shows every expected start."""
+    """No manifest can say so, values of a lab can; the view of all jobs shows every expected start."""
     owner = Owner("Job", "old", "uid-old", BATCH_API)
     view = told(
         node("n1"),
@@ -495,3 +496,14 @@ def test_each_namespace_has_its_part_of_the_steps(monkeypatch: pytest.MonkeyPatc
     assert all(start.latest is not None for key, start in found.items() if key.startswith("default/"))
     late = [start for key, start in found.items() if key.startswith("noisy/")]
     assert {start.why for start in late} == {"the search limit was reached"}
+
+
+@pytest.mark.parametrize("last", ["a", "b"])
+def test_a_node_is_free_when_the_last_of_its_jobs_ends(last: str) -> None:
+    """Which nodes are reserved does not depend on the order of their jobs."""
+    shared = [
+        runs(name, "n1", 900 if name == last else 60, chips=chips)
+        for name, chips in (("a", range(4)), ("b", range(4, 8)))
+    ]
+    view = told(node("n1"), node("n2"), shared, runs("c", "n2", 300))
+    assert nodes_free_soonest(view, NOW, NOW, NOW + SECOND, 1) == ("n2",)
