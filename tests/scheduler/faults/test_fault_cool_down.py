@@ -12,6 +12,7 @@ from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown
 from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.scheduler.cache.record_tables import RecordTables
+from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import find_job
 from ringwise.scheduler.faults.cool_downs import CoolDowns
@@ -311,6 +312,9 @@ def test_F3_no_answer_and_no_reservation_counts_on_a_chip_that_the_job_would_not
     refused = view.what_if.verdict(find_job(view, "train"), rig.now)
     assert refused is not None
     assert refused.code == rig.reason("train") == "replacement-over-limit"
+    no_plan = find_plan(view, find_job(view, "train"), rig.now)
+    assert isinstance(no_plan, NoPlan)
+    assert no_plan.reason.code == "no-moves-help"
     # The cooldown lasts 600 seconds.
     end = rig.now + (600 - 101) * SECOND
     start = estimates(view, rig.now)["default/train"]

@@ -53,7 +53,7 @@ from ringwise.scheduler.defragment.reasons import (
     STARTS_WITHOUT_MOVES,
 )
 from ringwise.scheduler.defragment.units import NOTHING, Cost, Unit, Units, plus
-from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.explain.what_if import WhatIf, place_next
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import node_set
@@ -366,7 +366,7 @@ class _Search:
             return denied
         self._budget.remaining -= len(pods)
         with trial(session) as statement:
-            starts = place_gang(session, job, statement) is None
+            starts = place_next(session, job, statement) is None
         return STARTS_WITHOUT_MOVES(job=name_of(job)) if starts else None
 
     def could_take(self, selection: NodeSelection, node: int) -> bool:
@@ -610,7 +610,7 @@ class _Search:
                 if what_if.obstacle(session, job) is not None:
                     return None
                 with trial(session) as statement:
-                    if place_gang(session, job, statement) is not None:
+                    if place_next(session, job, statement) is not None:
                         return None
                     return _Relocation(units, targets, list(statement.allocations))
 
