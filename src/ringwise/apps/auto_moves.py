@@ -26,7 +26,6 @@ from ringwise.scheduler.defragment.movable import (
     DisruptionBudget,
     Permit,
     fewest_moved_chips,
-    name_of,
     only_willing,
 )
 from ringwise.scheduler.defragment.moves import moved_as
@@ -73,11 +72,11 @@ def automatic_permit(view: SchedulerView, now: int) -> Permit:
 
     def permit(job: Job) -> Reason | None:
         if moved_as(job) in lately:
-            return MOVED_LATELY(job=name_of(job), span=duration_text(again))
+            return MOVED_LATELY(job=job.full_name, span=duration_text(again))
         chips = fewest_moved_chips(view, job)
         if chips > left:
             # Else the cheapest plan is one that is not carried out, and hides another that would be.
-            return OVER_HOURLY_LIMIT(job=name_of(job), chips=chips, left=left)
+            return OVER_HOURLY_LIMIT(job=job.full_name, chips=chips, left=left)
         return only_willing(job)
 
     return permit

@@ -178,11 +178,16 @@ class Job:
     _seniority: tuple[object, ...] = ()
 
     @property
+    def full_name(self) -> str:
+        """`namespace/name`, as users know it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def seniority(self) -> tuple[object, ...]:
         """The end of its sort key: by age, then by name. Cached while the job waits."""
         if not self._seniority:
             self.note_contents()
-            self._seniority = (self.created, natural_key(f"{self.namespace}/{self.name}"), self.key)
+            self._seniority = (self.created, natural_key(self.full_name), self.key)
         return self._seniority
 
     def drop_seniority(self) -> None:

@@ -68,8 +68,7 @@ class AffectedJobs:
         for uid in cluster.pods_on[number]:
             placement = cluster.pods[uid]
             if _affects(fault, placement):
-                job = self._view.job_of(uid)
-                names.add(placement.pod.key if job is None else f"{job.namespace}/{job.name}")
+                names.add(self._view.job_name_of_pod(placement.pod))
         return sorted(names, key=natural_key)
 
 

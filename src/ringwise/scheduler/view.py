@@ -210,10 +210,19 @@ class SchedulerView:
         """F6: what is kept for others in the queue of the job."""
         return self._usage.reserved.against(job.queue, job.key)
 
+    def job_name(self, key: str) -> str:
+        """`namespace/name` of the job with this key; the key if the job does not exist."""
+        job = self.jobs.get(key)
+        return key if job is None else job.full_name
+
+    def job_name_of_pod(self, pod: Pod) -> str:
+        """`namespace/name` of its job; of the pod if it does not belong to one."""
+        job = self.job_of(pod.uid)
+        return pod.key if job is None else job.full_name
+
     def jobs_with_reserved_quota(self, name: str) -> list[str]:
         """Those jobs as namespace/name, in the order in which they lost pods."""
-        jobs = [(key, self.jobs.get(key)) for key in self._usage.reserved.jobs_in(name)]
-        return [key if job is None else f"{job.namespace}/{job.name}" for key, job in jobs]
+        return [self.job_name(key) for key in self._usage.reserved.jobs_in(name)]
 
     def reserved_quota_until(self, queue: str) -> int | None:
         """When the last of what is kept in the queue is free, in nanoseconds, unless more pods are lost."""

@@ -767,7 +767,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, fixes: bool =
         fields: PodFields = {
             "namespace": pod.namespace,
             "name": pod.name,
-            "job": None if job is None else f"{job.namespace}/{job.name}",
+            "job": None if job is None else job.full_name,
             "phase": pod_phase(pod),
             "node": pod.node,
             "resource": resource,

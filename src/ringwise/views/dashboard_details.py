@@ -80,19 +80,14 @@ def moves_document(view: SchedulerView, now: int) -> DashboardMovesDocument:
 
 def _plans(view: SchedulerView, key: str | None = None) -> Iterator[DashboardPlan]:
     """Those of which the job is a part, or all; the last one first."""
-
-    def name_of(one: str) -> str:
-        job = view.jobs.get(one)
-        return one if job is None else f"{job.namespace}/{job.name}"
-
     for live in reversed([*view.moves.plans.values()]):
         moved = list(dict.fromkeys(moving.job for moving in live.jobs))
         if key in (None, live.plan.job, *moved) and not live.failed:
             pods = [pod for _, _, pod in live.moving_pods()]
             yield {
                 "state": "running",
-                "job": name_of(live.plan.job),
-                "moved": list(map(name_of, moved)),
+                "job": view.job_name(live.plan.job),
+                "moved": list(map(view.job_name, moved)),
                 "pods": [
                     {
                         "pod": pod.target.pod,
@@ -170,7 +165,7 @@ def node_document(
         {
             "namespace": one.pod.namespace,
             "name": one.pod.name,
-            "job": _job_name(view, one.pod),
+            "job": view.job_name_of_pod(one.pod),
             "phase": pod_phase(one.pod),
             "chips": list(chips_of(one.chips | one.part_chips)),
         }
@@ -188,11 +183,6 @@ def node_document(
     }
 
 
-def _job_name(view: SchedulerView, pod: Pod) -> str:
-    job = view.job_of(pod.uid)
-    return pod.key if job is None else f"{job.namespace}/{job.name}"
-
-
 def _chips(
     view: SchedulerView, number: int, states: Sequence[StateOfNode], health: str
 ) -> list[DashboardChip]:
@@ -208,7 +198,7 @@ def _chips(
                 "number": chip,
                 "health": next(letters),
                 "codes": [f"{fault.code} ({fault.level})" for fault in faults if fault.chip == chip],
-                "job": "" if pod is None else _job_name(view, pod),
+                "job": "" if pod is None else view.job_name_of_pod(pod),
                 "pod": "" if pod is None else pod.key,
                 "note": "; ".join(filter(None, notes)),
             }

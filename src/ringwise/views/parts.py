@@ -95,12 +95,12 @@ def shares_on(view: SchedulerView, number: int, chip: int) -> list[ShareFields]:
     mode, node = view.cluster.modes.get(number, NO_CHIPS), view.cluster.nodes[number]
     result: list[ShareFields] = []
     for pod in sorted(_pods_on(view, number, chip), key=lambda pod: natural_key(pod.key)):
-        job, part = view.job_of(pod.uid), part_of_pod(view, pod)
+        part = part_of_pod(view, pod)
         is_whole = part is None or (part["mode"] == DYNAMIC and part["template"] is None)
         result.append(
             {
                 "pod": pod.key,
-                "job": pod.key if job is None else f"{job.namespace}/{job.name}",
+                "job": view.job_name_of_pod(pod),
                 "message": counted(pod.cls.chips, "chip") if part is None else part["message"],
                 "percent": 100 if is_whole else min(100, int(100 * chips_used(pod.cls, node, mode))),
             }

@@ -89,7 +89,7 @@ def _faults(view: SchedulerView, findings: Sequence[Finding]) -> Iterator[Dashbo
 
 
 def _findings(view: SchedulerView, findings: Iterable[Finding]) -> Iterator[DashboardProblem]:
-    created = {f"{job.namespace}/{job.name}": job.created for job in view.jobs.values()}
+    created = {job.full_name: job.created for job in view.jobs.values()}
     for finding in findings:
         if finding.severity != NOTE and finding.code not in _SHOWN_AS_FAULTS:
             kind, _, name = finding.object.partition(" ")

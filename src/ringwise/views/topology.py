@@ -129,7 +129,7 @@ def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> Non
         block = whole_number(pod.annotations.get(SUPER_POD_RANK, ""), 0, INT32)
         job = view.job_of(uid)
         if pod.cls.chips and block is not None and job is not None:
-            picture.blocks.setdefault((f"{job.namespace}/{job.name}", block), []).append(name)
+            picture.blocks.setdefault((job.full_name, block), []).append(name)
             return
     if any(state.pods[uid].pod.cls.chips for uid in state.pods_on[number]):
         picture.busy.append(name)
@@ -152,13 +152,8 @@ def _has_faulty_switches(view: SchedulerView, number: int) -> bool:
 
 def _jobs_on(view: SchedulerView, number: int) -> list[str]:
     """The jobs with chips on this node (`namespace/name`), in the order in which they came."""
-    keys: dict[str, None] = {}
-    for uid in view.cluster.pods_on[number]:
-        pod = view.cluster.pods[uid].pod
-        if pod.cls.chips:
-            job = view.job_of(uid)
-            keys[pod.key if job is None else f"{job.namespace}/{job.name}"] = None
-    return list(keys)
+    pods = (view.cluster.pods[uid].pod for uid in view.cluster.pods_on[number])
+    return list(dict.fromkeys(view.job_name_of_pod(pod) for pod in pods if pod.cls.chips))
 
 
 def topology_document(view: SchedulerView, now: int) -> TopologyDocument:

@@ -190,7 +190,7 @@ def losers(session: Session, plan: EvictionPlan) -> dict[str, str]:
     """The jobs that lose pods -> the work that is lost, in words."""
     work, losses = session.shared(LostWork), dict[str, list[int]]()
     for job, pod in plan.victims:
-        lost = losses.setdefault(f"{job.namespace}/{job.name}", [0, 0])
+        lost = losses.setdefault(job.full_name, [0, 0])
         lost[0] += pod.cls.chips
         lost[1] += work.of(job, pod)
     return {

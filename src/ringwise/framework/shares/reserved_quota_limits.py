@@ -69,4 +69,4 @@ def no_room_beside(
 
 
 def _named(job: Job | None, key: str) -> str:
-    return key if job is None else f"{job.namespace}/{job.name}"
+    return key if job is None else job.full_name

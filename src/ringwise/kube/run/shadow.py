@@ -173,7 +173,7 @@ class ShadowAdapter(SchedulerAdapter):
                 "time": rfc3339(now),
                 "outcome": outcome,
                 "pod": pod,
-                "job": f"{job.namespace}/{job.name}" if job is not None else None,
+                "job": job.full_name if job is not None else None,
                 **more,
             }
         )

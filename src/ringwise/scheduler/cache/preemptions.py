@@ -102,7 +102,7 @@ class Preemptions(Component):
         if job is None or taker is None:
             return
         pod = job.pods[event.uid]
-        by = f"{taker.namespace}/{taker.name}"
+        by = taker.full_name
         lost = lost_seconds(job, pod, self._book.queues.get(job.queue), now)
         before = self.jobs.pop(job.key, None)
         if before is None or (before.at, before.by) != (now, by):
@@ -192,7 +192,7 @@ class Preemptions(Component):
         if job.preempted is None and job.key in self.jobs:
             job.preempted = self.jobs[job.key].at
         if job.room_made_at is None:
-            job.room_made_at = self._read_takers.get(f"{job.namespace}/{job.name}")
+            job.room_made_at = self._read_takers.get(job.full_name)
 
     def _queue_seen(self, event: QueueSeen, now: int) -> None:
         """Jobs wait for what queues allow others: when that changes they need not wait until then."""
@@ -230,5 +230,5 @@ class Preemptions(Component):
                 job.preempted = self.jobs[key].at
         for job in self._book.jobs.values():
             if job.room_made_at is None:
-                job.room_made_at = self._read_takers.get(f"{job.namespace}/{job.name}")
+                job.room_made_at = self._read_takers.get(job.full_name)
         self._forget(now)

@@ -63,7 +63,7 @@ def only_willing(job: Job) -> Reason | None:
     """The permit of `defragment: auto`: only jobs that say so themselves are moved without a question."""
     if job.annotations.get(MOVABLE, "").strip().lower() in TRUE:
         return None
-    return MOVE_NOT_ALLOWED(job=name_of(job), key=MOVABLE, value='"true"')
+    return MOVE_NOT_ALLOWED(job=job.full_name, key=MOVABLE, value='"true"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,6 @@ BudgetReader = Callable[[], tuple[Sequence[DisruptionBudget], Sequence[str]]]
 def no_budgets() -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
     """Of a cluster that has none: a lab."""
     return (), ()
-
-
-def name_of(job: Job) -> str:
-    return f"{job.namespace}/{job.name}"
 
 
 def restart_cost(view: SchedulerView, job: Job) -> int:
@@ -152,17 +148,17 @@ def _forbidden(view: SchedulerView, job: Job) -> Reason | None:
         value = written.get(MOVABLE)
         if value is not None and (value := value.strip().lower()) not in TRUE:
             shown = "false" if value in FALSE else shortened(value)
-            return MUST_NOT_MOVE(job=name_of(job), key=MOVABLE, value=f'"{shown}"')
+            return MUST_NOT_MOVE(job=job.full_name, key=MOVABLE, value=f'"{shown}"')
     for written in texts:
         if written.get(PREEMPTABLE, "").strip().lower() in FALSE:
-            return MUST_NOT_MOVE(job=name_of(job), key=PREEMPTABLE, value='"false"')
+            return MUST_NOT_MOVE(job=job.full_name, key=PREEMPTABLE, value='"false"')
     return None
 
 
 def _foreign(view: SchedulerView, job: Job, placed: Iterable[Pod]) -> Reason | None:
     if all(view.is_ours(pod) for pod in placed):
         return None
-    return OF_ANOTHER_SCHEDULER(job=name_of(job))
+    return OF_ANOTHER_SCHEDULER(job=job.full_name)
 
 
 def _rescheduled(view: SchedulerView, job: Job) -> Reason | None:
@@ -180,7 +176,7 @@ def _rescheduled(view: SchedulerView, job: Job) -> Reason | None:
         or view.reserved_quota_of(key)[0]
         or view.reservation_of(key) is not None
     )
-    return BEING_RESCHEDULED(job=name_of(job)) if busy else None
+    return BEING_RESCHEDULED(job=job.full_name) if busy else None
 
 
 def _incomplete(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason | None:
@@ -198,7 +194,7 @@ def _incomplete(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason 
         why = "a pod of its gang has ended"
     elif len(placed) < max(job.min_available, 0 if job.has_independent_pods else job.announced_pods):
         why = "not all of its pods run"
-    return NOT_COMPLETE(job=name_of(job), why=why) if why else None
+    return NOT_COMPLETE(job=job.full_name, why=why) if why else None
 
 
 def _is_settled(record: PodPlacement, pod: Pod) -> bool:
@@ -209,20 +205,20 @@ def _is_settled(record: PodPlacement, pod: Pod) -> bool:
 def _not_recreated(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason | None:
     vcjob = view.vcjob_of(job)
     if vcjob is not None:
-        return NOT_RECREATED(job=name_of(job), why="its vcjob has ended") if vcjob.over else None
+        return NOT_RECREATED(job=job.full_name, why="its vcjob has ended") if vcjob.over else None
     if view.only_vcjobs_recreated:
-        return NOT_RECREATED(job=name_of(job), why="in a lab only the pods of vcjobs are")
+        return NOT_RECREATED(job=job.full_name, why="in a lab only the pods of vcjobs are")
     for pod in placed:
         owner = pod.owner
         if owner is None:
-            return NOT_RECREATED(job=name_of(job), why=f"pod {pod.name} has no owner")
+            return NOT_RECREATED(job=job.full_name, why=f"pod {pod.name} has no owner")
         if owner.kind in _TIED:
-            return TIED_TO_NODE(job=name_of(job), kind=owner.kind)
+            return TIED_TO_NODE(job=job.full_name, kind=owner.kind)
         if owner.kind == "Job":
             if owner.is_vcjob:
-                return NOT_RECREATED(job=name_of(job), why=f"its vcjob {owner.name} is gone")
+                return NOT_RECREATED(job=job.full_name, why=f"its vcjob {owner.name} is gone")
             return EVICTION_COUNTS_AS_FAILURE(
-                job=name_of(job), why="and how many its backoffLimit has left is not known"
+                job=job.full_name, why="and how many its backoffLimit has left is not known"
             )
     return None
 
@@ -235,7 +231,7 @@ def _ended_by_policy(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Re
     for name in dict.fromkeys(pod.task for pod in placed):
         for event, policy in _policies_of_eviction(vcjob, tasks.get(name)):
             if policy.action in _ENDING:
-                return POLICY_ENDS_JOB(job=name_of(job), event=event, action=policy.action)
+                return POLICY_ENDS_JOB(job=job.full_name, event=event, action=policy.action)
             if policy.action in NO_OP_ACTIONS or not policy.action.startswith("Restart"):
                 continue
             # A restart of the whole job is one retry; of the others each evicted pod may be one.
@@ -243,7 +239,7 @@ def _ended_by_policy(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Re
             left = max(0, vcjob.max_retry - 1 - vcjob.retry_count)
             if needed > left:
                 return RETRIES_USED_UP(
-                    job=name_of(job), event=event, action=policy.action, limit=vcjob.max_retry, left=left
+                    job=job.full_name, event=event, action=policy.action, limit=vcjob.max_retry, left=left
                 )
     return None
 
@@ -276,7 +272,7 @@ def _cooling(job: Job, placed: Sequence[Pod], queue: Queue | None, now: int) -> 
             until, why = end, f"it has {COOLDOWN_TIME}: {written_cooldown(job, pod)}"
     if not why:
         return None
-    return COOLS_DOWN(job=name_of(job), seconds=-((now - until) // SECOND), why=why)
+    return COOLS_DOWN(job=job.full_name, seconds=-((now - until) // SECOND), why=why)
 
 
 def _over_budget(job: Job, pods: Sequence[Pod], budgets: Sequence[DisruptionBudget]) -> Reason | None:
@@ -284,6 +280,6 @@ def _over_budget(job: Job, pods: Sequence[Pod], budgets: Sequence[DisruptionBudg
         needed = sum(map(budget.counts, pods))
         if needed > budget.allowed:
             return BUDGET_FORBIDS_MOVE(
-                job=name_of(job), budget=budget.name, allowed=budget.allowed, needed=needed
+                job=job.full_name, budget=budget.name, allowed=budget.allowed, needed=needed
             )
     return None

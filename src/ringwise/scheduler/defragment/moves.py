@@ -529,7 +529,7 @@ class Moves(Component):
     def _name(self, key: str) -> str:
         """Of a job, as its user knows it."""
         job = self._book.jobs.get(key)
-        return key if job is None else f"{job.namespace}/{job.name}"
+        return key if job is None else job.full_name
 
     def _note(
         self,

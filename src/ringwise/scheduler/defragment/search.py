@@ -41,7 +41,7 @@ from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import MAX_PLAN, plan_name, plan_size, uid_of
-from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone, name_of
+from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone
 from ringwise.scheduler.defragment.reasons import (
     MOVE_IS_HIGHER,
     MOVE_IS_WORSE,
@@ -167,12 +167,12 @@ def find_plans(
     with planning(view, now, permit, budget, disruption_budgets) as planner:
         for job in planner.waiting():
             if budget.is_over:
-                without[job.key] = PLAN_TOO_COSTLY(job=name_of(job))
+                without[job.key] = PLAN_TOO_COSTLY(job=job.full_name)
                 continue
             shape = (job.namespace, shape_of(job, view.cluster.node_windows)) if job.pods else None
             if shape is not None and shape in failed:
                 # Equal jobs behind it are no better off.
-                without[job.key] = failed[shape].with_details({**failed[shape].details, "job": name_of(job)})
+                without[job.key] = failed[shape].with_details({**failed[shape].details, "job": job.full_name})
                 continue
             plan = planner.find(job)
             if isinstance(plan, NoPlan):
@@ -318,18 +318,18 @@ class _Search:
             best, why, out_of_steps = self._search()
         if best is None:
             if out_of_steps:
-                return NoPlan(PLAN_TOO_COSTLY(job=name_of(job)))
+                return NoPlan(PLAN_TOO_COSTLY(job=job.full_name))
             text = why.message if why is not None else "no running job that may be moved is in the way"
             staying = self._units.staying(job)
             hints = [reason.message for reason in staying[:_NAMED]]
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
-            return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
+            return NoPlan(NO_MOVES_HELP(job=job.full_name, why=text).with_hints(hints))
         plan = self._plan(best)
         if plan_size(plan) > MAX_PLAN:
             pods = len(best.room) + len(best.targets)
             text = f"a plan with {counted(pods, 'pod')} is too large for the record of the scheduler"
-            return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text))
+            return NoPlan(NO_MOVES_HELP(job=job.full_name, why=text))
         return plan
 
     def _no_plan_needed(self) -> Reason | None:
@@ -337,10 +337,10 @@ class _Search:
         job, session = self._job, self._session
         for live in self._view.moves.plans.values():
             if live.plan.job == job.key and not live.failed:
-                return MOVES_UNDER_WAY(job=name_of(job), moved=len(live.plan.moved_jobs))
+                return MOVES_UNDER_WAY(job=job.full_name, moved=len(live.plan.moved_jobs))
         if job.places:
             # It is moved itself, and waits for its place only.
-            return job.reason or NOT_WAITING(job=name_of(job))
+            return job.reason or NOT_WAITING(job=job.full_name)
         reserved = session.reservations.of(job.key)
         if reserved is not None and reserved.evicting and awaited_pods(session.state, reserved):
             # It gets room already: nobody has to move for it, too.
@@ -350,24 +350,24 @@ class _Search:
             return obstacle
         policy = job.policy
         if policy is None or policy.resource not in session.state.fleets:
-            return NOT_WAITING(job=name_of(job))
+            return NOT_WAITING(job=job.full_name)
         pods = pending_pods(session, job)
         missing = missing_pods(session, job)
         if not pods or not missing:
-            return NOT_WAITING(job=name_of(job))
+            return NOT_WAITING(job=job.full_name)
         if len(pods) < missing:
             return too_few_pods(job, job.min_available - missing + len(pods))
         needed = sum(pod.cls.chips for pod in pods[:missing])
         free = session.state.fleets[policy.resource].free_total
         if free < needed:
-            return NOT_ENOUGH_FREE(job=name_of(job), needed=needed, free=free)
+            return NOT_ENOUGH_FREE(job=job.full_name, needed=needed, free=free)
         denied = self._denied(pods[:missing])
         if denied is not None:
             return denied
         self._budget.remaining -= len(pods)
         with trial(session) as statement:
             starts = place_next(session, job, statement) is None
-        return STARTS_WITHOUT_MOVES(job=name_of(job)) if starts else None
+        return STARTS_WITHOUT_MOVES(job=job.full_name) if starts else None
 
     def could_take(self, selection: NodeSelection, node: int) -> bool:
         """Whether the node could take such a pod if enough were free there."""
@@ -542,14 +542,14 @@ class _Search:
         for what, place_of in self._domains():
             was, becomes = ({place_of(node) for node in nodes} - {None} for nodes in (before, after))
             if len(becomes) > len(was):
-                return MOVE_IS_WORSE(job=name_of(job), what=what, before=len(was), after=len(becomes))
+                return MOVE_IS_WORSE(job=job.full_name, what=what, before=len(was), after=len(becomes))
         if self._view.configuration.plugin(PLUGIN) is None:
             return None
         parts = [job.pods, *(group.pods for group in job.sub_groups if group.policy is not None)]
         for part in parts:
             lower, higher = (self._tier(nodes) for nodes in self._places(job, part, old, targets))
             if higher > lower:
-                return MOVE_IS_HIGHER(job=name_of(job), before=lower, after=higher)
+                return MOVE_IS_HIGHER(job=job.full_name, before=lower, after=higher)
         return None
 
     def _places(

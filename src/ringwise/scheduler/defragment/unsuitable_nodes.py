@@ -10,7 +10,6 @@ from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.job import Job, PlannedPlace
 from ringwise.framework.statement import Allocation
 from ringwise.scheduler.defragment.live_plan import LivePlan, place_of
-from ringwise.scheduler.defragment.movable import name_of
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.chips import chips_of
 
@@ -29,7 +28,7 @@ def unsuitable_node(view: SchedulerView, live: LivePlan, now: int) -> str:
         for job in {job.key: job for job, _, _ in places}.values():
             # Its policy, without which no node is asked about, is found there, too.
             if (refused := session.job_valid(job)) is not None:
-                return f"{name_of(job)} could not start: {refused.message}"
+                return f"{job.full_name} could not start: {refused.message}"
         for job, uid, place in places:
             pod, node = job.pods[uid], state.node_id[place.node]
             refused = session.node_selection(job, pod).unselected(node)

@@ -141,7 +141,7 @@ def move_fixes(search: FixSearch) -> Iterator[Fix]:
     moved = plan.moved_jobs
     first = view.jobs[moved[0]]
     what = f"job {first.namespace}/{first.name}" if len(moved) == 1 else counted(moved, "job")
-    name = f"{job.namespace}/{job.name}"
+    name = job.full_name
     # The room that the moves make is kept for this job, whoever is ahead of it.
     yield Fix("moves", f"move {what} to other nodes (`ringwise defrag --plan --for {name}`)")
 

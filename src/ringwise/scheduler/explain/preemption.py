@@ -55,7 +55,7 @@ def refused_evictions(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     for key, one in sorted(waiting, key=lambda entry: entry[1].until)[:MAX_NAMED]:
         victim = view.jobs.get(key)
         if victim is not None and victim is not job:
-            name = f"{victim.namespace}/{victim.name}"
+            name = victim.full_name
             yield f"{name} is not evicted before {time_text(one.until)}, as that was refused: {one.why}"
 
 

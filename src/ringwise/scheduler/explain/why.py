@@ -152,7 +152,7 @@ def find_job(view: SchedulerView, name: str) -> Job:
     """The job with this name, `namespace/name`, or with a pod of this name."""
     jobs = [*view.jobs.values(), *view.jobs_of_others()]
     for matches in (
-        [job for job in jobs if name in (job.key, f"{job.namespace}/{job.name}")],
+        [job for job in jobs if name in (job.key, job.full_name)],
         [job for job in jobs if name in (job.name, job.key.partition("/")[2])],
         [job for job in jobs if any(name in (pod.name, pod.key) for pod in job.pods.values())],
     ):
@@ -163,9 +163,9 @@ def find_job(view: SchedulerView, name: str) -> Job:
         if len(by_name) == 1:
             return by_name.popitem()[1]
         if matches:
-            names = ", ".join(sorted(f"{job.namespace}/{job.name}" for job in matches)[:SHOWN_AHEAD])
+            names = ", ".join(sorted(job.full_name for job in matches)[:SHOWN_AHEAD])
             raise UnknownJobError(f"{counted(matches, 'job')} are named {name}; use one of {names}")
-    choices = sorted({f"{job.namespace}/{job.name}" for job in jobs} | {job.name for job in jobs})
+    choices = sorted({job.full_name for job in jobs} | {job.name for job in jobs})
     close = difflib.get_close_matches(name, choices, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(close)}?" if close else f"{counted(jobs, 'job is', 'jobs are')} known"
     raise UnknownJobError(f'job "{name}" not found; {hint}')
@@ -218,11 +218,6 @@ def not_obeyed(view: SchedulerView, job: Job) -> Iterator[str]:
     yield from (note.text for note in topology_notes(job, view.configuration, view.hyper_forest()))
 
 
-def _name_of(view: SchedulerView, key: str) -> str:
-    job = view.jobs.get(key)
-    return key if job is None else f"{job.namespace}/{job.name}"
-
-
 def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
     """M1: the plan of moves that it waits for or is a part of; why the last one for it came to nothing."""
     yield from moves_under_way(view, job)
@@ -234,14 +229,14 @@ def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
 def moves_under_way(view: SchedulerView, job: Job) -> Iterator[str]:
     """M1: what the plans that are carried out do for it or with it."""
     for live in view.moves.plans.values():
-        names = ", ".join(_name_of(view, key) for key in live.plan.moved_jobs[:SHOWN_AHEAD])
+        names = ", ".join(view.job_name(key) for key in live.plan.moved_jobs[:SHOWN_AHEAD])
         if live.failed:
             continue
         if live.plan.job == job.key:
             pods = [pod.gone for _, _, pod in live.moving_pods()]
             yield f"jobs are moved so that it can start: {names}; {sum(pods)} of {counted(pods, 'pod')} gone"
         elif any(moving.job == job.key for moving in live.jobs):
-            yield f"it is moved so that {_name_of(view, live.plan.job)} can start"
+            yield f"it is moved so that {view.job_name(live.plan.job)} can start"
 
 
 def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: BudgetReader) -> Explanation:
@@ -360,14 +355,10 @@ def _first_ahead(session: Session, job: Job, reason: Reason | None) -> Job | Non
 
 def _naming(reason: Reason, first: Job, its_reason: Reason | None) -> Reason:
     """The reason with the job that it waits behind, and why that one does not start."""
-    name = _full_name(first)
+    name = first.full_name
     why = f": {its_reason.message}" if its_reason is not None else ""
     named = reason.with_details({**reason.details, "job": name})
     return named.with_hints([f"the first of them is {name}{why}"])
-
-
-def _full_name(job: Job) -> str:
-    return f"{job.namespace}/{job.name}"
 
 
 def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _Present:
@@ -388,7 +379,7 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
             with view.what_if.with_pods(first):
                 of_first = _present(view, first, now, budget)
             reason = _naming(reason, first, of_first.reason)
-            start = f"let {_full_name(first)} start"
+            start = f"let {first.full_name} start"
             fixes += [replace(fix, text=f"{start}: {fix.text}") for fix in of_first.fixes]
             cut_short = cut_short or of_first.cut_short
         if waits_for_limit(reason):
@@ -411,7 +402,7 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -
         sentence = reason.message
     answer = Explanation(job, outcome, sentence, reason, refusals, locations=_locations(view, job))
     answer.board = why_this_board(view, job)
-    answer.ahead = tuple(f"{other.namespace}/{other.name}" for other in ahead[:SHOWN_AHEAD])
+    answer.ahead = tuple(other.full_name for other in ahead[:SHOWN_AHEAD])
     if not refused:
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         answer.start = _start(view, job, now, reason)
@@ -595,7 +586,7 @@ def _moved_for(view: SchedulerView, job: Job) -> str:
     for live in view.moves.plans.values():
         for moving in live.jobs:
             if moving.job == job.key and not live.failed and not any(uid in moving.pods for uid in job.pods):
-                return _name_of(view, live.plan.job)
+                return view.job_name(live.plan.job)
     for ended in reversed([*view.moves.ended.values()]):
         # Pods that were created later were placed without the plan.
         if ended.outcome == DONE and job.key in ended.moved:
