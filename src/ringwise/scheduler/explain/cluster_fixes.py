@@ -189,8 +189,8 @@ def node_fixes(search: FixSearch) -> Iterator[Fix]:
         if (repaired := _repaired_node(search, miss)) is not None
     ]
     count = 0
-    for miss, (node, words) in repairable[:5]:
-        fixes = list(search.attempt("node", words.format(miss.node), _node_as(search, node)))
+    for _, (node, words) in repairable[:5]:
+        fixes = list(search.attempt("node", words, _node_as(search, node)))
         yield from fixes
         count += len(fixes)
         if count == 2:
@@ -200,7 +200,7 @@ def node_fixes(search: FixSearch) -> Iterator[Fix]:
     parts = [_node_as(search, node) for _, (node, _) in repairable[:16]]
     taken = search.fewest(parts)
     if taken:
-        words = joined([repairable[n][1][1].format(repairable[n][0].node) for n in taken])
+        words = joined([repairable[n][1][1] for n in taken])
         yield search.fix("node", words, together(parts, taken))
 
 
@@ -259,12 +259,11 @@ def _repaired_node(search: FixSearch, miss: ClosestNode) -> tuple[Node, str] | N
         return None
     if miss.reason.code == NODE_CORDONED.code:
         taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT)
-        return replace(node, unschedulable=False, taints=taints), "uncordon {}"
+        return replace(node, unschedulable=False, taints=taints), f"uncordon {node.name}"
     if miss.reason.code == NODE_NOT_READY.code:
-        return replace(node, ready=True), "make {} Ready"
+        return replace(node, ready=True), f"make {node.name} Ready"
     if miss.reason.code == UNTOLERATED_TAINT.code:
-        taint = miss.reason.details["taint"]
-        return replace(node, taints=()), f"remove the taint {taint} from {{}}"
+        return replace(node, taints=()), f"remove the taint {miss.reason.details['taint']} from {node.name}"
     return None
 
 

@@ -145,24 +145,23 @@ def _deletions(handled: FaultJob, now: int, grace: int) -> Iterator[str]:
     for text, names in groups.items():
         ordered = sorted(names, key=natural_key)
         more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
-        are = agrees(len(ordered), "is", "are")
-        yield f"rescheduling: {', '.join(ordered[:_NAMED])}{more} {text.format(are=are)}"
+        yield f"rescheduling: {', '.join(ordered[:_NAMED])}{more} {agrees(len(ordered), 'is', 'are')} {text}"
 
 
 def _deletion(handled: FaultJob, one: Deletion, now: int, grace: int) -> str:
     if handled.external:
-        return "{are} marked; another component deletes the faulty pods"
+        return "marked; another component deletes the faulty pods"
     if one.evict:
         if one.sent:
-            return "{are} evicted, because the pods that a drain took found no nodes"
+            return "evicted, because the pods that a drain took found no nodes"
         why = handled.held_back or "the API server refused it"
-        return f"{{are}} to be evicted: {why}, again in {_left(one.not_before, now)}"
+        return f"to be evicted: {why}, again in {_left(one.not_before, now)}"
     if not one.sent:
-        return f"{{are}} to be deleted: the API server refused it, again in {_left(one.not_before, now)}"
+        return f"to be deleted: the API server refused it, again in {_left(one.not_before, now)}"
     if one.forced:
-        return "{are} deleted by force; replacements start when nothing of this is left (N6)"
+        return "deleted by force; replacements start when nothing of this is left (N6)"
     end = handled.deleting_since + grace * SECOND
-    return f"{{are}} ending; what is left in {_left(end, now)} is deleted by force (grace-over-time)"
+    return f"ending; what is left in {_left(end, now)} is deleted by force (grace-over-time)"
 
 
 def _clock(
