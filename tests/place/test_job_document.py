@@ -8,6 +8,7 @@ from typing import get_type_hints
 import pytest
 
 from ringwise.apps.lab.lab import LabSettings
+from ringwise.scheduler.explain.why import explain
 from ringwise.state.changes import Changes
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_details import job_document
@@ -16,7 +17,7 @@ from ringwise.views.documents.place import PlacedJobFields, PlacedPodFields
 from ringwise.views.place import job_answer
 from ringwise.views.topology import topology_document
 from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
-from tests.builders.values import node, pod, report
+from tests.builders.values import group, node, pod, report
 from tests.lab.rig import Terminal, job, nodes, running
 from tests.scheduler.rig import NOW, scheduler_told
 
@@ -50,6 +51,8 @@ def test_annotations_of_blocks_that_are_not_numbers_count_as_missing(written: st
     assert shown is not None
     assert [one["block"] for one in shown["pods"]] == [""]
     (train,) = view.jobs.values()
+    (location,) = explain(view, train, NOW).locations
+    assert (location.superpod, location.block) == (None, None)
     answer = job_answer(view, train, {}, set(), {}, {})
     (placed,) = answer.pods
     assert (placed.superpod, placed.logical_superpod, placed.logical_rack) == (None, None, None)
@@ -74,6 +77,27 @@ def test_blocks_of_jobs_with_the_same_name_in_two_namespaces_are_listed_each_for
     assert superpod["blocks"] == [
         {"job": "a/train", "block": 0, "nodes": ["n1"]},
         {"job": "b/train", "block": 0, "nodes": ["n2"]},
+    ]
+
+
+def test_the_blocks_of_a_running_job_are_in_the_order_of_their_numbers() -> None:
+    blocks = (10, 9, 0)
+    running_pods = [
+        pod(
+            f"train-{rank}",
+            8,
+            on=f"n{rank}",
+            holds=range(8),
+            group="train",
+            rank=rank,
+            annotations={SUPER_POD_RANK: str(block), SUPER_POD_ID: "0"},
+        )
+        for rank, block in enumerate(blocks)
+    ]
+    view = scheduler_told([node(f"n{rank}") for rank in range(3)], group("train", 3), running_pods).view
+    plan = explain(view, view.jobs["default/train"], NOW).plan
+    assert [line for line in plan if line.startswith("block ")] == [
+        f"block {block}: SuperPoD 0, 1 pod, rank {blocks.index(block)}" for block in (0, 9, 10)
     ]
 
 

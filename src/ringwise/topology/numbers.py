@@ -24,3 +24,9 @@ def whole_number(text: str, least: int = -INT64, most: int = INT64) -> int | Non
         return None
     number = int(text)
     return number if least <= number <= most else None
+
+
+def number_text(text: str) -> str | None:
+    """The same number as text, for annotations that a user may change to any other text."""
+    number = whole_number(text)
+    return None if number is None else str(number)

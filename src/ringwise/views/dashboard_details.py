@@ -12,7 +12,7 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node, Pod
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.topology.numbers import INT32, whole_number
+from ringwise.topology.numbers import number_text
 from ringwise.views.cluster import pod_phase
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.documents.dashboard import (
@@ -137,14 +137,8 @@ def _pod(rows: DashboardRows, view: SchedulerView, pod: Pod, ranks: Mapping[str,
         "switch": None if node is None else node["switch"],
         "superpod": None if node is None else node["superpod"],
         "rack": None if node is None else node["rack"],
-        "block": _block(pod),
+        "block": number_text(pod.annotations.get(SUPER_POD_RANK, "")) or "",
     }
-
-
-def _block(pod: Pod) -> str:
-    """The block of the pod as `topology` counts it; empty if the annotation is not a number."""
-    number = whole_number(pod.annotations.get(SUPER_POD_RANK, ""), 0, INT32)
-    return "" if number is None else str(number)
 
 
 def node_document(

@@ -85,6 +85,8 @@ from ringwise.scheduler.job_states import (
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
+from ringwise.topology.natural import natural_key
+from ringwise.topology.numbers import number_text
 from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 #: How many near misses are shown.
@@ -637,7 +639,7 @@ def _groups(locations: list[PodLocation]) -> list[str]:
                 racks.setdefault(location.block, set()).add(location.rack)
     for switch, ranks in switches.items():
         lines.append(f"switch {switch}: {counted(ranks, 'pod')}, {_span(ranks)}")
-    for (block, superpod), ranks in sorted(blocks.items()):
+    for (block, superpod), ranks in sorted(blocks.items(), key=lambda item: [*map(natural_key, item[0])]):
         used = sorted(racks.get(block, ()))
         where = f", {agrees(len(used), 'rack', 'racks')} {', '.join(map(str, used))}" if used else ""
         lines.append(f"block {block}: SuperPoD {superpod}{where}, {counted(ranks, 'pod')}, {_span(ranks)}")
@@ -673,8 +675,8 @@ def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:
                 node,
                 pod.named_chips or chips_of(state.pods[pod.uid].part_chips),
                 resolved.switch_name(node) if resolved is not None and switched else None,
-                pod.annotations.get(SUPER_POD_ID),
-                pod.annotations.get(SUPER_POD_RANK),
+                number_text(pod.annotations.get(SUPER_POD_ID, "")),
+                number_text(pod.annotations.get(SUPER_POD_RANK, "")),
                 view.racks().rack_of[number][1] if in_racks and number in view.racks().rack_of else None,
                 pod.node is not None,
             )
