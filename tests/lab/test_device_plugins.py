@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.lab.device_plugins import DevicePlugins
+from ringwise.apps.lab.device_plugins import DevicePlugins, chip_facts, description_of
 from ringwise.apps.lab.lab import LabSettings
 from ringwise.embed.fleets import make_fleet
 from ringwise.manifests.settings.boards import shipped_catalog
-from ringwise.state.model import Pod
+from ringwise.state.model import Device, Pod
 from ringwise.wellknown import ASCEND910, ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
+from tests.builders.values import node
 from tests.lab.rig import SMALL, Terminal, job, pod, running
 
 CONSUMED = "18446744073709551615"
@@ -164,7 +165,6 @@ def test_pods_of_before_the_plugin_keep_their_chips(tmp_path: Path) -> None:
 @pytest.mark.parametrize("board", [board.name for board in shipped_catalog()])
 def test_every_shipped_board_has_chips_that_the_plugin_knows(board: str) -> None:
     """The lab's nodes of each board are served, under the resource that the scheduler decides about."""
-    from ringwise.apps.lab.device_plugins import chip_facts
     from ringwise.device.cards import card_type, resource_of
 
     node = make_fleet(1, board).nodes[0]
@@ -281,6 +281,16 @@ def test_D2_doctor_names_where_kubelet_plugin_and_scheduler_differ(tmp_path: Pat
             assert len(found) == 1, found
             assert words in found[0]["message"]
             assert found[0]["fix"]
+
+
+@pytest.mark.parametrize("written", ["", "x", "²", "-1", "9" * 5000])
+def test_annotations_of_a_node_that_are_not_numbers_count_as_missing(written: str) -> None:
+    made = node(devices=(Device(0, super_device_id=written),), server_index=written)
+    described = description_of(made, ASCEND910, {})
+    assert (described["server_index"], described["chips"][0]["super_device"]) == (-2, 0)
+    numbered = node(devices=(Device(0, super_device_id="7"),), server_index="3")
+    described = description_of(numbered, ASCEND910, {})
+    assert (described["server_index"], described["chips"][0]["super_device"]) == (3, 7)
 
 
 def _differences(other: Terminal) -> list[dict[str, str]]:

@@ -35,6 +35,7 @@ from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Isolation, Node, Pod
 from ringwise.topology.chips import mask_of
+from ringwise.topology.numbers import whole_number
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     ASCEND910,
@@ -81,14 +82,14 @@ def chip_facts(node: Node, resource: str) -> dict[str, Any] | None:
 
 def description_of(node: Node, resource: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The chips of a node, for the simulated driver."""
-    devices = node.devices
+    devices, index = node.devices, whole_number(node.server_index, 0)
     chips: list[dict[str, Any]] = [{"physical": at} for at in range(node.chips_capacity[resource])]
     if devices is not None:
         chips = [
             {
                 "physical": device.chip,
                 "ip": device.ip,
-                "super_device": int(device.super_device_id) if device.super_device_id.isdigit() else 0,
+                "super_device": whole_number(device.super_device_id, 0) or 0,
             }
             for device in devices
         ]
@@ -96,7 +97,7 @@ def description_of(node: Node, resource: str, facts: Mapping[str, Any]) -> dict[
         **facts,
         "chips": chips,
         "superpod": -2 if node.superpod is None else node.superpod,
-        "server_index": int(node.server_index) if node.server_index.isdigit() else -2,
+        "server_index": -2 if index is None else index,
         "rack": node.rack or 0,
     }
 
