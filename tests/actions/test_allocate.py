@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from ringwise.actions.allocate import allocate
+from ringwise.actions.backfill import backfill
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods
 from ringwise.framework.session import Session
@@ -14,7 +16,7 @@ from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Pod
 from tests.builders.session_lab import cluster
-from tests.builders.values import CHIP, job_of, node, seen, task_of
+from tests.builders.values import CHIP, job_of, node, pod_class, seen, task_of
 from tests.scheduler.rig import Rig, configuration
 
 
@@ -83,6 +85,27 @@ def test_pods_that_request_nothing_and_fit_nowhere_have_a_reason(pods: int, mini
     rig.node("n2", labels={"zone": "a"})
     rig.run()
     assert (rig.nodes_of("light"), rig.reason("light")) == (["n2"] * pods, None)
+
+
+def test_no_pod_of_an_invalid_job_gets_a_node_because_it_requests_nothing() -> None:
+    rig = Rig(1, actions=("allocate", "backfill"))
+    rig.submit("mixed", pods=2, chips=7, min_available=1)
+    rig.change("mixed-0", cls=pod_class(chips=0))
+    rig.run()
+    assert (rig.nodes_of("mixed"), rig.reason("mixed")) == ([], "request-not-allowed")
+
+
+def test_backfill_keeps_the_reason_that_the_pods_with_chips_wait_for() -> None:
+    """That reason names what wakes the job: freed chips."""
+    lab = cluster().node("n1", chips=8).job("old", on="n1", chips=8)
+    lab.job("mixed", pods=2, min_available=1, chips=8)
+    lab.change("mixed-1", cls=pod_class(node_selector=(("zone", "a"),)))
+    session = lab.session("gang", "topology910", "predicates")
+    allocate(session)
+    reason = lab["mixed"].reason
+    assert reason is not None
+    backfill(session)
+    assert lab["mixed"].reason is reason
 
 
 def test_pods_that_request_nothing_wait_for_the_admission_of_their_job() -> None:

@@ -23,7 +23,8 @@ def backfill(session: Session) -> None:
         statement = session.statement()
         try:
             session.budget.begin(job.namespace, len(job.pods))
-            reason = place_best_effort(session, job, statement)
+            # As in allocate: no pod of a job that is not valid gets a node.
+            reason = session.job_valid(job) or place_best_effort(session, job, statement)
         except Exception as error:
             statement.discard()
             session.fail_job(job, error, "backfill")
