@@ -353,6 +353,38 @@ def test_p7_the_wait_counts_from_when_the_last_pod_on_a_healthy_node_is_gone() -
     assert rig.by_rank("model")[3] != before[3]
 
 
+def test_p7_a_pod_that_terminates_and_the_one_that_replaces_it_count_once_for_the_blocks() -> None:
+    """An owner that names its pods anew may create the new one before the old one is gone."""
+    rig = superpod_rig()
+    blocks_job(rig)
+    old = rig.pods["model-0"]
+    rig.change(old.name, deleting=True)
+    rig.step()
+    rig.put(replace(old, name="model-new", uid="new", phase="Pending", node=None, holds=(), rank=None))
+    rig.run()
+    assert rig.reason("model") is None
+    assert rig.pods["model-new"].node is not None
+
+
+def test_p7_a_faulty_pod_that_terminates_does_not_extend_the_wait_for_a_healthy_node() -> None:
+    rig = superpod_rig()
+    blocks_job(rig)
+    before = rig.by_rank("model")
+    names = [rig.pod_on(node) for node in before.values()]
+    number = int(before[2][1:])
+    rig.node(before[2], chips=16, ready=False, superpod=0 if number <= 6 else 1)
+    all_terminate(rig)
+    come_back(rig, names[0], names[1], names[3])
+    # The kubelet of its node does not answer: its pod is never gone.
+    rig.replacement(names[2])
+    rig.run()
+    assert rig.reason("model") == "superpod-wait-for-old-nodes"
+    rig.step(10.1)
+    rig.run()
+    assert rig.reason("model") is None
+    assert len(rig.by_rank("model")) == 4
+
+
 def test_p7_a_job_that_waits_for_its_nodes_names_them() -> None:
     rig = superpod_rig()
     blocks_job(rig)

@@ -61,7 +61,12 @@ def plain_key(job: Job) -> tuple[int, int] | None:
 def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     """How the job's chips are chosen; None for a job without chips; a reason for an invalid one."""
     backups = [job.pods[uid] for uid in job.backups]
-    pods = [pod for pod in job.in_order if pod.phase != "Failed" and pod.uid not in job.backups]
+    # As in `chip_pods`: a block has the pod that replaces another one, not both.
+    pods = [
+        pod
+        for pod in job.in_order
+        if pod.phase != "Failed" and pod.uid not in job.backups and not job.is_replaced(pod)
+    ]
     asking = job.chip_pods
     label = job.labels.get(TOR_AFFINITY)
     if not asking:
