@@ -73,6 +73,14 @@ def test_a_gang_that_would_not_lie_within_the_share_takes_nothing() -> None:
     assert rig.evictions() == []
 
 
+def test_only_the_pods_that_a_gang_needs_to_start_must_lie_within_the_share() -> None:
+    rig = rig_of(4)
+    occupy(rig, 4)
+    rig.submit("mine", pods=3, min_available=2, chips=8, queue="bb")
+    rig.run()
+    assert len(rig.evictions()) == 2
+
+
 @pytest.mark.parametrize("how", ["queue gives nothing back", "pods not flagged", "gang protects its minimum"])
 def test_who_is_not_asked(how: str) -> None:
     """ "Running, preemptable tasks of other queues whose `reclaimable` is true"."""

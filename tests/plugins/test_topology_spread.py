@@ -108,6 +108,12 @@ def test_only_nodes_that_the_pod_selects_count_unless_the_constraint_says_otherw
     assert closed == {"n3": SKEWED, "n4": SKEWED, "n5": KEYLESS}
 
 
+def test_pods_on_nodes_that_the_pod_does_not_select_do_not_hide_an_empty_domain() -> None:
+    b_or_c = (NodeTerm((Requirement(ZONE, "In", ("b", "c")),)),)
+    closed = codes(on(zones(), "n1", "n4"), spread(ZONE), node_terms=b_or_c)
+    assert closed == {"n4": SKEWED, "n5": KEYLESS}
+
+
 @pytest.mark.parametrize("closed", [{"taints": (Taint("team", "x"),)}, {"cordoned": True}])
 def test_nodes_with_taints_and_cordoned_nodes_count_unless_the_constraint_says_otherwise(
     closed: dict[str, Any],

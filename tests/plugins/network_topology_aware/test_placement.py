@@ -215,6 +215,13 @@ def test_a_replaced_pod_waits_for_its_domain_and_does_not_leave_it() -> None:
     assert reason.fixes[0] == "set networkTopology.highestTierAllowed to 2: p0 has room for all of them"
 
 
+def test_a_pod_that_terminates_does_not_keep_its_job_in_a_domain() -> None:
+    lab = tree().job("job", pods=2, min_available=1, chips=8, topology=hard(1))
+    lab.job("other", on="n3", chips=8)
+    lab.change("job-0", node="n2", phase="Running", holds=tuple(range(8)), deleting=True)
+    assert run(lab) == ["n2", "n0"]
+
+
 @pytest.mark.parametrize(
     ("former", "expected"),
     [
