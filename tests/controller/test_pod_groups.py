@@ -18,7 +18,7 @@ from ringwise.messages.containment import Containment
 from ringwise.messages.ordinary_groups import group_for, is_as_wanted
 from ringwise.state.model import NetworkTopology, Owner, Pod, PodGroup
 from ringwise.state.workload import PodOwner
-from ringwise.wellknown import GROUP_NAME
+from ringwise.wellknown import GROUP_NAME, SCHEDULING_QUEUE_NAME
 from tests.builders.values import CHIP, group, pod, pod_class
 from tests.examples import examples
 
@@ -178,6 +178,29 @@ def test_a_pod_without_an_owner_that_asks_for_a_topology_gets_its_group_at_once(
     (create,) = lab.turn()
     assert isinstance(create, CreateGroup)
     assert create.group.topology == NetworkTopology(highest_tier=1)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "queue", "of_a_set"),
+    [
+        ({}, "default", "default"),
+        ({"volcano.sh/queue-name": "blue"}, "blue", "default"),
+        ({"volcano.sh/queue-name": "blue", SCHEDULING_QUEUE_NAME: "red"}, "red", "red"),
+        ({"volcano.sh/queue-name": "blue", SCHEDULING_QUEUE_NAME: ""}, "blue", "default"),
+        ({SCHEDULING_QUEUE_NAME: ""}, "default", "default"),
+    ],
+)
+def test_a_pod_without_an_owner_stays_in_its_queue_when_it_gets_a_group(
+    annotations: dict[str, str], queue: str, of_a_set: str
+) -> None:
+    queues: list[str | None] = []
+    lab = Lab()
+    lab.controller.on_lone_pod = lambda uid, queue: queues.append(queue)
+    lab.put(pod_of("p0", None, annotations=annotations))
+    lab.settle()
+    assert [one for one in queues if one is not None] == [queue]
+    assert lab.groups["default/podgroup-p0"].queue == queue
+    assert group_for(pod_of(annotations=annotations), owner_of()).queue == of_a_set
 
 
 def test_the_next_leader_finishes_the_group_of_a_pod_without_an_owner() -> None:
@@ -356,6 +379,9 @@ def test_at_0_replicas_the_group_is_deleted_once_its_pods_are_gone() -> None:
     lab.put(pod_of())
     lab.settle()
     lab.put(owner_of(replicas=0))
+    assert lab.turn() == []
+    # It has its chips until its containers have ended.
+    lab.put(replace(lab.pods["p0"], phase="Running", deleting=True))
     assert lab.turn() == []
     lab.drop_pod("p0")
     assert lab.turn() == [DeleteGroup("default/podgroup-rs")]

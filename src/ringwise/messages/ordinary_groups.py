@@ -6,7 +6,7 @@ a manifest and the same objects on a cluster get the same decision.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ringwise.framework.amounts import without_quota_names
@@ -56,6 +56,7 @@ BUILT_ANNOTATIONS = (
     GROUP_SUSPENDED,
     *REPLICA_SET_ANNOTATIONS,
 )
+#: For its PodGroups Volcano reads only the first.
 _QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 _OF_THE_POD = (PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
 #: Kinds whose annotations count. Those of a Deployment reach its ReplicaSet: Kubernetes copies them.
@@ -79,7 +80,7 @@ def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
         namespace=pod.namespace,
         name=ordinary_group_name(reference.uid),
         min_member=members,
-        queue=pod.annotations.get(SCHEDULING_QUEUE_NAME) or DEFAULT_QUEUE,
+        queue=queue_without_group(pod.annotations, _QUEUE_KEYS[:1] if has_siblings(pod) else _QUEUE_KEYS),
         priority_class=pod.priority_class,
         min_resources=resources,
         labels={key: pod.labels[key] for key in BUILT_LABELS if key in pod.labels},
@@ -119,9 +120,9 @@ def needs_group(pod: Pod) -> bool:
     return has_siblings(pod) or asks_by_annotations(pod.annotations)
 
 
-def queue_without_group(annotations: Mapping[str, str]) -> str:
-    """The queue of a pod that is a job of its own."""
-    return next((annotations[key] for key in _QUEUE_KEYS if key in annotations), DEFAULT_QUEUE)
+def queue_without_group(annotations: Mapping[str, str], keys: Iterable[str] = _QUEUE_KEYS) -> str:
+    """The queue of a pod that is a job of its own. It stays in that queue when it gets a PodGroup."""
+    return next((annotations[key] for key in keys if annotations.get(key)), DEFAULT_QUEUE)
 
 
 def is_as_wanted(group: PodGroup, wanted: PodGroup) -> bool:
