@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from ringwise.controller.job_record import later
+from ringwise.controller.job_record import RETRY_AFTER, later
 from ringwise.controller.machine import Controller
 from ringwise.messages.commands import (
     Command,
     CreateGroup,
     CreatePod,
+    DeleteGroup,
     DeletePod,
     RecordVcJobEvent,
     SetJobStatus,
@@ -125,6 +126,21 @@ def test_pods_requested_before_a_restart_are_not_counted_after_it() -> None:
     # One that comes all the same belongs to the old attempt and goes.
     late = controller.handle(seen(pods[0]), 3)
     assert [command.uid for command in late if isinstance(command, DeletePod)] == [pods[0].uid]
+
+
+@pytest.mark.parametrize(("action", "phase"), [("RestartJob", "Pending"), ("AbortJob", "Aborted")])
+def test_the_deletion_of_a_pod_group_is_requested_until_it_is_gone(action: str, phase: str) -> None:
+    """It may fail for good, for example while the API server is overloaded."""
+    job = job_of()
+    controller, _ = with_pods(job)
+    deletion = DeleteGroup(pod_group_of(job).key)
+    assert deletion in controller.handle([JobCommand("default/train", action)], 2)
+    assert status_in(controller.handle([], 2)).phase == phase
+    assert controller.handle([], 2 + RETRY_AFTER - 1) == []
+    assert controller.next_deadline() == 2 + RETRY_AFTER
+    assert controller.handle([], 2 + RETRY_AFTER) == [deletion]
+    made = controller.handle([PodGroupGone(deletion.key)], 3 + RETRY_AFTER)
+    assert [type(one) for one in made] == ([CreateGroup] if phase == "Pending" else [])
 
 
 def test_actions_are_events_on_the_job() -> None:

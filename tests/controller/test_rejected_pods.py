@@ -10,8 +10,8 @@ import pytest
 from ringwise.controller.job_record import JobRecord
 from ringwise.controller.machine import Controller
 from ringwise.messages.commands import Command, CreatePod, DeletePod, RecordVcJobEvent, SetJobStatus
-from ringwise.messages.events import PodGone
-from ringwise.messages.job_expansion import pod_group_of
+from ringwise.messages.events import PodGone, PodGroupGone
+from ringwise.messages.job_expansion import pod_group_of, pods_of
 from ringwise.state.failures import MAX_REJECTIONS, is_made_again, pause_after
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, VcJob
@@ -152,6 +152,7 @@ def test_F5_a_job_that_is_aborted_does_not_wait_for_its_rejected_pods() -> None:
     controller, commands = controller_with(job, rejected(replace(job, phase="Running")))
     status = next(command for command in commands if isinstance(command, SetJobStatus))
     assert status.phase == "Aborted"
+    controller.handle([PodGroupGone(pod_group_of(job).key)], 2 * SECOND)
     assert controller.next_deadline() is None
 
 
@@ -180,6 +181,15 @@ def test_F5_a_pod_that_is_being_made_again_was_not_evicted_while_no_controller_r
     record = JobRecord.of(replace(job, rejections={}), {})
     record.note_losses(SECOND)
     assert record.evicted == {"train-w-0": ("w", SECOND)}
+
+
+def test_F5_beside_a_pod_that_is_being_made_again_one_that_never_existed_was_not_evicted() -> None:
+    counts = {"Running": 1, "Pending": 1}
+    job = replace(job_with(3), phase="Running", counts=counts, rejections={"train-w-0": 2})
+    running = replace(pods_of(job)[1], phase="Running")
+    record = JobRecord.of(job, {running.uid: running})
+    record.note_losses(SECOND)
+    assert record.evicted == {}
 
 
 @pytest.mark.parametrize("before", [0, 1, 4])

@@ -72,7 +72,7 @@ class JobRecord:
     #: The queue of its PodGroup when its first pod got a node, until none has one.
     started_in: str | None = None
     group_requested: int | None = None
-    group_deleted: bool = False
+    group_deletion_requested: int | None = None
     #: Replicas of each task in the published host lists; None: not known to this controller.
     published_replicas: tuple[int, ...] | None = None
     resources_requested: bool = False

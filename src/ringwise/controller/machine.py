@@ -184,7 +184,7 @@ class Controller:
                 self._groups.pop(event.key, None)
                 key = self._touch_group(event.key)
                 if key is not None:
-                    self._records[key].group_deleted = False
+                    self._records[key].group_deletion_requested = None
                     self._records[key].group_requested = None
             case ev.PriorityClassSeen():
                 self._priorities[event.priority_class.name] = event.priority_class.value
@@ -324,7 +324,7 @@ class Controller:
                 creates.append(RecordVcJobEvent(record.job.key, EventReason.COMMAND_ISSUED, issued))
                 cause = " ".join((f"{action} was requested", *command.message.split()))[:_MAX_CAUSE]
                 self._start(record, action, now, COMMAND_ISSUED, cause, creates)
-                self._delete_group(record, deletes)
+                self._delete_group(record, now, deletes)
             else:
                 _record_ineffective(record.job, action, f"is {record.phase or 'Pending'}", creates)
         self._apply_policies(record, now, creates, deletes)
@@ -338,7 +338,10 @@ class Controller:
             # The new phase may require that pods are deleted.
             self._delete_unneeded(record, now, deletes)
         if record.phase in OVER:
-            self._delete_group(record, deletes)
+            self._delete_group(record, now, deletes)
+        elif record.group_deletion_requested is not None:
+            # Its pods are created under a new one.
+            self._delete_group(record, now, deletes)
         elif record.phase in ("Pending", "Running"):
             self._create_missing(record, now, creates)
             if creates:
@@ -375,7 +378,7 @@ class Controller:
         cause = f"{policy.cause.sentence}: {policy.action}"
         self._start(record, policy.action, now, policy.cause.event, cause, creates)
         if target is None:
-            self._delete_group(record, deletes)
+            self._delete_group(record, now, deletes)
             return
         # Several parts that are lost at once, under one switch for example, are one restart of the job.
         for one in due:
@@ -449,18 +452,22 @@ class Controller:
             if pod.uid in record.delete_requested:
                 record.wake_at(record.delete_requested[pod.uid] + RETRY_AFTER)
 
-    def _delete_group(self, record: JobRecord, deletes: list[Command]) -> None:
+    def _delete_group(self, record: JobRecord, now: int, deletes: list[Command]) -> None:
         key = _group_key(record.job)
-        if key in self._groups and not record.group_deleted:
-            record.group_deleted = True
+        if key not in self._groups:
+            return
+        requested = record.group_deletion_requested
+        if requested is None or requested + RETRY_AFTER <= now:
+            record.group_deletion_requested = requested = now
             deletes.append(DeleteGroup(key))
+        record.wake_at(requested + RETRY_AFTER)
 
     def _create_missing(self, record: JobRecord, now: int, creates: list[Command]) -> None:
         """The PodGroup first; pods only once the scheduler has admitted it."""
         job = replace(record.job, phase=record.phase, version=record.version, retry_count=record.retries)
         key = _group_key(job)
         group = self._groups.get(key)
-        if record.group_deleted or job.problems:
+        if job.problems:
             return
         if not record.holds_nodes:
             record.started_in = None
