@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import settings
@@ -217,6 +218,22 @@ def test_V20_records_and_folders(case: dict[str, Any], tmp_path: Path) -> None:
     ]
     assert sorted(numbers) == case["expect"]["virtual_numbers"]
     assert stranger.is_dir(), "a folder that no record had is not ours"
+
+
+def test_V20_a_folder_that_cannot_be_removed_is_removed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chip = name(CHIP, 0)
+    mount = Mount(CHIP, (f"{chip}-0",), (chip,), "a", "ns/a", share=Share(10, 100, "elastic", "ns.a", 0))
+    folder = tmp_path / "etc/enpu/ns.a"
+    folder.mkdir(parents=True)
+    files = ShareFiles(Path("/share"), tmp_path, [mount])
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", Mock(side_effect=OSError("busy")))
+        files.keep([])
+    assert folder.is_dir()
+    files.keep([])
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("case", cases("report"))

@@ -91,6 +91,12 @@ def test_a_volume_that_does_not_fit_is_left_alone(other: PersistentVolume) -> No
     assert kept_claim(cluster).volume == "later"
 
 
+def test_a_claim_that_is_being_deleted_takes_no_volume_from_the_others() -> None:
+    cluster = cluster_of(claim_of(name="old", deleting=True), claim_of(), volume_of())
+    assert not kept_claim(cluster, "old").bound
+    assert kept_claim(cluster).volume == "disk"
+
+
 def test_a_claim_that_names_its_volume_and_one_that_is_reserved_for_it() -> None:
     cluster = cluster_of(volume_of("a"), volume_of("b"), claim_of(volume="b"))
     assert (kept_claim(cluster).volume, kept_claim(cluster).bound) == ("b", True)

@@ -108,6 +108,23 @@ async def test_one_that_is_deleted_is_gone() -> None:
             await until(lambda: names(one.events) == ["+a", "-a", "+a"])
 
 
+async def test_one_that_is_created_again_at_once_is_kept() -> None:
+    """Both changes may arrive together."""
+    async with server() as (api, client):
+        api.put(COLLECTION, reservation("a"))
+        async with watching(client, WatchTarget.of(KIND, KIND.watches[0]), PlainReader(KIND)) as one:
+            await one.reflector.synced.wait()
+            api.remove(COLLECTION, "a")
+            new = reservation("a")
+            new["spec"]["holder"] = {"queue": "other"}
+            api.put(COLLECTION, new)
+            api.put(COLLECTION, reservation("b"))
+            await until(lambda: "+b" in names(one.events))
+            api.remove(COLLECTION, "b")
+            await until(lambda: "-b" in names(one.events))
+            assert [name for name in names(one.events) if name.endswith("a")][-1] == "+a"
+
+
 ACCEPTED = {
     "type": "Accepted",
     "status": "True",

@@ -10,7 +10,14 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.durations import time_text
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.messages import events as ev
-from ringwise.messages.accounting import AccountCommand, AccountedJob, HoldEnded, PodHeld, WaitEnded
+from ringwise.messages.accounting import (
+    AccountCommand,
+    AccountedJob,
+    HoldEnded,
+    JobWaits,
+    PodHeld,
+    WaitEnded,
+)
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
 from ringwise.metrics.prometheus import Metrics
@@ -101,6 +108,15 @@ def test_pods_without_chips_do_not_count() -> None:
     plain = replace(BOUND, cls=PodClass(cpu_milli=1000), holds=(), annotations={}, chip_containers=0)
     over = replace(plain, phase="Succeeded", ended=500 * SECOND)
     assert turns([ev.PodSeen(plain)], [ev.PodSeen(over)], [ev.PodGone("pod-uid")]) == []
+
+
+def test_a_job_that_ran_waits_again_since_its_oldest_pod_that_stays_was_created() -> None:
+    waiting = replace(BOUND, node=None, phase="Pending", bound=0, holds=(), annotations={})
+    old = replace(waiting, uid="old", name="train-1", created=400 * SECOND, deleting=True)
+    new = [replace(waiting, uid=f"new-{at}", name=f"train-{at}", created=at * SECOND) for at in (800, 900)]
+    restarted: list[ev.Event] = [ev.NodeGone("node-1"), ev.PodGone("pod-uid"), *seen(old, *new)]
+    *_, wait = turns([ev.PodSeen(BOUND)], ended(500 * SECOND), restarted)
+    assert wait == JobWaits(JOB, "default", 800 * SECOND)
 
 
 def test_a_standby_remembers_when_pods_ended_that_the_leader_wrote_as_open() -> None:
