@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -49,6 +50,9 @@ class Retrier:
 
     `may_write` is checked before every attempt: a replica that lost its lease stops retrying, also while
     nothing can be sent. What is sent passes the write gate of the client.
+
+    At most `in_flight` attempts are made at once. A request that pauses before its next attempt is none of
+    them: one that always fails, because of one object or one namespace, must not delay the others.
     """
 
     def __init__(
@@ -57,8 +61,10 @@ class Retrier:
         *,
         may_write: Callable[[], bool] = lambda: True,
         rng: random.Random | None = None,
+        in_flight: int = 64,
     ) -> None:
         self._clock = clock
+        self._in_flight = asyncio.Semaphore(in_flight)
         self._may_write = may_write
         self._rng = rng or random.Random()
 
@@ -67,11 +73,12 @@ class Retrier:
         backoff = Backoff(0.2, 10.0, self._rng)
         made = conflicts = 0
         while True:
-            if not self._may_write():
-                raise GivenUpError("this replica is no longer the leader")
             pause = 0.0
             try:
-                return await action()
+                async with self._in_flight:
+                    if not self._may_write():
+                        raise GivenUpError("this replica is no longer the leader")
+                    return await action()
             except ApiError as error:
                 # Creations and patches can meet conflicts that pass, for example on a quota.
                 conflicts += error.status == 409

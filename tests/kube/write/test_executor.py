@@ -111,6 +111,27 @@ async def test_jobs_do_not_wait_for_each_other() -> None:
         one.fence.close()
 
 
+async def test_jobs_do_not_wait_for_many_jobs_whose_writes_always_fail() -> None:
+    """The API server answers 500 if a status makes a large object too large for its storage."""
+    async with executing(ManualClock()) as one:
+        one.api.fault("jobs/large", status=500, times=10**6)
+        one.executor.execute([SetJobStatus(f"default/large-{number}", "Running") for number in range(80)])
+        await until(lambda: one.api.count("PATCH") >= 64)
+        one.executor.execute([SetJobStatus("default/train", "Running")])
+        await until(lambda: job_state(one) == "Running")
+
+
+async def test_jobs_do_not_wait_for_the_pods_of_a_job_whose_objects_cannot_be_created() -> None:
+    clock = ManualClock()
+    async with executing(clock) as one:
+        one.api.put(JOBS, {"metadata": {"name": "other", "namespace": "default"}})
+        one.api.fault("POST /api/v1/namespaces/default/persistentvolumeclaims", status=500, times=10**6)
+        one.executor.execute([CreatePod(worker(index), "default/train") for index in range(80)])
+        await until(lambda: clock.sleeping)
+        one.executor.execute([SetJobStatus("default/other", "Running")])
+        await until(lambda: one.api.get(JOBS, "default/other").get("status"))
+
+
 async def test_a_refused_pod_gives_an_event_on_its_job() -> None:
     async with executing() as one:
         one.api.fault("POST /api/v1/namespaces/default/pods", status=403)

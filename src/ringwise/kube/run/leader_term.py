@@ -154,7 +154,9 @@ class LeaderTerm:
         )
         self._job_commands: JobCommands | None = None
         if settings.job_commands:
-            self._job_commands = JobCommands(self._writer, self._retrier, self.core.put)
+            # Few at once: any number of them can be created, and other writes must not wait for them.
+            retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng, in_flight=4)
+            self._job_commands = JobCommands(self._writer, retrier, self.core.put)
             kinds.insert(0, (WatchTarget(JOB_COMMANDS, optional=True), self._job_commands))
         #: What is done once, when this replica starts to lead.
         self._first_work = OrderedWork()

@@ -478,9 +478,7 @@ class Executor:
             self._status.events.record(job, EventReason.FAILED_CREATE, str(error), warning=True)
             raise
         try:
-            create = partial(
-                self._client.create_if_missing, PODS, pod.namespace, _rendered(command, templates)
-            )
+            create = partial(self._send_rendered, command, templates)
             if await self._retrier.run(create, _ATTEMPTS) is not None:
                 self._on_pod_created(templates)
         except GivenUpError as error:
@@ -488,6 +486,11 @@ class Executor:
             self._on_held_up(JobHeldUp(command.job, templates.uid, cut_text(why)))
             self._status.events.record(job, EventReason.FAILED_CREATE, why, warning=True)
             raise
+
+    async def _send_rendered(self, command: CreatePod, templates: JobTemplates) -> bytes | None:
+        """Rendered when it is sent: many pods of a large job can wait for it."""
+        rendered = _rendered(command, templates)
+        return await self._client.create_if_missing(PODS, command.pod.namespace, rendered)
 
     async def _delete_pod(self, command: DeletePod) -> None:
         delete = partial(

@@ -72,7 +72,7 @@ class JobCommands(ObjectReader[_Command]):
         self._sink = sink
         self._leading = False
         self._waiting: dict[str, _Command] = {}
-        self._work = OrderedWork(4)
+        self._work = OrderedWork()
 
     def objects(self, wire: _Command, issues: Findings) -> KeyedObjects | None:
         if wire.target is not None and wire.target.kind in (VCJOBS.kind, QUEUES.kind):

@@ -32,14 +32,12 @@ class OrderedWork:
 
     def __init__(
         self,
-        concurrency: int = 64,
         namespaces: TerminatingNamespaces | None = None,
         wait: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._namespaces = namespaces or TerminatingNamespaces()
         self._steps: dict[str, deque[_Step]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._limit = asyncio.Semaphore(concurrency)
         #: What patient steps wait for.
         self._wait = wait
         #: The waits of patient steps, by key: another step of that key ends them.
@@ -85,15 +83,14 @@ class OrderedWork:
             await end(waits)
 
     async def _run_action(self, action: Action) -> None:
-        async with self._limit:
-            try:
-                await action()
-            except GivenUpError as error:
-                if not self._namespaces.explain(str(error)):
-                    _LOG.warning("request abandoned", why=str(error))
-            except Exception:
-                # The next steps must not be lost with this one.
-                _LOG.exception("internal error in a step")
+        try:
+            await action()
+        except GivenUpError as error:
+            if not self._namespaces.explain(str(error)):
+                _LOG.warning("request abandoned", why=str(error))
+        except Exception:
+            # The next steps must not be lost with this one.
+            _LOG.exception("internal error in a step")
 
     async def finish(self) -> None:
         """Wait for everything that was added."""
