@@ -19,7 +19,7 @@ from ringwise.messages.events import BindFailed
 from ringwise.metrics.prometheus import Metrics
 from tests.builders.values import CHIP
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import PODS, HeldCredentials, InstantClock, pod, server, until
+from tests.kube.harness import PODS, HeldCredentials, InstantClock, ManualClock, pod, server, until
 
 
 class Recording(Metrics):
@@ -103,6 +103,23 @@ async def test_temporary_errors_are_retried_until_bound(fault: dict[str, Any], r
             assert max(one.clock.slept) >= fault["retry_after"]
         # A request without a response is not repeated when it had taken effect.
         assert one.api.count("/binding") == (1 if fault.get("done") else 2)
+
+
+async def test_bindings_do_not_wait_for_others_that_always_fail() -> None:
+    """The API server answers 500 if the binding makes a large pod too large for its storage."""
+    clock, names = ManualClock(), [f"large-{number}" for number in range(8)]
+    async with server() as (api, client):
+        one = Trial(api, client, clock, in_flight=4)
+        for name in ("train", *names):
+            api.put(PODS, pod(name))
+        api.fault("POST /api/v1/namespaces/default/pods/large", status=500, times=10**6)
+        one.binder.submit([one.bind(name) for name in (*names, "train")])
+        await until(lambda: node_of(api) == "node-1")
+        await until(lambda: clock.sleeping == len(names))
+        await clock.pass_time(60)
+        await one.binder.idle.wait()
+        assert len(one.failures) == len(names)
+        assert len(one.bound) == 1
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 422])

@@ -101,6 +101,10 @@ class Binder:
         self._observer = observer or Metrics()
         self._rng = rng or random.Random()
         self._in_flight = in_flight
+        self._slots = asyncio.Semaphore(in_flight)
+        #: Bindings that pause before their next attempt. Others are made meanwhile: one that always fails,
+        #: because of its pod or its namespace, must not delay them.
+        self._paused = 0
         self._waiting: deque[tuple[Bind, float]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -113,7 +117,10 @@ class Binder:
         new = [(bind, moment) for bind in binds]
         self._waiting.extend(new)
         self._observer.queue_length("bindings", len(self._waiting))
-        for _ in range(min(len(new), self._in_flight - len(self._workers))):
+        self._start_workers()
+
+    def _start_workers(self) -> None:
+        for _ in range(min(len(self._waiting), self._in_flight + self._paused - len(self._workers))):
             worker = asyncio.create_task(self._work(), name="binder")
             self._workers.add(worker)
             worker.add_done_callback(self._ended)
@@ -133,7 +140,7 @@ class Binder:
             self.idle.set()
 
     async def _work(self) -> None:
-        while self._waiting:
+        while self._waiting and len(self._workers) <= self._in_flight + self._paused:
             bind, decided = self._waiting.popleft()
             try:
                 await self._bind(bind, decided)
@@ -145,7 +152,7 @@ class Binder:
             else:
                 self._observer.bound(self._clock.monotonic() - decided)
                 self._on_bound(bind)
-        self._observer.queue_length("bindings", 0)
+        self._observer.queue_length("bindings", len(self._waiting))
         # Here and not in a callback: a binding submitted in between would rely on a worker that has ended.
         if (worker := asyncio.current_task()) is not None:
             self._workers.discard(worker)
@@ -160,13 +167,14 @@ class Binder:
         backoff: Backoff | None = None
         conflicts = 0
         while True:
-            await self._wait_for_rate_limit()
             pause = 0.0
             try:
-                if bind.remove:
-                    await self._remove_stray(bind)
-                await post_binding(self._client, bind)
-                return
+                async with self._slots:
+                    await self._wait_for_rate_limit()
+                    if bind.remove:
+                        await self._remove_stray(bind)
+                    await post_binding(self._client, bind)
+                    return
             except ApiError as error:
                 kind, why, unclear = error.kind, str(error), error.status == 409 or error.status >= 500
                 pause = error.retry_after or 0.0
@@ -186,7 +194,10 @@ class Binder:
             if waited >= BIND_DEADLINE or conflicts >= MAX_CONFLICTS:
                 raise _BindFailedError(kind, why)
             backoff = backoff or Backoff(0.1, 5.0, self._rng)
+            self._paused += 1
+            self._start_workers()
             await self._clock.sleep(max(pause, backoff.pause()))
+            self._paused -= 1
 
     async def _remove_stray(self, bind: Bind) -> None:
         """N8: owned annotations that a user copied would outlive the binding, which only sets its own."""
