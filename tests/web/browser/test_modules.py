@@ -286,8 +286,25 @@ def test_a_start_never_lies_in_the_past(
             "between 1970-01-01 00:00:00 and 1970-01-01 00:01:00; after the end of a/b, c/d",
         ),
         ({"earliest": 0, "reason": "x", "estimated": True}, "not before 1970-01-01 00:00:00; x; estimated"),
+        # A thousand jobs in a row, each of which is said to run for 292 years.
+        ({"earliest": 10**22, "latest": 10**22}, "at 9999-12-31 23:59:59"),
     ],
 )
 def test_a_start_says_what_it_rests_on(call: Any, start: dict[str, Any], text: str) -> None:
     empty: dict[str, Any] = {"earliest": None, "latest": None, "estimated": False, "after": [], "reason": ""}
     assert call("text.js", "return module.startDetail(argument)", {**empty, **start}).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_time"),
+    [
+        ("2026-01-01T00:00:00Z", True),
+        ("2026-99-99T99:99:99Z", False),
+        (1_800_000_000 * 10**9, True),
+        # A limit of memory: 1 PiB.
+        (2**50, False),
+    ],
+)
+def test_operations_show_times_as_times_and_nothing_else(call: Any, value: object, is_time: bool) -> None:
+    body = "return module.shownValue('name', argument).type?.name === 'Since'"
+    assert call("views/operations.js", body, value) == is_time

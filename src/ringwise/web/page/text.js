@@ -101,12 +101,16 @@ export function age(since, now) {
   return Number.isNaN(seconds) ? "" : span(seconds);
 }
 
+/** The last second of the year 9999, in milliseconds. */
+const LAST_TIME = 253_402_300_799_000;
+
 /**
- * A time in nanoseconds since 1970 as RFC 3339 writes it.
+ * A time in nanoseconds since 1970 as RFC 3339 writes it. Of later times than the year 9999, as commands do, the last
+ * one with a name: many jobs in a row that are said to run for centuries are expected to start then.
  * @param {number} nanoseconds
  */
 export function rfc3339(nanoseconds) {
-  return `${new Date(nanoseconds / 1e6).toISOString().slice(0, 19)}Z`;
+  return `${new Date(Math.min(nanoseconds / 1e6, LAST_TIME)).toISOString().slice(0, 19)}Z`;
 }
 
 /**

@@ -25,7 +25,7 @@ export function MapView({ settings }) {
   const mode = settings.get("color") ?? "job";
   const asked = settings.get("group") ?? "";
   const grouping = possible.includes(asked) ? asked : possible[0];
-  const color = mode in MODES ? mode : "job";
+  const color = Object.hasOwn(MODES, mode) ? mode : "job";
   const base = useRef(null);
   const overlay = useRef(null);
   const map = useRef(/** @type {CanvasMap | null} */ (null));

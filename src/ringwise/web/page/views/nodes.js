@@ -38,7 +38,7 @@ export function NodesView({ settings }) {
     const all = `${node.name} ${known(node.switch)} ${known(node.superpod)} ${node.state} ${nodeWhy(node)} ${store.board(node)?.name ?? ""} ${jobs}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
-  const inGroups = rows in NAMES;
+  const inGroups = Object.hasOwn(NAMES, rows);
   return html`
     <${ViewHead} title="Nodes" />
     <div class="toolbar">

@@ -20,8 +20,8 @@ const TABS = /** @type {Record<string, {title: string, documents: string[]}>} */
 const PAUSE = 5000;
 /** Values of a list in one cell. */
 const SHOWN = 5;
-/** A number that is larger is a time in nanoseconds since 1970. */
-const LEAST_TIME = 1e15;
+/** A number that is larger is a time in nanoseconds since 1970, in 2001 or later; amounts of memory are smaller. */
+const LEAST_TIME = 1e18;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 /** Fields that identify a row or a part of it: their values stand without their names. */
 const NAMES = ["name", "node", "job", "pod", "kind", "message"];
@@ -29,7 +29,7 @@ const NAMES = ["name", "node", "job", "pod", "kind", "message"];
 /** @param {{settings: URLSearchParams}} props */
 export function OperationsView({ settings }) {
   const asked = settings.get("tab") ?? "";
-  const tab = asked in TABS ? asked : "reservations";
+  const tab = Object.hasOwn(TABS, asked) ? asked : "reservations";
   return html`
     <${ViewHead} title="Operations" />
     <div class="toolbar">
@@ -88,12 +88,12 @@ const isLong = (value) => (typeof value === "string" ? value.length > 24 : typeo
 /** A value of a document for a reader.
  * @param {string} key @param {any} value @returns {unknown}
  */
-function shownValue(key, value) {
+export function shownValue(key, value) {
   if (isEmpty(value)) return "";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") return value > LEAST_TIME ? html`<${Since} time=${value} />` : number(value);
   if (typeof value === "string") {
-    if (TIME.test(value)) return html`<${Since} time=${Date.parse(value) * 1e6} />`;
+    if (TIME.test(value) && !Number.isNaN(Date.parse(value))) return html`<${Since} time=${Date.parse(value) * 1e6} />`;
     if (store.nodes.has(value)) return html`<${NodeLink} name=${value} />`;
     return store.jobIds.has(value) ? html`<${JobLinkByKey} job=${value} />` : html`<bdi>${value}</bdi>`;
   }
