@@ -132,6 +132,30 @@ async def test_jobs_do_not_wait_for_the_pods_of_a_job_whose_objects_cannot_be_cr
         await until(lambda: one.api.get(JOBS, "default/other").get("status"))
 
 
+async def test_pods_that_are_requested_again_do_not_accumulate_behind_a_status() -> None:
+    """The controller requests them every ten seconds, for as long as the status cannot be written."""
+    clock = ManualClock()
+    async with executing(clock) as one:
+        uid = one.api.put(PODS, pod("surplus"))["metadata"]["uid"]
+        one.api.fault("jobs/train/status", status=500)
+        one.executor.execute([SetJobStatus("default/train", "Pending")])
+        await until(lambda: clock.sleeping)
+        for _ in range(100):
+            one.executor.execute(
+                [
+                    CreatePod(worker(0), "default/train"),
+                    SetJobStatus("default/train", "Running"),
+                    DeletePod(uid, "default", "surplus"),
+                ]
+            )
+        await clock.pass_time(10)
+        await one.executor.finish()
+        assert job_state(one) == "Running"
+        assert [found["metadata"]["name"] for found in one.api.all(PODS)] == ["train-worker-0"]
+        assert one.api.count("POST /api/v1/namespaces/default/pods") < 20
+        assert one.api.count("DELETE /api/v1/namespaces/default/pods") < 20
+
+
 async def test_a_refused_pod_gives_an_event_on_its_job() -> None:
     async with executing() as one:
         one.api.fault("POST /api/v1/namespaces/default/pods", status=403)

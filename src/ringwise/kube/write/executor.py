@@ -149,6 +149,9 @@ _LOG = Logger()
 
 #: The controller repeats creations and deletions that failed; more attempts here would only delay others.
 _ATTEMPTS = 5
+#: Creations and deletions of pods are left out while so many steps of their job wait: the controller requests
+#: them every few seconds, for as long as the status of the job cannot be written.
+_REPEATED, _MAX_STEPS = (CreatePod, DeletePod), 16
 #: Writes of the record of F1, and the deletions that it has to precede.
 _RESCHEDULING = f"{VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
 
@@ -325,7 +328,7 @@ class Executor:
             job, step = next_job, next_step
             if isinstance(command, SetJobStatus):
                 self._put_job_status(command)
-            else:
+            elif not isinstance(command, _REPEATED) or self._ordered_work.waiting(job) < _MAX_STEPS:
                 actions.append(partial(self._execute, command))
         if actions:
             self._ordered_work.add(job, actions)

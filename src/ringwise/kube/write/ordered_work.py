@@ -46,6 +46,10 @@ class OrderedWork:
     def __len__(self) -> int:
         return len(self._steps)
 
+    def waiting(self, key: str) -> int:
+        """Return how many steps of the key have not started."""
+        return len(self._steps.get(key, ()))
+
     def add(self, key: str, actions: Sequence[Action], *, kind: str = "", patient: bool = False) -> None:
         step = _Step(actions, kind, patient)
         waiting = self._steps.get(key)
