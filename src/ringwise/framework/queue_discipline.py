@@ -153,7 +153,10 @@ def shape_of(job: Job, windows: Collection[int]) -> Hashable:
     timed = (job.namespace, job.expected) if windows else None
     # Volumes are its own, and decide where it may be.
     volumes = (job.namespace, frozenset(pod.claims for pod in job.in_order)) if job.has_claims else None
-    return job.queue, job.policy, job.min_available, frozenset(classes.items()), requests, timed, volumes
+    # A network topology restricts it to HyperNodes, and labels of its pods form sub-groups.
+    near = job.key if job.sub_groups else job.group and job.group.topology
+    pods = job.min_available, frozenset(classes.items())
+    return job.queue, job.policy, *pods, requests, timed, volumes, near
 
 
 def _plainly_fits(session: Session, job: Job) -> bool:

@@ -12,10 +12,12 @@ from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotateGroup, Bind, Evict, RecordJobEvent
+from ringwise.messages.expected_start import StartKind
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defaults import BUILT_IN, default_tiers
-from ringwise.scheduler.defragment.search import NoPlan, find_plan
+from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
 from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import (
     NetworkTopology,
@@ -518,3 +520,33 @@ def test_decisions_are_the_same_in_a_copy() -> None:
     again = rig_of()
     again.submit("train", pods=2, chips=8, topology=HARD_1)
     assert [(one.pod, one.node) for one in again.step() if isinstance(one, Bind)] == first
+
+
+# -- jobs with equal pods --------------------------------------------------------------------------
+
+
+def test_a_start_is_expected_whatever_topology_another_job_with_equal_pods_has() -> None:
+    rig = rig_of(actions=PLAIN)
+    rig.submit("run", chips=8, expected="1h")
+    rig.run()
+    rig.submit("hard", pods=4, chips=8, topology=HARD_1)
+    rig.submit("plain", pods=4, chips=8)
+    rig.run()
+    starts = estimates(rig.machine.view, rig.now)
+    assert starts["default/hard"].kind is StartKind.UNKNOWN
+    assert starts["default/plain"].kind is StartKind.KNOWN
+
+
+def test_moves_are_planned_whatever_topology_another_job_with_equal_pods_has() -> None:
+    rig = rig_of(actions=PLAIN)
+    for number in range(8):
+        rig.submit(f"half-{number}", chips=4, owner=SERVICE)
+        rig.run()
+    for number in (0, 2, 3, 4, 5, 6):
+        rig.end(f"half-{number}")
+    rig.submit("hard", pods=3, chips=8, topology=HARD_1)
+    rig.submit("plain", pods=3, chips=8)
+    rig.run()
+    plans, without = find_plans(rig.machine.view, rig.now)
+    assert [plan.job for plan in plans] == ["default/plain"]
+    assert list(without) == ["default/hard"]
