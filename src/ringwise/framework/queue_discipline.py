@@ -159,6 +159,19 @@ def shape_of(job: Job, windows: Collection[int]) -> Hashable:
     return job.queue, job.policy, *pods, requests, timed, volumes, near
 
 
+def alike(session: Session, job: Job) -> Hashable:
+    """Jobs with the same value start on the same nodes, if any."""
+    own = job.previous_nodes or job.cooling or session.reservations.of(job.key) is not None
+    placements = session.state.pods
+    if own or any(placements[uid].node >= 0 for uid in job.pods):
+        return job.key
+    affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.in_order)
+    lends = job.expected if len(session.reservations) else None
+    shape = shape_of(job, session.state.node_windows)
+    user = session.limits.user_of(job)
+    return job.key if affine else (job.namespace, user, job.inqueue, lends, shape)
+
+
 def _plainly_fits(session: Session, job: Job) -> bool:
     """Whether enough nodes would have the chips if they were empty; False: it has to be tried.
 

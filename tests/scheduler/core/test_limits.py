@@ -20,9 +20,10 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import PodHeld
 from ringwise.messages.commands import Bind, Evict, EvictionCause, SetQueueStatus
+from ringwise.scheduler.defragment.search import find_plans
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.limits import PENDING_JOBS, RUNNING_JOBS, UsageLimit
-from ringwise.state.model import Queue
+from ringwise.state.model import Owner, Queue
 from tests.builders.values import CHIP, SECOND, pod_class
 from tests.examples import examples
 from tests.scheduler.rig import PLAIN, Rig, configuration, gangs_may_end
@@ -143,6 +144,23 @@ def test_chips_of_a_namespace_and_of_each_without_an_entry() -> None:
     limit_namespace(made, "default", {CHIP: 9})
     made.run()
     assert started(made, "a", "b") == ["a", "b"]
+
+
+def test_moves_are_planned_for_a_user_whatever_limit_another_one_has() -> None:
+    made = Rig(2, actions=PLAIN, **GUARDED)
+    made.tell(UsageLimit("few", queue="default", user="ann", hard={CHIP: 4}))
+    service = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
+    for number in range(4):
+        made.submit(f"half-{number}", chips=4, owner=service)
+        made.run()
+    made.end("half-0")
+    made.end("half-2")
+    made.submit("a", chips=8, annotations=user("ann"))
+    made.submit("b", chips=8, annotations=user("bob"))
+    made.run()
+    plans, without = find_plans(made.machine.view, made.now)
+    assert [plan.job for plan in plans] == ["default/b"]
+    assert list(without) == ["default/a"]
 
 
 def test_a_user_of_a_queue() -> None:

@@ -26,7 +26,7 @@ from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.limits import WaitingCounts
-from ringwise.framework.queue_discipline import blocks, lacks_room, line_of, shape_of
+from ringwise.framework.queue_discipline import alike, blocks, lacks_room, line_of
 from ringwise.framework.queue_heads import Line
 from ringwise.framework.reasons import (
     GANG_INCOMPLETE,
@@ -392,25 +392,12 @@ def _line_up(session: Session, waiting: Iterable[Job]) -> list[_Group]:
     for job in waiting:
         if job.queue not in session.queues:
             continue
-        alike = _alike(session, job)
-        group = groups.get(alike)
+        kind = alike(session, job)
+        group = groups.get(kind)
         if group is None:
-            group = groups[alike] = _Group(deque(), line_of(session, job), _need(session, job))
+            group = groups[kind] = _Group(deque(), line_of(session, job), _need(session, job))
         group.jobs.append((session.job_key(job), job))
     return list(groups.values())
-
-
-def _alike(session: Session, job: Job) -> Hashable:
-    """Jobs with the same value start on the same nodes, if any."""
-    own = job.previous_nodes or job.cooling or session.reservations.of(job.key) is not None
-    placements = session.state.pods
-    if own or any(placements[uid].node >= 0 for uid in job.pods):
-        return job.key
-    affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.in_order)
-    lends = job.expected if len(session.reservations) else None
-    shape = shape_of(job, session.state.node_windows)
-    user = session.limits.user_of(job)
-    return job.key if affine else (job.namespace, user, job.inqueue, lends, shape)
 
 
 class _Play:
