@@ -13,6 +13,7 @@ from collections.abc import Collection, Hashable
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
 from ringwise.framework.job import Job
+from ringwise.framework.network_topology import asks_for_topology
 from ringwise.framework.queue_heads import Head, Line
 from ringwise.framework.reasons import INTERNAL_ERROR, WAITS_BEHIND
 from ringwise.framework.session import Session
@@ -182,7 +183,8 @@ def _plainly_fits(session: Session, job: Job) -> bool:
         return False
     if queue.capability or queue.parent or queue.node_groups is not None or session.quotas.get(job.namespace):
         return False
-    if job.has_claims:
+    # What other queues are guaranteed, and the HyperNodes of a network topology, are not counted here.
+    if job.has_claims or asks_for_topology(job) or any(one.guarantee for one in session.queues.values()):
         return False
     classes = {pod.cls for pod in job.pods.values()}
     if len(classes) > 1:

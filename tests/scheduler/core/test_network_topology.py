@@ -550,3 +550,16 @@ def test_moves_are_planned_whatever_topology_another_job_with_equal_pods_has() -
     plans, without = find_plans(rig.machine.view, rig.now)
     assert [plan.job for plan in plans] == ["default/plain"]
     assert list(without) == ["default/hard"]
+
+
+def test_a_job_that_fits_into_no_domain_of_the_empty_cluster_blocks_nobody() -> None:
+    rig = rig_of(actions=PLAIN, queue_discipline="strict")
+    for name in ("n2", "n4"):
+        rig.node(name, unschedulable=True)
+    rig.submit("run", chips=8)
+    rig.run()
+    rig.submit("hard", pods=2, chips=8, topology=HARD_1)
+    rig.submit("small", chips=8)
+    rig.run()
+    assert nodes_of(rig, "hard") == ["-", "-"]
+    assert nodes_of(rig, "small") == ["n3"]

@@ -16,7 +16,7 @@ from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import NodeTerm, Requirement
 from tests.builders.values import CHIP
-from tests.scheduler.rig import Rig, bound_pods, configuration
+from tests.scheduler.rig import PLAIN, Rig, bound_pods, configuration, with_capacity
 
 ALLOCATE = ("allocate",)
 
@@ -217,6 +217,17 @@ def test_a_job_larger_than_its_queue_may_use_blocks_nobody() -> None:
     rig.run()
     assert rig.nodes_of("whole") == []
     assert rig.nodes_of("small") != []
+
+
+@pytest.mark.parametrize("by_capacity", [False, True])
+def test_a_job_larger_than_the_guarantees_of_other_queues_leave_blocks_nobody(by_capacity: bool) -> None:
+    rig = Rig(2, actions=PLAIN, queue_discipline="strict", tiers=with_capacity() if by_capacity else None)
+    rig.queue("other", guarantee={CHIP: 8})
+    rig.submit("large", pods=2, chips=8)
+    rig.submit("small", chips=8)
+    rig.run()
+    assert rig.nodes_of("large") == []
+    assert len(rig.nodes_of("small")) == 1
 
 
 def test_a_plain_job_is_not_tried_on_the_empty_cluster() -> None:
