@@ -100,6 +100,25 @@ def test_a_job_that_waits_for_a_cooldown_is_told_when_it_ends_and_who_loses_then
     assert rig.evictions() == ["v-0"]
 
 
+@pytest.mark.parametrize("why", ["never preempts", "behind another job"])
+def test_no_cooldown_is_named_to_a_job_that_evicts_no_pods(why: str) -> None:
+    behind = why == "behind another job"
+    rig = rig_of(1, queue_discipline="strict")
+    fill(rig, ("v", 100), annotations={COOLDOWN_TIME: "10m"})
+    if behind:
+        rig.submit("first", chips=8, priority="high")
+        rig.run()
+    rig.submit("boss", chips=8, priority="high", never_preempts=not behind)
+    rig.run()
+    view = rig.machine.view
+    answer = explain(view, view.jobs["default/boss"], rig.now)
+    texts = [fix.text for fix in answer.fixes if fix.kind == "cooldown"]
+    assert [text for text in texts if not text.startswith("let default/first start: ")] == []
+    assert bool(texts) == behind
+    rig.step(500)
+    assert rig.evictions() == (["v-0"] if behind else [])
+
+
 def test_no_cooldown_is_named_that_would_not_help() -> None:
     rig = rig_of(1)
     rig.submit("v", chips=8, priority="high", preemptable=True, annotations={COOLDOWN_TIME: "10m"})

@@ -44,12 +44,7 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     """
     by_queue: dict[str, list[Job]] = {}
     for job in session.pending:
-        if job.may_not_evict or _never_preempts(session, job) or _waits_for_release(session, job):
-            continue
-        if job.key in session.limits.may_burst or waits_for_limit(job.reason):
-            # Nobody has to give way to what is only lent, or to who may not use more.
-            continue
-        if job.reason is not None and job.reason.code == WAITS_BEHIND.code:
+        if job.may_not_evict or _waits_for_release(session, job) or evicts_none(session, job):
             continue
         if job.queue in session.queues:
             by_queue.setdefault(job.queue, []).append(job)
@@ -87,6 +82,15 @@ def _never_preempts(session: Session, job: Job) -> bool:
     if not job.non_preempting:
         return False
     return not job.pods or any(pod.uid in job.non_preempting for pod in pending_pods(session, job))
+
+
+def evicts_none(session: Session, job: Job) -> bool:
+    """Whether no pod has to end for the job: it may not evict any, or waits for a limit or for its turn."""
+    if job.may_not_evict or _never_preempts(session, job):
+        return True
+    # Nobody has to give way to what is only lent, or to who may not use more.
+    limited = job.key in session.limits.may_burst or waits_for_limit(job.reason)
+    return limited or (job.reason is not None and job.reason.code == WAITS_BEHIND.code)
 
 
 def evict_for(session: Session, job: Job, choice: VictimChoice, action: str) -> bool:

@@ -9,7 +9,7 @@ from ringwise.actions import gangpreempt, gangreclaim, preempt, reclaim
 from ringwise.durations import time_text
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.bundles import ALLOW_WHOLE
-from ringwise.framework.evictions.eviction import MAX_NAMED, losers, losers_text, plan_for
+from ringwise.framework.evictions.eviction import MAX_NAMED, evicts_none, losers, losers_text, plan_for
 from ringwise.framework.evictions.nominated_shares import NominatedShares, nominated_shares
 from ringwise.framework.evictions.reclaiming import reclaim_choices
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice
@@ -137,7 +137,7 @@ def _dry_run(
     session.ignores_protection = not protected
     inqueue, reason = job.inqueue, job.reason
     try:
-        if job.may_not_evict or job.queue not in session.queues or session.job_valid(job) is not None:
+        if evicts_none(session, job) or job.queue not in session.queues or session.job_valid(job) is not None:
             return None
         with nominated_shares(session), session.reservations.open_to(job.key):
             session.shared(NominatedShares).remove(job.key)
