@@ -125,6 +125,11 @@ def test_a_cordoned_node_is_named_as_a_fix(wrong: dict[str, Any], fix: str) -> N
     assert fixes(why(view, "new")) == [fix]
 
 
+def test_one_of_two_taints_is_not_named_as_a_fix() -> None:
+    view = told(node("node-1", taints=(Taint("one"), Taint("other"))), pod("new", 4))
+    assert fixes(why(view, "new")) == []
+
+
 def test_faulty_chips_are_reported_as_faulty() -> None:
     view = told(node("node-1", faulty=1), report("node-1", range(1, 8), unhealthy=1), pod("new", 8))
     answer = why(view, "new")

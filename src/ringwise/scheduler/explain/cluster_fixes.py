@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
+from ringwise.framework.selectors import written_taint
 from ringwise.grammar import counted
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
@@ -263,7 +264,9 @@ def _repaired_node(search: FixSearch, miss: ClosestNode) -> tuple[Node, str] | N
     if miss.reason.code == NODE_NOT_READY.code:
         return replace(node, ready=True), f"make {node.name} Ready"
     if miss.reason.code == UNTOLERATED_TAINT.code:
-        return replace(node, taints=()), f"remove the taint {miss.reason.details['taint']} from {node.name}"
+        taint = miss.reason.details["taint"]
+        taints = tuple(one for one in node.taints if written_taint(one) != taint)
+        return replace(node, taints=taints), f"remove the taint {taint} from {node.name}"
     return None
 
 
