@@ -12,7 +12,8 @@ from ringwise.framework.amounts import plain
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
 from ringwise.scheduler.defragment.movable import not_movable
-from tests.builders.values import CHIP, SECOND
+from ringwise.state.model import NodeReport
+from tests.builders.values import CHIP, SECOND, seen
 from tests.place.asking import Plain
 from tests.place.part_cases import (
     CASES,
@@ -67,6 +68,29 @@ def test_V17_no_plan_moves_pods_with_shares_and_vnpus(way: str) -> None:
     reason = not_movable(scheduler.view, job, NOW)
     assert reason is not None
     assert "soft shares or vNPUs" in reason.message
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [("UnHealthy", "node-unhealthy"), ("PreSeparate", "node-pre-separated"), ("SubHealthy", None)],
+)
+@pytest.mark.parametrize("way", ["soft", "dynamic"])
+def test_V7_V15_an_unhealthy_or_pre_separated_node_takes_no_shares_and_vnpus(
+    way: str, status: str, reason: str | None
+) -> None:
+    node = victim_node("n1", way)
+    made = victim_pod({"name": "serve", "way": way, "node": "n1", "chips": [0]})
+    del made["spec"]["nodeName"]
+    made["status"] = {"phase": "Pending"}
+    for key in [key for key in made["metadata"]["annotations"] if key.startswith("huawei.com/Ascend")]:
+        del made["metadata"]["annotations"][key]
+    scheduler = new_scheduler()
+    events = events_of([node_object(node, None), report_object(node, None), made])
+    commands = scheduler.handle([*events, *seen(NodeReport("n1", "node", status))], NOW, Decide.ALL)
+    assert [one.pod for one in commands if isinstance(one, Bind)] == ([] if reason else ["serve"])
+    (job,) = scheduler.view.jobs.values()
+    refusals = {} if job.reason is None else job.reason.details["refusals"]
+    assert refusals == ({reason: 1} if reason else {})
 
 
 def test_V14_pods_of_another_mode_that_are_not_settled_count_too() -> None:

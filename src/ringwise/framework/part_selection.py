@@ -20,10 +20,11 @@ from ringwise.placement.vnpus import fit_vnpu, takes_request
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.state.allocation_modes import NO_CHIPS, offers_no_chips
 from ringwise.state.cluster import ClusterState
+from ringwise.state.fleet import health_refusal
 from ringwise.state.index import View
 from ringwise.state.model import EMPTY, SOFT, STATIC, PartRequest
 from ringwise.state.part_requests import PartBinding
-from ringwise.state.reasons import NODE_ISOLATED, NODE_NOT_READY, NODE_UNHEALTHY, OTHER_MODE, UNKNOWN_PART
+from ringwise.state.reasons import NODE_ISOLATED, NODE_NOT_READY, OTHER_MODE, UNKNOWN_PART
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import AICORE_QUOTA, HBM_QUOTA, SHARE_POLICY
 
@@ -152,8 +153,9 @@ class PartSelection(NodeSelection):
         isolation = state.isolated_nodes.get(number)
         if isolation is not None:
             return NODE_ISOLATED(node=name, **isolation.details)
-        if number in state.node_status and state.node_status[number].name == "UNHEALTHY":
-            return NODE_UNHEALTHY(node=name)
+        refused = health_refusal(state.node_status.get(number), name)
+        if refused is not None:
+            return refused
         fleet = state.fleets.get(request.resource)
         idle = 0 if fleet is None else fleet.idle(number)
         if idle < request.count:

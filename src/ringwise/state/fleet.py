@@ -33,6 +33,13 @@ HOSTS = ""
 NO_NETWORK_KEY = -1
 
 
+def health_refusal(status: NodeStatus | None, node: str) -> Reason | None:
+    """Why a node of this status takes no new pods with chips, or shares and vNPUs of them."""
+    if status is NodeStatus.UNHEALTHY:
+        return NODE_UNHEALTHY(node=node)
+    return NODE_PRE_SEPARATED(node=node) if status is NodeStatus.PRE_SEPARATE else None
+
+
 class HostRule:
     """For pods without chips every node scores the same."""
 
@@ -356,11 +363,9 @@ class Fleet:
         if isolation is not None:
             return NODE_ISOLATED(node=name, **isolation.details)
         if self.resource and self.node_status:
-            status = self.node_status.get(node)
-            if status is NodeStatus.UNHEALTHY:
-                return NODE_UNHEALTHY(node=name)
-            if status is NodeStatus.PRE_SEPARATE:
-                return NODE_PRE_SEPARATED(node=name)
+            refused = health_refusal(self.node_status.get(node), name)
+            if refused is not None:
+                return refused
         if self.resource and node in self.shared_nodes:
             return self.shared_nodes[node]
         holders = self.unknown_holders.get(node)
