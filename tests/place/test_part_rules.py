@@ -12,7 +12,9 @@ from ringwise.framework.amounts import plain
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Decide
 from ringwise.scheduler.defragment.movable import not_movable
-from ringwise.state.model import NodeReport
+from ringwise.scheduler.explain.capacity import capacity
+from ringwise.scheduler.explain.capacity_shapes import BoardCapacity
+from ringwise.state.model import NodeReport, NodeReservation, Queue
 from tests.builders.values import CHIP, SECOND, seen
 from tests.place.asking import Plain
 from tests.place.part_cases import (
@@ -91,6 +93,30 @@ def test_V7_V15_an_unhealthy_or_pre_separated_node_takes_no_shares_and_vnpus(
     (job,) = scheduler.view.jobs.values()
     refusals = {} if job.reason is None else job.reason.details["refusals"]
     assert refusals == ({reason: 1} if reason else {})
+
+
+@pytest.mark.parametrize(("start", "until_drain"), [(0, 0), (60, 2)])
+@pytest.mark.parametrize(("way", "board"), [("soft", "soft shares"), ("dynamic", "dynamic vNPUs")])
+def test_F4_shares_and_vnpus_of_a_reserved_node_are_no_capacity_for_others(
+    way: str, board: str, start: int, until_drain: int
+) -> None:
+    node = victim_node("n1", way)
+    begin = NOW + start * SECOND
+    reserved = NodeReservation("r", ("n1",), begin, begin + 3600 * SECOND, "research")
+    scheduler = new_scheduler()
+    events = events_of([node_object(node, None), report_object(node, None)])
+    scheduler.handle([*events, *seen(Queue("research"))], NOW, Decide.ALL)
+
+    def counted(queue: str | None) -> BoardCapacity:
+        return next(one for one in capacity(scheduler.view, NOW, queue) if one.board == board)
+
+    before = counted(None)
+    assert all(shape.jobs for shape in before.shapes)
+    scheduler.handle(seen(reserved), NOW, Decide.ALL)
+    kept = counted(None)
+    assert not any(shape.jobs for shape in kept.shapes)
+    assert kept.chips.until_drain == sum(one.chips for one in kept.drains) == until_drain
+    assert counted("research") == before
 
 
 def test_V14_pods_of_another_mode_that_are_not_settled_count_too() -> None:

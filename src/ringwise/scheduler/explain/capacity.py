@@ -48,7 +48,7 @@ def capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[Bo
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)):
         for resource, selector, board in boards_present(view):
             answers.append(_Counting(view, now, resource, selector, board, queue).answer())
-    return [*answers, *part_capacity(view, now)]
+    return [*answers, *part_capacity(view, now, f"queue {queue}" if queue else "")]
 
 
 class _Counting:

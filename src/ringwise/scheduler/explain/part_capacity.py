@@ -9,12 +9,20 @@ from ringwise.grammar import counted
 from ringwise.placement.shares import room
 from ringwise.placement.vnpus import room_for
 from ringwise.scheduler.explain.capacity_shapes import BoardCapacity, ChipCounts, JobShape
-from ringwise.scheduler.node_states import CHIP_STATES, chip_states, is_open, node_states
+from ringwise.scheduler.node_states import (
+    CHIP_STATES,
+    before_drains,
+    chip_states,
+    drain_ahead,
+    is_open,
+    states_for,
+)
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.allocation_modes import NO_CHIPS, UNITS_OF_A_CHIP, NodeMode
 from ringwise.state.chip_amounts import ChipUse
 from ringwise.state.model import DYNAMIC, SOFT, STATIC, PartRequest
 from ringwise.topology.chips import chips_of
+from ringwise.topology.natural import natural_key
 from ringwise.topology.policy import is_chip_resource, is_static_part
 from ringwise.topology.vnpu_templates import LOW, SHARED_DVPP, DividedChip
 from ringwise.wellknown import NPU_CORE, SHARE_POLICIES
@@ -22,8 +30,11 @@ from ringwise.wellknown import NPU_CORE, SHARE_POLICIES
 _PERCENTAGES = (10, 25, 50, 100)
 
 
-def part_capacity(view: SchedulerView, now: int) -> Iterator[BoardCapacity]:
-    """The nodes with soft shares by resource, those with dynamic vNPUs by kind of chip, and static vNPUs."""
+def part_capacity(view: SchedulerView, now: int, holder: str) -> Iterator[BoardCapacity]:
+    """The nodes with soft shares by resource, those with dynamic vNPUs by kind of chip, and static vNPUs.
+
+    `holder`: nodes that are reserved for it are free.
+    """
     soft: dict[str, list[int]] = {}
     dynamic: dict[int, list[int]] = {}
     static: dict[str, list[int]] = {}
@@ -41,27 +52,35 @@ def part_capacity(view: SchedulerView, now: int) -> Iterator[BoardCapacity]:
             for resource in filter(is_static_part, node.chips_capacity):
                 static.setdefault(resource, []).append(number)
     for resource, nodes in sorted(soft.items()):
-        yield _Nodes(view, now, nodes, resource).shares()
+        yield _Nodes(view, now, nodes, resource, holder).shares()
     for nodes in dynamic.values():
-        yield _Nodes(view, now, nodes, state.modes[nodes[0]].resource).vnpus()
+        yield _Nodes(view, now, nodes, state.modes[nodes[0]].resource, holder).vnpus()
     for resource, nodes in sorted(static.items()):
-        yield _Nodes(view, now, nodes, resource).static_vnpus()
+        yield _Nodes(view, now, nodes, resource, holder).static_vnpus()
 
 
 class _Nodes:
     """Nodes whose chips are shared or divided in one way."""
 
-    def __init__(self, view: SchedulerView, now: int, nodes: Sequence[int], resource: str) -> None:
+    def __init__(
+        self, view: SchedulerView, now: int, nodes: Sequence[int], resource: str, holder: str
+    ) -> None:
         self._state = view.cluster
+        self._settings = view.settings
+        self._states = {number: states_for(view.cluster, number, now, holder) for number in nodes}
         self._now = now
         self._nodes = nodes
+        drains = before_drains(view.cluster, view.settings, now, holder)
+        of_nodes = [one for one in drains if one.resource == resource and one.node in self._states]
+        self._drains = sorted(of_nodes, key=lambda one: (one.start, natural_key(one.name)))
         self._resource = resource
         self._open = [number for number in nodes if self._is_open(number)]
 
     def _is_open(self, number: int) -> bool:
-        return (
-            is_open(node_states(self._state, number, self._now)) and not self._state.amounts(number).unknown
-        )
+        """As for whole chips: now, and for a job that does not say how long it runs."""
+        states = self._states[number]
+        kept = any(one.keeps for one in states) or drain_ahead(states, self._settings) is not None
+        return is_open(states) and not kept and not self._state.amounts(number).unknown
 
     def shares(self) -> BoardCapacity:
         policies = [
@@ -151,9 +170,10 @@ class _Nodes:
         fleet = self._state.fleets.get(self._resource)
         for number in self._nodes if fleet is not None and not is_static_part(self._resource) else ():
             assert fleet is not None
-            states = chip_states(self._state, number, fleet, node_states(self._state, number, self._now))
+            states = chip_states(self._state, number, fleet, self._states[number])
             listed += states.listed.bit_count()
             for name, count in states.counts():
                 counts[name] += count
-        chips = ChipCounts(len(self._nodes), listed, network_faulty=0, until_drain=0, **counts)
-        return BoardCapacity(kind, self._resource, None, chips, 0, tuple(shapes))
+        drained = sum(one.chips for one in self._drains)
+        chips = ChipCounts(len(self._nodes), listed, network_faulty=0, until_drain=drained, **counts)
+        return BoardCapacity(kind, self._resource, None, chips, 0, tuple(shapes), tuple(self._drains))
