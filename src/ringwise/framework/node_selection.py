@@ -273,7 +273,7 @@ class NodeSelection:
             return None
         return next((part.refuse(node) for part in self._sets if not part.nodes >> node & 1), None)
 
-    def _is_withheld(self, node: int) -> bool:
+    def is_withheld(self, node: int) -> bool:
         return any(part.nodes >> node & 1 for part in self._withheld)
 
     def rank(self, node: int) -> tuple[tuple[float, float, int], int] | None:
@@ -334,7 +334,7 @@ class NodeSelection:
             and self.admits(group.shape)
             and self._board_score(group) is not None
             and (self._allowed is None or bool(self._allowed >> node & 1))
-            and not self._is_withheld(node)
+            and not self.is_withheld(node)
         )
 
     def fitting_nodes(self) -> list[int]:

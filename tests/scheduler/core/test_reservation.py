@@ -22,11 +22,11 @@ from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.faults.previous_placements import WHY as RESCHEDULED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.limits import UsageLimit
-from ringwise.state.model import DeviceReport, Isolation
+from ringwise.state.model import DeviceReport, Isolation, NodeReservation, Taint
 from ringwise.state.reservations import Reservation
 from tests.builders import values
 from tests.builders.records import record_with
-from tests.builders.values import CHIP, SECOND, isolated, node, report
+from tests.builders.values import CHIP, SECOND, isolated, node, report, seen
 from tests.examples import examples
 from tests.scheduler.rig import ACTIONS, PLAIN, Rig
 
@@ -263,6 +263,34 @@ def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found(happens:
     rig.submit("old1", chips=8, expected="2h")
     rig.run()
     rig.submit("big", chips=8)
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1"]
+    rig.tell(happens)
+    rig.run()
+    assert nodes_kept(rig, "big") == ["n2"]
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        ev.NodeSeen(node("n1", labels={"zone": "a"}, taints=(Taint("other"),), devices=None)),
+        ev.NodeSeen(node("n1", labels={"zone": "b"}, devices=None)),
+        *seen(NodeReservation("r", ("n1",), 2000 * SECOND, 9000 * SECOND, queue="research")),
+        *isolated(Isolation("n1", start=2000 * SECOND)),
+    ],
+    ids=["taint", "label", "reserved later", "drained later"],
+)
+def test_a_reservation_of_a_node_that_takes_no_pods_of_the_job_is_lifted_and_others_are_found(
+    happens: ev.Event,
+) -> None:
+    rig = Rig(actions=PLAIN, reservation_after=600)
+    rig.nodes(2, labels={"zone": "a"})
+    rig.queue("research")
+    for number in range(2):
+        rig.submit(f"old{number}", chips=8, expected=f"{number + 1}h")
+        rig.run()
+    rig.submit("big", chips=8, node_selector=(("zone", "a"),))
     rig.run()
     rig.step(600)
     assert nodes_kept(rig, "big") == ["n1"]

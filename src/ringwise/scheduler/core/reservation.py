@@ -30,6 +30,7 @@ from ringwise.framework.gangs.gang_placement import (
 )
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
+from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import gave_nodes_back
 from ringwise.framework.session import Session
@@ -293,7 +294,8 @@ class StarvationGuard(Component):
             return False
         if not has_pending_pods(session, job):
             return False
-        if self._recheck and not session.reservations.is_sound(reservation):
+        is_sound = not self._recheck or session.reservations.is_sound(reservation)
+        if not is_sound or (self._recheck and not _may_use_all(session, job, reservation)):
             return False
         if job_ahead(session, job) is not None or waits_for_limit(job.reason) or gave_nodes_back(job.reason):
             return False
@@ -541,3 +543,17 @@ def _is_admitted(session: Session, job: Job) -> bool:
 def _needs_nodes(session: Session, job: Job) -> bool:
     """Whether pods of it wait that it cannot do without."""
     return has_pending_pods(session, job) and bool(missing_pods(session, job))
+
+
+def _may_use_all(session: Session, job: Job, reservation: Reservation) -> bool:
+    """Whether each of the nodes could take a pod of the job: labels, taints and drains may have changed."""
+    session.job_valid(job)  # This sets its policy.
+    selections = {session.node_selection(job, pod) for pod in pending_pods(session, job)}
+    return all(any(_may_take(one, node) for one in selections) for node in reservation.nodes)
+
+
+def _may_take(selection: NodeSelection, node: int) -> bool:
+    """Whether the node could take such a pod if no others ran there."""
+    refused = selection.unselected(node)
+    only_full = refused is None or Trigger.CHIPS_FREED in refused.kind.resolved_by
+    return only_full and not selection.is_withheld(node)
