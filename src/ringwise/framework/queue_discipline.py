@@ -160,7 +160,7 @@ def shape_of(job: Job, windows: Collection[int]) -> Hashable:
     return job.queue, job.policy, *pods, requests, timed, volumes, near
 
 
-def alike(session: Session, job: Job) -> Hashable:
+def equivalence_class(session: Session, job: Job) -> Hashable:
     """Jobs with the same value start on the same nodes, if any."""
     own = job.previous_nodes or job.cooling or session.reservations.of(job.key) is not None
     placements = session.state.pods

@@ -31,7 +31,7 @@ from ringwise.framework.gangs.gang_placement import (
 from ringwise.framework.job import Job
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.node_selection import NodeSelection
-from ringwise.framework.queue_discipline import alike
+from ringwise.framework.queue_discipline import equivalence_class
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, chips_by_node
@@ -170,7 +170,7 @@ def find_plans(
             if budget.is_over:
                 without[job.key] = PLAN_TOO_COSTLY(job=job.full_name)
                 continue
-            shape = alike(session, job) if job.pods else None
+            shape = equivalence_class(session, job) if job.pods else None
             if shape is not None and shape in failed:
                 # Equal jobs behind it are no better off.
                 without[job.key] = failed[shape].with_details({**failed[shape].details, "job": job.full_name})

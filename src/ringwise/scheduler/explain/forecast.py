@@ -26,7 +26,7 @@ from ringwise.framework.gangs.further_pods import FurtherPods
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.limits import WaitingCounts
-from ringwise.framework.queue_discipline import alike, blocks, lacks_room, line_of
+from ringwise.framework.queue_discipline import blocks, equivalence_class, lacks_room, line_of
 from ringwise.framework.queue_heads import Line
 from ringwise.framework.reasons import (
     GANG_INCOMPLETE,
@@ -392,7 +392,7 @@ def _line_up(session: Session, waiting: Iterable[Job]) -> list[_Group]:
     for job in waiting:
         if job.queue not in session.queues:
             continue
-        kind = alike(session, job)
+        kind = equivalence_class(session, job)
         group = groups.get(kind)
         if group is None:
             group = groups[kind] = _Group(deque(), line_of(session, job), _need(session, job))
