@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +16,7 @@ from ringwise.messages.commands import (
     CreateGroup,
     CreatePod,
     DeletePod,
+    Publish,
     SetAside,
     SetJobStatus,
 )
@@ -416,3 +418,21 @@ def test_a_job_whose_objects_are_in_the_way_says_so_until_its_first_pod() -> Non
     after = controller.handle(seen(create.pod), 2 * SECOND)
     (status,) = [command for command in after if isinstance(command, SetJobStatus)]
     assert (status.phase, status.reason, status.message) == ("Pending", "", "")
+
+
+def test_host_lists_are_published_again_if_objects_of_the_job_could_not_be_written() -> None:
+    job = job_of(task_of("w", 1), plugins={"svc": ()})
+    group = replace(pod_group_of(job), phase="Inqueue")
+    controller = Controller()
+
+    def published(events: Iterable[Event], seconds: int) -> bool:
+        return any(isinstance(one, Publish) for one in controller.handle(events, seconds * SECOND))
+
+    assert published(seen(job, group), 0)
+    assert not published([JobHeldUp(job.key, job.uid, "ConfigMap train-svc: 503")], 3)
+    assert not published((), 12)
+    due = controller.next_deadline()
+    assert due is not None
+    assert due <= 13 * SECOND
+    assert published((), 13)
+    assert not published((), 60)

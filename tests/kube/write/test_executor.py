@@ -402,6 +402,18 @@ async def test_a_config_map_is_created_or_patched() -> None:
         assert one.api.all(CONFIG_MAPS) == []
 
 
+async def test_host_lists_that_could_not_be_written_are_reported_to_the_controller() -> None:
+    async with executing() as one:
+        one.api.fault("/configmaps", status=503, times=10)
+        await one.do(Publish("default", "train-svc", {"worker.host": "one"}))
+        assert one.api.all(CONFIG_MAPS) == []
+        (event,) = one.held_up
+        assert (event.key, event.uid) == ("default/train", "j1")
+        assert "ConfigMap train-svc: 503" in event.why
+        (told,) = one.api.all(EVENTS)
+        assert (told["reason"], told["involvedObject"]["name"]) == ("FailedCreate", "train")
+
+
 async def test_an_expired_job_is_deleted_by_its_uid() -> None:
     async with executing() as one:
         await one.do(DeleteJob("default/train"), SetJobStatus("default/train", "Completed"))

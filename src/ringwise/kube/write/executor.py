@@ -473,22 +473,24 @@ class Executor:
             # The job was deleted meanwhile; its pod would be an orphan.
             return
         pod = command.pod
-        job = ObjectReference.to(VCJOBS, pod.namespace, templates.name, templates.uid)
         try:
             await self._job_resources.ensure(command.job, pod.namespace, _ATTEMPTS)
         except GivenUpError as error:
-            self._on_held_up(JobHeldUp(command.job, templates.uid, str(error)))
-            self._status.events.record(job, EventReason.FAILED_CREATE, str(error), warning=True)
+            self._hold_up(command.job, templates, str(error))
             raise
         try:
             create = partial(self._send_rendered, command, templates)
             if await self._retrier.run(create, _ATTEMPTS) is not None:
                 self._on_pod_created(templates)
         except GivenUpError as error:
-            why = f"pod {pod.name}: {error}"
-            self._on_held_up(JobHeldUp(command.job, templates.uid, cut_text(why)))
-            self._status.events.record(job, EventReason.FAILED_CREATE, why, warning=True)
+            self._hold_up(command.job, templates, f"pod {pod.name}: {error}")
             raise
+
+    def _hold_up(self, key: str, templates: JobTemplates, why: str) -> None:
+        """Report that an object of the job could not be written; the controller requests it again."""
+        self._on_held_up(JobHeldUp(key, templates.uid, cut_text(why)))
+        job = ObjectReference.to(VCJOBS, key.partition("/")[0], templates.name, templates.uid)
+        self._status.events.record(job, EventReason.FAILED_CREATE, why, warning=True)
 
     async def _send_rendered(self, command: CreatePod, templates: JobTemplates) -> bytes | None:
         """Rendered when it is sent: many pods of a large job can wait for it."""
@@ -663,6 +665,8 @@ class Executor:
             await self._retrier.run(publish, _ATTEMPTS)
         except GivenUpError as error:
             if error.status != 409:
+                if templates := self._templates.get(job):
+                    self._hold_up(job, templates, f"{CONFIG_MAPS.kind} {command.name}: {error}")
                 raise
             self._job_resources.report_foreign(job, command.namespace, CONFIG_MAPS, command.name)
 
