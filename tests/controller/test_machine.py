@@ -436,3 +436,21 @@ def test_host_lists_are_published_again_if_objects_of_the_job_could_not_be_writt
     assert due <= 13 * SECOND
     assert published((), 13)
     assert not published((), 60)
+
+
+def test_a_pod_group_is_changed_again_if_objects_of_the_job_could_not_be_written() -> None:
+    job = job_of(task_of("w", 2), min_available=2)
+    group = replace(pod_group_of(job), phase="Inqueue", labels={"ringwise.io/job-controller": "true"})
+    controller = Controller()
+
+    def changed(events: Iterable[Event], seconds: int) -> list[int]:
+        told = controller.handle(events, seconds * SECOND)
+        return [one.group.min_member for one in told if isinstance(one, CreateGroup)]
+
+    assert changed(seen(job, group), 0) == []
+    smaller = replace(job, tasks=(replace(job.tasks[0], replicas=1, min_available=1),), min_available=1)
+    assert changed(seen(smaller), 1) == [1]
+    assert changed([JobHeldUp(job.key, job.uid, "PodGroup train: 503")], 4) == []
+    assert changed((), 14) == [1]
+    assert changed(seen(replace(group, min_member=1)), 15) == []
+    assert changed((), 60) == []

@@ -75,8 +75,8 @@ class JobRecord:
     group_deletion_requested: int | None = None
     #: Replicas of each task in the published host lists; None: not known to this controller.
     published_replicas: tuple[int, ...] | None = None
-    #: When they are published again, because objects of the job could not be written.
-    publish_again: int | None = None
+    #: When they and the PodGroup are written again, because objects of the job could not be.
+    write_again: int | None = None
     resources_requested: bool = False
     reported: SetJobStatus | None = None
     #: F5: since when this controller waits for the scheduler to restart the ended pods.

@@ -194,8 +194,8 @@ class Controller:
                 held = self._records.get(event.key)
                 if held is not None and held.job.uid == event.uid:
                     held.held_up = event.why
-                    # Its host lists may be among what could not be written.
-                    held.publish_again = held.publish_again or self._now + RETRY_AFTER
+                    # Its host lists or its PodGroup may be among what could not be written.
+                    held.write_again = held.write_again or self._now + RETRY_AFTER
                     self._changed[event.key] = None
             case ev.JobCommand():
                 self._commands.setdefault(event.key, []).append(event)
@@ -471,6 +471,10 @@ class Controller:
         group = self._groups.get(key)
         if job.problems:
             return
+        if record.write_again is not None and record.write_again <= now:
+            record.write_again, record.published_replicas, record.group_requested = None, (), None
+        elif record.write_again is not None:
+            record.wake_at(record.write_again)
         if not record.holds_nodes:
             record.started_in = None
         elif record.started_in is None and group is not None:
@@ -499,22 +503,18 @@ class Controller:
         ]
         for name in late:
             del record.create_requested[name]
-        self._publish_hosts(record, job, now, creates)
+        self._publish_hosts(record, job, creates)
         if sum(1 for _ in record.own_pods()) + len(record.create_requested) < job.replicas:
             self._create_pods(record, job, now, creates)
         if record.create_requested:
             record.wake_at(min(requested for _, requested in record.create_requested.values()) + RETRY_AFTER)
 
-    def _publish_hosts(self, record: JobRecord, job: VcJob, now: int, creates: list[Command]) -> None:
+    def _publish_hosts(self, record: JobRecord, job: VcJob, creates: list[Command]) -> None:
         """The host lists follow the replicas of the job, before pods are created or deleted for them.
 
         A new controller publishes them where pods are missing or too many: else its predecessor did.
         """
         replicas = tuple(task.replicas for task in job.tasks)
-        if record.publish_again is not None and record.publish_again <= now:
-            record.publish_again, record.published_replicas = None, ()
-        elif record.publish_again is not None:
-            record.wake_at(record.publish_again)
         if record.published_replicas == replicas:
             return
         if record.published_replicas is None:

@@ -172,6 +172,9 @@ async def test_a_refused_pod_group_gives_an_event_on_its_job() -> None:
         await one.do(CreateGroup(group))
         (event,) = one.api.all(EVENTS)
         assert (event["reason"], event["involvedObject"]["name"]) == ("PodGroupError", "train")
+        (told,) = one.held_up
+        assert (told.key, told.uid) == ("default/train", uid)
+        assert told.why.startswith("PodGroup train-j1: 400")
 
 
 async def test_no_pod_is_created_for_a_deleted_job() -> None:

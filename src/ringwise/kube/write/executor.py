@@ -577,6 +577,7 @@ class Executor:
                 job = ObjectReference.to(VCJOBS, group.namespace, templates.name, templates.uid)
                 message = f"PodGroup {group.name}: {error}"
                 self._status.events.record(job, EventReason.POD_GROUP_ERROR, message, warning=True)
+                self._on_held_up(JobHeldUp(f"{group.namespace}/{owner.name}", owner.uid, cut_text(message)))
             raise
 
     async def _create_group(self, group: PodGroup) -> None:
