@@ -20,7 +20,16 @@ from ringwise.messages.commands import (
     SetAside,
     SetJobStatus,
 )
-from ringwise.messages.events import Event, JobCommand, JobHeldUp, PodGone, PodGroupSeen, PodSeen, VcJobSeen
+from ringwise.messages.events import (
+    Event,
+    JobCommand,
+    JobHeldUp,
+    PodGone,
+    PodGroupSeen,
+    PodSeen,
+    VcJobGone,
+    VcJobSeen,
+)
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Partitions, Policy, VcJob
@@ -454,3 +463,11 @@ def test_a_pod_group_is_changed_again_if_objects_of_the_job_could_not_be_written
     assert changed((), 14) == [1]
     assert changed(seen(replace(group, min_member=1)), 15) == []
     assert changed((), 60) == []
+
+
+def test_jobs_that_are_gone_use_no_memory() -> None:
+    job = job_of(task_of("w", 1))
+    controller = Controller()
+    controller.handle(seen(job), 0)
+    controller.handle([VcJobGone(job.key)], SECOND)
+    assert (controller._records, controller._pods, controller._job_of_group) == ({}, {}, {})

@@ -26,3 +26,13 @@ def test_a_moment_that_is_taken_back_does_not_come() -> None:
     timers.set("never set", None)
     assert timers.next_deadline() is None
     assert timers.take_due(10) == []
+
+
+def test_moments_that_no_longer_count_use_no_memory() -> None:
+    timers = Timers()
+    for number in range(10_000):
+        timers.set(f"gone-{number}", 10**18)
+        timers.set(f"gone-{number}", None)
+    timers.set("kept", 7)
+    assert len(timers._heap) <= 1001
+    assert (timers.next_deadline(), timers.take_due(7), timers.next_deadline()) == (7, ["kept"], None)

@@ -168,6 +168,8 @@ class Controller:
                 record = self._records.pop(event.key, None)
                 self._containment.succeeded("Job", event.key)
                 self._timers.set(event.key, None)
+                if not self._pods.get(event.key, True):
+                    del self._pods[event.key]
                 if record is not None:
                     self._job_of_group.pop(_group_key(record.job), None)
             case ev.PodSeen():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 
 class Timers:
@@ -18,6 +18,10 @@ class Timers:
         elif self._due_of.get(key) != due:
             self._due_of[key] = due
             heappush(self._heap, (due, key))
+            if len(self._heap) > 2 * len(self._due_of) + 1000:
+                # A tenant chooses moments that are centuries away, and deletes the object.
+                self._heap = [(moment, one) for one, moment in self._due_of.items()]
+                heapify(self._heap)
 
     def take_due(self, now: int) -> list[str]:
         """Keys whose moment has come, each once."""
