@@ -11,11 +11,14 @@ from ringwise.durations import SECOND
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown
 from ringwise.messages import events as ev
 from ringwise.messages.expected_start import ExpectedStart, StartKind
+from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.cache.record_tables import RecordTables
+from ringwise.scheduler.defragment import search
 from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import find_job
 from ringwise.scheduler.faults.cool_downs import CoolDowns
+from ringwise.state.model import Owner
 from tests.builders.records import restored
 from tests.scheduler.faults.test_restarts import (
     VCJOB,
@@ -322,6 +325,29 @@ def test_F3_no_answer_and_no_reservation_counts_on_a_chip_that_the_job_would_not
     rig.step(600 - 101)
     rig.run()
     assert rig.places("train") == before
+
+
+@pytest.mark.parametrize("exact_units", [0, search.EXACT_UNITS])
+def test_F3_moves_make_room_beside_a_chip_that_the_job_would_not_get(
+    monkeypatch: pytest.MonkeyPatch, exact_units: int
+) -> None:
+    monkeypatch.setattr(search, "EXACT_UNITS", exact_units)
+    rig = Rig(nslb_version="2.0", reschedule_job_after=6000)
+    rig.switches(2, 3)
+    rig.submit("train", pods=4, chips=8, labels={**LABELS, "tor-affinity": "large-model-schema"})
+    rig.run()
+    service = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
+    for number in range(4):
+        rig.submit(f"half-{number}", chips=4, owner=service)
+        rig.run()
+    rig.end("half-0")
+    rig.end("half-2")
+    broken = rig.node_of("train-3")
+    for _ in range(2):
+        break_and_heal(rig, "train-3", 0)
+    plan = find_plan(rig.machine.view, find_job(rig.machine.view, "train"), rig.now)
+    assert isinstance(plan, MovePlan)
+    assert [room.node for room in plan.room] != [broken]
 
 
 # -- restarts ------------------------------------------------------------------------------------------

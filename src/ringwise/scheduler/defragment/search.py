@@ -25,7 +25,6 @@ from ringwise.framework.gangs.gang_placement import (
     node_filters,
     pending_pods,
     place_each,
-    place_gang,
     too_few_pods,
 )
 from ringwise.framework.job import Job
@@ -727,7 +726,7 @@ class _Search:
             return True
         self.spend(self.steps_to_place)
         with trial(session) as statement:
-            return place_gang(session, job, statement) is None
+            return place_next(session, job, statement) is None
 
     def _everywhere(
         self, items: list[_Item], targets: dict[str, Allocation], units: Sequence[Unit]
@@ -761,7 +760,7 @@ class _Search:
         pod = job.pods[item.pod.uid]
         if pod.cls.chips and _placed_as_a_whole(session, job):
             with trial(session) as statement:
-                placed = place_gang(session, job, statement) is None
+                placed = place_next(session, job, statement) is None
                 allocations = list(statement.allocations)
             if placed:
                 yield allocations
@@ -944,7 +943,7 @@ class _Trial:
         uids = [uid for unit in units for uid in unit.uids]
         search.spend(1 + len(uids) + search.steps_to_place)
         with search.what_if.restarted(session, uids), trial(session) as statement:
-            placed = place_gang(session, search.job, statement) is None
+            placed = place_next(session, search.job, statement) is None
             return list(statement.allocations) if placed else None
 
     # -- placing
@@ -971,7 +970,7 @@ class _Trial:
         as_a_whole = bool(pod.cls.chips) and _placed_as_a_whole(session, job)
         with trial(session) as statement:
             if as_a_whole:
-                reason = place_gang(session, job, statement)
+                reason = place_next(session, job, statement)
                 done = reason is None
             else:
                 reason = place_each(session, job, statement, [pod])
