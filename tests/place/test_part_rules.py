@@ -15,7 +15,7 @@ from ringwise.scheduler.defragment.movable import not_movable
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.capacity_shapes import BoardCapacity
 from ringwise.state.model import NodeReport, NodeReservation, Queue
-from tests.builders.values import CHIP, SECOND, seen
+from tests.builders.values import CHIP, SECOND, group, seen
 from tests.place.asking import Plain
 from tests.place.part_cases import (
     CASES,
@@ -117,6 +117,25 @@ def test_F4_shares_and_vnpus_of_a_reserved_node_are_no_capacity_for_others(
     assert not any(shape.jobs for shape in kept.shapes)
     assert kept.chips.until_drain == sum(one.chips for one in kept.drains) == until_drain
     assert counted("research") == before
+
+
+def test_V6_a_gang_that_terminates_does_not_bind_its_replacement_to_its_node() -> None:
+    nodes = [victim_node(name, "soft") for name in ("n1", "n2")]
+    old, new = (running_share(name, 0) for name in ("old", "new"))
+    for made in (old, new):
+        made["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = "serve"
+    old["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
+    del new["spec"]["nodeName"]
+    new["status"] = {"phase": "Pending"}
+    for key in ("huawei.com/Ascend910", "huawei.com/AscendReal"):
+        del new["metadata"]["annotations"][key]
+    objects = [node_object(one, None) for one in nodes]
+    objects[0]["spec"] = {"unschedulable": True}
+    objects += [report_object(one, None) for one in nodes]
+    scheduler = new_scheduler()
+    serve = seen(group("serve", 1, namespace="vcjob", phase="Inqueue"))
+    commands = scheduler.handle([*events_of([*objects, old, new]), *serve], NOW, Decide.ALL)
+    assert [(one.pod, one.node) for one in commands if isinstance(one, Bind)] == [("new", "n2")]
 
 
 def test_V14_pods_of_another_mode_that_are_not_settled_count_too() -> None:

@@ -43,13 +43,14 @@ class PartRule:
 
 
 def pods_to_place(state: ClusterState, job: Job) -> tuple[int, frozenset[int]]:
-    """V6: how many pods of a job have no node yet, and the nodes of its live pods.
+    """V6: how many pods of a job have no node yet, and the nodes of its live pods that stay.
 
     Independent pods are jobs of one pod.
     """
     if job.group is None or job.has_independent_pods:
         return 1, frozenset()
-    asking = [pod for pod in job.in_order if pod.cls.part is not None and pod.phase != "Failed"]
+    live = [pod for pod in job.in_order if pod.phase != "Failed" and not pod.deleting]
+    asking = [pod for pod in live if pod.cls.part is not None]
     records = [state.pods.get(pod.uid) for pod in asking]
     placed = [one for one in records if one is not None and (one.node >= 0 or one.pod.node is not None)]
     missing = max(len(asking), job.ordered_chip_pods, job.min_available) - len(placed)
