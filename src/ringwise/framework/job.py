@@ -278,7 +278,8 @@ class Job:
         It follows from the objects alone, so it is the same after a restart. `minMember` counts
         less the pods that are known to ask for no chips.
         """
-        others = max(sum(not pod.cls.chips for pod in self.in_order), self.ordered_other_pods)
+        present = [pod for pod in self.in_order if pod.phase != "Failed"]
+        others = max(sum(not pod.cls.chips for pod in present), self.ordered_other_pods)
         return max(self.expected_chip_pods, min(self.min_available, MAX_PODS) - others)
 
     @property
