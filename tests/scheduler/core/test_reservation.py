@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import budget
+from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, EvictionCause, Publish
@@ -18,6 +19,7 @@ from ringwise.messages.events import Decide
 from ringwise.scheduler.core import job_backoff, reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
 from ringwise.scheduler.core.reservation_records import RESERVATIONS
+from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.faults.previous_placements import WHY as RESCHEDULED
 from ringwise.state.cluster import ClusterState
@@ -635,6 +637,21 @@ def test_records_that_cannot_be_read_reserve_nothing(entries: object) -> None:
     rig.machine.handle([record_with(RESERVATIONS, entries, takes_over=False)], rig.now)
     assert not list(rig.machine.view.reservations)
     assert not rig.machine.view.incidents
+
+
+def test_a_job_that_is_admitted_for_its_reservation_counts_for_the_next_one() -> None:
+    tiers = (Tier((PluginOption.of("overcommit"),)), *default_tiers())
+    rig = Rig(2, actions=PLAIN, reservation_after=600, tiers=tiers)
+    rig.submit("old", pods=2, chips=8)
+    rig.run()
+    for name in ("a", "b"):
+        rig.queue(name)
+        rig.put_group(values.group(name, 2, queue=name, min_resources={CHIP: 16}, phase="Pending"))
+    rig.run()
+    rig.step(600)
+    rig.run()
+    admitted = [name for name in ("a", "b") if rig.machine.view.jobs[f"default/{name}"].inqueue]
+    assert admitted == ["a"]
 
 
 def test_a_job_that_is_admitted_for_its_reservation_is_reported() -> None:

@@ -352,6 +352,7 @@ class StarvationGuard(Component):
                 if not session.job_enqueueable(job)[0]:
                     return False
             job.inqueue = True
+            session.job_enqueued(job)
             job.reason = None
             # Its status is written even if this cycle did not try it.
             self._notify(ie.JobChanged(job), session.now)
