@@ -226,3 +226,12 @@ def test_a_failure_tells_the_checkpoint_for_the_case_that_hardware_was_why() -> 
     (end,) = told(scheduler.handle(seen(failed), 1001 * SECOND))
     times = (500 * SECOND, 500 * SECOND, 500 * SECOND)
     assert end == HoldEnded("pod-uid", *times, lost_since=400 * SECOND, failed=True)
+
+
+@pytest.mark.parametrize("group_goes_first", [False, True])
+def test_the_wait_of_a_job_ends_when_it_is_deleted(group_goes_first: bool) -> None:
+    waits = replace(BOUND, node=None, bound=0, phase="Pending", holds=(), annotations={})
+    gone: list[list[ev.Event]] = [[ev.PodGone(waits.uid)], [ev.PodGroupGone(GROUP.key)]]
+    gone = gone[::-1] if group_goes_first else gone
+    records = turns([ev.NodeGone("node-1"), ev.PodSeen(waits)], *gone, [])
+    assert [type(one) for one in records] == [JobWaits, WaitEnded]

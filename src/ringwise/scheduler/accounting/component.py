@@ -69,6 +69,8 @@ class Accounting(Component):
         self._ran: dict[str, AccountedJob] = {}
         #: Keys of the jobs that wait.
         self._waiting: set[str] = set()
+        #: By key of the job: a job that is gone has no objects that tell its uid.
+        self._uids: dict[str, str] = {}
         self._failed: dict[AccountedJob, None] = {}
         #: To look at, and to tell, in this turn. Dictionaries keep the order.
         self._pods: dict[str, None] = {}
@@ -137,7 +139,9 @@ class Accounting(Component):
             return
         self._jobs.pop(event.job.key, None)
         self._waiting.discard(event.job.key)
-        uid = _uid(event.job)
+        uid, reported = _uid(event.job), self._uids.pop(event.job.key, "")
+        if reported not in self._runs:
+            self._stop_waiting(reported, now, now)
         if uid in self._runs or not (uid in self._waits or uid in self._ran):
             # Its pods go on under another PodGroup; or nothing was reported of it.
             return
@@ -307,7 +311,7 @@ class Accounting(Component):
 
     def _start(self, key: str, first: PodHeld) -> None:
         """The job had no node and got some."""
-        uid = first.job.uid
+        uid = self._uids[key] = first.job.uid
         wait = self._waits.pop(uid, None)
         self._waiting.discard(key)
         job, who = self._book.jobs.get(key), first.job if wait is None else wait.job
@@ -325,7 +329,7 @@ class Accounting(Component):
         job = self._book.jobs.get(key)
         if job is None:
             return
-        uid = _uid(job)
+        uid = self._uids[key] = _uid(job)
         waits = job.waiting_since is not None and uid not in self._runs
         if waits == (uid in self._waits):
             (self._waiting.add if waits else self._waiting.discard)(key)
