@@ -453,8 +453,8 @@ def test_a_pod_group_is_changed_again_if_objects_of_the_job_could_not_be_written
     controller = Controller()
 
     def changed(events: Iterable[Event], seconds: int) -> list[int]:
-        told = controller.handle(events, seconds * SECOND)
-        return [one.group.min_member for one in told if isinstance(one, CreateGroup)]
+        commands = controller.handle(events, seconds * SECOND)
+        return [one.group.min_member for one in commands if isinstance(one, CreateGroup)]
 
     assert changed(seen(job, group), 0) == []
     smaller = replace(job, tasks=(replace(job.tasks[0], replicas=1, min_available=1),), min_available=1)

@@ -83,7 +83,7 @@ def spare(lab: Lab, *names: str) -> list[list[str]]:
         ({"evicting": True, "again": 1, "awaited": frozenset()}, True),  # they are gone, and it did not fit
     ],
 )
-def test_a_job_with_a_reservation_evicts_nobody_before_it_is_due(
+def test_a_job_with_a_reservation_evicts_no_pod_before_it_is_due(
     reserved: dict[str, Any] | None, asks: bool
 ) -> None:
     lab = cluster().node("n1", cpu=2).job("there", cpu=2, on="n1").job("job", cpu=2)
@@ -113,7 +113,7 @@ def test_a_nominated_pod_that_has_a_node_is_counted_once() -> None:
         (5, None, 5, True),
         (6, None, 5, False),
         (None, None, 5, False),
-        (5, None, None, False),  # nobody knows when the owner starts
+        (5, None, None, False),  # the start of the owner is unknown
         (5, 0, 5, False),  # a pod that is placed again: when its job ends is not known
     ],
 )

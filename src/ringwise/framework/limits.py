@@ -1,7 +1,7 @@
 """Limits of what is used at once: by a namespace, a queue, a user, and by what these have in common.
 
 One function says whether pods of a job may be placed now. It is asked before nodes are looked at, so a job
-that waits for a limit costs little, reserves nothing and keeps nobody waiting. A limit affects no job that
+that waits for a limit costs little, reserves nothing and delays no other job. A limit affects no job that
 is being rescheduled: what was kept for it (F6) it may have again, whatever the limit is now.
 
 What a limit allows beyond itself is lent in a cycle of its own after all other jobs were tried, to jobs that

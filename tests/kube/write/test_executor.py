@@ -172,9 +172,9 @@ async def test_a_refused_pod_group_gives_an_event_on_its_job() -> None:
         await one.do(CreateGroup(group))
         (event,) = one.api.all(EVENTS)
         assert (event["reason"], event["involvedObject"]["name"]) == ("PodGroupError", "train")
-        (told,) = one.held_up
-        assert (told.key, told.uid) == ("default/train", uid)
-        assert told.why.startswith("PodGroup train-j1: 400")
+        (held_up,) = one.held_up
+        assert (held_up.key, held_up.uid) == ("default/train", uid)
+        assert held_up.why.startswith("PodGroup train-j1: 400")
 
 
 async def test_no_pod_is_created_for_a_deleted_job() -> None:
@@ -410,11 +410,11 @@ async def test_host_lists_that_could_not_be_written_are_reported_to_the_controll
         one.api.fault("/configmaps", status=503, times=10)
         await one.do(Publish("default", "train-svc", {"worker.host": "one"}))
         assert one.api.all(CONFIG_MAPS) == []
-        (event,) = one.held_up
-        assert (event.key, event.uid) == ("default/train", "j1")
-        assert "ConfigMap train-svc: 503" in event.why
-        (told,) = one.api.all(EVENTS)
-        assert (told["reason"], told["involvedObject"]["name"]) == ("FailedCreate", "train")
+        (held_up,) = one.held_up
+        assert (held_up.key, held_up.uid) == ("default/train", "j1")
+        assert "ConfigMap train-svc: 503" in held_up.why
+        (event,) = one.api.all(EVENTS)
+        assert (event["reason"], event["involvedObject"]["name"]) == ("FailedCreate", "train")
 
 
 async def test_an_expired_job_is_deleted_by_its_uid() -> None:

@@ -552,7 +552,7 @@ def test_moves_are_planned_whatever_topology_another_job_with_equal_pods_has() -
     assert list(without) == ["default/hard"]
 
 
-def test_a_job_that_fits_into_no_domain_of_the_empty_cluster_blocks_nobody() -> None:
+def test_a_job_that_fits_into_no_domain_of_the_empty_cluster_blocks_no_other_job() -> None:
     rig = rig_of(actions=PLAIN, queue_discipline="strict")
     for name in ("n2", "n4"):
         rig.node(name, unschedulable=True)

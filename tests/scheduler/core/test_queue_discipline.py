@@ -220,7 +220,9 @@ def test_a_job_larger_than_its_queue_may_use_blocks_nobody() -> None:
 
 
 @pytest.mark.parametrize("by_capacity", [False, True])
-def test_a_job_larger_than_the_guarantees_of_other_queues_leave_blocks_nobody(by_capacity: bool) -> None:
+def test_a_job_larger_than_what_guarantees_leave_blocks_no_other_job(
+    by_capacity: bool,
+) -> None:
     rig = Rig(2, actions=PLAIN, queue_discipline="strict", tiers=with_capacity() if by_capacity else None)
     rig.queue("other", guarantee={CHIP: 8})
     rig.submit("large", pods=2, chips=8)

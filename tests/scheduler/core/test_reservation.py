@@ -793,7 +793,7 @@ def test_nobody_is_evicted_for_it_while_another_pod_has_reserved_chips() -> None
     assert rig.evictions() == ["liar-0"]
 
 
-def test_nobody_is_evicted_for_it_for_a_job_that_is_being_rescheduled() -> None:
+def test_no_pod_is_evicted_for_it_for_a_job_that_is_being_rescheduled() -> None:
     rig = lent()
     rig.end("old")
     rig.run()

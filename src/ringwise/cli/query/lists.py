@@ -105,7 +105,7 @@ def watch_list(
 ) -> None:
     """Draw the list, then each row that changes, as `kubectl get --watch` does, until Ctrl-C.
 
-    What is no longer in the list is printed as a line of text: it has no row any more.
+    An object that left the list is printed as a line of text, because it no longer has a row.
     """
     rows = document[kind]
     more = {"remaining_item_count": len(rows) - limit} if 0 < limit < len(rows) else {}

@@ -44,7 +44,7 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     """
     by_queue: dict[str, list[Job]] = {}
     for job in session.pending:
-        if job.may_not_evict or _waits_for_release(session, job) or evicts_none(session, job):
+        if evicts_none(session, job) or _waits_for_release(session, job):
             continue
         if job.queue in session.queues:
             by_queue.setdefault(job.queue, []).append(job)
@@ -88,7 +88,7 @@ def evicts_none(session: Session, job: Job) -> bool:
     """Whether no pod has to end for the job: it may not evict any, or waits for a limit or for its turn."""
     if job.may_not_evict or _never_preempts(session, job):
         return True
-    # Nobody has to give way to what is only lent, or to who may not use more.
+    # No pod is evicted for a job that borrows above its limit, or that may not use more.
     limited = job.key in session.limits.may_burst or waits_for_limit(job.reason)
     return limited or (job.reason is not None and job.reason.code == WAITS_BEHIND.code)
 

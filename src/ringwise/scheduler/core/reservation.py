@@ -295,7 +295,7 @@ class StarvationGuard(Component):
         if not has_pending_pods(session, job):
             return False
         is_sound = not self._recheck or session.reservations.is_sound(reservation)
-        if not is_sound or (self._recheck and not _may_use_all(session, job, reservation)):
+        if not is_sound or (self._recheck and not _nodes_still_suit(session, job, reservation)):
             return False
         if job_ahead(session, job) is not None or waits_for_limit(job.reason) or gave_nodes_back(job.reason):
             return False
@@ -546,7 +546,7 @@ def _needs_nodes(session: Session, job: Job) -> bool:
     return has_pending_pods(session, job) and bool(missing_pods(session, job))
 
 
-def _may_use_all(session: Session, job: Job, reservation: Reservation) -> bool:
+def _nodes_still_suit(session: Session, job: Job, reservation: Reservation) -> bool:
     """Whether each of the nodes could take a pod of the job: labels, taints and drains may have changed."""
     session.job_valid(job)  # This sets its policy.
     selections = {session.node_selection(job, pod) for pod in pending_pods(session, job)}

@@ -255,7 +255,7 @@ def _cooldowns(session: Session, waiting: Iterable[Job]) -> Iterator[JobRun]:
         nodes = list(withheld_chips(session, job))
         ends = {one.until for one in job.cooling.values() if one.broke_again and one.until > session.now}
         for end in sorted(ends if nodes else ()):
-            yield JobRun(NO_JOB, (), end, end, False, f"cooldown of {job.namespace}/{job.name}", nodes)
+            yield JobRun(NO_JOB, (), end, end, False, f"cooldown of {job.full_name}", nodes)
 
 
 # -- the answer --------------------------------------------------------------------------------------
