@@ -29,7 +29,7 @@ KINDS = {"all": "get jobs", "events": "events JOB", "limits": "limits", "partiti
 #: Options by command -> what does the same.
 OPTIONS = {
     "delete": {"--force": "pods are deleted with their termination grace period"},
-    "drain": {"--grace-period": "pods get their termination grace period"},
+    "drain": {"--dry-run": "use --plan", "--grace-period": "pods get their termination grace period"},
     "get": {
         "--field-selector": "use --state, or --node for pods",
         "--no-headers": "use -o name",
@@ -38,9 +38,13 @@ OPTIONS = {
         "--start": "get jobs shows expected starts in the column 'starts in'",
         "--states": "use --state",
     },
+    "history": {"-j": "the job is an argument: history JOB"},
+    "report": {"--days": "use --since, such as --since 1d", "--last": "use --since, such as --since 1d"},
     "reserve": {
         "--duration": "use --to",
+        "--end": "use --to",
         "--nodes": "nodes are arguments: reserve NODE...",
+        "--queue": "use --for queue=QUEUE",
         "--start": "use --from",
         "--user": "use --for",
     },
