@@ -9,15 +9,11 @@ NO_NODE_FITS = ReasonKind(
     Stage.PREDICATE,
     "0 of {nodes:node} can run {pod} ({asks}): {refusals}",
     # What helps depends on the nodes: `why` tries it.
-    (),
-    CAPACITY,
 )
 GANG_INCOMPLETE = ReasonKind(
     "gang-incomplete",
     Stage.GANG,
     "{fit} of {needed:pod} {fit:=fits|fit}; {pod} ({asks}) does not: {refusals}",
-    (),
-    CAPACITY,
 )
 SUB_GROUP_CUT = ReasonKind(
     "sub-group-incomplete",
@@ -27,7 +23,6 @@ SUB_GROUP_CUT = ReasonKind(
         "choose the block size so that each block contains whole sub-groups",
         "raise minAvailable to all pods of the job",
     ),
-    CAPACITY,
 )
 WAIT_FOR_PREVIOUS_NODES = ReasonKind(
     "wait-for-previous-nodes",
@@ -258,8 +253,7 @@ WAITING_FOR_EVICTIONS = ReasonKind(
     Stage.GANG,
     "{victims:pod is|pods are} being evicted for it ({why}); nodes reserved: {nodes}; next attempt "
     "in {seconds:~} at the latest",
-    (),
-    CAPACITY | {Trigger.TIME_PASSED},
+    resolved_by=CAPACITY | {Trigger.TIME_PASSED},
 )
 
 #: What helps a job whose claims get no volumes. Chips that become free do not: nobody waits behind it.

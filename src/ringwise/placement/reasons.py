@@ -400,7 +400,6 @@ NO_AVAILABLE_CHIP = ReasonKind(
     Stage.PREDICATE,
     "{node} has no available chip: its device report lists no healthy chip that is not isolated",
     ("check the device plugin of {node}",),
-    CAPACITY,
 )
 NO_CHIP_HAS_ROOM = ReasonKind(
     "no-chip-has-room",
@@ -421,7 +420,6 @@ EQUAL_PERCENT_NOT_MOUNTED = ReasonKind(
     Stage.PREDICATE,
     "{node}: a pod with the same percentage is not mounted yet; the device plugin could mix them up",
     ("no action required: {node} accepts the pod when the other one has started",),
-    CAPACITY,
 )
 NO_SUCH_TEMPLATE = ReasonKind(
     "no-such-vnpu-template",
@@ -435,7 +433,6 @@ OTHER_TEMPLATE_NOT_SETTLED = ReasonKind(
     Stage.PREDICATE,
     "{node}: a pod with another vNPU template is not mounted yet; the device plugin could mix them up",
     ("no action required: {node} accepts the pod when the other one has started",),
-    CAPACITY,
 )
 PART_NOT_OFFERED = ReasonKind(
     "part-not-offered",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
+from ringwise.reasons import ReasonKind, Stage, Trigger
 
 UNKNOWN_HOLDER = ReasonKind(
     "unknown-holder",
@@ -12,7 +12,6 @@ UNKNOWN_HOLDER = ReasonKind(
         "wait until the device plugin has set huawei.com/AscendReal on {pod}",
         "delete or move {pod}",
     ),
-    CAPACITY,
 )
 NODE_ISOLATED = ReasonKind(
     "node-isolated",
@@ -67,7 +66,6 @@ UNREADABLE_POD = ReasonKind(
         "correct {pod}: see `ringwise doctor`",
         "delete {pod}",
     ),
-    CAPACITY,
 )
 MODES_MIXED = ReasonKind(
     "allocation-modes-mixed",
@@ -143,7 +141,6 @@ UNKNOWN_PART = ReasonKind(
     Stage.PREDICATE,
     "{node} is rejected for NPU pods: it is unknown which part of a chip pod {pod} uses",
     ("delete or move {pod}",),
-    CAPACITY,
 )
 SHARES_WITHOUT_SOFT_LABEL = ReasonKind(
     "shares-without-soft-label",
@@ -160,7 +157,6 @@ UNSTABLE_NODE = ReasonKind(
         "check the device plugin of {node}: its chip list and the allocatable chips of the node must agree",
         "see which chips differ: `ringwise doctor`",
     ),
-    CAPACITY,
 )
 IDLE_ABOVE_CAPACITY = ReasonKind(
     "idle-above-capacity",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage
+from ringwise.reasons import SPECIFICATION, ReasonKind, Stage
 
 NOT_ENOUGH_PODS = ReasonKind(
     "not-enough-pods",
@@ -34,19 +34,16 @@ SUB_GROUPS_NOT_COMPLETE = ReasonKind(
     Stage.GANG,
     "{complete} of {needed:sub-group} of policy {policy} of {job} {complete:=is|are} complete",
     ("lower minSubGroups of the policy (minPartitions of the task) to {complete:#}",),
-    CAPACITY,
 )
 GANG_NOT_COMPLETE = ReasonKind(
     "partial-gang",
     Stage.GANG,
     "{started} of {needed:pod} of {job} {started:=has|have} a node; they must start together",
     ("lower minAvailable to {started:#}",),
-    CAPACITY,
 )
 TASKS_NOT_COMPLETE = ReasonKind(
     "tasks-incomplete",
     Stage.GANG,
     "{short} of {tasks:task} of {job} {short:=lacks|lack} pods that must start together",
     ("lower the minAvailable of {short:=that task|those tasks}",),
-    CAPACITY,
 )

@@ -50,14 +50,12 @@ TOO_MANY_PODS = ReasonKind(
     Stage.PREDICATE,
     "the node runs {pods} of {limit:pod}",
     ("raise the pod limit of the node",),
-    CAPACITY,
 )
 INSUFFICIENT_RESOURCE = ReasonKind(
     "insufficient-resource",
     Stage.PREDICATE,
     "{asked} of {resource} requested, {free} of {allocatable} free",
     ("request at most {free:#} of {resource}",),
-    CAPACITY,
 )
 
 RESOURCE_CLAIMS = ReasonKind(
@@ -75,7 +73,6 @@ PORT_TAKEN = ReasonKind(
     Stage.PREDICATE,
     "port {port}/{protocol} of {node} is used by {pod}",
     ("use a host port other than {port}",),
-    CAPACITY,
 )
 POD_AFFINITY_UNMET = ReasonKind(
     "pod-affinity-unmet",

@@ -44,7 +44,6 @@ TOO_FEW_FREE_CHIPS = ReasonKind(
     "{needed:chip} of {resource} requested; {free} {free:=is|are} free, including those of cordoned "
     "and draining nodes",
     ("request fewer chips",),
-    CAPACITY,
 )
 CLUSTER_TOO_SMALL = ReasonKind(
     "cluster-too-small",

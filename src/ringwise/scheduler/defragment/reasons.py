@@ -27,15 +27,13 @@ NOT_RECREATED = ReasonKind(
     "not-recreated",
     Stage.GANG,
     "{job} is not moved: its pods would not be recreated ({why})",
-    (),
-    _JOB_CHANGED,
+    resolved_by=_JOB_CHANGED,
 )
 TIED_TO_NODE = ReasonKind(
     "tied-to-node",
     Stage.GANG,
     "{job} is not moved: its pods belong to a {kind} and cannot run on other nodes",
-    (),
-    _JOB_CHANGED,
+    resolved_by=_JOB_CHANGED,
 )
 POLICY_ENDS_JOB = ReasonKind(
     "policy-ends-job",
@@ -56,58 +54,48 @@ EVICTION_COUNTS_AS_FAILURE = ReasonKind(
     "eviction-counts-as-failure",
     Stage.GANG,
     "{job} is not moved: its Job counts evicted pods as failures, {why}",
-    (),
-    _JOB_CHANGED,
+    resolved_by=_JOB_CHANGED,
 )
 BUDGET_FORBIDS_MOVE = ReasonKind(
     "budget-forbids-move",
     Stage.GANG,
     "{job} is not moved: PodDisruptionBudget {budget} allows {allowed:eviction}, {needed} required",
-    (),
-    _TIME,
+    resolved_by=_TIME,
 )
 COOLS_DOWN = ReasonKind(
     "move-cooldown",
     Stage.GANG,
     "{job} is not moved for another {seconds:~}: {why}",
-    (),
-    _TIME,
+    resolved_by=_TIME,
 )
 BEING_RESCHEDULED = ReasonKind(
     "being-rescheduled",
     Stage.GANG,
     "{job} is not moved: it is being rescheduled after a fault, a drain or a move",
-    (),
-    _TIME,
+    resolved_by=_TIME,
 )
 NOT_COMPLETE = ReasonKind(
     "job-incomplete",
     Stage.GANG,
     "{job} is not moved: {why}",
-    (),
-    CAPACITY | {Trigger.JOB_CHANGED},
+    resolved_by=CAPACITY | {Trigger.JOB_CHANGED},
 )
 OF_ANOTHER_SCHEDULER = ReasonKind(
     "scheduled-by-another-scheduler",
     Stage.GANG,
     "{job} is not moved: another scheduler bound its pods",
-    (),
-    _JOB_CHANGED,
+    resolved_by=_JOB_CHANGED,
 )
 MOVE_IS_WORSE = ReasonKind(
     "move-to-worse-placement",
     Stage.GANG,
     "{job} is not moved: it would use {after} {what} instead of {before}",
-    (),
-    CAPACITY,
 )
 
 MOVE_IS_HIGHER = ReasonKind(
     "move-to-higher-tier",
     Stage.GANG,
     "{job} is not moved: the lowest HyperNode with all its pods would be on tier {after} instead of {before}",
-    (),
-    CAPACITY,
 )
 
 # -- jobs for which there is no plan
@@ -116,8 +104,6 @@ STARTS_WITHOUT_MOVES = ReasonKind(
     "starts-without-moves",
     Stage.GANG,
     "the job fits without moves, and starts in the next cycle",
-    (),
-    CAPACITY,
 )
 MOVED_LATELY = ReasonKind(
     "moved-recently",
@@ -145,29 +131,24 @@ MOVES_UNDER_WAY = ReasonKind(
     "moves-in-progress",
     Stage.GANG,
     "{moved:job is|jobs are} already being moved so that {job} can start",
-    (),
-    CAPACITY | _TIME,
+    resolved_by=CAPACITY | _TIME,
 )
 NOT_WAITING = ReasonKind(
     "not-pending",
     Stage.GANG,
     "the job is not waiting for chips",
-    (),
-    CAPACITY | {Trigger.JOB_CHANGED},
+    resolved_by=CAPACITY | {Trigger.JOB_CHANGED},
 )
 NOT_ENOUGH_FREE = ReasonKind(
     "too-few-chips-for-moves",
     Stage.GANG,
     "moving jobs cannot help: {needed:chip} requested, {free} {free:=is|are} free",
-    (),
-    CAPACITY,
 )
 NO_MOVES_HELP = ReasonKind(
     "no-moves-help",
     Stage.GANG,
     "no moves can start the job: {why}",
-    (),
-    CAPACITY | {Trigger.JOB_CHANGED},
+    resolved_by=CAPACITY | {Trigger.JOB_CHANGED},
 )
 PLAN_TOO_COSTLY = ReasonKind(
     "plan-search-limit-reached",
